@@ -1,0 +1,97 @@
+"""Errors that point at the user's own line, with a caret and a remedy.
+
+Everything that s2s does not understand ends here, while code is being generated.  The lowest module of
+the package: it knows nothing but text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of one user function: where it stands and what it says."""
+
+    filename: str
+    first_line: int  # number, in the file, of the first line of `text`
+    text: str = field(repr=False)  # dedented
+    name: str = "<function>"
+
+    def line(self, number: int) -> str:
+        """The text of line `number` of the file, without its indentation."""
+        lines = self.text.splitlines()
+        index = number - self.first_line
+        return lines[index].strip() if 0 <= index < len(lines) else ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A place in the user's program, and the direction in which generated code runs through it."""
+
+    source: Source = field(repr=False)
+    number: int  # in the file, from 1
+    column: int = 0  # in the dedented text, from 0
+    end_column: int | None = None
+    backwards: bool = False  # an adjoint statement of this line
+
+    @property
+    def text(self) -> str:
+        return self.source.line(self.number)
+
+    def reversed(self) -> Line:
+        """The same place, run backwards."""
+        return Line(self.source, self.number, self.column, self.end_column, True)
+
+    def show(self) -> str:
+        """Two lines: the user's text and a caret under what is meant."""
+        lines = self.source.text.splitlines()
+        index = self.number - self.source.first_line
+        if not 0 <= index < len(lines):
+            return ""
+        raw = lines[index]
+        shift = len(raw) - len(raw.lstrip())
+        start = max(self.column - shift, 0)
+        text = raw.strip()
+        end = len(text) if self.end_column is None else max(self.end_column - shift, start + 1)
+        return f"    {text}\n    {' ' * start}{'^' * max(min(end, len(text)) - start, 1)}"
+
+
+class S2SError(Exception):
+    """A program that s2s refuses: the message says where, what, and what to write instead."""
+
+    def __init__(self, message: str, line: Line | None = None, remedy: str = ""):
+        self.message, self.line, self.remedy = message, line, remedy
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        parts = []
+        if self.line is not None:
+            parts.append(f'{self.line.source.filename}, line {self.line.number}, in {self.line.source.name}')
+            shown = self.line.show()
+            if shown:
+                parts.append(shown)
+        parts.append(self.message)
+        if self.remedy:
+            parts.append(f"Instead: {self.remedy}")
+        return "\n".join(parts)
+
+
+class SourceError(S2SError):
+    """The source text of a function cannot be found."""
+
+
+class UnsupportedError(S2SError):
+    """A construct, function or argument that s2s does not know."""
+
+
+class TypeMismatchError(S2SError, TypeError):
+    """Types or shapes that do not go together, or an argument of the wrong kind."""
+
+
+class DerivativeError(S2SError):
+    """A derivative that is asked for and does not exist."""
+
+
+class VerifyError(S2SError):
+    """The IR breaks one of its invariants: a bug in s2s, never in the user's program."""

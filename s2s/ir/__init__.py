@@ -1,0 +1,1 @@
+"""The IR: structured SSA, typed, verified, interpreted.  Knows no NumPy and no derivatives."""

@@ -1,0 +1,104 @@
+"""Emitting ops: the one place where an op gets its type, and where constants fold.
+
+Passes, inlining, specialising and unrolling are all the same act: emit the ops of a function again, with
+better-known inputs.  Rules are ordinary Python run on Values; `current()` is the block they emit into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..errors import Line, S2SError, TypeMismatchError
+from .graph import Block, Op, Value
+from .types import Extent, Type, join
+
+_stack: list[Builder] = []
+
+
+class Builder:
+    """Emits ops into one block.  Use it as a context manager: rules emit into the innermost one."""
+
+    def __init__(self, block: Block | None = None, line: Line | None = None):
+        self.block = Block() if block is None else block
+        outer = _stack[-1] if _stack else None
+        self.line = line if line is not None or outer is None else outer.line
+        self.counter = outer.counter if outer is not None else [0]
+
+    def __enter__(self) -> Builder:
+        _stack.append(self)
+        return self
+
+    def __exit__(self, *exc) -> None:
+        _stack.pop()
+
+
+def current() -> Builder:
+    """The innermost builder: the block that rules emit into."""
+    if not _stack:
+        raise RuntimeError("no builder: wrap emission in `with Builder(block):`")
+    return _stack[-1]
+
+
+class at:
+    """`with at(line):` gives the ops emitted inside it that place in the user's program."""
+
+    def __init__(self, line: Line | None):
+        self.line = line
+
+    def __enter__(self) -> None:
+        self.builder = current()
+        self.saved, self.builder.line = self.builder.line, self.line or self.builder.line
+
+    def __exit__(self, *exc) -> None:
+        self.builder.line = self.saved
+
+
+def fresh_extent(prefix: str = "d") -> Extent:
+    """A run-time length of which nothing is known."""
+    counter = current().counter
+    counter[0] += 1
+    return Extent(f"{prefix}{counter[0]}")
+
+
+def fresh_shape() -> str:
+    """A symbol for the shape of a value of unknown rank."""
+    counter = current().counter
+    counter[0] += 1
+    return f"s{counter[0]}"
+
+
+def add_op(record, inputs: Sequence[Value], attrs: dict, types: Iterable[Type],
+           blocks: Sequence[Block] = (), names: Sequence[str] = ()) -> Op:
+    """Append an op of known output types to the current block."""
+    builder = current()
+    op = Op(record, list(inputs), attrs, list(blocks), [], builder.line)
+    for k, type in enumerate(types):
+        op.outputs.append(Value(type, names[k] if k < len(names) else "", op))
+    builder.block.ops.append(op)
+    return op
+
+
+def emit(record, *inputs: Value, **attrs) -> Value | tuple[Value, ...]:
+    """Emit one op without blocks: fold it if it folds, else infer its type and append it."""
+    try:
+        if record.fold is not None:
+            folded = record.fold(*inputs, **attrs)
+            if folded is not None:
+                return folded
+        types = record.infer(*inputs, **attrs)
+    except S2SError as error:
+        if error.line is None:
+            error.line = current().line
+        raise
+    several = isinstance(types, list)
+    op = add_op(record, inputs, attrs, types if several else [types])
+    return tuple(op.outputs) if several else op.output
+
+
+def join_types(a: Type, b: Type, what: str = "a value", fresh=fresh_extent) -> Type:
+    """`join`, with fresh extents from the current builder, or an error that says which value."""
+    type = join(a, b, fresh)
+    if type is None:
+        raise TypeMismatchError(f"{what} is {a} on one path and {b} on another", current().line,
+                                "give it one kind of value on all paths")
+    return type

@@ -1,0 +1,166 @@
+"""Value, Block, Op, Function: a program as structured SSA.
+
+A function is a block.  A block has parameters, ops in order, and yields.  An op reads values and makes
+values; `if`, `for`, `while` are ops that own blocks, whose ops may also read the values of the blocks
+around them.  There is no control-flow graph, and nothing here knows what any op means: `op.record` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from ..errors import Line, Source
+from .types import Type
+
+OPERATORS: dict[str, Callable] = {}  # Python's operators on Values; the op tables fill it
+MISSING = object()  # what `Value.constant` is where the value is not known
+
+
+class Value:
+    """One value: assigned once, typed.  `name` is what the user calls it, if anything."""
+
+    __slots__ = ("name", "type", "op")
+    __array_ufunc__ = None  # so that `array * value` asks the Value
+
+    def __init__(self, type: Type, name: str = "", op: Op | None = None):
+        self.type, self.name, self.op = type, name, op  # op: None for a block's parameter
+
+    @property
+    def constant(self):
+        """The Python constant that this value is, or MISSING."""
+        if self.op is not None and self.op.record.name == "constant":
+            return self.op.attrs["value"]
+        return MISSING
+
+    def __repr__(self) -> str:
+        return f"{self.name or 't'}: {self.type}"
+
+    def __bool__(self) -> bool:
+        raise TypeError("a Value has no truth while code is generated; emit an `if_` op")
+
+    def __add__(self, other): return OPERATORS["add"](self, other)
+    def __radd__(self, other): return OPERATORS["add"](other, self)
+    def __sub__(self, other): return OPERATORS["subtract"](self, other)
+    def __rsub__(self, other): return OPERATORS["subtract"](other, self)
+    def __mul__(self, other): return OPERATORS["multiply"](self, other)
+    def __rmul__(self, other): return OPERATORS["multiply"](other, self)
+    def __truediv__(self, other): return OPERATORS["divide"](self, other)
+    def __rtruediv__(self, other): return OPERATORS["divide"](other, self)
+    def __floordiv__(self, other): return OPERATORS["floor_divide"](self, other)
+    def __rfloordiv__(self, other): return OPERATORS["floor_divide"](other, self)
+    def __mod__(self, other): return OPERATORS["remainder"](self, other)
+    def __pow__(self, other): return OPERATORS["power"](self, other)
+    def __rpow__(self, other): return OPERATORS["power"](other, self)
+    def __matmul__(self, other): return OPERATORS["matmul"](self, other)
+    def __rmatmul__(self, other): return OPERATORS["matmul"](other, self)
+    def __neg__(self): return OPERATORS["negative"](self)
+    def __lt__(self, other): return OPERATORS["less"](self, other)
+    def __le__(self, other): return OPERATORS["less_equal"](self, other)
+    def __gt__(self, other): return OPERATORS["greater"](self, other)
+    def __ge__(self, other): return OPERATORS["greater_equal"](self, other)
+
+
+@dataclass(eq=False)
+class Op:
+    """One operation: reads `inputs`, makes `outputs`; `attrs` are fixed when code is generated."""
+
+    record: object
+    inputs: list[Value]
+    attrs: dict = field(default_factory=dict)
+    blocks: list[Block] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+    line: Line | None = None
+
+    @property
+    def name(self) -> str:
+        return self.record.name
+
+    @property
+    def output(self) -> Value:
+        """The only output."""
+        (value,) = self.outputs
+        return value
+
+    def __repr__(self) -> str:
+        return f"{', '.join(map(repr, self.outputs))} = {self.name}({', '.join(map(repr, self.inputs))})"
+
+
+@dataclass(eq=False)
+class Block:
+    """Parameters, ops in order, and the values it yields."""
+
+    params: list[Value] = field(default_factory=list)
+    ops: list[Op] = field(default_factory=list)
+    yields: list[Value] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Function:
+    """A named block whose parameters are arguments and whose yields are results.
+
+    `tupled` says that it returns a tuple, even of one member.  `captures` maps the name of each trailing
+    parameter that stands for a closed-over or global value to a function that reads that value now.
+    `defaults` maps a parameter's name to its Python default.
+    """
+
+    name: str
+    block: Block
+    source: Source | None = None
+    doc: str = ""
+    tupled: bool = False
+    captures: dict[str, Callable] = field(default_factory=dict)
+    defaults: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def params(self) -> list[Value]:
+        return self.block.params
+
+    @property
+    def results(self) -> list[Value]:
+        return self.block.yields
+
+
+def walk(block: Block) -> Iterator[Op]:
+    """Every op of `block` and of the blocks inside it, outer ops before the ops they own."""
+    for op in block.ops:
+        yield op
+        for inner in op.blocks:
+            yield from walk(inner)
+
+
+def defined_values(block: Block) -> Iterator[Value]:
+    """The values that `block` itself defines: parameters and outputs, not those of inner blocks."""
+    yield from block.params
+    for op in block.ops:
+        yield from op.outputs
+
+
+def free_values(block: Block) -> list[Value]:
+    """The values that `block`, with its inner blocks, reads and does not define, in order of first use."""
+    bound: set[Value] = set()
+    free: dict[Value, None] = {}
+
+    def visit(inner: Block) -> None:
+        bound.update(inner.params)
+        for op in inner.ops:
+            for value in op.inputs:
+                if value not in bound:
+                    free[value] = None
+            for child in op.blocks:
+                visit(child)
+            bound.update(op.outputs)
+        for value in inner.yields:
+            if value not in bound:
+                free[value] = None
+
+    visit(block)
+    return list(free)
+
+
+def op_free_values(op: Op) -> list[Value]:
+    """Everything that `op` reads from outside itself: its inputs and its blocks' free values."""
+    found = dict.fromkeys(op.inputs)
+    for block in op.blocks:
+        found.update(dict.fromkeys(free_values(block)))
+    return list(found)

@@ -1,0 +1,210 @@
+"""What is known of a value before it exists: its dtype, its rank, which of its extents are 1.
+
+Types form a lattice: `join(a, b)` is the least type that describes both.  `Undefined` is its bottom (a
+name that no statement has bound yet), `Unknown` its top (a scalar or an array of any rank).
+
+Extents are compared, never computed: an `Extent` is a symbol plus an offset, equal symbols mean equal
+lengths, and code that needs the number asks a live value for it.  See Note [Which extents are 1].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Note [Which extents are 1]
+# Code is specialised on dtype, rank and on which extents are 1, never on other extents.  An extent that a
+# parameter brings is known not to be 1 (`may_be_one` is False), so two such extents that meet in an
+# elementwise op are equal, or the op raises.  The length of `x[1:-1]` is max(n - 2, 0), which may be 1 at
+# run time although n is not; it is written n - 2 with `may_be_one` set.  Negative offsets mean
+# max(n + offset, 0), which is what slicing gives.
+
+
+@dataclass(frozen=True)
+class Extent:
+    """A run-time length: max(symbol + offset, 0)."""
+
+    symbol: str
+    offset: int = 0
+    may_be_one: bool = True
+
+    @property
+    def accepts_any(self) -> bool:
+        """Whether this axis of a loop's carry may change from trip to trip."""
+        return self.symbol.startswith("any")
+
+    def __str__(self) -> str:
+        return self.symbol if not self.offset else f"{self.symbol}{self.offset:+d}"
+
+
+Dim = int | Extent
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number.  `weak` marks Python's own int, float and complex, which yield in promotion (NEP 50)."""
+
+    dtype: str
+    weak: bool = False
+
+    def __str__(self) -> str:
+        return self.dtype
+
+
+@dataclass(frozen=True)
+class Array:
+    """An ndarray of known rank; rank 0 is a Scalar."""
+
+    dtype: str
+    dims: tuple[Dim, ...]
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.dims))}]"
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A scalar or an array of any rank and dtype.
+
+    `shape` names what is not known: two values with the same symbol have the same shape.  `dtype` is None
+    where that is not known either.
+    """
+
+    shape: str | None = None
+    dtype: str | None = None
+
+    def __str__(self) -> str:
+        return "?" if self.shape is None else f"?[*{self.shape}]"
+
+
+@dataclass(frozen=True)
+class Tuple:
+    """A tuple of values, known member by member."""
+
+    items: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.items))}{',' if len(self.items) == 1 else ''})"
+
+
+@dataclass(frozen=True)
+class Static:
+    """Something with no run-time content: None, a string, a dtype, a function."""
+
+    value: object
+
+    def __str__(self) -> str:
+        return f"static {getattr(self.value, '__name__', self.value)!s}"
+
+    def __hash__(self) -> int:
+        try:
+            return hash((Static, self.value))
+        except TypeError:
+            return hash((Static, id(self.value)))
+
+
+@dataclass(frozen=True)
+class Tape:
+    """A growing buffer, last in, first out, of items of one type."""
+
+    item: Type
+
+    def __str__(self) -> str:
+        return f"tape of {self.item}"
+
+
+@dataclass(frozen=True)
+class Undefined:
+    """No statement has bound this name yet."""
+
+    def __str__(self) -> str:
+        return "undefined"
+
+
+Type = Scalar | Array | Unknown | Tuple | Static | Tape | Undefined
+
+BOOL = Scalar("bool")
+INT = Scalar("int64", weak=True)
+FLOAT = Scalar("float64", weak=True)
+UNKNOWN = Unknown()
+UNDEFINED = Undefined()
+NONE = Static(None)
+
+_ORDER = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+          "float16", "float32", "float64", "complex64", "complex128")
+
+
+def is_inexact(dtype: str) -> bool:
+    """Whether values of `dtype` can carry a derivative."""
+    return dtype.startswith(("float", "complex"))
+
+
+def carries_derivative(type: Type) -> bool:
+    """Whether a value of `type` can carry a derivative."""
+    match type:
+        case Scalar(dtype) | Array(dtype):
+            return is_inexact(dtype)
+        case Tuple(items):
+            return any(map(carries_derivative, items))
+        case Tape(item):
+            return carries_derivative(item)
+        case Unknown(_, dtype):
+            return dtype is None or is_inexact(dtype)
+    return False
+
+
+def has_unknown(type: Type) -> bool:
+    """Whether some part of `type` is of unknown rank."""
+    match type:
+        case Unknown():
+            return True
+        case Tuple(items):
+            return any(map(has_unknown, items))
+        case Tape(item):
+            return has_unknown(item)
+    return False
+
+
+def join(a: Type, b: Type, fresh=lambda: Extent("?")) -> Type | None:
+    """The least type that describes both `a` and `b`, or None where there is none.
+
+    `fresh()` supplies the extent for an axis on which the two differ.
+    """
+    if a == b:
+        return a
+    match a, b:
+        case Undefined(), _:
+            return b
+        case _, Undefined():
+            return a
+        case Scalar(), Scalar():
+            if a.dtype == b.dtype:
+                return Scalar(a.dtype, weak=a.weak and b.weak)
+            wide = max(a.dtype, b.dtype, key=_ORDER.index)
+            return Scalar(wide, weak=a.weak and b.weak)
+        case Array(), Array() if a.rank == b.rank:
+            dtype = max(a.dtype, b.dtype, key=_ORDER.index)
+            return Array(dtype, tuple(m if m == n or getattr(m, "accepts_any", False) else fresh()
+                                      for m, n in zip(a.dims, b.dims)))
+        case Tuple(), Tuple() if len(a.items) == len(b.items):
+            items = tuple(join(m, n, fresh) for m, n in zip(a.items, b.items))
+            return None if None in items else Tuple(items)
+        case Tape(), Tape():
+            item = join(a.item, b.item, fresh)
+            return None if item is None else Tape(item)
+        case (Unknown() | Scalar() | Array()), (Unknown() | Scalar() | Array()):
+            return Unknown(dtype=a.dtype if a.dtype == b.dtype else None)
+    return None
+
+
+def forget_weak(type: Type) -> Type:
+    """`type` with Python's own numbers counted as NumPy's."""
+    match type:
+        case Scalar(dtype, True):
+            return Scalar(dtype)
+        case Tuple(items):
+            return Tuple(tuple(map(forget_weak, items)))
+    return type

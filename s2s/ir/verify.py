@@ -1,0 +1,94 @@
+"""The invariants of the IR, one function each; `verify` checks them all.
+
+`S2S_CHECK=1` runs it after every pass.  What it finds is a bug in s2s.
+"""
+
+from __future__ import annotations
+
+from ..errors import VerifyError
+from .builder import Builder
+from .graph import Block, Function, Value, walk
+from .types import join
+
+
+def verify(function: Function) -> Function:
+    """`function` itself, if every invariant holds; otherwise VerifyError."""
+    values_are_defined_once(function)
+    values_are_defined_before_use(function)
+    outputs_know_their_op(function)
+    blocks_match_their_op(function)
+    types_are_inferred(function)
+    return function
+
+
+def values_are_defined_once(function: Function) -> None:
+    """No value is the parameter or output of two places."""
+    seen: set[Value] = set()
+
+    def visit(block: Block) -> None:
+        for value in block.params:
+            define(value, None)
+        for op in block.ops:
+            for value in op.outputs:
+                define(value, op)
+            for inner in op.blocks:
+                visit(inner)
+
+    def define(value: Value, op) -> None:
+        if value in seen:
+            raise VerifyError(f"{value} is defined twice", op.line if op else None)
+        seen.add(value)
+
+    visit(function.block)
+
+
+def values_are_defined_before_use(function: Function) -> None:
+    """Every value read is defined earlier in its block or in a block around it."""
+
+    def visit(block: Block, outer: frozenset[Value]) -> None:
+        known = set(outer) | set(block.params)
+        for op in block.ops:
+            for value in op.inputs:
+                if value not in known:
+                    raise VerifyError(f"{op} reads {value} before it is defined", op.line)
+            for inner in op.blocks:
+                visit(inner, frozenset(known))
+            known.update(op.outputs)
+        for value in block.yields:
+            if value not in known:
+                raise VerifyError(f"{function.name} yields {value}, which is not defined there")
+
+    visit(function.block, frozenset())
+
+
+def outputs_know_their_op(function: Function) -> None:
+    """`value.op` is the op that has the value among its outputs, None for parameters."""
+    for op in walk(function.block):
+        if any(value.op is not op for value in op.outputs):
+            raise VerifyError(f"an output of {op} belongs to another op", op.line)
+        if any(param.op is not None for block in op.blocks for param in block.params):
+            raise VerifyError(f"a parameter inside {op} belongs to an op", op.line)
+
+
+def blocks_match_their_op(function: Function) -> None:
+    """Ops with blocks have as many parameters and yields as their record asks."""
+    for op in walk(function.block):
+        if op.record.check is not None:
+            op.record.check(op)
+        elif op.blocks:
+            raise VerifyError(f"{op} owns blocks that its record does not know", op.line)
+
+
+def types_are_inferred(function: Function) -> None:
+    """The type of every output is at least as wide as what its record infers now."""
+    for op in walk(function.block):
+        if op.record.check is not None:
+            continue
+        with Builder(line=op.line):
+            types = op.record.infer(*op.inputs, **op.attrs)
+        types = types if isinstance(types, list) else [types]
+        for value, type in zip(op.outputs, types, strict=True):
+            if join(value.type, type) is None:
+                raise VerifyError(f"{value} is inferred to be {type}: {op}", op.line)
+
+

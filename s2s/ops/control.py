@@ -1,0 +1,294 @@
+"""Control flow, calls, tuples and tapes: ops like `sin`, except that some own blocks.
+
+    if_     (condition)               then() -> yields,  otherwise() -> yields
+    for_    (lo, hi, step, *carries)  body(i, *carries) -> carries
+    while_  (*carries)                test(*carries) -> condition,  body(*carries) -> carries
+    call    (*arguments)              a function the user wrote, kept as a call
+
+With `breaks` set, the first yield of a loop's body is a flag: True ends the loop after this iteration
+(with the yielded carries), so `break`, and `return` inside a loop, need no op of their own.
+
+The builders below (`if_`, `for_loop`, `while_loop`) find the types of carries by emitting the body until
+its yields agree with its parameters: a carry that is an int before and a float after the first trip is a
+float.  The lattice is of finite height, so this ends.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+from ..errors import VerifyError
+from ..ir.builder import Builder, add_op, current, emit, fresh_extent, join_types
+from ..ir.graph import MISSING, Block, Op, Value
+from ..ir.types import INT, UNDEFINED, UNKNOWN, Array, Static, Tape, Tuple, Type, Unknown, join
+from .record import define, type_of_constant, value
+
+WIDEN_AFTER = 8  # rounds after which a carry that still changes is of unknown rank
+
+
+# ---------------------------------------------------------------------------------------- builders
+
+
+def _yielding(body: Callable, params: Sequence[Value] = ()) -> tuple[Block, list[Value]]:
+    block = Block(params=list(params))
+    with Builder(block):
+        block.yields = [value(y) for y in body(*params)]
+    return block, block.yields
+
+
+def if_(condition, then: Callable, otherwise: Callable, names: Sequence[str] = ()) -> tuple[Value, ...]:
+    """Emit an `if`; `then()` and `otherwise()` emit the branches and return equally many values."""
+    condition = value(condition)
+    if condition.constant is not MISSING:
+        return tuple(map(value, then() if condition.constant else otherwise()))
+    first, a = _yielding(then)
+    second, b = _yielding(otherwise)
+    types = [join_types(x.type, y.type, names[k] if k < len(names) and names[k] else "a value")
+             for k, (x, y) in enumerate(zip(a, b, strict=True))]
+    names = [names[k] if k < len(names) and names[k] else x.name if x.name == y.name else ""
+             for k, (x, y) in enumerate(zip(a, b))]
+    return tuple(add_op(if_record, [condition], {}, types, [first, second], names).outputs)
+
+
+def _carries(inits: Sequence[Value], names: Sequence[str], emit_body: Callable) -> tuple[list[Type], list]:
+    """Emit a loop's body until the types of its carries settle; returns them and its blocks."""
+    types = [init.type for init in inits]
+    for attempt in range(WIDEN_AFTER + 1):
+        params = [Value(type, names[k]) for k, type in enumerate(types)]
+        blocks, yields = emit_body(params)
+        joined = [join_types(type, y.type, names[k] or "a loop's value", lambda: fresh_extent("any"))
+                  for k, (type, y) in enumerate(zip(types, yields, strict=True))]
+        if joined == types:
+            return [_settled(type) for type in types], blocks
+        if attempt == WIDEN_AFTER - 1:
+            joined = [UNKNOWN if new != old else new for old, new in zip(types, joined)]
+        types = joined
+    raise VerifyError("the types of a loop's carries do not settle", current().line)
+
+
+def _settled(type: Type) -> Type:
+    """The type of a carry after the loop: an extent that may change from trip to trip is a new one."""
+    match type:
+        case Array(dtype, dims):
+            return Array(dtype, tuple(fresh_extent() if getattr(d, "accepts_any", False) else d for d in dims))
+        case Tuple(items):
+            return Tuple(tuple(map(_settled, items)))
+    return type
+
+
+def for_loop(lo, hi, step, inits: Sequence, body: Callable, breaks: bool = False,
+             names: Sequence[str] = (), index: str = "i") -> tuple[Value, ...]:
+    """Emit `for index in range(lo, hi, step)`; `body(i, *carries)` returns `[stop,] *carries`."""
+    lo, hi, step = value(lo), value(hi), value(step)
+    inits = [value(x) for x in inits]
+    names = [names[k] if k < len(names) else x.name for k, x in enumerate(inits)]
+    if MISSING not in (lo.constant, hi.constant, step.constant) and not range(lo.constant, hi.constant, step.constant):
+        return tuple(inits)
+
+    def emit_body(params):
+        block, yields = _yielding(body, [Value(INT, index), *params])
+        return [block], yields[1:] if breaks else yields
+
+    types, blocks = _carries(inits, names, emit_body)
+    return tuple(add_op(for_record, [lo, hi, step, *inits], {"breaks": breaks}, types, blocks, names).outputs)
+
+
+def while_loop(inits: Sequence, test: Callable, body: Callable, breaks: bool = False,
+               names: Sequence[str] = ()) -> tuple[Value, ...]:
+    """Emit `while test(*carries)`; `body(*carries)` returns `[stop,] *carries`, `test` one condition."""
+    inits = [value(x) for x in inits]
+    names = [names[k] if k < len(names) else x.name for k, x in enumerate(inits)]
+
+    def emit_body(params):
+        head, (condition,) = _yielding(lambda *c: [test(*c)], [Value(p.type, p.name) for p in params])
+        block, yields = _yielding(body, params)
+        return [head, block], yields[1:] if breaks else yields
+
+    types, blocks = _carries(inits, names, emit_body)
+    if blocks[0].yields[0].constant is False:
+        return tuple(inits)
+    return tuple(add_op(while_record, inits, {"breaks": breaks}, types, blocks, names).outputs)
+
+
+# ----------------------------------------------------------------------------- rebuilding and running
+
+
+def _rebuild_if(op: Op, inputs: list[Value], inner: Callable) -> Sequence[Value]:
+    return if_(inputs[0], lambda: inner(op.blocks[0]), lambda: inner(op.blocks[1]), [o.name for o in op.outputs])
+
+
+def _rebuild_for(op: Op, inputs: list[Value], inner: Callable) -> Sequence[Value]:
+    block = op.blocks[0]
+    return for_loop(*inputs[:3], inputs[3:], lambda *params: inner(block, params), op.attrs["breaks"],
+                    [p.name for p in block.params[1:]], block.params[0].name)
+
+
+def _rebuild_while(op: Op, inputs: list[Value], inner: Callable) -> Sequence[Value]:
+    head, block = op.blocks
+    return while_loop(inputs, lambda *params: inner(head, params)[0], lambda *params: inner(block, params),
+                      op.attrs["breaks"], [p.name for p in block.params])
+
+
+def _run_if(op: Op, inputs: list, run_block: Callable) -> list:
+    return run_block(op.blocks[0] if inputs[0] else op.blocks[1], [])
+
+
+def _run_for(op: Op, inputs: list, run_block: Callable) -> list:
+    carries = inputs[3:]
+    for i in range(*inputs[:3]):
+        carries = run_block(op.blocks[0], [i, *carries])
+        if op.attrs["breaks"]:
+            stop, *carries = carries
+            if stop:
+                break
+    return carries
+
+
+def _run_while(op: Op, inputs: list, run_block: Callable) -> list:
+    carries = inputs
+    while run_block(op.blocks[0], carries)[0]:
+        carries = run_block(op.blocks[1], carries)
+        if op.attrs["breaks"]:
+            stop, *carries = carries
+            if stop:
+                break
+    return carries
+
+
+def _check_if(op: Op) -> None:
+    counts = {len(block.yields) for block in op.blocks} | {len(op.outputs)}
+    if len(op.inputs) != 1 or len(op.blocks) != 2 or len(counts) != 1 or any(b.params for b in op.blocks):
+        raise VerifyError(f"a malformed if: {op}", op.line)
+
+
+def _check_loop(op: Op, inits: list[Value], block: Block, params: list[Value]) -> None:
+    yields = block.yields[1:] if op.attrs["breaks"] else block.yields
+    if not len(inits) == len(params) == len(yields) == len(op.outputs):
+        raise VerifyError(f"a loop whose carries do not match: {op}", op.line)
+    for init, param, end, output in zip(inits, params, yields, op.outputs):
+        for incoming in (init.type, end.type):
+            if join(param.type, incoming) != param.type or join(param.type, output.type) != param.type:
+                raise VerifyError(f"a carry of type {param.type} is given {incoming}: {op}", op.line)
+
+
+def _check_for(op: Op) -> None:
+    (block,) = op.blocks
+    _check_loop(op, op.inputs[3:], block, block.params[1:])
+
+
+def _check_while(op: Op) -> None:
+    head, block = op.blocks
+    _check_loop(op, op.inputs, block, block.params)
+    if len(head.yields) != 1 or len(head.params) != len(op.inputs):
+        raise VerifyError(f"a while without one condition: {op}", op.line)
+
+
+def _no_infer(*inputs, **attrs):
+    raise AssertionError("ops with blocks are emitted by if_, for_loop and while_loop")
+
+
+if_record = define("if", evaluate=None, infer=_no_infer, rebuild=_rebuild_if, run=_run_if, check=_check_if)
+for_record = define("for", evaluate=None, infer=_no_infer, rebuild=_rebuild_for, run=_run_for, check=_check_for)
+while_record = define("while", evaluate=None, infer=_no_infer, rebuild=_rebuild_while, run=_run_while,
+                      check=_check_while)
+
+# ----------------------------------------------------------------------------------------------- calls
+#
+# `callee` is an object with a `name` and `function_for(values) -> Function`, the callee's IR for
+# arguments like these.  The op itself does not know where functions come from.
+
+
+def _infer_call(*args: Value, callee) -> list[Type]:
+    return [result.type for result in callee.function_for(args).results]
+
+
+call = define("call", evaluate=None, infer=_infer_call,
+              run=lambda op, inputs, run_block: run_block(
+                  op.attrs["callee"].function_for(op.inputs).block, inputs))
+
+# ---------------------------------------------------------------------------------------------- tuples
+
+
+def _infer_item(t: Value, *, index: int) -> Type:
+    match t.type:
+        case Tuple(items):
+            return items[index]
+        case Unknown():
+            return UNKNOWN
+        case Static(content):
+            return type_of_constant(content[index])
+    raise VerifyError(f"member {index} of {t.type}", current().line)
+
+
+def _fold_item(t: Value, *, index: int):
+    if t.op is not None and t.op.name == "tuple":
+        return t.op.inputs[index]
+    if isinstance(t.constant, tuple):
+        return value(t.constant[index])
+    return None
+
+
+tuple_record = define(
+    "tuple",
+    evaluate=lambda *items: tuple(items),
+    infer=lambda *items: Tuple(tuple(x.type for x in items)),
+    syntax=lambda *items: ast.Tuple(list(items), ast.Load()),
+    vjp=lambda bar, y, *items: tuple(item(bar, index=k) for k in range(len(items))),
+    jvp=None,  # transform/jvp keeps tuples member by member
+    cheap=True,
+    views=tuple(range(64)),
+)
+
+item = define(
+    "item",
+    evaluate=lambda t, *, index: t[index],
+    infer=_infer_item,
+    fold=_fold_item,
+    syntax=lambda t, *, index: ast.Subscript(t, ast.Constant(index), ast.Load()),
+    cheap=True,
+    views=(0,),
+)
+
+undefined = define("undefined", evaluate=lambda: None, infer=lambda: UNDEFINED, cheap=True,
+                   syntax=lambda: ast.Constant(None))
+
+
+def make_undefined() -> Value:
+    """A name that nothing has bound yet; it prints as no statement at all."""
+    return emit(undefined)
+
+
+# ----------------------------------------------------------------------------------------------- tapes
+#
+# Note [Tapes are values]
+# A growing tape is a value like any other: push and pop return a new tape.  They are linear, and each is
+# the other's adjoint, so a derivative of a derivative needs nothing new.  In print a tape is a list that
+# is appended to and popped in place.  A tape of fixed length is an ordinary array (`empty`, `setitem`).
+
+
+def _infer_push(tape: Value, x: Value) -> Type:
+    item = tape.type.item
+    return Tape(join_types(item, x.type, "what a tape holds"))
+
+
+def _infer_pop(tape: Value) -> list[Type]:
+    return [tape.type, tape.type.item]
+
+
+tape_new = define("tape_new", evaluate=lambda: (), infer=lambda: Tape(UNDEFINED),
+                  syntax=lambda: ast.List([], ast.Load()), pure=True)
+tape_push = define("tape_push", evaluate=lambda tape, x: (tape, x), infer=_infer_push, writes=0, views=(0, 1))
+tape_pop = define("tape_pop", evaluate=lambda tape: tape, infer=_infer_pop, writes=0, views=(0,))
+tape_len = define("tape_len", evaluate=lambda tape: _tape_length(tape), infer=lambda tape: INT,
+                  syntax=lambda tape: ast.Call(ast.Name("len", ast.Load()), [tape], []))
+
+
+def _tape_length(tape: tuple) -> int:
+    count = 0
+    while tape:
+        tape, _ = tape
+        count += 1
+    return count
+
+

@@ -1,0 +1,230 @@
+"""One op, one record: meaning, type, derivative, batching, spelling and lowering of one operation.
+
+Calling a record on Values emits the op; calling it on arrays computes it.  So a derivative rule is
+ordinary Python that can be tested with no compiler at all.
+
+A derivative is stated once.  An elementwise op states its partial derivatives as functions of the result
+and the operands; a linear op states its transpose; both modes follow.  `vjp` returns one contribution
+per input: None for none, a Value to be added to the input's cotangent, or a function that takes the
+cotangent accumulated so far (None if there is none yet) and returns the new one, for ops whose adjoint
+writes into that buffer (`x_bar[i] += y_bar`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import TypeMismatchError, UnsupportedError
+from ..ir.builder import current, emit, fresh_extent
+from ..ir.graph import MISSING, Value
+from ..ir.types import Array, Scalar, Static, Type, Unknown
+
+RECORDS: dict[str, Record] = {}
+FUNCTIONS: dict[object, Callable] = {}  # np.sum -> what it means here: called on Values, emits ops
+METHODS: dict[str, Callable] = {}  # x.sum(...) -> the same
+ATTRIBUTES: dict[str, Callable] = {}  # x.shape -> a function of x
+
+
+@dataclass(eq=False)
+class Record:
+    """Everything s2s knows of one operation."""
+
+    name: str
+    evaluate: Callable | None  # (*arrays, **attrs) -> result: what NumPy computes; None: `run` does it
+    infer: Callable  # (*values, **attrs) -> Type, or a list of Types for several outputs
+    syntax: Callable | None = None  # (*ast expressions, **attrs) -> ast expression; None: the printer knows the statement
+    fold: Callable | None = None  # (*values, **attrs) -> Value(s) that stand for the result, or None
+    partials: tuple = ()  # elementwise: one (y, *xs) -> ∂y/∂x per operand; None: no derivative
+    vjp: Callable | None = None  # (y_bar, y, *xs, **attrs) -> one contribution per input
+    jvp: Callable | None = None  # (x_dots, y, *xs, **attrs) -> y_dot or None
+    batch: Callable | None = None  # see transform/vmap
+    lower: Callable | None = None  # see back/loops
+    elementwise: bool = False
+    cheap: bool = False  # recomputed in the reverse sweep rather than saved
+    pure: bool = True  # may be dropped if unused, shared if repeated
+    views: tuple[int, ...] = ()  # inputs whose memory the result may share
+    writes: int | None = None  # the input that prints as overwritten in place: `a[i] = v`
+    scalar: str = ""  # how compiled scalar code spells it: "math.sin"
+    helper: Callable | None = None  # a module-level function the spelling calls; its source is printed along
+    rebuild: Callable | None = None  # ops with blocks: (op, inputs, inner) -> outputs, emitted again
+    run: Callable | None = None  # ops with blocks: (op, inputs, run_block) -> list of results
+    check: Callable | None = None  # ops with blocks: (op) -> raises VerifyError
+    linear: tuple[int, ...] = field(default=())  # inputs in which it is linear: jvp applies the op to x_dot
+
+    def __call__(self, *args, **attrs):
+        if any(isinstance(a, Value) for a in args):
+            return emit(self, *map(value, args), **attrs)
+        return self.evaluate(*args, **attrs)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+
+def define(name: str, **fields) -> Record:
+    """Add a record to the table of ops."""
+    if name in RECORDS:
+        raise ValueError(f"the op {name} is defined twice")
+    RECORDS[name] = Record(name, **fields)
+    return RECORDS[name]
+
+
+def numpy_function(*functions, method: str = "", attribute: str = ""):
+    """Say that calls of these functions, this method or this attribute mean the decorated function."""
+
+    def register(rule: Callable) -> Callable:
+        for function in functions:
+            FUNCTIONS[function] = rule
+        if method:
+            METHODS[method] = rule
+        if attribute:
+            ATTRIBUTES[attribute] = rule
+        return rule
+
+    return register
+
+
+# ---------------------------------------------------------------------------------------- constants
+
+
+def type_of_constant(x) -> Type:
+    """The type of a Python or NumPy object that stands in the program text or is fixed from outside."""
+    match x:
+        case bool() | np.bool_():
+            return Scalar("bool")
+        case np.generic():
+            return Scalar(x.dtype.name)
+        case int():
+            return Scalar("int64", weak=True)
+        case float():
+            return Scalar("float64", weak=True)
+        case complex():
+            return Scalar("complex128", weak=True)
+    return Static(x)
+
+
+constant = define(
+    "constant",
+    evaluate=lambda *, value: value,
+    infer=lambda *, value: type_of_constant(value),
+    syntax=lambda *, value: ast.Constant(value),  # the printer spells what ast.Constant cannot
+    cheap=True,
+)
+
+
+def value(x) -> Value:
+    """`x` as a Value: Values as they are, tuples as tuple ops, everything else as a constant."""
+    if isinstance(x, Value):
+        return x
+    if isinstance(x, tuple):
+        return RECORDS["tuple"](*map(value, x)) if x else emit(RECORDS["tuple"])
+    return emit(constant, value=x)
+
+
+def static(x, what: str = "this argument"):
+    """The Python object behind `x`, which must be known when code is generated."""
+    if not isinstance(x, Value):
+        return x
+    if x.constant is not MISSING:
+        return x.constant
+    if x.op is not None and x.op.name == "tuple":
+        return tuple(static(item, what) for item in x.op.inputs)
+    raise UnsupportedError(f"{what} must be known when code is generated, and depends on run-time data",
+                           current().line, "write it as a literal, or make the argument static")
+
+
+def is_static(x) -> bool:
+    """Whether `static(x)` would succeed."""
+    if not isinstance(x, Value) or x.constant is not MISSING:
+        return True
+    return x.op is not None and x.op.name == "tuple" and all(map(is_static, x.op.inputs))
+
+
+# -------------------------------------------------------------------------------------------- shapes
+
+
+def rank(x: Value) -> int | None:
+    """Number of axes, or None where it is not known."""
+    match x.type:
+        case Scalar():
+            return 0
+        case Array(_, dims):
+            return len(dims)
+        case Unknown():
+            return None
+    raise TypeMismatchError(f"{x.name or 'this'} is {x.type}, and an array or a number is needed", current().line)
+
+
+def dims_of(type: Type) -> tuple:
+    """The extents of a Scalar or Array."""
+    return type.dims if isinstance(type, Array) else ()
+
+
+def dtype_of(type: Type) -> str | None:
+    """The dtype of a Scalar, Array or Unknown."""
+    return getattr(type, "dtype", None)
+
+
+def same_shape(a: Type, b: Type) -> bool:
+    """Whether the two shapes are proved equal."""
+    if isinstance(a, Unknown) and isinstance(b, Unknown):
+        return a.shape is not None and a.shape == b.shape
+    if isinstance(a, (Scalar, Array)) and isinstance(b, (Scalar, Array)):
+        return dims_of(a) == dims_of(b)
+    return False
+
+
+def array_type(dtype: str, dims: tuple) -> Type:
+    """Array, or Scalar where there are no axes."""
+    return Array(dtype, tuple(dims)) if dims else Scalar(dtype)
+
+
+def broadcast_dim(a, b):
+    """The extent that `a` and `b` broadcast to, None where only the run knows.  See Note [Which extents are 1]."""
+    if a == b or b == 1:
+        return a
+    if a == 1:
+        return b
+    if isinstance(a, int) and isinstance(b, int):
+        raise TypeMismatchError(f"shapes do not broadcast: {a} against {b}", current().line,
+                                "make the extents equal, or one of them 1")
+    if isinstance(a, int):  # not 1
+        return a
+    if isinstance(b, int):
+        return b
+    if not a.may_be_one:
+        return a
+    if not b.may_be_one:
+        return b
+    return None
+
+
+def broadcast_dims(*shapes: tuple) -> tuple:
+    """NumPy's broadcasting of shapes."""
+    count = max(map(len, shapes), default=0)
+    result = []
+    for axis in range(-count, 0):
+        dim = 1
+        for shape in shapes:
+            if -axis <= len(shape):
+                dim = broadcast_dim(dim, shape[axis])
+                if dim is None:
+                    dim = fresh_extent()
+        result.append(dim)
+    return tuple(result)
+
+
+def promote(*types: Type) -> tuple[str, bool]:
+    """NEP 50: (dtype, weak) of an elementwise result, from types with known dtypes."""
+    weak = all(isinstance(t, Scalar) and (t.weak or t.dtype == "bool") for t in types) and any(
+        isinstance(t, Scalar) and t.weak for t in types)
+    samples = [_weak_sample(t) if isinstance(t, Scalar) and t.weak else np.dtype(t.dtype) for t in types]
+    return np.result_type(*samples).name, weak
+
+
+def _weak_sample(t: Scalar):
+    return {"int64": 0, "float64": 0.0, "complex128": 0j}[t.dtype]
+
