@@ -277,9 +277,11 @@ def _infer_pop(tape: Value) -> list[Type]:
 
 
 tape_new = define("tape_new", evaluate=lambda: (), infer=lambda: Tape(UNDEFINED),
-                  syntax=lambda: ast.List([], ast.Load()), pure=True)
-tape_push = define("tape_push", evaluate=lambda tape, x: (tape, x), infer=_infer_push, writes=0, views=(0, 1))
-tape_pop = define("tape_pop", evaluate=lambda tape: tape, infer=_infer_pop, writes=0, views=(0,))
+                  syntax=lambda: ast.List([], ast.Load()))
+tape_push = define("tape_push", evaluate=lambda tape, x: (tape, x), infer=_infer_push, writes=0, views=(0, 1),
+                   linear=(0, 1), vjp=lambda bar, y, tape, x: tape_pop(bar))
+tape_pop = define("tape_pop", evaluate=lambda tape: tape, infer=_infer_pop, writes=0, views=(0,),
+                  linear=(0,), vjp=lambda bars, y, tape: (tape_push(*bars),))
 tape_len = define("tape_len", evaluate=lambda tape: _tape_length(tape), infer=lambda tape: INT,
                   syntax=lambda tape: ast.Call(ast.Name("len", ast.Load()), [tape], []))
 

@@ -1,0 +1,1 @@
+"""Function -> Function: differentiation, batching and the passes that clean up after them."""

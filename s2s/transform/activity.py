@@ -1,0 +1,84 @@
+"""Which values carry a derivative: they depend on what is differentiated, and a result depends on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..ir.graph import Block, Function, Op, Value
+from ..ir.types import carries_derivative
+
+
+def varied_values(function: Function, wrt: Iterable[Value]) -> set[Value]:
+    """The values that depend differentiably on those in `wrt`."""
+    varied = {v for v in wrt if carries_derivative(v.type)}
+    _spread(function.block, varied)
+    return varied
+
+
+def active_values(function: Function, wrt: Iterable[Value]) -> set[Value]:
+    """The varied values on which a result of `function` depends."""
+    varied = varied_values(function, wrt)
+    useful = {y for y in function.results if y in varied}
+    _gather(function.block, varied, useful)
+    return varied & useful
+
+
+def loop_parts(op: Op) -> tuple[list[Value], list[Value], list[Value], Block]:
+    """Of a `for` or `while`: what its carries start from, their parameters, their yields; and the body."""
+    body = op.blocks[-1]
+    skip = 3 if op.name == "for" else 0
+    return (op.inputs[skip:], body.params[1 if op.name == "for" else 0:],
+            body.yields[1 if op.attrs["breaks"] else 0:], body)
+
+
+def passes_derivative(op: Op, k: int) -> bool:
+    """Whether a derivative can flow from input `k` of a simple op to its outputs."""
+    partials = op.record.partials
+    return not partials or k >= len(partials) or partials[k] is not None
+
+
+def _spread(block: Block, varied: set[Value]) -> None:
+    """Add to `varied` what depends on it, in the order of the program; loops until nothing is added."""
+    for op in block.ops:
+        match op.name:
+            case "for" | "while":
+                inits, params, yields, body = loop_parts(op)
+                while True:
+                    before = len(varied)
+                    for init, param, end, out in zip(inits, params, yields, op.outputs):
+                        if carries_derivative(param.type) and (init in varied or end in varied):
+                            varied.update((param, out))
+                    _spread(body, varied)
+                    if len(varied) == before:
+                        break
+            case "if":
+                for branch in op.blocks:
+                    _spread(branch, varied)
+                    varied.update(out for out, y in zip(op.outputs, branch.yields)
+                                  if y in varied and carries_derivative(out.type))
+            case _:
+                if any(x in varied and passes_derivative(op, k) for k, x in enumerate(op.inputs)):
+                    varied.update(out for out in op.outputs if carries_derivative(out.type))
+
+
+def _gather(block: Block, varied: set[Value], useful: set[Value]) -> None:
+    """Add to `useful` what it depends on, against the order of the program."""
+    for op in reversed(block.ops):
+        match op.name:
+            case "for" | "while":
+                inits, params, yields, body = loop_parts(op)
+                while True:
+                    before = len(useful)
+                    for init, param, end, out in zip(inits, params, yields, op.outputs):
+                        if (out in useful or param in useful) and param in varied:
+                            useful.update((init, param, end, out))
+                    _gather(body, varied, useful)
+                    if len(useful) == before:
+                        break
+            case "if":
+                for branch in op.blocks:
+                    useful.update(y for out, y in zip(op.outputs, branch.yields) if out in useful)
+                    _gather(branch, varied, useful)
+            case _:
+                if any(out in useful and out in varied for out in op.outputs):
+                    useful.update(op.inputs)

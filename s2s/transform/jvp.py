@@ -1,0 +1,172 @@
+"""Forward mode: every op is followed by its tangent.
+
+    f(*xs) -> *ys    becomes    f_jvp(*xs, *x_dots) -> (*ys, *y_dots)
+
+A loop carries the tangents of its carries beside them; a branch returns the tangents of what it returns.
+A value without a tangent has none: zeros are written down only where a block must return something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import DerivativeError
+from ..ir.builder import Builder, add_op, at, emit, join_types
+from ..ir.graph import Block, Function, Op, Value
+from ..ir.rebuild import emit_op
+from ..ir.types import Tuple, Undefined, carries_derivative
+from ..ops.control import for_loop, if_record, item, make_undefined, while_loop
+from ..ops.record import value
+from ..ops.shape import zeros_of
+from .activity import loop_parts, varied_values
+
+
+def jvp(function: Function, wrt: Sequence[int]) -> Function:
+    """`f(*xs) -> *ys` becomes `f_jvp(*xs, *x_dots) -> (*ys, *y_dots)`, for the parameters in `wrt`.
+
+    A result that carries no derivative has no y_dot.  Raises DerivativeError where an op has no rule.
+    """
+    return Tangents(function, [function.params[k] for k in wrt]).function()
+
+
+class Tangents:
+    """Emits a function together with its tangents."""
+
+    def __init__(self, primal: Function, wrt: list[Value]):
+        self.primal, self.wrt = primal, wrt
+        self.varied = varied_values(primal, wrt)
+        self.env: dict[Value, Value] = {}
+        self.dots: dict[Value, Value] = {}  # by primal value; absent where there is no tangent
+
+    def function(self) -> Function:
+        primal = self.primal
+        params = [Value(p.type, p.name) for p in primal.params]
+        dots = [Value(tangent_type(x.type), dot_name(x)) for x in self.wrt]
+        block = Block()
+        with Builder(block):
+            self.dots.update((x, dot) for x, dot in zip(self.wrt, dots) if x in self.varied)
+            results = self.block(primal.block, params)
+            tangents = [self.tangent(y) for y in primal.results if carries_derivative(y.type)]
+        count = len(params) - len(primal.captures)
+        block.params = [*params[:count], *dots, *params[count:]]
+        block.yields = results + tangents
+        return Function(f"{primal.name}_jvp", block, primal.source, primal.doc, True,
+                        dict(primal.captures), dict(primal.defaults))
+
+    def tangent(self, x: Value) -> Value:
+        """The tangent of `x`, zeros where it has none."""
+        if x in self.dots:
+            return self.dots[x]
+        if isinstance(self.env.get(x, x).type, Undefined):
+            return make_undefined()
+        return zeros_of(self.env.get(x, x))
+
+    def block(self, block: Block, args: Sequence[Value]) -> list[Value]:
+        self.env.update(zip(block.params, args, strict=True))
+        for op in block.ops:
+            with at(op.line):
+                match op.name:
+                    case "if" if self.any_varied(op):
+                        self.branch(op)
+                    case "for" | "while" if self.any_varied(op):
+                        self.loop(op)
+                    case "tuple" | "item":
+                        self.member(op)
+                    case _:
+                        self.simple(op)
+        return [self.env[y] for y in block.yields]
+
+    def any_varied(self, op: Op) -> bool:
+        return any(out in self.varied for out in op.outputs)
+
+    def simple(self, op: Op) -> None:
+        emit_op(op, self.env)
+        dots = tuple(self.dots.get(x) for x in op.inputs)
+        if not self.any_varied(op) or all(dot is None for dot in dots):
+            return
+        inputs, outs = [self.env[x] for x in op.inputs], [self.env[out] for out in op.outputs]
+        single = len(outs) == 1
+        if op.record.jvp is not None:
+            tangents = op.record.jvp(dots, outs[0] if single else tuple(outs), *inputs, **op.attrs)
+        elif op.record.linear:
+            tangents = self.linear(op, dots, inputs)
+        else:
+            raise DerivativeError(f"{op.name} has no derivative", op.line, "give it one with custom_jvp, or "
+                                  "keep what is differentiated out of its arguments with stop_gradient")
+        for out, dot in zip(op.outputs, [tangents] if single else tangents or [None] * len(outs), strict=True):
+            self.set_tangent(out, dot)
+
+    def set_tangent(self, out: Value, dot: Value | None) -> None:
+        if dot is None or not carries_derivative(out.type):
+            return
+        if not dot.name and dot.op is not None and self.env[out].name:
+            dot.name = f"{self.env[out].name}_dot"
+        self.dots[out] = dot
+
+    def linear(self, op: Op, dots: tuple, inputs: list[Value]) -> Value:
+        """Linear in several inputs jointly: the op itself, on the tangents."""
+        operands = [(zeros_of(x) if dot is None else dot) if k in op.record.linear else x
+                    for k, (x, dot) in enumerate(zip(inputs, dots))]
+        return emit(op.record, *operands, **op.attrs)
+
+    def member(self, op: Op) -> None:
+        """Tuples have tuples of tangents."""
+        emit_op(op, self.env)
+        if op.name == "tuple":
+            if any(x in self.dots for x in op.inputs):
+                self.dots[op.output] = value(tuple(self.tangent(x) for x in op.inputs))
+        elif op.inputs[0] in self.dots and carries_derivative(op.output.type):
+            self.set_tangent(op.output, item(self.dots[op.inputs[0]], **op.attrs))
+
+    def branch(self, op: Op) -> None:
+        varied = [k for k, out in enumerate(op.outputs) if out in self.varied]
+        blocks = []
+        for branch in op.blocks:
+            block = Block()
+            with Builder(block):
+                block.yields = self.block(branch, [])
+                block.yields = block.yields + [self.tangent(branch.yields[k]) for k in varied]
+            blocks.append(block)
+        types = [join_types(a.type, b.type) for a, b in zip(blocks[0].yields, blocks[1].yields, strict=True)]
+        names = [out.name for out in op.outputs] + [dot_name(op.outputs[k]) for k in varied]
+        outs = add_op(if_record, [self.env[op.inputs[0]]], {}, types, blocks, names).outputs
+        self.env.update(zip(op.outputs, outs))
+        self.dots.update(zip([op.outputs[k] for k in varied], outs[len(op.outputs):]))
+
+    def loop(self, op: Op) -> None:
+        inits, params, ends, body = loop_parts(op)
+        varied = [k for k, param in enumerate(params) if param in self.varied]
+        count = len(params)
+        breaks = op.attrs["breaks"]
+        starts = [self.env[x] for x in inits] + [self.tangent(inits[k]) for k in varied]
+        names = [p.name for p in params] + [dot_name(params[k]) for k in varied]
+
+        def step(*args: Value) -> list[Value]:
+            index, carries = (args[:1], args[1:]) if op.name == "for" else ((), args)
+            self.dots.update(zip([params[k] for k in varied], carries[count:]))
+            return self.block(body, [*index, *carries[:count]]) + [self.tangent(ends[k]) for k in varied]
+
+        if op.name == "for":
+            outs = for_loop(*(self.env[x] for x in op.inputs[:3]), starts, step, breaks, names, body.params[0].name)
+        else:
+            outs = while_loop(starts, lambda *c: self.test(op.blocks[0], c[:count]), step, breaks, names)
+        self.env.update(zip(op.outputs, outs))
+        self.dots.update(zip([op.outputs[k] for k in varied], outs[count:]))
+
+    def test(self, head: Block, args: Sequence[Value]) -> Value:
+        """The condition of a `while`, which has no tangent."""
+        self.env.update(zip(head.params, args, strict=True))
+        for op in head.ops:
+            with at(op.line):
+                emit_op(op, self.env)
+        return self.env[head.yields[0]]
+
+
+def tangent_type(type):
+    """The type of a tangent of a value of this type."""
+    return Tuple(tuple(map(tangent_type, type.items))) if isinstance(type, Tuple) else type
+
+
+def dot_name(x: Value) -> str:
+    """What the tangent of `x` is called."""
+    return f"{x.name}_dot" if x.name else ""

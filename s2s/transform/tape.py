@@ -1,0 +1,173 @@
+"""What the reverse sweep reads of the forward sweep: recompute it, or save it, and where.
+
+The reverse sweep is first written as if every value of the primal were in its scope.  For each primal
+block that it runs through backwards (a `Region`), this module then decides, of the values of that block
+that the adjoint reads, which are saved and which are recomputed from those: a minimum cut of the block's
+data flow (Note [The cut]).  What a loop saves goes to a tape (Note [Two kinds of tape]).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_flow
+
+from ..ir.graph import Block, Op, Value
+from ..ir.types import Array, Scalar, Unknown
+
+# Note [The cut]
+# Nodes are the values of one block.  A value that the adjoint reads is a sink; a value that cannot be
+# recomputed (a loop's carry, what an inner loop or a call produced, an element of an array that is
+# overwritten later) is a source; a cheap op connects its operands to its result.  The price of cutting a
+# value is what it costs to save: 1 for a scalar, ARRAY for an array.  The cheapest cut is what is saved,
+# and everything between the cut and the sinks is recomputed.  Of equally cheap cuts the one nearest to
+# the sinks is taken: least is recomputed.  Values from outside the block are not nodes: they become
+# needs of the block around it.
+#
+# Note [Two kinds of tape]
+# Where every loop around a value is counted, with bounds known before the outermost of them, its tape is
+# one array, allocated there and indexed by the loops' counters.  Otherwise it is a growing buffer, last
+# in, first out (ops/control.py, Note [Tapes are values]): the reverse sweep runs through the iterations
+# in exactly the opposite order.
+#
+# Note [Elements of arrays that change]
+# `a[i]` can be read again in the reverse sweep only if that version of `a` is still there.  Keeping a
+# version of an array that a loop overwrites would cost a copy per trip, so such elements are saved one by
+# one; a version made outside all loops is kept as it is (at most one copy in all).
+
+ARRAY = 64  # the price of saving an array, in scalars: many, but finite
+INFINITE = 10**6
+
+
+@dataclass(eq=False)
+class Region:
+    """A primal block that the reverse sweep runs through backwards."""
+
+    primal: Block
+    op: Op | None = None  # the primal op that owns the block; None for the function itself
+    parent: Region | None = None
+    adjoint: Block | None = None
+    trips: Value | None = None  # stands for the number of trips, where it is counted at run time
+    saved: list[Value] = field(default_factory=list)
+    recomputed: list[Op] = field(default_factory=list)
+    outer: dict[Value, None] = field(default_factory=dict)  # what it needs of the blocks around it
+
+    @property
+    def is_loop(self) -> bool:
+        return self.op is not None and self.op.name != "if"
+
+    def path(self) -> list[Region]:
+        """The regions from the outermost below the function down to this one."""
+        return [] if self.parent is None else [*self.parent.path(), self]
+
+
+@dataclass(eq=False)
+class Tape:
+    """Where one saved value of a region goes."""
+
+    value: Value
+    region: Region
+    kind: str  # "array", "stack", or "result": an extra result of the primal `if`
+    stand_in: Value | None = None  # "result": the value that the region around it knows
+
+
+def cut(region: Region, needed: list[Value], unstable: set[Value]) -> None:
+    """Split what the adjoint of `region` needs of it into `region.saved` and `region.recomputed`."""
+    block = region.primal
+    own = {v for op in block.ops for v in op.outputs} | set(block.params) | set(needed)
+    free = {block.params[0]} if region.is_loop and region.op.name == "for" else set()
+    needed = [v for v in needed if v not in free]
+    nodes: dict[Value, int] = {}
+    edges: list[tuple[int, int, int]] = []
+    source, sink = 0, 1
+
+    def visit(v: Value) -> int:
+        if v in nodes:
+            return nodes[v]
+        nodes[v] = entry = 2 + 2 * len(nodes)
+        edges.append((entry, entry + 1, price(v)))
+        if recomputable(v, unstable):
+            for x in v.op.inputs:
+                if x in own and x not in free:
+                    edges.append((visit(x) + 1, entry, INFINITE))
+        else:
+            edges.append((source, entry, INFINITE))
+        return entry
+
+    for v in needed:
+        edges.append((visit(v) + 1, sink, INFINITE))
+    saved = {v for v, entry in nodes.items() if entry in _cut_entries(edges, 2 + 2 * len(nodes), sink)} if nodes else set()
+    region.saved = [v for v in _in_order(block, saved)]
+    wanted, stack = set(), [v for v in needed if v not in saved]
+    while stack:
+        v = stack.pop()
+        if v in wanted or v in saved or v in free or v not in own:
+            continue
+        wanted.add(v)
+        stack.extend(v.op.inputs)
+    region.recomputed = [op for op in block.ops if any(v in wanted for v in op.outputs)]
+
+
+def _in_order(block: Block, values: set[Value]) -> list[Value]:
+    """`values` in the order in which the block defines them; stand-ins last."""
+    order = list(block.params) + [v for op in block.ops for v in op.outputs]
+    inside = [v for v in order if v in values]
+    return inside + sorted(values - set(inside), key=lambda v: (block.ops.index(v.op), v.name))
+
+
+def _cut_entries(edges: list[tuple[int, int, int]], count: int, sink: int) -> set[int]:
+    """Entries of the nodes in the minimum cut nearest to the sink."""
+    capacity = np.zeros((count, count), dtype=np.int32)
+    for a, b, c in edges:
+        capacity[a, b] = min(INFINITE, capacity[a, b] + c)
+    flow = maximum_flow(csr_array(capacity), 0, sink).flow.toarray()
+    residual = capacity - flow
+    reaches = {sink}
+    stack = [sink]
+    while stack:
+        b = stack.pop()
+        for a in np.nonzero(residual[:, b] > 0)[0]:
+            if int(a) not in reaches:
+                reaches.add(int(a))
+                stack.append(int(a))
+    return {a for a, b, _ in edges if b == a + 1 and a % 2 == 0 and a >= 2 and a not in reaches and b in reaches}
+
+
+def price(v: Value) -> int:
+    """What saving `v` costs, in scalars."""
+    match v.type:
+        case Scalar():
+            return 1
+        case Array(_, dims) if all(isinstance(d, int) for d in dims):
+            return max(1, min(ARRAY, int(np.prod(dims))))
+    return ARRAY
+
+
+def recomputable(v: Value, unstable: set[Value]) -> bool:
+    """Whether the reverse sweep may compute `v` again from the op's operands."""
+    op = v.op
+    if op is None or op.blocks or not op.record.cheap or v not in op.outputs:
+        return False
+    return not (op.record.views and op.inputs and op.inputs[0] in unstable)
+
+
+def unstable_values(block: Block, in_loop: bool = False) -> set[Value]:
+    """The versions of arrays that a loop overwrites.  Note [Elements of arrays that change]."""
+    found: set[Value] = set()
+
+    def visit(block: Block, in_loop: bool) -> None:
+        if in_loop:
+            found.update(v for v in block.params if isinstance(v.type, (Array, Unknown)))
+        for op in block.ops:
+            for inner in op.blocks:
+                visit(inner, in_loop or op.name != "if")
+            for v in op.outputs:
+                written = in_loop and (op.blocks or op.record.writes is not None)
+                view = any(op.inputs[k] in found for k in op.record.views if k < len(op.inputs))
+                if isinstance(v.type, (Array, Unknown)) and (written or view):
+                    found.add(v)
+
+    visit(block, in_loop)
+    return found
