@@ -54,3 +54,25 @@ def emit_op(op: Op, env: dict[Value, Value], rule: Rule | None = None) -> None:
         if old.name and not new.name and new.op is not None:
             new.name = old.name
         env[old] = new
+
+
+def clone(function: Function) -> Function:
+    """A copy of `function`, op by op, for a pass to change: nothing is folded or inferred again."""
+    env: dict[Value, Value] = {}
+
+    def again(value: Value, op: Op | None = None) -> Value:
+        env[value] = Value(value.type, value.name, op)
+        return env[value]
+
+    def copy(block: Block) -> Block:
+        new = Block([again(p) for p in block.params])
+        for op in block.ops:
+            inputs = [env.get(x, x) for x in op.inputs]
+            made = Op(op.record, inputs, dict(op.attrs), [copy(inner) for inner in op.blocks], [], op.line)
+            made.outputs = [again(out, made) for out in op.outputs]
+            new.ops.append(made)
+        new.yields = [env.get(y, y) for y in block.yields]
+        return new
+
+    return Function(function.name, copy(function.block), function.source, function.doc, function.tupled,
+                    dict(function.captures), dict(function.defaults))

@@ -1,0 +1,89 @@
+"""Common subexpressions: the same op on the same values is computed once.
+
+    >>> show(cse(read('''
+    ... def f(x, n):
+    ...     y = np.sin(x) * n
+    ...     for i in range(3):
+    ...         y = y + np.sin(x)
+    ...     return y
+    ... ''')))
+    def f(x, n):
+        t = np.sin(x)
+        y = t * n
+        for i in range(3):
+            y = y + t
+        return y
+
+One table per block, in which the tables of the blocks around it are visible: what dominates is shared,
+what stands in a sibling branch is not.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+
+from ..ir.graph import Block, Function, Op, Value
+from ..ir.rebuild import clone
+from ..ir.substitute import substitute
+from .effects import has_effects, is_buffer, owned_buffers
+
+COMMUTATIVE = ("add", "multiply", "equal", "not_equal")  # bit for bit, which maximum(0.0, -0.0) is not
+
+
+def cse(function: Function) -> Function:
+    """`function`, in which no pure op is repeated where its first result is visible."""
+    function = clone(function)
+    owned = owned_buffers(function)
+    same: dict[Value, Value] = {}
+    _share(function.block, ChainMap(), same, owned)
+    substitute(function.block, same)
+    return function
+
+
+def _share(block: Block, table: ChainMap, same: dict[Value, Value], owned: set[Value]) -> None:
+    kept = []
+    for op in block.ops:
+        key = _key(op, same)
+        first = table.get(key) if key is not None else None
+        if first is not None and _may_be_one(op, first, owned):
+            for old, new in zip(op.outputs, first.outputs):
+                new.name = new.name or old.name
+                same[old] = new
+            continue
+        if key is not None:
+            table[key] = op
+        for inner in op.blocks:
+            _share(inner, table.new_child(), same, owned)
+        kept.append(op)
+    block.ops = kept
+
+
+def _key(op: Op, same: dict[Value, Value]) -> tuple | None:
+    """Equal for ops that compute the same; None for ops that are not to be shared."""
+    if op.blocks or has_effects(op) or op.record.writes is not None:
+        return None
+    inputs = [id(same.get(x, x)) for x in op.inputs]
+    if op.name in COMMUTATIVE:
+        inputs.sort()
+    try:
+        key = (op.record.name, tuple(inputs), tuple((k, frozen(op.attrs[k])) for k in sorted(op.attrs)))
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def frozen(x) -> object:
+    """`x` such that equal means the same: 1, 1.0 and True differ, and so do 0.0 and -0.0."""
+    match x:
+        case tuple():
+            return tuple(map(frozen, x))
+        case bool() | int() | float() | complex():
+            return type(x), repr(x)
+    return type(x), x
+
+
+def _may_be_one(op: Op, first: Op, owned: set[Value]) -> bool:
+    """Whether sharing would not make two buffers one that the program writes into separately."""
+    return all(a.type == b.type for a, b in zip(op.outputs, first.outputs)) and not any(
+        is_buffer(x.type) and (x in owned or y in owned) for x, y in zip(op.outputs, first.outputs))

@@ -1,0 +1,82 @@
+"""What an op may do besides computing its results: act on the world, raise, cost much, give a buffer away."""
+
+from __future__ import annotations
+
+from ..ir.graph import Block, Function, Op, Value, walk
+from ..ir.types import Array, Scalar, Tape, Tuple, Type, Unknown
+
+_TOTAL_SHAPES = ("constant", "length", "size", "tuple", "item", "undefined", "sum", "spread", "transpose")
+
+
+def has_effects(op: Op) -> bool:
+    """Whether `op` does something even if nobody reads its results."""
+    if not op.record.pure:
+        return True
+    if op.name == "call":
+        return callee_has_effects(op)
+    return any(has_effects(inner) for block in op.blocks for inner in block.ops)
+
+
+def callee_has_effects(op: Op, seen: frozenset = frozenset()) -> bool:
+    """Whether the function that a `call` calls has effects; a call of itself adds none."""
+    callee = op.attrs["callee"]
+    if callee in seen:
+        return False
+    return any(callee_has_effects(inner, seen | {callee}) if inner.name == "call" else not inner.record.pure
+               for inner in walk(callee.function_for(op.inputs).block))
+
+
+def is_total(op: Op) -> bool:
+    """Whether `op` cannot raise, whatever its operands: it may run where the program would not run it.
+
+    Python's own numbers raise when divided by zero, and a run may hand those to any scalar; arrays whose
+    shapes are not proved to broadcast raise as well.
+    """
+    if op.name in _TOTAL_SHAPES:
+        return all(isinstance(x.type, (Scalar, Array, Tuple)) for x in op.inputs)
+    if not op.record.elementwise or not all(isinstance(x.type, (Scalar, Array)) for x in op.inputs):
+        return False
+    if op.name in ("divide", "floor_divide", "remainder", "power", "float_power", "reciprocal"):
+        divisor = op.inputs[-1].constant
+        return isinstance(divisor, (int, float)) and divisor > 0
+    shapes = {x.type.dims for x in op.inputs if isinstance(x.type, Array)}
+    return len(shapes) <= 1
+
+
+def owned_buffers(function: Function) -> set[Value]:
+    """Values whose memory an in-place write may take over: two of them should not become one.
+
+    Sharing `np.zeros(n)` between two cotangents would save an allocation and cost a copy.
+    """
+    found: set[Value] = set()
+    for op in walk(function.block):
+        if op.record.writes is not None:
+            found.add(op.inputs[op.record.writes])
+        if op.name in ("for", "while"):
+            found.update(x for x in op.inputs if is_buffer(x.type))
+        for block in op.blocks:
+            found.update(y for y in block.yields if is_buffer(y.type))
+    return found
+
+
+def is_buffer(type: Type) -> bool:
+    """Whether values of `type` may own memory."""
+    return isinstance(type, (Array, Unknown, Tape))
+
+
+def runs_at_least_once(op: Op) -> bool:
+    """Whether a loop is known to make one trip."""
+    if op.name != "for":
+        return False
+    bounds = [x.constant for x in op.inputs[:3]]
+    return all(isinstance(b, int) for b in bounds) and len(range(*bounds)) > 0
+
+
+def values_of(block: Block) -> set[Value]:
+    """Everything that `block` and the blocks inside it define."""
+    found = set(block.params)
+    for op in walk(block):
+        found.update(op.outputs)
+        for inner in op.blocks:
+            found.update(inner.params)
+    return found

@@ -1,0 +1,55 @@
+"""Inlining: the body of a called function in place of the call.
+
+    >>> show(inline(read('''
+    ... def square(x):
+    ...     return x * x
+    ... def f(x):
+    ...     return square(x) + square(2.0)
+    ... ''')))
+    def f(x):
+        return x * x + 4.0
+
+The body is emitted again on the call's arguments, so that what they are known to be folds into it.
+"""
+
+from __future__ import annotations
+
+from ..ir.graph import Function, Op, Value, walk
+from ..ir.rebuild import emit_block, rebuild
+
+SMALL = 6  # ops: what reads better in place than under a name of its own
+
+
+def inline(function: Function) -> Function:
+    """`function` with calls of small straight-line functions replaced by what they do."""
+    return _inlined(function, is_small)
+
+
+def inline_all(function: Function) -> Function:
+    """`function` without calls, except those of functions that call themselves."""
+    return _inlined(function, lambda callee: True)
+
+
+def is_small(callee: Function) -> bool:
+    """Whether `callee` is a handful of ops without loops, branches or calls."""
+    ops = [op for op in walk(callee.block) if op.name not in ("constant", "tuple", "item")]
+    return len(ops) <= SMALL and not any(op.blocks or op.name == "call" for op in ops)
+
+
+def _inlined(function: Function, wanted) -> Function:
+    if not any(op.name == "call" for op in walk(function.block)):
+        return function
+    open_calls: list = []
+
+    def rule(op: Op, inputs: list[Value]):
+        if op.name != "call" or op.attrs["callee"] in open_calls:
+            return None
+        body = op.attrs["callee"].function_for(inputs)
+        if not wanted(body):
+            return None
+        open_calls.append(op.attrs["callee"])
+        results = emit_block(body.block, inputs, {}, rule)
+        open_calls.pop()
+        return results
+
+    return rebuild(function, rule=rule)
