@@ -1,259 +1,225 @@
 """Elementwise ops: a table of the derivatives learned at school.
 
-Each row: the op's name in NumPy, how compiled scalar code spells it, and ∂y/∂x for each operand as a
-function of the result `y` and the operands.  Both modes, batching and fusion follow from that.
-A partial of 1 or -1 is written as the number; None says that the operand carries no derivative.
+Each row: the op's name in NumPy, and ∂y/∂x for each operand as a function of the result `y` and the operands.
+Both modes, batching and fusion follow from that.  A partial of 1 or -1 is written as the number; None says
+that the operand carries no derivative.  `math` names the twin of an op in Python's math module.
+
+Where calculus is silent: at a tie, maximum and minimum give each operand half, as JAX does; Python's max and
+min and np.clip follow the operand they return; abs has derivative 0 at 0; a ** b has derivative 0 with respect
+to b where a is not positive.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+import math
+import operator
 
 import numpy as np
 
-from ..ir.builder import current
-from ..ir.graph import MISSING, OPERATORS, Value
-from ..ir.types import Array, Scalar, Type, Unknown, is_inexact
-from ..errors import TypeMismatchError
-from .record import (FUNCTIONS, RECORDS, array_type, broadcast_dims, constant, define, dims_of, dtype_of, emit,
-                     promote, same_shape, value)
+from ..ir.graph import OPERATORS
+from . import fold
+from .record import RECORDS
+from .ufunc import binary, builtin_syntax, compare, elementwise, joined, numpy_syntax, sampled, unary
 
-# ------------------------------------------------------------------------------------------- the types
+# ------------------------------------------------------------------------------------- arithmetic
+#                                              ∂y/∂a                            ∂y/∂b
 
-
-def _number(x: Value) -> Type:
-    if not isinstance(x.type, (Scalar, Array, Unknown)):
-        raise TypeMismatchError(f"{x.name or 'this'} is {x.type}, and a number or an array is needed", current().line)
-    return x.type
-
-
-def _unknown_shape(types: list[Type]) -> str | None:
-    """The shape symbol of an elementwise result of unknown rank: that of its operands if they agree."""
-    shapes = {t.shape if isinstance(t, Unknown) else dims_of(t) for t in types
-              if not isinstance(t, Scalar)}
-    return shapes.pop() if len(shapes) == 1 and isinstance(next(iter(shapes)), str) else None
-
-
-def _infer(result_dtype: Callable) -> Callable:
-    def infer(*xs: Value) -> Type:
-        types = [_number(x) for x in xs]
-        if any(dtype_of(t) is None for t in types):
-            dtype, weak = (result_dtype(None, False), False)
-        else:
-            dtype, weak = promote(*types)
-            dtype, weak = result_dtype(dtype, weak), weak and result_dtype is _arithmetic
-        if any(isinstance(t, Unknown) for t in types):
-            return Unknown(_unknown_shape(types), dtype)
-        dims = broadcast_dims(*map(dims_of, types))
-        return array_type(dtype, dims) if dims else Scalar(dtype, weak)
-
-    return infer
+add = elementwise("add",                       1,                               1,
+                  evaluate=operator.add, syntax=binary(ast.Add()), operator=True, fold=fold.add)
+subtract = elementwise("subtract",             1,                               -1,
+                       evaluate=operator.sub, syntax=binary(ast.Sub()), operator=True, fold=fold.subtract)
+multiply = elementwise("multiply",             lambda y, a, b: b,               lambda y, a, b: a,
+                       evaluate=operator.mul, syntax=binary(ast.Mult()), operator=True, fold=fold.multiply)
+divide = elementwise("divide",                 lambda y, a, b: 1 / b,           lambda y, a, b: -y / b,
+                     evaluate=operator.truediv, syntax=binary(ast.Div()), operator=True, fold=fold.divide,
+                     also=(np.true_divide,))
+power = elementwise("power",                   lambda y, a, b: _power_base(y, a, b),
+                                                                                lambda y, a, b: y * log(_positive(a)),
+                    evaluate=operator.pow, syntax=binary(ast.Pow()), operator=True, fold=fold.power, also=(pow,))
+floor_divide = elementwise("floor_divide",     None,                            None,
+                           evaluate=operator.floordiv, syntax=binary(ast.FloorDiv()), operator=True)
+remainder = elementwise("remainder",           1,                               lambda y, a, b: -(a // b),
+                        evaluate=operator.mod, syntax=binary(ast.Mod()), operator=True, also=(np.mod,))
+fmod = elementwise("fmod",                     1,                               lambda y, a, b: -trunc(a / b),
+                   math=math.fmod)
+negative = elementwise("negative",             -1,
+                       evaluate=operator.neg, syntax=unary(ast.USub()), operator=True, fold=fold.negative)
+positive = elementwise("positive",             1,
+                       evaluate=operator.pos, syntax=unary(ast.UAdd()), operator=True)
 
 
-def _arithmetic(dtype: str | None, weak: bool) -> str | None:
-    return dtype
+def _power_base(y, a, b):
+    """∂(a ** b)/∂a: 2 * a for a ** 2, 0.5 / y for a ** 0.5; 0, not 0 * a ** -1, for b = 0 (a may be 0)."""
+    match getattr(b, "constant", b):
+        case bool():
+            return b * a ** 0
+        case int() | float() as n if n in (0, 1):
+            return n
+        case int() | float() as n if n == 2:
+            return n * a
+        case int() | float() as n if n == 0.5:
+            return 0.5 / y
+        case int() | float() as n:
+            return n * a ** (n - 1)
+    return b * a ** where(equal(b, 0), 1, b - 1)
 
 
-def _inexact(dtype: str | None, weak: bool) -> str | None:
-    """NumPy's rule for sin and its kind: integers become floats."""
-    if dtype is None or is_inexact(dtype):
-        return dtype
-    return np.sin(np.empty(0, dtype)).dtype.name
+def _positive(a):
+    """`a`, with 1 where it is not positive (complex: where it is 0): its logarithm is finite, and 0 there."""
+    constant = getattr(a, "constant", a)
+    if isinstance(constant, (int, float)) and constant > 0:
+        return a
+    return where(equal(a, 0), 1, a) if _is_complex(a) else where(greater(a, 0), a, 1)
 
 
-def _boolean(dtype: str | None, weak: bool) -> str:
-    return "bool"
+# ------------------------------------------------------------------------------- exp, log and powers
+#                                              ∂y/∂x
+
+exp = elementwise("exp",                       lambda y, x: y,                  math=math.exp)
+exp2 = elementwise("exp2",                     lambda y, x: math.log(2) * y)
+expm1 = elementwise("expm1",                   lambda y, x: y + 1,              math=math.expm1)
+log = elementwise("log",                       lambda y, x: 1 / x,              math=math.log)
+log2 = elementwise("log2",                     lambda y, x: 1 / (math.log(2) * x), math=math.log2)
+log10 = elementwise("log10",                   lambda y, x: 1 / (math.log(10) * x), math=math.log10)
+log1p = elementwise("log1p",                   lambda y, x: 1 / (1 + x),        math=math.log1p)
+sqrt = elementwise("sqrt",                     lambda y, x: 0.5 / y,            math=math.sqrt)
+cbrt = elementwise("cbrt",                     lambda y, x: 1 / (3 * y * y))
+square = elementwise("square",                 lambda y, x: 2 * x)
+reciprocal = elementwise("reciprocal",         lambda y, x: -y * y)
+logaddexp = elementwise("logaddexp",           lambda y, a, b: exp(a - y),      lambda y, a, b: exp(b - y))
+hypot = elementwise("hypot",                   lambda y, a, b: a / y,           lambda y, a, b: b / y,
+                    math=math.hypot)
+
+# ------------------------------------------------------------------ trigonometric and hyperbolic
+#                                              ∂y/∂x
+
+sin = elementwise("sin",                       lambda y, x: cos(x),             math=math.sin)
+cos = elementwise("cos",                       lambda y, x: -sin(x),            math=math.cos)
+tan = elementwise("tan",                       lambda y, x: 1 + y * y,          math=math.tan)
+arcsin = elementwise("arcsin",                 lambda y, x: 1 / sqrt(1 - x * x),    math=math.asin)
+arccos = elementwise("arccos",                 lambda y, x: -1 / sqrt(1 - x * x),   math=math.acos)
+arctan = elementwise("arctan",                 lambda y, x: 1 / (1 + x * x),        math=math.atan)
+arctan2 = elementwise("arctan2",               lambda y, a, b: b / (a * a + b * b),
+                                               lambda y, a, b: -a / (a * a + b * b), math=math.atan2)
+sinh = elementwise("sinh",                     lambda y, x: cosh(x),            math=math.sinh)
+cosh = elementwise("cosh",                     lambda y, x: sinh(x),            math=math.cosh)
+tanh = elementwise("tanh",                     lambda y, x: 1 - y * y,          math=math.tanh)
+arcsinh = elementwise("arcsinh",               lambda y, x: 1 / sqrt(x * x + 1),    math=math.asinh)
+arccosh = elementwise("arccosh",               lambda y, x: 1 / (sqrt(x - 1) * sqrt(x + 1)), math=math.acosh)
+arctanh = elementwise("arctanh",               lambda y, x: 1 / (1 - x * x),        math=math.atanh)
+degrees = elementwise("degrees",               lambda y, x: 180 / math.pi,      math=math.degrees, also=(np.rad2deg,))
+radians = elementwise("radians",               lambda y, x: math.pi / 180,      math=math.radians, also=(np.deg2rad,))
+sinc = elementwise("sinc",                     lambda y, x: where(equal(x, 0), -math.pi ** 2 / 3 * x,
+                                                                  (cos(math.pi * x) - y) / where(equal(x, 0), 1, x)))
+
+# ------------------------------------------------------------------------- choices, signs, rounding
 
 
-# -------------------------------------------------------------------------------------- the definition
+def _larger(a, b):
+    """1 where a is chosen, 0 where b is, and half of it each at a tie."""
+    return where(equal(a, b), 0.5, where(greater(a, b), 1, 0))
 
 
-def elementwise(name: str, *partials, scalar: str = "", dtype: Callable = _inexact, syntax: Callable | None = None,
-                evaluate: Callable | None = None, functions: tuple = (), fold: Callable | None = None):
-    """Define an elementwise op.  `partials`: one (y, *xs) -> ∂y/∂x, 1, -1 or None per operand."""
-    compute = evaluate or getattr(np, name)
-
-    def folded(*xs: Value):
-        constants = [x.constant for x in xs]
-        if syntax is not None and all(isinstance(c, (int, float)) for c in constants):
-            try:
-                return emit(constant, value=_python(compute, constants))
-            except ArithmeticError:
-                return None  # let the run raise it
-        simpler = fold(*xs) if fold is not None else None
-        return simpler if simpler is not None else _absorb_broadcast(record, xs)
-
-    record = define(name, evaluate=compute, infer=_infer(dtype), fold=folded, partials=partials,
-                    syntax=syntax or _call_syntax(name), elementwise=True, cheap=True, scalar=scalar)
-    for function in (getattr(np, name, None), *functions):
-        if function is not None:
-            FUNCTIONS[function] = record
-    return record
+def _chosen(y, a, b):
+    """The same where a NaN may not have been chosen."""
+    return where(equal(a, b), 0.5, where(equal(y, a), 1, 0))
 
 
-def _python(compute: Callable, constants: list):
-    """Fold an operator as Python would have computed it: Python numbers stay Python numbers."""
-    result = compute(*constants)
-    if isinstance(result, np.generic) and all(not isinstance(c, np.generic) for c in constants):
-        return result.item()
-    return result
+maximum = elementwise("maximum",               lambda y, a, b: _larger(a, b),   lambda y, a, b: _larger(b, a))
+minimum = elementwise("minimum",               lambda y, a, b: _larger(b, a),   lambda y, a, b: _larger(a, b))
+fmax = elementwise("fmax",                     lambda y, a, b: _chosen(y, a, b),    lambda y, a, b: _chosen(y, b, a))
+fmin = elementwise("fmin",                     lambda y, a, b: _chosen(y, a, b),    lambda y, a, b: _chosen(y, b, a))
+max_ = elementwise("max_",                     lambda y, a, b: where(less(a, b), 0, 1),
+                                               lambda y, a, b: where(less(a, b), 1, 0),
+                   evaluate=max, syntax=builtin_syntax("max"), operator=True, result=joined)
+min_ = elementwise("min_",                     lambda y, a, b: where(less(b, a), 0, 1),
+                                               lambda y, a, b: where(less(b, a), 1, 0),
+                   evaluate=min, syntax=builtin_syntax("min"), operator=True, result=joined)
+_type_of_where = sampled(np.where, "where")
+clip = elementwise("clip",                     lambda y, x, lo, hi: where(equal(y, x), 1, 0),
+                                               lambda y, x, lo, hi: where(greater(lo, x), where(greater(lo, hi), 0, 1), 0),
+                                               lambda y, x, lo, hi: where(greater(maximum(x, lo), hi), 1, 0),
+                   fold=fold.clip)
+where = elementwise("where",                   None,
+                                               lambda y, c, a, b: where(c, 1, 0),
+                                               lambda y, c, a, b: where(c, 0, 1),
+                    evaluate=lambda c, a, b: np.where(c, a, b)[()], fold=fold.where)
+select = elementwise("select",                 None,
+                                               lambda y, c, a, b: where(c, 1, 0),
+                                               lambda y, c, a, b: where(c, 0, 1),
+                     evaluate=lambda c, a, b: a if c else b, syntax=lambda c, a, b: ast.IfExp(c, a, b),
+                     result=lambda c, a, b: joined(a, b) if a.weak and b.weak else _type_of_where(c, a, b), operator=True)
+
+#                                              ∂y/∂x
+
+absolute = elementwise("absolute",             lambda y, x: _direction(x),      syntax=numpy_syntax("abs"))
+abs_ = elementwise("abs_",                     lambda y, x: _direction(x),
+                   evaluate=abs, syntax=builtin_syntax("abs"), operator=True, also=(abs,))
+fabs = elementwise("fabs",                     lambda y, x: sign(x),            math=math.fabs)
+sign = elementwise("sign",                     None)
+copysign = elementwise("copysign",             lambda y, a, b: sign(a) * sign(y),   None,   math=math.copysign)
+heaviside = elementwise("heaviside",           None,                            lambda y, x, h: where(equal(x, 0), 1, 0),
+                        fold=fold.heaviside)
+floor = elementwise("floor", None, math=math.floor)
+ceil = elementwise("ceil", None, math=math.ceil)
+trunc = elementwise("trunc", None, math=math.trunc)
+rint = elementwise("rint", None)
+round_ = elementwise("round", None, None, syntax=lambda x, n: _call_round(x, n))
 
 
-def _call_syntax(name: str) -> Callable:
-    def syntax(*args: ast.expr) -> ast.expr:
-        return ast.Call(ast.Attribute(ast.Name("np", ast.Load()), name, ast.Load()), list(args), [])
-
-    return syntax
+def _direction(x):
+    """x / |x|, which is sign(x), conjugated where x is complex; 0 at 0."""
+    return conjugate(sign(x)) if _is_complex(x) else sign(x)
 
 
-def _absorb_broadcast(record, xs: tuple[Value, ...]):
-    """Note [Broadcasts are absorbed]: `full(shape of x, s) * x` is `s * x` where the shapes are proved equal.
-
-    The cotangent of a sum is a number spread over an array; almost always something elementwise reads it.
-    """
-    for k, x in enumerate(xs):
-        if x.op is not None and x.op.record.name in ("spread", "broadcast_to"):
-            others = [*xs[:k], x.op.inputs[0], *xs[k + 1:]]
-            result = record.infer(*others)
-            if same_shape(result, record.infer(*xs)) and dtype_of(result) == dtype_of(record.infer(*xs)):
-                return emit(record, *others)
-    return None
+def _is_complex(x) -> bool:
+    return str(getattr(getattr(x, "type", x), "dtype", None)).startswith("complex")
 
 
-def _binary(op: ast.operator) -> Callable:
-    return lambda a, b: ast.BinOp(a, op, b)
+def _call_round(x: ast.expr, decimals: ast.expr) -> ast.expr:
+    """np.round(x, decimals), without decimals if that is 0."""
+    integral = isinstance(decimals, ast.Constant) and decimals.value == 0
+    return numpy_syntax("round")(x) if integral else numpy_syntax("round")(x, decimals)
 
 
-def _compare(op: ast.cmpop) -> Callable:
-    return lambda a, b: ast.Compare(a, [op], [b])
+# --------------------------------------------------------------------------------- complex numbers
 
+real = elementwise("real",                     1)
+imag = elementwise("imag",                     -1j)
+real.linear = imag.linear = (0,)
+real.jvp = lambda dots, y, x: None if dots[0] is None else real(dots[0])
+imag.jvp = lambda dots, y, x: None if dots[0] is None else imag(dots[0])
+conjugate = elementwise("conjugate",           1,
+                        syntax=numpy_syntax("conj"))  # not holomorphic: its rules are its own
+conjugate.vjp = lambda bar, y, x: (conjugate(bar),)
+conjugate.jvp = lambda dots, y, x: None if dots[0] is None else conjugate(dots[0])
 
-# ------------------------------------------------------------------------------- identities, bit for bit
+# --------------------------------------------------------------------- comparisons, logic and bits
 
+less = elementwise("less", None, None, evaluate=operator.lt, syntax=compare(ast.Lt()), operator=True)
+less_equal = elementwise("less_equal", None, None, evaluate=operator.le, syntax=compare(ast.LtE()), operator=True)
+greater = elementwise("greater", None, None, evaluate=operator.gt, syntax=compare(ast.Gt()), operator=True)
+greater_equal = elementwise("greater_equal", None, None, evaluate=operator.ge, syntax=compare(ast.GtE()), operator=True)
+equal = elementwise("equal", None, None, evaluate=operator.eq, syntax=compare(ast.Eq()), operator=True)
+not_equal = elementwise("not_equal", None, None, evaluate=operator.ne, syntax=compare(ast.NotEq()), operator=True)
 
-def _is(x: Value, number) -> bool:
-    c = x.constant
-    return c is not MISSING and isinstance(c, (int, float)) and not isinstance(c, bool) and c == number
+logical_and = elementwise("logical_and", None, None)
+logical_or = elementwise("logical_or", None, None)
+logical_xor = elementwise("logical_xor", None, None)
+logical_not = elementwise("logical_not", None)
+not_ = elementwise("not_", None, evaluate=operator.not_, syntax=unary(ast.Not()), operator=True)
 
+bitwise_and = elementwise("bitwise_and", None, None, evaluate=operator.and_, syntax=binary(ast.BitAnd()), operator=True)
+bitwise_or = elementwise("bitwise_or", None, None, evaluate=operator.or_, syntax=binary(ast.BitOr()), operator=True)
+bitwise_xor = elementwise("bitwise_xor", None, None, evaluate=operator.xor, syntax=binary(ast.BitXor()), operator=True)
+invert = elementwise("invert", None, evaluate=operator.invert, syntax=unary(ast.Invert()), operator=True)
+left_shift = elementwise("left_shift", None, None, evaluate=operator.lshift, syntax=binary(ast.LShift()), operator=True)
+right_shift = elementwise("right_shift", None, None, evaluate=operator.rshift, syntax=binary(ast.RShift()), operator=True)
 
-def _same_type(x: Value, record, *xs: Value):
-    """`x`, if it has exactly the type of the op it is to replace."""
-    return x if record.infer(*xs) == x.type else None
-
-
-def _negated(x: Value) -> Value | None:
-    return x.op.inputs[0] if x.op is not None and x.op.record is negative else None
-
-
-def _fold_add(a: Value, b: Value):
-    if _negated(b) is not None:
-        return a - _negated(b)
-    if _negated(a) is not None:
-        return b - _negated(a)
-    if all(isinstance(x.type, Scalar) and not is_inexact(x.type.dtype) for x in (a, b)):
-        return _affine(a, b, 1)
-    return None
-
-
-def _fold_subtract(a: Value, b: Value):
-    if _negated(b) is not None:
-        return a + _negated(b)
-    if all(isinstance(x.type, Scalar) and not is_inexact(x.type.dtype) for x in (a, b)):
-        return _affine(a, b, -1)
-    return None
-
-
-def _affine(a: Value, b: Value, sign: int):
-    """Integers: x + 0 is x, (x + 1) - 2 is x - 1, (x + 1) - x is 1."""
-    (base, offset), (other, shift) = _base_offset(a), _base_offset(b)
-    if base is other and base is not None and sign == -1:
-        return value(offset - shift)
-    if base is None and other is not None and sign == 1:  # 1 + x
-        base, offset, other, shift = other, shift, base, offset
-        a, b = b, a
-    if base is None or other is not None:
-        return None
-    total = offset + sign * shift
-    if total == 0:
-        return base
-    if offset == 0 and total > 0 and sign == 1 and a is base and isinstance(b.constant, int):
-        return None  # already in its simplest form
-    if offset == 0 and sign == -1 and shift > 0:
-        return None
-    return base + total if total > 0 else base - -total
-
-
-def _base_offset(x: Value) -> tuple[Value | None, int]:
-    """x as base + offset; a constant has no base."""
-    if isinstance(x.constant, int):
-        return None, int(x.constant)
-    op = x.op
-    if op is not None and op.record.name in ("add", "subtract") and isinstance(op.inputs[1].constant, int):
-        base, offset = _base_offset(op.inputs[0])
-        sign = 1 if op.record.name == "add" else -1
-        return base, offset + sign * op.inputs[1].constant
-    return x, 0
-
-
-def _fold_multiply(a: Value, b: Value):
-    for x, y in ((a, b), (b, a)):
-        if _is(x, 1):
-            return _same_type(y, multiply, a, b)
-        if _is(x, -1) and _same_type(y, multiply, a, b) is not None:
-            return -y
-        if isinstance(x.constant, int) and x.constant == 0 and not isinstance(x.constant, bool):
-            if isinstance(y.type, Scalar) and not is_inexact(y.type.dtype):
-                return value(0)
-    if _negated(a) is not None and _negated(b) is not None:
-        return _negated(a) * _negated(b)
-    if _negated(a) is not None:
-        return -(_negated(a) * b)
-    if _negated(b) is not None:
-        return -(a * _negated(b))
-    return None
-
-
-def _fold_divide(a: Value, b: Value):
-    if _is(b, 1):
-        return _same_type(a, divide, a, b)
-    if _negated(a) is not None:
-        return -(_negated(a) / b)
-    return None
-
-
-def _fold_negative(x: Value):
-    return _negated(x)
-
-
-# ------------------------------------------------------------------------------------------- the table
-#                                       ∂y/∂a                        ∂y/∂b
-
-add = elementwise("add",                1,                           1,
-                  dtype=_arithmetic, syntax=_binary(ast.Add()), fold=_fold_add)
-subtract = elementwise("subtract",      1,                           -1,
-                       dtype=_arithmetic, syntax=_binary(ast.Sub()), fold=_fold_subtract)
-multiply = elementwise("multiply",      lambda y, a, b: b,           lambda y, a, b: a,
-                       dtype=_arithmetic, syntax=_binary(ast.Mult()), fold=_fold_multiply)
-divide = elementwise("divide",          lambda y, a, b: 1 / b,       lambda y, a, b: -y / b,
-                     syntax=_binary(ast.Div()), evaluate=lambda a, b: a / b, functions=(np.true_divide,),
-                     fold=_fold_divide)
-negative = elementwise("negative",      -1,
-                       dtype=_arithmetic, syntax=lambda a: ast.UnaryOp(ast.USub(), a), evaluate=lambda a: -a,
-                       fold=_fold_negative)
-
-#                                       ∂y/∂x
-
-exp = elementwise("exp",                lambda y, x: y,              scalar="math.exp")
-log = elementwise("log",                lambda y, x: 1 / x,          scalar="math.log")
-sin = elementwise("sin",                lambda y, x: cos(x),         scalar="math.sin")
-cos = elementwise("cos",                lambda y, x: -sin(x),        scalar="math.cos")
-
-less = elementwise("less", None, None, dtype=_boolean, syntax=_compare(ast.Lt()))
-less_equal = elementwise("less_equal", None, None, dtype=_boolean, syntax=_compare(ast.LtE()))
-greater = elementwise("greater", None, None, dtype=_boolean, syntax=_compare(ast.Gt()))
-greater_equal = elementwise("greater_equal", None, None, dtype=_boolean, syntax=_compare(ast.GtE()))
-equal = elementwise("equal", None, None, dtype=_boolean, syntax=_compare(ast.Eq()))
-not_equal = elementwise("not_equal", None, None, dtype=_boolean, syntax=_compare(ast.NotEq()))
+isnan = elementwise("isnan", None, math=math.isnan)
+isinf = elementwise("isinf", None, math=math.isinf)
+isfinite = elementwise("isfinite", None, math=math.isfinite)
+signbit = elementwise("signbit", None)
 
 OPERATORS.update({name: RECORDS[name] for name in RECORDS if RECORDS[name].elementwise})

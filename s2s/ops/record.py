@@ -93,8 +93,8 @@ def numpy_function(*functions, method: str = "", attribute: str = ""):
 def type_of_constant(x) -> Type:
     """The type of a Python or NumPy object that stands in the program text or is fixed from outside."""
     match x:
-        case bool() | np.bool_():
-            return Scalar("bool")
+        case bool():
+            return Scalar("bool", weak=True)
         case np.generic():
             return Scalar(x.dtype.name)
         case int():
@@ -219,12 +219,11 @@ def broadcast_dims(*shapes: tuple) -> tuple:
 
 def promote(*types: Type) -> tuple[str, bool]:
     """NEP 50: (dtype, weak) of an elementwise result, from types with known dtypes."""
-    weak = all(isinstance(t, Scalar) and (t.weak or t.dtype == "bool") for t in types) and any(
-        isinstance(t, Scalar) and t.weak for t in types)
+    weak = all(isinstance(t, Scalar) and t.weak for t in types)
     samples = [_weak_sample(t) if isinstance(t, Scalar) and t.weak else np.dtype(t.dtype) for t in types]
     return np.result_type(*samples).name, weak
 
 
 def _weak_sample(t: Scalar):
-    return {"int64": 0, "float64": 0.0, "complex128": 0j}[t.dtype]
+    return {"bool": False, "int64": 0, "float64": 0.0, "complex128": 0j}[t.dtype]
 

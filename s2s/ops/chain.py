@@ -1,0 +1,131 @@
+"""The chain rule for elementwise ops: both modes, from the partial derivatives alone.
+
+    reverse   x_bar = sum_to(y_bar * ∂y/∂x, x)
+    forward   y_dot = Σ x_dot * ∂y/∂x
+
+Note [Complex numbers]
+For complex operands the partials are those of holomorphic functions, and a cotangent is multiplied by
+them without conjugation, as in JAX: the gradient of a real function of z = u + iv is ∂/∂u - i ∂/∂v.
+Where a real value meets a complex derivative, in either mode, the real part is taken, which is also what
+`abs` and `real`, which are not holomorphic, need.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ir.graph import MISSING, Value
+from ..ir.types import Array, Scalar, Type, carries_derivative, is_inexact
+from .record import RECORDS, dtype_of, same_shape, value
+from .shape import spread, sum_to
+
+
+def times(bar, partial, atoms: tuple = ()):
+    """`bar * partial` as a person would write it: bar, -bar, bar / b, 2 * bar * x, where(c, bar, 0).
+
+    `partial` is taken apart where a rule has just put it together; `atoms` are the values that existed
+    before and stay whole.  A choice with a constant side, `where(c, p, 0)`, becomes a choice between
+    products, so that the side not taken is masked before it can multiply an inf or a nan.
+    """
+    if not isinstance(partial, Value):
+        return _times_number(bar, partial)
+    if type(partial.constant) in (int, float, complex):
+        return _times_number(bar, partial.constant)
+    if not isinstance(bar, Value):
+        bar = value(bar)
+    if bar.constant is not MISSING and bar.constant == 1 and is_inexact(dtype_of(partial.type) or "float64"):
+        return partial
+    if bar.op is not None and bar.op.name == "spread":
+        s, like = bar.op.inputs
+        if same_shape(partial.type, bar.type):
+            return times(s, partial, atoms)
+        if isinstance(partial.type, Scalar):
+            return spread(times(s, partial, atoms), like)
+    if partial.op is not None and all(partial is not atom for atom in atoms):
+        inputs = partial.op.inputs
+        match partial.op.name:
+            case "negative":
+                return -times(bar, inputs[0], atoms)
+            case "divide":
+                return times(bar, inputs[0], atoms) / inputs[1]
+            case "multiply":
+                return times(times(bar, inputs[0], atoms), inputs[1], atoms)
+            case "where" | "select" if any(x.constant is not MISSING for x in inputs[1:]):
+                return RECORDS["where"](inputs[0], times(bar, inputs[1], atoms), times(bar, inputs[2], atoms))
+    return bar * partial
+
+
+def _times_number(bar, number):
+    if isinstance(bar, Value) and isinstance(number, (int, float, complex)):
+        if number == 0:
+            return value(0.0)
+        if number == 1:
+            return bar
+        if number == -1:
+            return -bar
+        if bar.op is not None and bar.op.name == "spread":
+            return spread(_times_number(bar.op.inputs[0], number), bar.op.inputs[1])
+        return number * bar
+    return bar * number
+
+
+def elementwise_vjp(bar, y, *xs, record, **attrs) -> tuple:
+    """The contribution of y's cotangent to the cotangent of each operand, in that operand's shape and dtype."""
+    return tuple(None if partial is None or not _differentiable(x) else
+                 like_operand(sum_to(_product(bar, partial, y, xs, attrs), x), x)
+                 for partial, x in zip(record.partials, xs, strict=True))
+
+
+def elementwise_jvp(dots, y, *xs, record, **attrs):
+    """The tangent of y, in its shape; None if no operand that matters has one."""
+    total, covered = None, True
+    for dot, partial, x in zip(dots, record.partials, xs, strict=True):
+        if dot is None or partial is None or not _differentiable(x):
+            covered = covered and isinstance(x, Value) and isinstance(x.type, Scalar)
+            continue
+        term = _product(dot, partial, y, xs, attrs)
+        total = term if total is None else total + term
+    if total is None:
+        return None
+    total = real_if(total, y)
+    return total if covered else spread(total, y)
+
+
+def _product(bar, partial, y, xs, attrs):
+    product = times(bar, partial(y, *xs, **attrs) if callable(partial) else partial, (y, *xs))
+    if isinstance(product, Value) and isinstance(bar, Value) and product.constant is not MISSING \
+            and not isinstance(bar.type, Scalar):
+        return spread(product, bar)
+    return product
+
+
+def _differentiable(x) -> bool:
+    if isinstance(x, Value):
+        return carries_derivative(x.type)
+    return is_inexact(np.asarray(x).dtype.name)
+
+
+def _dtype(x) -> str | None:
+    return dtype_of(x.type) if isinstance(x, Value) else np.asarray(x).dtype.name
+
+
+def real_if(bar, x):
+    """The real part of `bar` where `x` is real."""
+    if (_dtype(bar) or "").startswith("complex") and (_dtype(x) or "").startswith("float"):
+        return RECORDS["real"](bar)
+    return bar
+
+
+def like_operand(bar, x):
+    """`bar` as a cotangent of `x`: real where x is, and of its precision unless x is a Python number."""
+    bar = real_if(bar, x)
+    if not isinstance(bar, Value) or not isinstance(x, Value) or _is_weak(bar.type) or _is_weak(x.type):
+        return bar
+    dtype = dtype_of(x.type)
+    if dtype is None or dtype_of(bar.type) is None or dtype == dtype_of(bar.type) or not is_inexact(dtype):
+        return bar
+    return RECORDS["astype"](bar, dtype=dtype)
+
+
+def _is_weak(type: Type) -> bool:
+    return isinstance(type, Scalar) and type.weak or not isinstance(type, (Scalar, Array)) and type.dtype is None

@@ -1,0 +1,144 @@
+"""Identities that hold bit for bit, for any operands, NaN, infinities and -0.0 included.
+
+So there is no x + 0.0 -> x (it turns -0.0 into 0.0) and no x * 0 -> 0 here.  Each takes the record of the op
+and its operands, and returns a Value of the very type the op would have, or None.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..ir.graph import Value
+from ..ir.types import Scalar, is_inexact
+from .record import RECORDS, value
+
+
+def _is(x: Value, number) -> bool:
+    c = x.constant
+    return type(c) in (int, float) and c == number and math.copysign(1, c) == math.copysign(1, number)
+
+
+def _same_type(y: Value | None, record, *xs: Value):
+    """`y`, if it has exactly the type of the op it is to replace, as far as dtypes are known."""
+    return y if y is not None and y.type.dtype is not None and record.infer(*xs) == y.type else None
+
+
+def _negated(x: Value) -> Value | None:
+    """What x is the negative of.  Not for integers, whose negatives wrap before they are promoted."""
+    if x.op is None or x.op.record.name != "negative":
+        return None
+    return x.op.inputs[0] if is_inexact(x.type.dtype or "float64") else None
+
+
+def _integers(*xs: Value) -> bool:
+    return all(isinstance(x.type, Scalar) and not is_inexact(x.type.dtype) and x.type.dtype != "bool" for x in xs)
+
+
+def add(record, a: Value, b: Value):
+    """a + (-b) is a - b; (i + 1) + 2 is i + 3."""
+    if _negated(b) is not None:
+        return a - _negated(b)
+    if _negated(a) is not None:
+        return b - _negated(a)
+    return _same_type(_affine(a, b, 1), record, a, b) if _integers(a, b) else None
+
+
+def subtract(record, a: Value, b: Value):
+    """a - (-b) is a + b; a - 0 is a; (i + 1) - i is 1."""
+    if _negated(b) is not None:
+        return a + _negated(b)
+    if _is(b, 0):
+        return _same_type(a, record, a, b)
+    return _same_type(_affine(a, b, -1), record, a, b) if _integers(a, b) else None
+
+
+def _affine(a: Value, b: Value, sign: int):
+    """Integers: x + 0 is x, (x + 1) - 2 is x - 1, (x + 1) - x is 1."""
+    (base, offset), (other, shift) = _base_offset(a), _base_offset(b)
+    if base is other and base is not None and sign == -1:
+        return value(offset - shift)
+    if base is None and other is not None and sign == 1:  # 1 + x
+        base, offset, other, shift = other, shift, base, offset
+        a, b = b, a
+    if base is None or other is not None:
+        return None
+    total = offset + sign * shift
+    if total == 0:
+        return base
+    if offset == 0 and (sign == 1) == (shift > 0):
+        return None  # already in its simplest form
+    return base + total if total > 0 else base - -total
+
+
+def _base_offset(x: Value) -> tuple[Value | None, int]:
+    """x as base + offset; a constant has no base."""
+    if type(x.constant) is int:
+        return None, x.constant
+    op = x.op
+    if op is not None and op.record.name in ("add", "subtract") and type(op.inputs[1].constant) is int:
+        base, offset = _base_offset(op.inputs[0])
+        sign = 1 if op.record.name == "add" else -1
+        return base, offset + sign * op.inputs[1].constant
+    return x, 0
+
+
+def multiply(record, a: Value, b: Value):
+    """1 * a is a; -1 * a is -a; (-a) * b is -(a * b); 0 * i is 0 for an integer i."""
+    for x, y in ((a, b), (b, a)):
+        if _is(x, 1):
+            return _same_type(y, record, a, b)
+        if _is(x, -1) and _same_type(y, record, a, b) is not None:
+            return -y
+        if _is(x, 0) and type(x.constant) is int and _integers(y):
+            return _same_type(x, record, a, b)
+    if _negated(a) is not None and _negated(b) is not None:
+        return _negated(a) * _negated(b)
+    if _negated(a) is not None:
+        return -(_negated(a) * b)
+    if _negated(b) is not None:
+        return -(a * _negated(b))
+    return None
+
+
+def divide(record, a: Value, b: Value):
+    """a / 1 is a; (-a) / b is -(a / b)."""
+    if _is(b, 1):
+        return _same_type(a, record, a, b)
+    if _negated(a) is not None:
+        return -(_negated(a) / b)
+    return None
+
+
+def power(record, a: Value, b: Value):
+    """a ** 1 is a."""
+    return _same_type(a, record, a, b) if _is(b, 1) else None
+
+
+def negative(record, a: Value):
+    """-(-a) is a, for integers too."""
+    return a.op.inputs[0] if a.op is not None and a.op.record is record else None
+
+
+def where(record, condition: Value, a: Value, b: Value):
+    """A choice known beforehand; a choice between equals; a choice between numbers is Python's own."""
+    if type(condition.constant) is bool:
+        return _same_type(a if condition.constant else b, record, condition, a, b)
+    if a is b:
+        return _same_type(a, record, condition, a, b)
+    if all(isinstance(x.type, Scalar) for x in (condition, a, b)):
+        return RECORDS["select"](condition, a, b)
+    return None
+
+
+def clip(record, x: Value, lo: Value, hi: Value):
+    """Of numbers: min of max, which compiled code can spell."""
+    if all(isinstance(v.type, Scalar) for v in (x, lo, hi)):
+        return RECORDS["minimum"](RECORDS["maximum"](x, lo), hi)
+    return None
+
+
+def heaviside(record, x: Value, h: Value):
+    """Of numbers: a choice, which compiled code can spell."""
+    if isinstance(x.type, Scalar) and isinstance(h.type, Scalar):
+        return RECORDS["where"](RECORDS["equal"](x, 0), h, 0.5 * (RECORDS["sign"](x) + 1))
+    return None

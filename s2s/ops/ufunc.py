@@ -1,0 +1,252 @@
+"""How an elementwise op is defined: one line of its table gives a whole record.
+
+Types are NumPy's by construction: the op is run once on samples of the operands' dtypes, and what comes
+out is what it makes of them (NEP 50, Python's own numbers included).
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+from ..errors import TypeMismatchError, UnsupportedError
+from ..ir.builder import Builder, current
+from ..ir.graph import MISSING, Block, Value
+from ..ir.rebuild import emit_block
+from ..ir.types import BOOL, FLOAT, INT, Array, Scalar, Type, Unknown, join
+from .chain import elementwise_jvp, elementwise_vjp
+from .record import (FUNCTIONS, Record, array_type, broadcast_dims, constant, define, dims_of, dtype_of, emit,
+                     same_shape, static, type_of_constant, value)
+
+IN_MATH: dict[Record, Record] = {}  # np.sin -> math.sin: the same function of one Python number
+
+# ------------------------------------------------------------------------------------------- types
+
+
+def sample(type: Type):
+    """A number of this type."""
+    match type:
+        case Scalar(dtype, True):
+            return {"bool": True, "int64": 1, "float64": 1.0, "complex128": 1j}[dtype]
+        case Scalar(None) | Array(None) | Unknown(_, None):
+            return np.float64(1)
+    return np.dtype(type.dtype).type(1)
+
+
+def sampled(compute: Callable, name: str) -> Callable:
+    """The function from operand types to the Scalar that `compute` makes of numbers of these types."""
+
+    @functools.cache
+    def result(*types: Scalar) -> Scalar:
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                y = compute(*map(sample, types))
+        except TypeError:
+            if any(t.dtype is None for t in types):
+                return Scalar(None)
+            kinds = " and ".join(map(str, types))
+            raise TypeMismatchError(f"{name} is not defined for {kinds}",
+                                    remedy="convert the operands, with .astype for example") from None
+        return type_of_constant(y[()] if isinstance(y, np.ndarray) else y)
+
+    return result
+
+
+def joined(*types: Scalar) -> Scalar:
+    """The type of a choice between Python objects: each stays what it is, so the wider describes both."""
+    if any(t.dtype is None for t in types):
+        return Scalar(None)
+    return functools.reduce(join, types)
+
+
+def shape_symbol(types: list[Type]) -> str | None:
+    """The shape of an elementwise result of unknown rank: a function of its operands' shapes, if they have names."""
+    parts = set()
+    for type in types:
+        match type:
+            case Unknown(None):
+                return None
+            case Unknown(shape):
+                parts.update(shape.split("|"))
+            case Array(_, dims):
+                parts.add(f"[{', '.join(map(str, dims))}]")
+    return "|".join(sorted(parts))
+
+
+def _kind(type: Type) -> Scalar:
+    return Scalar(dtype_of(type), weak=isinstance(type, Scalar) and type.weak)
+
+
+def _infer(name: str, result: Callable) -> Callable:
+    def infer(*xs: Value) -> Type:
+        types = [x.type for x in xs]
+        for x in xs:
+            if not isinstance(x.type, (Scalar, Array, Unknown)):
+                raise TypeMismatchError(f"{x.name or f'an operand of {name}'} is {x.type}, and a number or "
+                                        "an array is needed", current().line)
+        y = result(*map(_kind, types))
+        if any(isinstance(t, Unknown) for t in types):
+            known = y.dtype == "bool" or all(dtype_of(t) is not None for t in types)
+            return Unknown(shape_symbol(types), y.dtype if known else None)
+        dims = broadcast_dims(*map(dims_of, types))
+        return array_type(y.dtype, dims) if dims else y
+
+    return infer
+
+
+# -------------------------------------------------------------------------------------- spelling
+
+
+def numpy_syntax(name: str) -> Callable:
+    """np.name(...)."""
+    return lambda *args: ast.Call(ast.Attribute(ast.Name("np", ast.Load()), name, ast.Load()), list(args), [])
+
+
+def math_syntax(name: str) -> Callable:
+    """math.name(...)."""
+    return lambda *args: ast.Call(ast.Attribute(ast.Name("math", ast.Load()), name, ast.Load()), list(args), [])
+
+
+def builtin_syntax(name: str) -> Callable:
+    """name(...)."""
+    return lambda *args: ast.Call(ast.Name(name, ast.Load()), list(args), [])
+
+
+def binary(op: ast.operator) -> Callable:
+    return lambda a, b: ast.BinOp(a, op, b)
+
+
+def unary(op: ast.unaryop) -> Callable:
+    return lambda a: ast.UnaryOp(op, a)
+
+
+def compare(op: ast.cmpop) -> Callable:
+    return lambda a, b: ast.Compare(a, [op], [b])
+
+
+# ------------------------------------------------------------------------------------ definition
+
+
+def elementwise(name: str, *partials, evaluate: Callable | None = None, syntax: Callable | None = None,
+                math: Callable | None = None, scalar: str | None = None, fold: Callable | None = None,
+                operator: bool = False, result: Callable | None = None, also: tuple = ()) -> Record:
+    """Define an elementwise op.
+
+    partials  per operand ∂y/∂x: a number, None for no derivative, or a function of (y, *xs)
+    evaluate  what computes it, np.<name> unless given
+    math      its twin in Python's `math` module, if it has one
+    scalar    how compiled scalar code spells it; from `math`, or np.<name>, unless given
+    fold      (record, *xs) -> a Value that is the same bit for bit, or None
+    operator  an operator or builtin of Python: "" is its scalar spelling and Python numbers fold
+    result    (*operand types) -> Scalar, if running `evaluate` on samples does not say
+    also      further functions that mean this op
+    """
+    compute = evaluate or getattr(np, name)
+
+    def folded(*xs: Value):
+        constants = [x.constant for x in xs]
+        if operator and all(type(c) in (bool, int, float, complex) for c in constants):
+            known = _fold_python(compute, constants)
+            if known is not None:
+                return known
+        simpler = fold(record, *xs) if fold is not None else None
+        return simpler if simpler is not None else _absorb_broadcast(record, xs)
+
+    if scalar is None:
+        scalar = "" if operator else f"math.{math.__name__}" if math else f"np.{name}"
+    record = define(name, evaluate=compute, syntax=syntax or numpy_syntax(name), fold=folded, partials=partials,
+                    infer=_infer(name, result or sampled(compute, name)), elementwise=True, cheap=True, scalar=scalar)
+    record.vjp = functools.partial(elementwise_vjp, record=record)
+    record.jvp = functools.partial(elementwise_jvp, record=record)
+    for function in (getattr(np, name, None), *also):
+        if function is not None:
+            FUNCTIONS[function] = called(record, len(partials))
+    if math is not None:
+        _define_in_math(record, math)
+    return record
+
+
+def called(record: Record, arity: int) -> Callable:
+    """`record` as the meaning of a call in the user's program."""
+
+    def call(*args, **keywords):
+        for keyword, argument in keywords.items():
+            if static(argument) is not None:
+                raise UnsupportedError(f"{record.name} with the argument {keyword}=", current().line,
+                                       f"call {record.name} without it")
+        if len(args) != arity:
+            raise UnsupportedError(f"{record.name} of {len(args)} arguments", current().line,
+                                   f"give it {arity}")
+        return record(*args)
+
+    return call
+
+
+def _define_in_math(record: Record, function: Callable) -> None:
+    """The twin of `record` in Python's math module: of one number, a Python number, and with math's own errors."""
+    name = f"math.{function.__name__}"
+    y = BOOL if name.startswith("math.is") else INT if name in ("math.floor", "math.ceil", "math.trunc") else FLOAT
+    partials = tuple(_in_math(p) if callable(p) else p for p in record.partials)
+
+    def infer(*xs: Value) -> Type:
+        for x in xs:
+            if isinstance(x.type, Array):
+                raise TypeMismatchError(f"{name} of an array", current().line, f"use np.{record.name}")
+        return y
+
+    twin = define(name, evaluate=function, syntax=math_syntax(function.__name__), infer=infer, partials=partials,
+                  elementwise=True, cheap=True, scalar=name)
+    twin.vjp = functools.partial(elementwise_vjp, record=twin)
+    twin.jvp = functools.partial(elementwise_jvp, record=twin)
+    IN_MATH[record] = twin
+    FUNCTIONS[function] = called(twin, len(partials))
+
+
+def _in_math(partial: Callable) -> Callable:
+    """The same partial derivative, computed with Python's math module too: d math.sin = math.cos."""
+
+    def respelled(y, *xs):
+        if not isinstance(y, Value):
+            return partial(y, *xs)
+        block = Block()
+        with Builder(block):
+            result = value(partial(y, *xs))
+        env: dict[Value, Value] = {}
+        emit_block(block, (), env, lambda op, inputs: IN_MATH[op.record](*inputs) if op.record in IN_MATH else None)
+        return env.get(result, result)
+
+    return respelled
+
+
+def _fold_python(compute: Callable, constants: list):
+    """An operator on Python numbers, as Python computes it; None where that is not a number of the same kind."""
+    if compute.__name__ == "pow" and isinstance(constants[1], int) and abs(constants[1]) > 64:
+        return None
+    try:
+        result = compute(*constants)
+    except (ArithmeticError, TypeError, ValueError):
+        return None  # let the run raise it
+    if isinstance(result, int) and not -2**63 <= result < 2**63:
+        return None
+    if isinstance(result, complex) and not any(isinstance(c, complex) for c in constants):
+        return None
+    return emit(constant, value=result)
+
+
+def _absorb_broadcast(record: Record, xs: tuple[Value, ...]):
+    """Note [Broadcasts are absorbed]: `full(shape of x, s) * x` is `s * x` where the shapes are proved equal.
+
+    The cotangent of a sum is a number spread over an array; almost always something elementwise reads it.
+    """
+    for k, x in enumerate(xs):
+        if x.op is not None and x.op.record.name in ("spread", "broadcast_to") and x.constant is MISSING:
+            others = [*xs[:k], x.op.inputs[0], *xs[k + 1:]]
+            result = record.infer(*others)
+            if same_shape(result, record.infer(*xs)) and dtype_of(result) == dtype_of(record.infer(*xs)):
+                return emit(record, *others)
+    return None
