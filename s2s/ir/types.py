@@ -9,7 +9,7 @@ lengths, and code that needs the number asks a live value for it.  See Note [Whi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # Note [Which extents are 1]
 # Code is specialised on dtype, rank and on which extents are 1, never on other extents.  An extent that a
@@ -168,6 +168,17 @@ def has_unknown(type: Type) -> bool:
     return False
 
 
+def may_be_one(dim: Dim) -> bool:
+    """Whether this extent may turn out to be 1."""
+    return dim == 1 if isinstance(dim, int) else dim.may_be_one
+
+
+def _join_dims(m: Dim, n: Dim, fresh) -> Dim:
+    if m == n or isinstance(m, Extent) and m.accepts_any and m.may_be_one >= may_be_one(n):
+        return m
+    return replace(fresh(), may_be_one=may_be_one(m) or may_be_one(n))
+
+
 def join(a: Type, b: Type, fresh=lambda: Extent("?")) -> Type | None:
     """The least type that describes both `a` and `b`, or None where there is none.
 
@@ -187,8 +198,7 @@ def join(a: Type, b: Type, fresh=lambda: Extent("?")) -> Type | None:
             return Scalar(wide, weak=a.weak and b.weak)
         case Array(), Array() if a.rank == b.rank:
             dtype = max(a.dtype, b.dtype, key=_ORDER.index)
-            return Array(dtype, tuple(m if m == n or getattr(m, "accepts_any", False) else fresh()
-                                      for m, n in zip(a.dims, b.dims)))
+            return Array(dtype, tuple(_join_dims(m, n, fresh) for m, n in zip(a.dims, b.dims)))
         case Tuple(), Tuple() if len(a.items) == len(b.items):
             items = tuple(join(m, n, fresh) for m, n in zip(a.items, b.items))
             return None if None in items else Tuple(items)
