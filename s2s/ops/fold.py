@@ -65,7 +65,7 @@ def _affine(a: Value, b: Value, sign: int):
     total = offset + sign * shift
     if total == 0:
         return base
-    if offset == 0 and (sign == 1) == (shift > 0):
+    if offset == 0 and shift > 0:
         return None  # already in its simplest form
     return base + total if total > 0 else base - -total
 
