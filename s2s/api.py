@@ -1,0 +1,344 @@
+"""The public functions: what they are called, what they take, what they return.  JAX's names and conventions.
+
+Transformations (`grad`, `value_and_grad`, `jit`, ...) return a `Transformed` and do nothing yet; `jvp`, `vjp`
+and `linearize` take the arguments along and run.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import optree
+
+from . import pipeline
+from .errors import DerivativeError, TypeMismatchError
+from .front import build_from_text
+from .ops.barrier import stop_gradient
+from .runtime.load import load
+from .transformed import Transformed
+
+
+# ------------------------------------------------------------------------------------------- reverse mode
+
+
+def grad(f: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Transformed:
+    """The derivative of the number that `f` returns, with respect to the arguments `argnums`.
+
+    Returns a function of the arguments of `f`, whose result has the structure and the shapes of the
+    argument, or is a tuple of such where `argnums` is one.  With `has_aux`, `f` returns (number, aux) and the
+    result is (derivative, aux).  The function refuses integer arguments among `argnums`, and results that are not
+    one real number, with TypeMismatchError.
+    """
+    return Transformed("grad", f, {"argnums": numbers(argnums), "has_aux": has_aux})
+
+
+def value_and_grad(f: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Transformed:
+    """`grad`, and the value: a function that returns (y, derivative), or ((y, aux), derivative)."""
+    return Transformed("value_and_grad", f, {"argnums": numbers(argnums), "has_aux": has_aux})
+
+
+def vjp(f: Callable, *primals, has_aux: bool = False):
+    """(y, pullback): `pullback(y_bar)` is a tuple with the cotangent of each of `primals`.
+
+    Without primals, the Transformed f_vjp(*xs, y_bar) -> x_bars that the pullback calls.
+    """
+    if not primals:
+        return Transformed("vjp", f)
+    if has_aux:
+        y, aux = f(*copies(primals))
+        _, pull = vjp(first_of(f), *primals)
+        return y, pull, aux
+    back = cached(f, "vjp", len(primals))
+    y = cached(f, "value", None)(*primals)
+
+    def pullback(y_bar):
+        same_structure(y_bar, y, "the cotangent given to the pullback", f)
+        return back(*primals, y_bar)
+
+    return y, pullback
+
+
+# ------------------------------------------------------------------------------------------- forward mode
+
+
+def jvp(f: Callable, primals: Sequence | None = None, tangents: Sequence | None = None, has_aux: bool = False):
+    """(y, y_dot): the value of `f` at `primals`, and its derivative in the direction `tangents`.
+
+    Without primals, the Transformed f_jvp(*xs, *x_dots) -> (y, y_dot) that computes them.
+    """
+    if primals is None:
+        return Transformed("jvp", f)
+    primals, tangents = tuple(primals), tuple(tangents)
+    if len(primals) != len(tangents):
+        raise TypeMismatchError(f"jvp was given {len(primals)} primals and {len(tangents)} tangents", None,
+                                "give one tangent for each primal")
+    for x, x_dot in zip(primals, tangents):
+        same_structure(x_dot, x, "a tangent given to jvp", f)
+    forward = cached(f, "jvp", len(primals))
+    y, y_dot = forward(*primals, *tangents)
+    if has_aux:
+        (y, aux), (y_dot, _) = y, y_dot
+        return y, y_dot, aux
+    return y, y_dot
+
+
+def linearize(f: Callable, *primals):
+    """(y, pushforward): `pushforward(*x_dots)` is the derivative of `f` at `primals` in that direction."""
+    y = cached(f, "value", None)(*primals)
+
+    def pushforward(*tangents):
+        return jvp(f, primals, tangents)[1]
+
+    return y, pushforward
+
+
+# -------------------------------------------------------------------------------------- whole derivatives
+
+
+def jacfwd(f: Callable, argnums: int | Sequence[int] = 0) -> Callable:
+    """The Jacobian of `f`, a column at a time by forward mode: shape y.shape + x.shape."""
+
+    @functools.wraps(f)
+    def jacobian(*args):
+        def one(k: int):
+            x = np.asarray(args[k], dtype=float_of(args[k]))
+            zeros = [np.zeros(np.shape(a)) if i != k else None for i, a in enumerate(args)]
+            columns = []
+            for direction in basis(x):
+                tangents = [direction if i == k else scalar(z) for i, z in enumerate(zeros)]
+                columns.append(jvp(f, args, tangents)[1])
+            return optree.tree_map(lambda *cs: np.stack(cs, -1).reshape(np.shape(cs[0]) + x.shape)[()], *columns)
+
+        return one(argnums) if isinstance(argnums, int) else tuple(map(one, argnums))
+
+    return jacobian
+
+
+def jacrev(f: Callable, argnums: int | Sequence[int] = 0) -> Callable:
+    """The Jacobian of `f`, a row at a time by reverse mode: shape y.shape + x.shape."""
+
+    @functools.wraps(f)
+    def jacobian(*args):
+        y, pull = vjp(f, *args)
+        if isinstance(y, tuple):
+            raise TypeMismatchError("jacrev needs a function that returns one number or array", None, "use jacfwd")
+        rows = [pull(direction) for direction in basis(np.asarray(y))]
+
+        def one(k: int):
+            return np.stack([row[k] for row in rows]).reshape(np.shape(y) + np.shape(args[k]))[()]
+
+        return one(argnums) if isinstance(argnums, int) else tuple(map(one, argnums))
+
+    return jacobian
+
+
+jacobian = jacrev
+
+
+def hessian(f: Callable, argnums: int = 0) -> Callable:
+    """The second derivatives of the number that `f` returns: shape x.shape + x.shape; forward over reverse."""
+    return jacfwd(grad(f, argnums), argnums)
+
+
+def hvp(f: Callable, primals: Sequence, tangents: Sequence):
+    """The Hessian of the number `f(*primals)` in the first argument, applied to `tangents`."""
+    return jvp(grad(f), primals, tangents)[1]
+
+
+# -------------------------------------------------------------------------------------------- native code
+
+
+def jit(f: Callable | None = None, **options) -> Transformed:
+    """`f`, compiled by Numba the first time it meets arguments of one kind.
+
+    Options: target="cpu", parallel=None, fastmath=False, cache=True.  May be used as a decorator, with or
+    without options.
+    """
+    if f is None:
+        return functools.partial(jit, **options)
+    return Transformed("jit", f, options)
+
+
+# ------------------------------------------------------------------------------------------------ looking
+
+
+def source(t: Callable, *args) -> str:
+    """The generated Python of `t`, for arguments like `args` if they are given."""
+    t = as_transformed(t)
+    return t.lower(*args).source if args else t.source
+
+
+def stages(t: Callable, *args) -> list[tuple[str, str]]:
+    """Every stage on the way to the code of `t` for arguments like `args`: (name of the pass, Python)."""
+    t = fresh(as_transformed(t))
+    with pipeline.recorded() as found:
+        t.lower(*args)
+    return [(name, pipeline.render(function, annotate=True).text) for name, function in found]
+
+
+def dump(t: Callable, directory: str | Path, *args) -> Path:
+    """Write every stage on the way to the code of `t`, each as a file that runs; returns the directory."""
+    with mock.patch.dict(os.environ, {"S2S_DUMP": str(directory)}):
+        fresh(as_transformed(t)).lower(*args)
+    return Path(directory)
+
+
+def from_source(text: str, globals: dict, filename: str = "<text>") -> Callable:
+    """The last function that `text` defines, made by s2s from the text: as if it had been in a file.
+
+    Other names are looked up in `globals`.
+    """
+    return build_from_text(text, globals, filename)
+
+
+# ----------------------------------------------------------------------------------------------- checking
+
+
+def check_grads(f: Callable, args: Sequence, order: int = 2, modes: Sequence[str] = ("fwd", "rev"),
+                atol: float = 1e-4, rtol: float = 1e-4, eps: float = 1e-5) -> None:
+    """Compare derivatives of `f` at `args`, up to `order`, with central differences along random directions.
+
+    Raises AssertionError where they disagree.  Every derivative is checked by checking the function that
+    computes it, so second order is tested by the same lines as first.
+    """
+    args = tuple(args)
+    rng = np.random.default_rng(0)
+    directions = tuple(random_like(rng, x) for x in args)
+    numeric = central_difference(f, args, directions, eps)
+    if "fwd" in modes:
+        _, y_dot = jvp(f, args, directions)
+        assert_close(y_dot, numeric, atol, rtol, "forward mode", f)
+    if "rev" in modes:
+        y, pull = vjp(f, *args)
+        y_bar = optree.tree_map(lambda leaf: random_like(rng, leaf), y)
+        x_bars = pull(y_bar)
+        assert_close(inner(x_bars, directions), inner(y_bar, numeric), atol, rtol, "reverse mode", f)
+    if order > 1:
+        if "fwd" in modes:
+            check_grads(jvp(f), (*args, *directions), order - 1, modes, atol, rtol, eps)
+        if "rev" in modes:
+            check_grads(vjp(f), (*args, y_bar), order - 1, modes, atol, rtol, eps)
+
+
+def central_difference(f: Callable, args: tuple, directions: tuple, eps: float):
+    """(f(x + eps d) - f(x - eps d)) / 2 eps."""
+    def moved(sign: float) -> list:
+        return [optree.tree_map(lambda x, d: x + sign * eps * d if is_inexact(x) else x, x, d)
+                for x, d in zip(args, directions)]
+
+    return optree.tree_map(lambda a, b: (a - b) / (2 * eps), f(*copies(moved(1.0))), f(*copies(moved(-1.0))))
+
+
+def inner(a, b) -> float:
+    """The sum of the products of the leaves of two trees."""
+    pairs = zip(optree.tree_leaves(a), optree.tree_leaves(b), strict=True)
+    return math.fsum(float(np.sum(np.real(x * y))) for x, y in pairs)
+
+
+def assert_close(got, wanted, atol: float, rtol: float, mode: str, f: Callable) -> None:
+    """AssertionError, with both values, if two trees differ."""
+    for a, b in zip(optree.tree_leaves(got), optree.tree_leaves(wanted), strict=True):
+        if not np.allclose(a, b, atol=atol, rtol=rtol):
+            name = getattr(f, "__name__", f)
+            raise AssertionError(f"{mode} of {name} gives {a}, central differences {b}")
+
+
+# ---------------------------------------------------------------------------------------------- arguments
+
+
+def numbers(argnums: int | Sequence[int]) -> int | tuple[int, ...]:
+    """`argnums` as an int or a tuple of ints."""
+    return argnums if isinstance(argnums, int) else tuple(argnums)
+
+
+_KEPT: dict[tuple, Transformed] = {}
+
+
+def cached(f: Callable, kind: str, count: int | None) -> Transformed:
+    """The Transformed behind `jvp(f, ...)` and `vjp(f, ...)`, kept with `f` so that code is generated once."""
+    options = {} if count is None else {"count": count}
+    try:
+        kept = f.__dict__.setdefault("__s2s__", {})
+    except AttributeError:  # a method, a partial, a class with slots
+        return Transformed(kind, f, options)
+    if (kind, count) not in kept:
+        kept[kind, count] = Transformed(kind, f, options)
+    return kept[kind, count]
+
+
+def as_transformed(t: Callable) -> Transformed:
+    """`t` itself if it is a Transformed, else the function as s2s understands it."""
+    return t if isinstance(t, Transformed) else Transformed("value", t)
+
+
+def fresh(t: Transformed) -> Transformed:
+    """`t` with nothing generated yet, at any depth."""
+    inner = fresh(t.inner) if isinstance(t.inner, Transformed) else t.inner
+    return Transformed(t.kind, inner, t.options)
+
+
+def copies(args: Sequence) -> tuple:
+    """Arguments that a function may write into."""
+    return tuple(optree.tree_map(lambda x: x.copy() if isinstance(x, np.ndarray) else x, x) for x in args)
+
+
+def first_of(f: Callable) -> Callable:
+    """f(*xs) -> (y, aux) becomes (*xs) -> y."""
+    return Transformed("first", f)
+
+
+def is_inexact(x) -> bool:
+    """Whether `x` can carry a derivative."""
+    return np.asarray(x).dtype.kind in "fc"
+
+
+def float_of(x):
+    """The dtype of a derivative with respect to `x`."""
+    if not is_inexact(x):
+        raise TypeMismatchError(f"a derivative with respect to {x!r}, which is an integer", None,
+                                "pass a float, e.g. 2.0")
+    return np.asarray(x).dtype
+
+
+def scalar(x):
+    """A number instead of an array of rank 0."""
+    return x if np.ndim(x) else float(x)
+
+
+def basis(x: np.ndarray):
+    """The unit vectors of the space of `x`, in its shape."""
+    for k in range(x.size):
+        unit = np.zeros(x.size, x.dtype)
+        unit[k] = 1
+        yield unit.reshape(x.shape)[()]
+
+
+def random_like(rng: np.random.Generator, x):
+    """A random direction for `x`, zero where it is an integer."""
+    def leaf(v):
+        if not is_inexact(v):
+            return np.zeros(np.shape(v))[()]
+        return rng.normal(size=np.shape(v)) if np.ndim(v) else float(rng.normal())
+
+    return optree.tree_map(leaf, x)
+
+
+def same_structure(given, like, what: str, f: Callable) -> None:
+    """TypeMismatchError unless two trees have the same structure and shapes."""
+    a, b = optree.tree_leaves(given), optree.tree_leaves(like)
+    shapes = [np.shape(x) for x in a], [np.shape(x) for x in b]
+    if len(a) != len(b) or shapes[0] != shapes[1]:
+        name = getattr(f, "__name__", "f")
+        raise TypeMismatchError(f"{what} for {name} has shapes {shapes[0]}, and {shapes[1]} is needed", None,
+                                "make it as long and as deep as what it goes with")
+
+
+__all__ = ["DerivativeError", "Transformed", "check_grads", "dump", "from_source", "grad", "hessian", "hvp", "jacfwd",
+           "jacobian", "jacrev", "jit", "jvp", "linearize", "load", "source", "stages", "stop_gradient", "value_and_grad",
+           "vjp"]

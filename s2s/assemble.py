@@ -1,0 +1,258 @@
+"""The functions that users ask for, made of what the transformations give: f_grad of f_vjp, and so on.
+
+Every function here takes the IR of `f`, prepared, and returns the IR of the function wanted, finished.
+Captured values stay trailing parameters throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import pipeline
+from .errors import DerivativeError, Line, TypeMismatchError
+from .ir.builder import Builder
+from .ir.graph import Block, Function, Value
+from .ir.rebuild import clone, emit_block, rebuild
+from .ir.types import Array, Scalar, Static, Tape, Tuple, Type, Undefined, Unknown, carries_derivative
+from .ops.barrier import stopped
+from .ops.control import item
+from .ops.record import value
+from .transform.ranks import types_from_results
+
+
+def value_of(function: Function) -> Function:
+    """f itself, finished."""
+    return pipeline.finish(function)
+
+
+def first_result(function: Function) -> Function:
+    """f(*xs) -> (y, aux) becomes (*xs) -> y."""
+    function = clone(function)
+    del function.block.yields[1:]
+    function.tupled = False
+    return pipeline.finish(function)
+
+
+def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool = False,
+             with_value: bool = False) -> Function:
+    """f(*xs) -> y becomes f_grad(*xs) -> x_bar, the derivatives of the number y in the arguments `argnums`.
+
+    With `with_value`, f_value_and_grad(*xs) -> (y, x_bar).  With `has_aux`, y comes with something more,
+    which is returned beside.  Raises TypeMismatchError where y is not a number or an argument is not inexact.
+    """
+    function = with_scalar_result(function, has_aux)
+    wrt = [argnums] if isinstance(argnums, int) else list(argnums)
+    check_arguments(function, wrt)
+    if has_aux:
+        function = with_constant_aux(function)
+    inner = pipeline.differentiate(function, wrt)
+    name = f"{function.name}_{'value_and_grad' if with_value else 'grad'}"
+    count = len(function.results)
+    seeds = [value_seed(k, y) for k, y in enumerate(differentiable(function))]
+
+    def results(ys, bars):
+        bars = bars[0] if isinstance(argnums, int) else tuple(bars)
+        aux = () if not has_aux else tuple(ys[1:]) if count > 2 else ys[1]
+        if with_value:
+            return [(ys[0], aux) if has_aux else ys[0], bars], True
+        if has_aux:
+            return [bars, aux], True
+        return ([bars], False) if isinstance(argnums, int) else (list(bars), True)
+
+    what = f"of {function.name}" if not with_value else f"of {function.name}, and its value,"
+    subject = ", ".join(function.params[k].name for k in wrt)
+    doc = f"The derivative {what} with respect to {subject}{place(function)}."
+    return seeded(function, inner, seeds, results, name, doc)
+
+
+def pullback(function: Function) -> Function:
+    """f(*xs) -> y becomes f_vjp(*xs, y_bar) -> x_bars, one for each argument; integers get zeros."""
+    wrt = differentiable_arguments(function)
+    inner = pipeline.differentiate(function, wrt)
+    count = len(function.params) - len(function.captures)
+    y_bar = Value(cotangent_of([y.type for y in function.results], function.tupled), "y_bar")
+
+    def results(ys, bars):
+        found = dict(zip(wrt, bars))
+        return [found.get(k, 0.0) for k in range(count)], True
+
+    def seeds():
+        ks = [k for k, y in enumerate(function.results) if carries_derivative(y.type)]
+        return [item(y_bar, index=k) if function.tupled else y_bar for k in ks]
+
+    doc = f"The cotangents of the arguments of {function.name} for a cotangent y_bar of its result{place(function)}."
+    return seeded(function, inner, seeds, results, f"{function.name}_vjp", doc, [y_bar])
+
+
+def tangent(function: Function) -> Function:
+    """f(*xs) -> y becomes f_jvp(*xs, *x_dots) -> (y, y_dot); the x_dot of an integer is not read."""
+    wrt = differentiable_arguments(function)
+    inner = pipeline.push_forward(function, wrt)
+    plain, count = len(function.params) - len(function.captures), len(function.results)
+    params = [Value(p.type, p.name) for p in function.params]
+    dots = [Value(p.type, f"{p.name}_dot") for p in params[:plain]]
+    block = Block([*params[:plain], *dots, *params[plain:]])
+    with Builder(block):
+        found = emit_block(inner.block, [*params[:plain], *(dots[k] for k in wrt), *params[plain:]], {})
+        ys, y_dots = found[:count], iter(found[count:])
+        y_dots = [next(y_dots) if carries_derivative(y.type) else value(0.0) for y in function.results]
+        block.yields = [value(tuple(ys)), value(tuple(y_dots))] if function.tupled else [ys[0], y_dots[0]]
+    doc = f"The value of {function.name} and its tangent for the tangents of its arguments{place(function)}."
+    return described(pipeline.finish(Function(f"{function.name}_jvp", block, function.source, doc, True,
+                                              dict(function.captures))))
+
+
+def seeded(function: Function, inner: Function, seeds, results, name: str, doc: str,
+           extra: Sequence[Value] = ()) -> Function:
+    """f_vjp with its cotangents given: a function of the arguments of f and of `extra`."""
+    captured = len(function.captures)
+    plain = len(function.params) - captured
+    params = [Value(p.type, p.name) for p in function.params]
+    block = Block([*params[:plain], *extra, *params[plain:]])
+    with Builder(block):
+        bars = seeds() if callable(seeds) else [value(s) for s in seeds]
+        found = emit_block(inner.block, [*params[:plain], *bars, *params[plain:]], {})
+        count = len(function.results)
+        yields, tupled = results(found[:count], found[count:])
+        block.yields = [value(y) for y in yields]
+    made = Function(name, block, function.source, doc, tupled, dict(function.captures), dict(function.defaults))
+    return described(pipeline.finish(made))
+
+
+# --------------------------------------------------------------------------------------------- checking
+
+
+def with_scalar_result(function: Function, has_aux: bool = False) -> Function:
+    """`function`, if its (first) result is a number; ranks that this settles are settled.
+
+    Raises TypeMismatchError if it cannot be one.
+    """
+    y = function.results[0] if function.results else None
+    if y is not None and isinstance(y.type, Unknown):
+        types = types_from_results(function, [y])
+        if types != [p.type for p in function.params]:
+            function = pipeline.run(pipeline.PREPARE, rebuild(function, types))
+            y = function.results[0]
+    several = function.tupled and not (has_aux and len(function.results) >= 2)
+    if y is None or several or not isinstance(y.type, (Scalar, Unknown)) or not carries_derivative(y.type):
+        said = "nothing" if y is None else said_of(function)
+        raise TypeMismatchError(
+            f"grad needs a function that returns one real number, and {function.name} returns {said}",
+            line_of_result(function), "reduce the result to a number, e.g. with np.sum, or use s2s.jacrev")
+    return function
+
+
+def check_arguments(function: Function, wrt: Sequence[int]) -> None:
+    """Raise TypeMismatchError if a derivative is asked for in an argument that is not inexact."""
+    count = len(function.params) - len(function.captures)
+    for k in wrt:
+        if not 0 <= k < count:
+            raise TypeMismatchError(f"{function.name} has {count} arguments, and argnums names argument {k}",
+                                    first_line(function), "number them from 0")
+        param = function.params[k]
+        if not carries_derivative(param.type):
+            whole = isinstance(param.type, (Scalar, Array))
+            raise TypeMismatchError(
+                f"grad with respect to {param.name}, which is {describe(param.type)}: it has no derivative",
+                first_line(function),
+                f"pass a float, e.g. `{param.name} = 2.0`" if whole else "pass a float or an array of floats")
+
+
+def differentiable_arguments(function: Function) -> list[int]:
+    """The positions of the arguments that carry derivatives."""
+    return [k for k, p in enumerate(function.params[:len(function.params) - len(function.captures)])
+            if carries_derivative(p.type)]
+
+
+def differentiable(function: Function) -> list[Value]:
+    """The results that have a cotangent."""
+    return [y for y in function.results if carries_derivative(y.type)]
+
+
+def value_seed(k: int, y: Value):
+    """The cotangent of result `k` of a function to be differentiated: 1 for the first, 0 for what is beside it."""
+    return 1.0 if k == 0 else zero_of(y.type)
+
+
+def zero_of(type: Type):
+    """Zeros of `type`, which is known to need none of its extents: a number, or a tuple of such."""
+    match type:
+        case Tuple(items):
+            return tuple(map(zero_of, items))
+    return 0.0
+
+
+def with_constant_aux(function: Function) -> Function:
+    """`function`, whose results beyond the first carry no derivative."""
+    function = clone(function)
+    with Builder(function.block):
+        function.block.yields[1:] = [stopped(y) for y in function.results[1:]]
+    return function
+
+
+def cotangent_of(types: Sequence[Type], tupled: bool) -> Type:
+    """The type of the cotangent of a function's result."""
+    return Tuple(tuple(types)) if tupled else types[0]
+
+
+# -------------------------------------------------------------------------------------------- describing
+
+
+def first_line(function: Function) -> Line | None:
+    """The line on which `function` begins."""
+    source = function.source
+    return Line(source, source.first_line) if source is not None else None
+
+
+def line_of_result(function: Function) -> Line | None:
+    """The line that made the result of `function`, or the one on which it begins."""
+    for y in function.results:
+        if y.op is not None and y.op.line is not None:
+            return y.op.line
+    return first_line(function)
+
+
+def said_of(function: Function) -> str:
+    """The result of `function`, in words."""
+    kinds = ", ".join(describe(y.type) for y in function.results)
+    return f"a tuple ({kinds})" if function.tupled else kinds
+
+
+def describe(type: Type) -> str:
+    """`type` in words."""
+    match type:
+        case Scalar("float64", True):
+            return "a float"
+        case Scalar("int64", True):
+            return "an integer"
+        case Scalar("bool"):
+            return "a boolean"
+        case Scalar(dtype):
+            return f"a number ({dtype})"
+        case Array(dtype, dims):
+            return f"an array {dtype}[{', '.join(str(d) for d in dims)}]"
+        case Unknown():
+            return "a number or an array"
+        case Tuple(items):
+            return f"a tuple ({', '.join(map(describe, items))})"
+        case Static(content):
+            return "None" if content is None else repr(content)
+        case Tape() | Undefined():
+            return str(type)
+    return str(type)
+
+
+def place(function: Function) -> str:
+    """Where `function` stands, for a docstring: " (model.py, line 12)"."""
+    source = function.source
+    if source is None:
+        return ""
+    return f" ({source.filename.rsplit('/', 1)[-1]}, line {source.first_line})"
+
+
+def described(function: Function) -> Function:
+    """`function`, whose docstring also says what its arguments are."""
+    known = [f"{p.name}: {describe(p.type)}" for p in function.params if not isinstance(p.type, (Unknown, Static))]
+    if known:
+        function.doc = f"{function.doc}\n\n{'; '.join(known)}."
+    return function

@@ -1,0 +1,211 @@
+"""From a Python function to the one that is wanted: the passes, their order, and the reason for each place.
+
+    front.build -> PREPARE -> vjp | jvp | vmap -> FINISH -> render | lower -> render
+
+A pass is a function Function -> Function.  Each stands in a table with the reason for its place; a pass
+that must follow another says so, and importing this module checks that it does.
+
+    S2S_CHECK=1    the IR is verified after every pass; generated code stops at the first NaN
+    S2S_DUMP=dir   every stage is written there, as a file that runs
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+
+from .back.loops import lower
+from .back.python import render
+from .errors import UnsupportedError
+from .front import build as front_build
+from .ir.graph import Function
+from .ir.types import Type
+from .ir.verify import verify
+from .runtime.compile import compiled as compile_function
+from .transform import jvp, vjp
+from .transform.cse import cse
+from .transform.dce import dce
+from .transform.inline import inline, inline_all
+from .transform.licm import licm
+from .transform.simplify import simplify
+
+_checking: ContextVar[bool] = ContextVar("checking", default=False)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass, why it stands where it stands, and the pass that must have run before it."""
+
+    run: Callable[[Function], Function]
+    reason: str
+    after: Callable[[Function], Function] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.run.__name__
+
+
+def ordered(*passes: Pass) -> tuple[Pass, ...]:
+    """`passes`, if each stands somewhere after the pass that it says it must follow."""
+    for k, each in enumerate(passes):
+        if each.after is not None and all(earlier.run is not each.after for earlier in passes[:k]):
+            raise ValueError(f"{each.name} must follow {each.after.__name__}")
+    return passes
+
+
+PREPARE = ordered(
+    Pass(inline, "a derivative rule is better applied to what a small function does than to a call of it"),
+    Pass(simplify, "carries and branch results that never change would each get a cotangent", after=inline),
+    Pass(cse, "what is computed once is differentiated once", after=simplify),
+    Pass(licm, "what leaves a loop needs no tape", after=cse),
+    Pass(dce, "what the result does not need has no cotangent", after=cse),
+)
+
+FINISH = ordered(
+    Pass(simplify, "seeds of 1 and zeros of untouched cotangents fold away"),
+    Pass(cse, "the reverse sweep recomputes what the forward sweep still has", after=simplify),
+    Pass(dce, "of the forward sweep, only what the reverse sweep reads remains", after=cse),
+    Pass(licm, "adjoints repeat factors that no trip changes", after=cse),
+    Pass(simplify, "carries that lost their other readers are constant now", after=dce),
+    Pass(cse, "hoisted ops meet their equals", after=licm),
+    Pass(dce, "what folded away leaves operands behind", after=simplify),
+)
+
+COMPILE = ordered(
+    Pass(inline_all, "one loop nest can fuse only what stands in one function"),
+    Pass(simplify, "the bodies of calls meet their arguments", after=inline_all),
+    Pass(cse, "two calls often compute the same", after=simplify),
+    Pass(dce, "inlined bodies return more than is used", after=cse),
+)
+
+
+def build(function: Callable, types: Sequence[Type]) -> Function:
+    """The IR of a Python function for arguments of these types, cleaned up."""
+    return run(PREPARE, stage(front_build(function, types), "front"))
+
+
+def differentiate(function: Function, wrt: Sequence[int]) -> Function:
+    """f(*xs) -> *ys becomes f_vjp(*xs, *y_bars) -> (*ys, *x_bars)."""
+    return stage(vjp.vjp(function, wrt), "vjp")
+
+
+def push_forward(function: Function, wrt: Sequence[int]) -> Function:
+    """f(*xs) -> *ys becomes f_jvp(*xs, *x_dots) -> (*ys, *y_dots)."""
+    return stage(jvp.jvp(function, wrt), "jvp")
+
+
+def finish(function: Function) -> Function:
+    """A transformed function, cleaned up."""
+    return run(FINISH, function)
+
+
+def flatten_calls(function: Function) -> Function:
+    """`function` as compiled code wants it: in one piece."""
+    return run(COMPILE, function)
+
+
+def run(passes: Sequence[Pass], function: Function) -> Function:
+    """`function` after each of `passes` in turn."""
+    for each in passes:
+        function = stage(each.run(function), each.name)
+    return function
+
+
+# ------------------------------------------------------------------------------- looking at the stages
+
+
+@contextmanager
+def checked() -> Iterator[None]:
+    """Inside this, the IR is verified after every pass, as with S2S_CHECK=1."""
+    token = _checking.set(True)
+    try:
+        yield
+    finally:
+        _checking.reset(token)
+
+
+def is_checking() -> bool:
+    """Whether the IR is to be verified after every pass."""
+    return _checking.get() or os.environ.get("S2S_CHECK", "0") not in ("", "0")
+
+
+_stages: ContextVar[list | None] = ContextVar("stages", default=None)
+_written: dict[str, int] = {}  # function's name -> how many of its stages are written
+
+
+@contextmanager
+def recorded() -> Iterator[list[tuple[str, Function]]]:
+    """Inside this, every stage is appended to the list that this gives: (pass, function) in order."""
+    stages: list[tuple[str, Function]] = []
+    token = _stages.set(stages)
+    try:
+        yield stages
+    finally:
+        _stages.reset(token)
+
+
+def stage(function: Function, name: str) -> Function:
+    """`function` itself, verified, recorded and written out if that is asked for."""
+    if is_checking():
+        try:
+            verify(function)
+        except Exception as error:
+            error.args = (f"after {name}: {error}",)
+            raise
+    if _stages.get() is not None:
+        _stages.get().append((name, function))
+    directory = os.environ.get("S2S_DUMP")
+    if directory:
+        write_stage(Path(directory), function, name)
+    return function
+
+
+def write_stage(directory: Path, function: Function, name: str) -> Path:
+    """Write `function` as a file that runs: <directory>/<function>/<number>_<pass>.py."""
+    number = _written[function.name] = _written.get(function.name, 0) + 1
+    folder = directory / function.name
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{number:02d}_{name}.py"
+    path.write_text(render(function, annotate=True).text)
+    return path
+
+
+# --------------------------------------------------------------------------------------- out of the IR
+
+
+def loops_of(function: Function) -> Function:
+    """`function` as the fused scalar loops that are compiled."""
+    return stage(lower(flatten_calls(function)), "lower")
+
+
+def compiled(function: Function, options: dict) -> Callable:
+    """Native code of `function`, a function of its parameters."""
+    return compile_function(flatten_calls(function), options)
+
+
+def export_text(function: Function, compiled: bool = False) -> str:
+    """A module of its own that defines `function`, plain or compiled by Numba."""
+    if function.captures:
+        names = ", ".join(function.captures)
+        raise UnsupportedError(f"{function.name} reads {names} at each call, which a file cannot hold", None,
+                               "make them arguments of the function")
+    if not compiled:
+        return render(function).text
+    module = render(loops_of(function))
+    return jitted(module.text)
+
+
+def jitted(text: str) -> str:
+    """A module of loops, with each of its functions compiled by Numba when it is first called."""
+    lines = []
+    for line in text.splitlines():
+        if line.startswith("def "):
+            lines.append("@numba.njit(error_model='numpy')")
+        lines.append(line)
+        if line == "import numpy as np":
+            lines.append("import numba")
+    return "\n".join(lines) + "\n"

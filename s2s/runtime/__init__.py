@@ -1,0 +1,1 @@
+"""What runs generated code: loading, compiling, caching, dispatch."""

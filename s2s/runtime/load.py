@@ -1,0 +1,161 @@
+"""Generated text becomes a function: a module of its own, lines that tracebacks show, the user's line in errors.
+
+The text is registered with `linecache` under a stable name, `<s2s f_grad>`, so that pdb and tracebacks
+show it as they show any file.  What is raised inside it says which of the user's lines it came from: as a
+note where Python has notes (3.11), as the cause of the error in 3.10.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+import os
+import sys
+import traceback
+from collections.abc import Callable
+
+import numpy as np
+
+from ..errors import Line
+
+_taken: dict[str, str] = {}  # the name of a generated file -> its text
+
+
+class InYourProgram(Exception):
+    """Carries the user's line where an exception cannot carry a note (Python 3.10)."""
+
+
+def load(text: str, entry: str, lines: dict[int, Line], check: bool | None = None) -> Callable:
+    """The function `entry` of the module `text`, whose generated lines come from the user's `lines`.
+
+    With `check` (S2S_CHECK=1), the first NaN that it assigns raises FloatingPointError.
+    """
+    filename = register(text, entry)
+    tree = ast.parse(text, filename)
+    if check is None:
+        check = os.environ.get("S2S_CHECK", "0") not in ("", "0")
+    namespace: dict[str, object] = {"__name__": f"s2s_{entry}", "__file__": filename}
+    if check:
+        tree = ast.fix_missing_locations(NanChecks().visit(tree))
+        namespace[CHECK] = stop_at_nan
+    exec(compile(tree, filename, "exec"), namespace)
+    return naming_the_line(namespace[entry], filename, lines)
+
+
+def register(text: str, entry: str) -> str:
+    """The name under which `linecache` shows `text`: the same for the same text."""
+    number, name = 1, f"<s2s {entry}>"
+    while _taken.get(name, text) != text:
+        number += 1
+        name = f"<s2s {entry} {number}>"
+    _taken[name] = text
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    return name
+
+
+def naming_the_line(function: Callable, filename: str, lines: dict[int, Line]) -> Callable:
+    """`function`, whose exceptions say where in the user's program they came from."""
+
+    @functools.wraps(function)
+    def run(*args):
+        try:
+            return function(*args)
+        except Exception as error:
+            point_at(error, filename, lines)
+            raise
+
+    return run
+
+
+def point_at(error: Exception, filename: str, lines: dict[int, Line]) -> None:
+    """Add to `error` the user's line that was running when it was raised."""
+    line = None
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename == filename:
+            line = line_of(number, lines) or line
+    if line is None:
+        return
+    note = describe(line)
+    if hasattr(error, "add_note"):
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+    elif error.__cause__ is None:
+        error.__cause__ = InYourProgram(note)
+
+
+def line_of(number: int, lines: dict[int, Line]) -> Line | None:
+    """The user's line that generated line `number` comes from: its own, or that of the nearest one above."""
+    known = [n for n in lines if n <= number]
+    return lines[max(known)] if known else None
+
+
+def describe(line: Line) -> str:
+    """Where `line` is, in which direction it was running, and what it says."""
+    direction = ", running backwards" if line.backwards else ""
+    return f'  File "{line.source.filename}", line {line.number}, in {line.source.name}{direction}\n    {line.text}'
+
+
+# ---------------------------------------------------------------------------------------- NaN checks
+
+CHECK = "__s2s_stop_at_nan"
+
+
+class NanChecks(ast.NodeTransformer):
+    """Adds, after each assignment, a check of what it assigned."""
+
+    def visit_Assign(self, node: ast.Assign):
+        return [node, self.check(node, node.targets[0])]
+
+    def visit_AugAssign(self, node: ast.AugAssign):
+        return [node, self.check(node, node.target)]
+
+    def check(self, node: ast.stmt, target: ast.expr) -> ast.stmt:
+        names = [n.id for n in ast.walk(target) if isinstance(n, ast.Name)][:1 if isinstance(target, ast.Subscript) else None]
+        pairs = [ast.Tuple([ast.Constant(n), ast.Name(n, ast.Load())], ast.Load()) for n in names]
+        call = ast.Call(ast.Name(CHECK, ast.Load()), pairs, [])
+        return ast.copy_location(ast.Expr(call), node)
+
+
+def stop_at_nan(*named: tuple[str, object]) -> None:
+    """Raise FloatingPointError if one of the (name, value) pairs holds a NaN."""
+    for name, x in named:
+        if isinstance(x, (float, complex, np.inexact)) or (isinstance(x, np.ndarray) and x.dtype.kind in "fc"):
+            if np.isnan(x).any():
+                raise FloatingPointError(f"{name} is NaN")
+
+
+# ------------------------------------------------------------------------------------------- measuring
+
+
+def measure_tapes(text: str, entry: str, args: tuple) -> int:
+    """The most bytes that the names ending in `_tape` held at once while `entry` ran on `args`.
+
+    An array counts as it is; a list counts eight bytes for a number, an array's own size for an array.
+    """
+    function = load(text, entry, {}, check=False)
+    filename = function.__wrapped__.__code__.co_filename
+    most = 0
+
+    def watch(frame, event, arg):
+        nonlocal most
+        if frame.f_code.co_filename != filename:
+            return None
+        held = sum(tape_bytes(x) for name, x in frame.f_locals.items() if "_tape" in name)
+        most = max(most, held)
+        return watch
+
+    previous = sys.gettrace()
+    sys.settrace(watch)
+    try:
+        function(*args)
+    finally:
+        sys.settrace(previous)
+    return most
+
+
+def tape_bytes(tape) -> int:
+    """The bytes of what a tape holds."""
+    if isinstance(tape, list):
+        return sum(map(tape_bytes, tape))
+    return getattr(tape, "nbytes", 8)

@@ -1,0 +1,115 @@
+"""What generated code is specialised on: the dtype and rank of each argument, and which extents are 1.
+
+`key_of` is the part of an argument that decides which generated code runs it, `type_of` the same as a
+type of the IR.  Lengths other than 1 are in neither, so that 1,000 lengths are one generation.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from types import NoneType
+
+import numpy as np
+
+from .errors import UnsupportedError
+from .ir.types import FLOAT, INT, NONE, UNKNOWN, Array, Extent, Scalar, Static, Tuple, Type
+
+_PLAIN = (float, int, bool, complex)
+
+
+def key_of(x) -> object:
+    """Hashable, and equal for arguments that the same generated code runs."""
+    kind = type(x)
+    if kind in _PLAIN:
+        return kind
+    if kind is np.ndarray:
+        return x.dtype, tuple([n == 1 for n in x.shape])
+    if isinstance(x, np.generic):
+        return x.dtype
+    if kind is tuple or kind is list:
+        return kind, tuple(map(key_of, x))
+    try:
+        hash(x)
+    except TypeError:
+        return kind, id(x)
+    return kind, x
+
+
+def type_of(x, name: str) -> Type:
+    """The type of the argument `x` for the parameter `name`."""
+    match x:
+        case bool():
+            return Scalar("bool")
+        case int() if type(x) is int:
+            return INT
+        case float() if type(x) is float:
+            return FLOAT
+        case complex() if type(x) is complex:
+            return Scalar("complex128", weak=True)
+        case np.generic():
+            return Scalar(x.dtype.name)
+        case np.ndarray():
+            dims = tuple(1 if n == 1 else Extent(f"{name}.{k}", 0, False) for k, n in enumerate(x.shape))
+            if x.dtype.kind not in "biufc":
+                raise UnsupportedError(f"{name} is an array of {x.dtype}", None, "pass an array of numbers")
+            return Array(x.dtype.name, dims) if dims else Scalar(x.dtype.name)
+        case tuple() | list():
+            return Tuple(tuple(type_of(item, f"{name}.{k}") for k, item in enumerate(x)))
+        case dict():
+            raise UnsupportedError(f"{name} is a dict", None, "pass a tuple, or the values as arguments of their own")
+        case NoneType():
+            return NONE
+    return Static(x)
+
+
+def normalised(x):
+    """`x` as generated code takes it: arrays of rank 0 as numbers, other libraries' arrays as NumPy's."""
+    if type(x) in _PLAIN or x is None:
+        return x
+    if isinstance(x, np.ndarray):
+        return x[()] if x.ndim == 0 else x
+    if type(x) in (tuple, list):
+        return type(x)(map(normalised, x))
+    if not isinstance(x, np.generic) and hasattr(x, "__array__"):
+        return normalised(np.asarray(x))
+    return x
+
+
+_ANNOTATIONS = {
+    float: FLOAT, int: INT, bool: Scalar("bool"), complex: Scalar("complex128", weak=True),
+    "float": FLOAT, "int": INT, "bool": Scalar("bool"), "complex": Scalar("complex128", weak=True),
+    np.float64: Scalar("float64"), np.float32: Scalar("float32"), np.int64: Scalar("int64"),
+}
+
+
+def annotated_types(parameters: Sequence[inspect.Parameter]) -> list[Type]:
+    """What the annotations of `parameters` say of them; Unknown where they say nothing."""
+    types = []
+    for p in parameters:
+        try:
+            types.append(_ANNOTATIONS.get(p.annotation, UNKNOWN))
+        except TypeError:
+            types.append(UNKNOWN)
+    return types
+
+
+def parameters_of(function: Callable) -> list[inspect.Parameter]:
+    """The parameters of `function`, in order."""
+    return list(inspect.signature(function).parameters.values())
+
+
+def bind(signature: inspect.Signature, args: tuple, kwargs: dict) -> tuple:
+    """The arguments in the order of the parameters, defaults filled in; `*args` stay spread."""
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    values = []
+    for name, p in signature.parameters.items():
+        if p.kind is p.VAR_POSITIONAL:
+            values.extend(bound.arguments[name])
+        elif p.kind is p.VAR_KEYWORD:
+            if bound.arguments[name]:
+                raise UnsupportedError("keyword arguments of a `**` parameter", None, "pass them by position")
+        else:
+            values.append(bound.arguments[name])
+    return tuple(values)

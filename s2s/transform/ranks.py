@@ -1,0 +1,74 @@
+"""Ranks from results: what must be a number for a result to be one.
+
+Before any call an unannotated parameter may be a scalar or an array of any rank.  But `grad` asks for a
+result that is a number, a branch asks for a condition that is one, and `range` for integers; an elementwise
+op gives a number only if it is given numbers.  Walking back from there through loops and branches finds the
+parameters that can only be numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..ir.graph import Block, Function, Value, walk
+from ..ir.types import Scalar, Type, Unknown
+from .activity import loop_parts
+
+
+def types_from_results(function: Function, scalars: Iterable[Value] = ()) -> list[Type]:
+    """The types of the parameters of `function`, given that the values in `scalars` are numbers."""
+    floats, integers = demanded_numbers(function, scalars)
+    types = []
+    for p in function.params:
+        if not isinstance(p.type, Unknown):
+            types.append(p.type)
+        elif p in integers:
+            types.append(Scalar("int64", weak=True))
+        elif p in floats:
+            types.append(Scalar("float64", weak=True))
+        else:
+            types.append(p.type)
+    return types
+
+
+def demanded_numbers(function: Function, scalars: Iterable[Value]) -> tuple[set[Value], set[Value]]:
+    """The values that must be numbers, and those among them that must be integers."""
+    numbers, integers = set(), set()
+    pending: list[tuple[Value, bool]] = [(v, False) for v in scalars]
+    carries: dict[Value, tuple[Value, ...]] = {}  # a loop's parameter -> what it is given
+    for op in walk(function.block):
+        match op.name:
+            case "for" | "while":
+                inits, params, yields, _ = loop_parts(op)
+                for group in zip(inits, params, yields, op.outputs):
+                    carries.update(dict.fromkeys(group[1:], group))
+                if op.name == "for":
+                    pending += [(x, True) for x in op.inputs[:3]]
+                else:
+                    for head, group in zip(op.blocks[0].params, zip(inits, params, yields)):
+                        carries[head] = group
+                    pending += [(y, False) for y in op.blocks[0].yields]
+            case "if":
+                pending.append((op.inputs[0], False))
+    while pending:
+        value, integer = pending.pop()
+        if value in (integers if integer else numbers):
+            continue
+        numbers.add(value)
+        if integer:
+            integers.add(value)
+        pending += [(v, integer) for v in carries.get(value, ())]
+        op = value.op
+        if op is None:
+            continue
+        if op.name == "if":
+            pending += [(_yield_of(block, op.outputs.index(value)), integer) for block in op.blocks]
+        elif op.record.elementwise:
+            keep = integer and op.name in ("add", "subtract", "multiply", "floor_divide", "remainder", "negative",
+                                           "minimum", "maximum", "abs", "absolute")
+            pending += [(x, keep) for x in op.inputs]
+    return numbers, integers
+
+
+def _yield_of(block: Block, k: int) -> Value:
+    return block.yields[k]

@@ -1,0 +1,314 @@
+"""`Transformed`: a function made from another, its source, and what stands between the two.
+
+A chain of transformations is data: each Transformed holds the callable inside it, the kind of
+transformation and its options.  For arguments of given types it asks the callable inside for its IR, or
+builds it, and transforms that; nothing is traced, and nothing is kept but what was generated.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import assemble, pipeline
+from .display import side_by_side
+from .errors import S2SError, UnsupportedError
+from .ir.graph import Function, Value
+from .ir.types import Type
+from .runtime.load import load, measure_tapes
+from .signature import annotated_types, bind, key_of, normalised, parameters_of, type_of
+
+
+@dataclass(eq=False)
+class Specialised:
+    """The generated code for arguments of one kind."""
+
+    function: Function
+    capture_key: tuple
+    call: Callable | None = None
+
+    @property
+    def getters(self) -> list[Callable]:
+        return list(self.function.captures.values())
+
+    def is_current(self) -> bool:
+        """Whether captured values are still of the types that the code was generated for."""
+        return tuple(key_of(get()) for get in self.getters) == self.capture_key
+
+
+@dataclass(eq=False)
+class Lowered:
+    """A transformed function for arguments of one kind, stage by stage."""
+
+    transformed: Transformed = field(repr=False)
+    function: Function = field(repr=False)
+    args: tuple = field(repr=False)
+
+    @property
+    def ssa(self) -> str:
+        """The IR, as Python with types in annotations."""
+        return pipeline.render(self.function, annotate=True).text
+
+    @property
+    def source(self) -> str:
+        """The generated Python."""
+        return pipeline.render(self.function).text
+
+    @property
+    def loops(self) -> str:
+        """The fused scalar loops that are compiled."""
+        return pipeline.render(pipeline.loops_of(self.function)).text
+
+    def compile(self) -> Callable:
+        """Native code: a function of the same arguments."""
+        return self.transformed.compiled(self.function)
+
+    @property
+    def memory(self) -> int:
+        """How many bytes one run on these arguments saves for its reverse sweep, at most at once."""
+        module = pipeline.render(self.function)
+        values = [get() for get in self.function.captures.values()]
+        return measure_tapes(module.text, module.entry, (*map(normalised, self.args), *values))
+
+
+class Transformed:
+    """A callable: `inner`, transformed.  `kind` names the transformation, `options` say how."""
+
+    def __init__(self, kind: str, inner: Callable, options: dict | None = None):
+        functools.update_wrapper(self, inner, updated=())
+        self.kind, self.inner, self.options = kind, inner, options or {}
+        self.derive = KINDS[kind]
+        self.signature = self.derive.signature(self)
+        self.__signature__ = self.signature
+        self.specialised: dict[tuple, list[Specialised]] = {}
+        self.functions: dict[tuple, Function] = {}
+        self.last: Specialised | None = None
+        self.last_args: tuple = ()
+        self.arity = self._arity()
+
+    def _arity(self) -> int | None:
+        """The number of arguments of a call that needs no binding."""
+        kinds = [p.kind for p in self.signature.parameters.values()]
+        simple = all(k in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for k in kinds)
+        return len(kinds) if simple else None
+
+    @property
+    def name(self) -> str:
+        """What generated code calls this function."""
+        inner = getattr(self.inner, "name", None) or getattr(self.inner, "__name__", type(self.inner).__name__)
+        return f"{'f' if inner == '<lambda>' else inner}{self.derive.suffix}"
+
+    def __repr__(self) -> str:
+        return f"<s2s.{self.kind} of {getattr(self.inner, '__name__', self.inner)!r}>"
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    # ------------------------------------------------------------------------------------------ calling
+
+    def __call__(self, *args, **kwargs):
+        if kwargs or len(args) != self.arity:
+            args = bind(self.signature, args, kwargs)
+        found = self.specialise(args)
+        self.last, self.last_args = found, args
+        return found.call(*map(normalised, args), *[get() for get in found.getters])
+
+    def specialise(self, args: tuple) -> Specialised:
+        """The generated code for arguments like these, generated now if it is not there yet."""
+        key = tuple(map(key_of, args))
+        for found in self.specialised.get(key, ()):
+            if found.is_current():
+                return found
+        function = self.function_for_types(self.types_of(args))
+        capture_key = tuple(key_of(get()) for get in function.captures.values())
+        made = Specialised(function, capture_key, self.derive.callable(self, function))
+        self.specialised.setdefault(key, []).insert(0, made)
+        return made
+
+    def types_of(self, args: tuple) -> tuple[Type, ...]:
+        """The types of these arguments, named after the parameters."""
+        names = self.parameter_names(len(args))
+        try:
+            return tuple(type_of(normalised(x), name) for x, name in zip(args, names))
+        except S2SError as error:
+            raise type(error)(f"{self.name}: {error.message}", error.line, error.remedy) from None
+
+    def parameter_names(self, count: int) -> list[str]:
+        """One name for each of `count` arguments."""
+        names = []
+        for name, p in self.signature.parameters.items():
+            if p.kind is p.VAR_POSITIONAL:
+                names += [f"{name}_{k}" for k in range(count - len(self.signature.parameters) + 1)]
+            else:
+                names.append(name)
+        return names[:count] + [f"x{k}" for k in range(len(names), count)]
+
+    # --------------------------------------------------------------------------------------- generating
+
+    def function_for(self, values: Sequence[Value]) -> Function:
+        """The IR of this function for arguments like these: what a call of it inside another program means."""
+        return self.function_for_types(tuple(v.type for v in values))
+
+    def function_for_types(self, types: Sequence[Type]) -> Function:
+        """The IR of this function for arguments of these types."""
+        types = tuple(types)
+        found = self.functions.get(types)
+        if found is None or not captures_have_their_types(found):
+            found = self.functions[types] = self.derive.function(self, types)
+            found.name = self.name
+        return found
+
+    def inner_function(self, types: Sequence[Type]) -> Function:
+        """The IR of the function that is transformed, for arguments of these types."""
+        if isinstance(self.inner, Transformed):
+            return self.inner.function_for_types(types)
+        return pipeline.build(self.inner, types)
+
+    def generic(self) -> Function:
+        """The IR for whatever the annotations say, and nothing where they say nothing."""
+        return self.function_for_types(annotated_types(list(self.signature.parameters.values())))
+
+    def compiled(self, function: Function) -> Callable:
+        """Native code of `function`."""
+        return pipeline.compiled(function, self.options if self.kind == "jit" else {})
+
+    # ------------------------------------------------------------------------------------------ looking
+
+    @property
+    def source(self) -> str:
+        """The generated Python: for the last call's arguments, or for any before the first call."""
+        return pipeline.render(self.current).text
+
+    @property
+    def current(self) -> Function:
+        """The IR that `source` shows."""
+        return self.last.function if self.last is not None else self.generic()
+
+    def lower(self, *args, **kwargs) -> Lowered:
+        """The stages of the code for arguments like these; without arguments, of `source`."""
+        if not args and not kwargs and self.arity != 0:
+            return Lowered(self, self.current, self.last_args)
+        args = bind(self.signature, args, kwargs)
+        return Lowered(self, self.specialise(args).function, args)
+
+    def export(self, path: str | Path, *args, **kwargs) -> Path:
+        """Write a module that runs without s2s: it needs NumPy, and Numba where this is compiled code.
+
+        Without arguments, the module is what `source` shows.  Raises UnsupportedError where the function
+        reads captured values that a file cannot hold.
+        """
+        lowered = self.lower(*args, **kwargs)
+        path = Path(path)
+        path.write_text(pipeline.export_text(lowered.function, compiled=self.is_compiled()))
+        return path
+
+    def is_compiled(self) -> bool:
+        """Whether calling this runs native code."""
+        return self.kind == "jit"
+
+    def _repr_html_(self) -> str:
+        """The user's function and the generated one side by side, lines linked."""
+        return side_by_side(pipeline.render(self.current))
+
+
+def captures_have_their_types(function: Function) -> bool:
+    """Whether the captured values that `function` reads are still what it was generated for."""
+    captured = function.params[len(function.params) - len(function.captures):]
+    for param, (name, get) in zip(captured, function.captures.items()):
+        try:
+            if type_of(normalised(get()), name) != param.type:
+                return False
+        except UnsupportedError:
+            return False
+    return True
+
+
+# ------------------------------------------------------------------------------------------ the kinds
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One transformation: what its name adds, its signature, its IR, and what runs when it is called."""
+
+    suffix: str
+    function: Callable[[Transformed, tuple], Function]
+    signature: Callable[[Transformed], inspect.Signature]
+    callable: Callable[[Transformed, Function], Callable]
+
+
+def interpreted(transformed: Transformed, function: Function) -> Callable:
+    """The generated source, run by Python."""
+    module = pipeline.render(function)
+    return load(module.text, module.entry, module.lines)
+
+
+def same_signature(transformed: Transformed) -> inspect.Signature:
+    """That of the function inside."""
+    return inspect.signature(transformed.inner)
+
+
+def doubled_signature(transformed: Transformed) -> inspect.Signature:
+    """(x, y) becomes (x, y, x_dot, y_dot)."""
+    names = [p.name for p in parameters_of(transformed.inner)] if "count" not in transformed.options else None
+    if names is None or len(names) != transformed.options["count"]:
+        names = names or spread_names(transformed.inner, transformed.options["count"])
+    dots = [f"{n}_dot" for n in names]
+    return positional(names + dots)
+
+
+def pullback_signature(transformed: Transformed) -> inspect.Signature:
+    """(x, y) becomes (x, y, y_bar)."""
+    if "count" in transformed.options:
+        return positional([*spread_names(transformed.inner, transformed.options["count"]), "y_bar"])
+    return positional([*(p.name for p in parameters_of(transformed.inner)), "y_bar"])
+
+
+def spread_names(function: Callable, count: int) -> list[str]:
+    """A name for each of the first `count` arguments of `function`."""
+    names: list[str] = []
+    for p in parameters_of(function):
+        names += [f"{p.name}_{k}" for k in range(count)] if p.kind is p.VAR_POSITIONAL else [p.name]
+    return names[:count]
+
+
+def positional(names: Sequence[str]) -> inspect.Signature:
+    """The signature of a function of these positional arguments."""
+    unique: list[str] = []
+    for n in names:
+        while n in unique:
+            n = f"{n}_1"
+        unique.append(n)
+    return inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in unique])
+
+
+def gradient_of(t: Transformed, types: tuple) -> Function:
+    function = t.inner_function(types)
+    return assemble.gradient(function, t.options["argnums"], t.options["has_aux"], with_value=t.kind == "value_and_grad")
+
+
+def first_of(t: Transformed, types: tuple) -> Function:
+    function = t.inner_function(types)
+    return assemble.first_result(function)
+
+
+def tangent_of(t: Transformed, types: tuple) -> Function:
+    return assemble.tangent(t.inner_function(types[:len(types) // 2]))
+
+
+def pullback_of(t: Transformed, types: tuple) -> Function:
+    return assemble.pullback(t.inner_function(types[:-1]))
+
+
+KINDS: dict[str, Kind] = {
+    "grad": Kind("_grad", gradient_of, same_signature, interpreted),
+    "value_and_grad": Kind("_value_and_grad", gradient_of, same_signature, interpreted),
+    "jvp": Kind("_jvp", tangent_of, doubled_signature, interpreted),
+    "vjp": Kind("_vjp", pullback_of, pullback_signature, interpreted),
+    "first": Kind("", first_of, same_signature, interpreted),
+    "value": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature, interpreted),
+    "jit": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature,
+                lambda t, function: t.compiled(function)),
+}
