@@ -1,0 +1,1 @@
+"""IR to Python text: the readable form, the loop form that Numba compiles, and CUDA kernels."""

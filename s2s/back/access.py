@@ -1,0 +1,208 @@
+"""Arrays read element by element: views and generated arrays are index arithmetic, not memory.
+
+`Elements` says how to get one element of an array and how many there are along each axis.  A slice of an
+array in memory is that array read at shifted indices; `np.arange(n)` is the index itself.  Neither exists
+unless something needs it as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..ir.builder import emit
+from ..ir.graph import Op, Value
+from ..ir.types import Array
+from ..ops.control import at_least_zero
+from ..ops.elementwise import select
+from ..ops.index import _paired, expand, getitem
+from ..ops.record import RECORDS, value
+from .buffers import as_dtype, contiguous
+
+Index = Sequence[Value]
+
+
+@dataclass(eq=False)
+class Elements:
+    """How to read an array: its type, its lengths, an element, and the array as a whole."""
+
+    type: Array
+    lengths: tuple[Value, ...]
+    at: Callable[[Index], Value]
+    whole: Callable[[], Value] | None = None  # makes it a value in memory; None: a loop must fill one
+    value: Value | None = None  # where it is in memory, if it is
+    generated: bool = False  # reading it reads no memory
+
+
+def in_memory(x: Value, lengths: Sequence[Value], type: Array | None = None) -> Elements:
+    """An array that is there."""
+    return Elements(type or x.type, tuple(lengths), lambda index: read(x, index), lambda: x, x)
+
+
+def read(x: Value, index: Index) -> Value:
+    """x[i, j, ...] with an index for each axis."""
+    return getitem(x, *index, pattern=("i",) * len(index))
+
+
+def op_named(name: str, *inputs, **attrs) -> Value:
+    """Emit the op of this name."""
+    return emit(RECORDS[name], *map(value, inputs), **attrs)
+
+
+def add(a, b) -> Value:
+    return op_named("add", a, b)
+
+
+def subtract(a, b) -> Value:
+    return op_named("subtract", a, b)
+
+
+def multiply(a, b) -> Value:
+    return op_named("multiply", a, b)
+
+
+# ------------------------------------------------------------------------------------------------ slices
+
+
+@dataclass(eq=False)
+class Stride:
+    """One axis of a slice: element i of the result is element start + i * step of the source."""
+
+    start: Value
+    step: int
+    length: Value
+
+    def __call__(self, i: Value) -> Value:
+        if self.step == -1:
+            return subtract(self.start, i)
+        return add(i if self.step == 1 else multiply(i, self.step), self.start)
+
+
+def stride(n: Value, lo: Value | None, hi: Value | None, step: Value | None) -> Stride | None:
+    """The axis of length `n` sliced by bounds known when code is generated; None if they are not."""
+    if any(b is not None and not isinstance(b.constant, int) for b in (lo, hi, step)):
+        return None
+    start, stop, by = (None if b is None else int(b.constant) for b in (lo, hi, step))
+    if isinstance(n.constant, int):
+        chosen = range(n.constant)[slice(start, stop, by)]
+        return Stride(value(chosen.start), chosen.step, value(len(chosen)))
+    by = 1 if by is None else by
+    if by == 1:
+        first = value(0) if start in (None, 0) else value(start) if start > 0 else at_least_zero(add(n, start))
+        last = n if stop is None else add(n, stop) if stop < 0 else op_named("minimum", n, stop)
+        if start in (None, 0) and stop is None:
+            return Stride(first, 1, n)
+        return Stride(first, 1, at_least_zero(subtract(last, first)))
+    if stop is None and start is None:
+        count = n if by == -1 else op_named("floor_divide", add(n, abs(by) - 1), abs(by))
+        return Stride(value(0) if by > 0 else subtract(n, 1), by, count)
+    return None
+
+
+def view_index(source: Elements, op: Op, operands: Sequence[Value]) -> tuple[list[Value], Callable] | None:
+    """A basic index as (lengths, index map), or None if some bound is known only to the run."""
+    maps: list[tuple] = []
+    lengths: list[Value] = []
+    axis = 0
+    for p, operand in _paired(expand(op.attrs["pattern"], source.type.rank), operands):
+        if p is None:
+            maps.append(("new",))
+            lengths.append(value(1))
+            continue
+        n = source.lengths[axis]
+        axis += 1
+        if p == "i":
+            constant = operand.constant
+            if isinstance(constant, int) and constant < 0:
+                operand = add(n, constant)
+            elif not isinstance(constant, int) and source.value is None:
+                return None  # a negative index would have to be wrapped, and a large one refused
+            maps.append(("fixed", operand))
+        else:
+            bounds = (None, None, None) if p == "..." else operand
+            sliced = stride(n, *bounds)
+            if sliced is None:
+                return None
+            maps.append(("slice", sliced))
+            lengths.append(sliced.length)
+
+    def index_of(index: Index) -> list[Value]:
+        rest, full = list(index), []
+        for kind, *what in maps:
+            if kind == "new":
+                rest.pop(0)
+            elif kind == "fixed":
+                full.append(what[0])
+            else:
+                full.append(what[0](rest.pop(0)))
+        return full
+
+    return lengths, index_of
+
+
+# ------------------------------------------------------------------------------------- the kinds of views
+
+
+def basic_view(source: Elements, op: Op, operands: Sequence[Value], whole: Callable) -> Elements:
+    """`x[1:-1, None, 0]`: the source at mapped indices, or NumPy's own view where bounds are not known."""
+    found = view_index(source, op, operands)
+    if found is None:
+        return None
+    lengths, index_of = found
+    return Elements(op.output.type, tuple(lengths), lambda index: source.at(index_of(index)), whole)
+
+
+def transposed(source: Elements, op: Op, axes: Sequence[int], whole: Callable) -> Elements:
+    """The axes in another order."""
+    lengths = tuple(source.lengths[a] for a in axes)
+
+    def at(index: Index) -> Value:
+        full = [None] * len(axes)
+        for i, a in zip(index, axes):
+            full[a] = i
+        return source.at(full)
+
+    return Elements(op.output.type, lengths, at, whole)
+
+
+def flat_index(index: Index, lengths: Sequence[Value]) -> Value:
+    """The position of an element in C order."""
+    position = index[0]
+    for i, n in zip(index[1:], lengths[1:]):
+        position = add(multiply(position, n), i)
+    return position
+
+
+def unflat_index(position: Value, lengths: Sequence[Value]) -> list[Value]:
+    """The index of an element from its position in C order."""
+    index = []
+    for n in reversed(lengths[1:]):
+        index.append(op_named("remainder", position, n))
+        position = op_named("floor_divide", position, n)
+    return [position, *reversed(index)]
+
+
+def reshaped(source: Elements, op: Op, lengths: Sequence[Value], whole: Callable) -> Elements:
+    """The same elements in C order under other lengths."""
+    def at(index: Index) -> Value:
+        if not index:
+            return source.at([value(0)] * source.type.rank)
+        return source.at(unflat_index(flat_index(index, lengths), source.lengths))
+
+    return Elements(op.output.type, tuple(lengths), at, whole)
+
+
+def as_contiguous(x: Value) -> Value:
+    """`x` laid out in C order, copied only if it is not."""
+    return contiguous(x)
+
+
+def wrapped(i: Value, n: Value) -> Value:
+    """A Python index, which may be negative, as an offset from the start."""
+    if isinstance(i.constant, int):
+        return i if i.constant >= 0 else add(n, i.constant)
+    return select(op_named("less", i, 0), add(i, n), i)
+
+
+def element_as(x: Value, dtype: str) -> Value:
+    return as_dtype(x, dtype)

@@ -1,0 +1,138 @@
+"""Ops that exist only in the loop form: allocating, casting, choosing, and checks made once before a loop.
+
+The loop form is ordinary IR, so these are ordinary records; they carry no derivative, because the loop
+form is never differentiated.
+"""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+
+from ..ir.graph import MISSING, Value
+from ..ir.types import INT, Array, Scalar
+from ..ops.cast import convert
+from ..ops.record import constant, define, emit, promote
+
+PLAIN = ("bool", "int64", "float64", "complex128")  # what Numba computes with unless told otherwise
+
+
+def _np(name: str) -> ast.expr:
+    return ast.Attribute(ast.Name("np", ast.Load()), name, ast.Load())
+
+
+def dtype_syntax(dtype: str) -> ast.expr:
+    """np.float32, but np.bool_: the spelling that Numba and every NumPy understand."""
+    return _np("bool_" if dtype == "bool" else dtype)
+
+
+# ------------------------------------------------------------------------------------------ allocating
+
+
+def _buffer_syntax(*lengths: ast.expr, dtype: str, dims: tuple, zero: bool) -> ast.expr:
+    shape = lengths[0] if len(lengths) == 1 else ast.Tuple(list(lengths), ast.Load())
+    kind = [] if dtype == "float64" else [ast.keyword("dtype", dtype_syntax(dtype))]
+    return ast.Call(_np("zeros" if zero else "empty"), [shape], kind)
+
+
+buffer = define(
+    "buffer",  # of given lengths, contiguous; zeros, or whatever was there
+    evaluate=lambda *lengths, dtype, dims, zero: np.zeros(lengths, dtype),
+    infer=lambda *lengths, dtype, dims, zero: Array(dtype, dims),
+    syntax=_buffer_syntax,
+)
+
+contiguous = define(
+    "contiguous",
+    evaluate=lambda x: np.ascontiguousarray(x),
+    infer=lambda x: x.type,
+    syntax=lambda x: ast.Call(_np("ascontiguousarray"), [x], []),
+    views=(0,),
+)
+
+# --------------------------------------------------------------------------------------- scalars of a dtype
+
+
+def as_dtype(x: Value, dtype: str) -> Value:
+    """The number `x` as a number of `dtype`, unless it is one for all that matters."""
+    return x if x.type.dtype == dtype else convert(x, dtype=dtype)
+
+
+def compute(op_record, *xs: Value, **attrs) -> Value:
+    """One elementwise op on numbers, with NumPy's dtypes where Numba would take wider ones.
+
+    Numba computes float32 * float64 in float64 even where the latter is a literal, and int8 + int8 in
+    int64; NumPy does neither (NEP 50).
+    """
+    types = [x.type for x in xs]
+    if any(t.dtype not in PLAIN for t in types):
+        common, _ = promote(*types)
+        if common in ("float32", "complex64"):
+            xs = [convert(x, dtype=common) if x.type.dtype != common and x.type.dtype != "bool" else x for x in xs]
+        result = emit(op_record, *xs, **attrs)
+        if result.type.dtype not in PLAIN and common != result.type.dtype or "int" in result.type.dtype:
+            return convert(result, dtype=result.type.dtype)
+        return result
+    return emit(op_record, *xs, **attrs)
+
+
+# ----------------------------------------------------------------------------------- checks before a loop
+
+
+def same_length(n, m):
+    if n != m:
+        raise ValueError("operands could not be broadcast together: their lengths differ")
+    return n
+
+
+def broadcast_length(n, m):
+    if n != m and n != 1 and m != 1:
+        raise ValueError("operands could not be broadcast together: their lengths differ")
+    return m if n == 1 else n
+
+
+def spread_length(n, m):
+    if m != n and m != 1:
+        raise ValueError("could not broadcast input array: its length differs")
+    return n
+
+
+def nonempty_length(n):
+    if n == 0:
+        raise ValueError("zero-size array to reduction operation which has no identity")
+    return n
+
+
+def _check(function, fold):
+    name = function.__name__
+    return define(
+        name, evaluate=function, infer=lambda *ns: INT, fold=fold, helper=function,
+        syntax=lambda *ns: ast.Call(ast.Name(name, ast.Load()), list(ns), []),
+    )
+
+
+def _fold_same(n: Value, m: Value):
+    return n if n is m or (n.constant is not MISSING and n.constant == m.constant) else None
+
+
+def _fold_spread(n: Value, m: Value):
+    return n if m.constant == 1 else _fold_same(n, m)
+
+
+def _fold_broadcast(n: Value, m: Value):
+    return m if n.constant == 1 else n if m.constant == 1 else _fold_same(n, m)
+
+
+same_length_op = _check(same_length, _fold_same)
+broadcast_length_op = _check(broadcast_length, _fold_broadcast)
+spread_length_op = _check(spread_length, _fold_spread)
+nonempty_length_op = _check(
+    nonempty_length, lambda n: n if n.constant is not MISSING and n.constant > 0 else None)
+
+
+def new_buffer(dtype: str, dims: tuple, lengths, zero: bool = False) -> Value:
+    """A fresh array of these lengths."""
+    return emit(buffer, *lengths, dtype=dtype, dims=dims, zero=zero)
+
+

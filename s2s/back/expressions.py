@@ -1,0 +1,278 @@
+"""Which values have no statement of their own but stand inside the expression of their user.
+
+A value with one use is printed there if evaluating it later, where its user stands, gives the same: no
+array that it reads is overwritten in between, no name that it reads is given to something else, and no
+loop evaluates it again.  What the user named stays a statement; constants, and `i + 1`, may be repeated.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from ..ir.graph import MISSING, Block, Function, Op, Value, walk
+from ..ir.types import Array, Scalar, Unknown
+from ..ops.copy import copy
+from .memory import SHAPE_ONLY, Memory
+from .prune import is_pure
+from .unparse import expression_text
+
+LONGEST = 60  # columns of an inlined expression
+LONGEST_OF_USER = 84  # where the user wrote it on one line
+NEVER_STATEMENTS = ("constant", "undefined")
+
+
+class Layout:
+    """Where every op stands in the text, and which ops are printed inside others."""
+
+    def __init__(self, function: Function, one_per_line: bool = False):
+        self.function, self.one_per_line = function, one_per_line
+        self.position: dict[Op, int] = {}
+        self.end: dict[Block, int] = {}
+        self.loops: dict[object, tuple] = {}  # op or block -> the loops around it
+        self.uses: dict[Value, list[tuple[object, int]]] = {}
+        self.ops: list[Op] = []
+        self.inlined: set[Op] = set()
+        self.inlined_owner: dict[object, Op] = {}  # block of an `if` printed as an expression -> that op
+        self.target: dict[Op, int] = {}  # where an inlined op is evaluated
+        self.definitions: dict[str, list[int]] = {}  # the user's name -> where it is given to a value
+        self._number(function.block, (), 0)
+        self.memory = Memory(function)
+        self.writes = [(self.position[op], self.memory.of(op.outputs[0])) for op in self.ops
+                       if op.record.writes is not None]
+        self.impure = [self.position[op] for op in self.ops if not op.record.pure]
+        for op in reversed(self.ops):
+            if self._may_be_inlined(op):
+                self.inline(op)
+        self._break_long_ones()
+
+    def _number(self, block: Block, loops: tuple, clock: int) -> int:
+        self.loops[block] = loops
+        for param in block.params:
+            self._names(param, clock)
+        for op in block.ops:
+            clock += 1
+            self.position[op], self.loops[op] = clock, loops
+            self.ops.append(op)
+            for k, x in enumerate(op.inputs):
+                self.uses.setdefault(x, []).append((op, k))
+            for inner in op.blocks:
+                clock = self._number(inner, loops + (op,) if op.name != "if" else loops, clock + 1)
+            clock += 1
+            for y in op.outputs:
+                self._names(y, clock)
+        clock += 1
+        self.end[block] = clock
+        for k, y in enumerate(block.yields):
+            self.uses.setdefault(y, []).append((block, k))
+        return clock
+
+    def _names(self, value: Value, clock: int) -> None:
+        if value.name:
+            self.definitions.setdefault(value.name, []).append(clock)
+
+    # ------------------------------------------------------------------------------- decisions
+
+    def inline(self, op: Op) -> None:
+        """Print `op` inside the expressions that use it."""
+        self.inlined.add(op)
+        for block in op.blocks:
+            self.inlined_owner[block] = op
+        self.target[op] = max(self._targets(op), default=self.position[op])
+
+    def _targets(self, op: Op) -> list[int]:
+        return [self.place(user) for user, _ in self.uses.get(op.output, [])]
+
+    def place(self, user: Op | Block) -> int:
+        """Where a user of a value evaluates it."""
+        user = self.inlined_owner.get(user, user)
+        if isinstance(user, Block):
+            return self.end[user]
+        return self.target[user] if user in self.inlined else self.position[user]
+
+    def is_inlined(self, value: Value) -> bool:
+        """Whether `value` has no statement of its own."""
+        return value.op is not None and value.op in self.inlined
+
+    def leaves(self, value: Value) -> dict[Value, None]:
+        """The named values that the expression for `value` reads."""
+        if not self.is_inlined(value):
+            return {value: None}
+        found: dict[Value, None] = {}
+        for x in value.op.inputs:
+            found.update(self.leaves(x))
+        for block in value.op.blocks:
+            for y in block.yields:
+                found.update(self.leaves(y))
+        return found
+
+    def _may_be_inlined(self, op: Op) -> bool:
+        if op.name in NEVER_STATEMENTS:
+            return True
+        if self.one_per_line or len(op.outputs) != 1 or op.record.writes is not None:
+            return False
+        if not is_pure(op) or not self.uses.get(op.output):
+            return False
+        if op.name == "if":
+            if _choice(op) is None or any(inner not in self.inlined for block in op.blocks for inner in block.ops):
+                return False
+        elif op.record.syntax is None and op.name != "call":
+            return False
+        if _is_offset(op):
+            return not op.output.name and self.can_move(op)
+        if op.output.name or len(self.uses[op.output]) != 1:
+            return False
+        return self.is_evaluated_once(op) and self.can_move(op)
+
+    def is_evaluated_once(self, op: Op) -> bool:
+        """Whether the only user of `op` evaluates it once, in the loops where `op` stands."""
+        while True:
+            uses = self.uses.get(op.output, [])
+            if len(uses) != 1:
+                return False
+            user = uses[0][0]
+            user = self.inlined_owner.get(user, user)
+            if self.loops[user] != self.loops[op]:
+                return False
+            if user not in self.inlined:
+                return True
+            op = user
+
+    def can_move(self, op: Op) -> bool:
+        """Whether `op`, evaluated at each of its users, gives the same."""
+        start, stop = self.position[op], self._last_evaluation(op)
+        for inner in (op, *(inner for block in op.blocks for inner in walk(block))):
+            skipped = SHAPE_ONLY.get(inner.name, ())
+            for k, x in enumerate(inner.inputs):
+                if x.name and any(start < p < stop for p in self.definitions.get(x.name, ())):
+                    return False
+                if k not in skipped and self._is_overwritten(x, start, stop):
+                    return False
+        sharing = op.name in ("call", "if") or op.record.views
+        return not (sharing and self._is_overwritten(op.output, start, stop))
+
+    def _last_evaluation(self, op: Op) -> int:
+        """Where `op` is evaluated for the last time: in a loop that it is moved into, at the loop's end."""
+        stop = self.position[op]
+        for user, _ in self.uses.get(op.output, []):
+            user = self.inlined_owner.get(user, user)
+            stop = max(stop, self.place(user))
+            extra = self.loops[user][len(self.loops[op]):]
+            if extra:
+                stop = max(stop, self.end[extra[0].blocks[-1]])
+        return stop
+
+    def _is_overwritten(self, value: Value, start: int, stop: int) -> bool:
+        roots = self.memory.of(value)
+        return bool(roots) and any(start < p < stop and roots & written for p, written in self.writes)
+
+    def _break_long_ones(self) -> None:
+        """Give a statement to what would make the expression around it too long."""
+        texts: dict[Value, str] = {}
+
+        def spelled(x: Value) -> ast.expr:
+            return ast.Name(texts.get(x, x.name or "t"), ast.Load())
+
+        for op in self.ops:
+            if op not in self.inlined or op.name in NEVER_STATEMENTS or op.blocks or op.record.syntax is None:
+                continue
+            text = expression_text(op.record.syntax(*map(spelled, op.inputs), **op.attrs))
+            texts[op.output] = f"({text})" if " " in text else text
+            users = [user for user, _ in self.uses[op.output]]
+            same_line = all(isinstance(u, Op) and u.line == op.line and not (op.line and op.line.backwards)
+                            for u in users)
+            if len(text) > (LONGEST_OF_USER if same_line else LONGEST) and not _is_offset(op):
+                self.inlined.discard(op)
+                texts.pop(op.output)
+
+    def inline_moved(self, names) -> bool:
+        """Print, in the assignment that carries it on, what could not be computed under the carry's own name.
+
+        Returns whether there was any such value: then the names have to be chosen again.
+        """
+        found = False
+        for op in reversed(self.ops):
+            if op.name not in ("for", "while", "if") or op in self.inlined:
+                continue
+            for block in op.blocks[-1:] if op.name != "if" else op.blocks:
+                outputs = op.outputs
+                for y, output in zip(block.yields[len(block.yields) - len(outputs):], outputs):
+                    if self._moves_to_end(y, block) and names[y] != names[output]:
+                        self.inline(y.op)
+                        found = True
+        return found
+
+    def _moves_to_end(self, y: Value, block: Block) -> bool:
+        op = y.op
+        return (op is not None and op not in self.inlined and op in block.ops and len(op.outputs) == 1
+                and op.record.writes is None and is_pure(op) and not op.blocks
+                and (op.record.syntax is not None or op.name == "call")
+                and self.uses[y] == [(block, block.yields.index(y))] and self.can_move(op))
+
+    # ------------------------------------------------------------------------------------ trees
+
+    def expression(self, value: Value, name: Callable[[Value], str]) -> ast.expr:
+        """The expression for `value`; `name` gives the names of values that have one."""
+        if not self.is_inlined(value):
+            return ast.Name(name(value), ast.Load())
+        op = value.op
+        if op.name == "if":
+            return self._choice_expression(op, name)
+        return self.operation(op, name)
+
+    def operation(self, op: Op, name: Callable[[Value], str]) -> ast.expr:
+        """The expression for what `op` computes."""
+        inputs = [self.expression(x, name) for x in op.inputs]
+        if op.name == "call":
+            return ast.Call(ast.Name(op.attrs["callee"].name, ast.Load()), inputs, [])
+        if op.record is copy and isinstance(op.inputs[0].type, Unknown) and not _is_written(op, self):
+            return ast.UnaryOp(ast.UAdd(), inputs[0])  # of a number it is the number, of an array a copy
+        return op.record.syntax(*inputs, **op.attrs)
+
+    def _choice_expression(self, op: Op, name: Callable[[Value], str]) -> ast.expr:
+        test = self.expression(op.inputs[0], name)
+        first, second = (self.expression(block.yields[0], name) for block in op.blocks)
+        match _choice(op):
+            case "and":
+                return ast.BoolOp(ast.And(), [*_operands(test, ast.And), *_operands(first, ast.And)])
+            case "or":
+                return ast.BoolOp(ast.Or(), [*_operands(test, ast.Or), *_operands(second, ast.Or)])
+            case "not":
+                return ast.UnaryOp(ast.Not(), test)
+        return ast.IfExp(test, first, second)
+
+
+def _operands(tree: ast.expr, kind: type) -> list[ast.expr]:
+    """The operands of `a and b` where that is what `tree` is."""
+    return tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, kind) else [tree]
+
+
+def _choice(op: Op) -> str | None:
+    """What an `if` with one output and nothing to do is as an expression."""
+    if len(op.outputs) != 1:
+        return None
+    first, second = (block.yields[0] for block in op.blocks)
+    boolean = all(isinstance(x.type, Scalar) and x.type.dtype == "bool" for x in (op.inputs[0], first, second))
+    if boolean and second.constant is False:
+        return "and"
+    if boolean and first.constant is True:
+        return "or"
+    if boolean and first.constant is False and second.constant is True:
+        return "not"
+    line = op.line.text if op.line is not None else ""
+    return "choice" if " if " in line and " else " in line else None
+
+
+def _is_offset(op: Op) -> bool:
+    """Whether this is `n - 1` or the like: a named integer and a constant."""
+    if op.name not in ("add", "subtract") or not isinstance(op.output.type, Scalar):
+        return False
+    x, offset = op.inputs
+    return (isinstance(x.type, Scalar) and not x.type.dtype.startswith(("float", "complex"))
+            and isinstance(offset.constant, int) and offset.constant is not MISSING)
+
+
+def _is_written(op: Op, layout: Layout) -> bool:
+    """Whether the copy of a value of unknown rank is made for a write, so that it is an array for certain."""
+    return bool(op.output.name) or isinstance(op.inputs[0].type, Array) or any(
+        isinstance(user, Op) and user.record.writes is not None for user, _ in layout.uses.get(op.output, []))

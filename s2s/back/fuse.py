@@ -1,0 +1,140 @@
+"""Which ops of a block share one loop nest.
+
+Ops that visit the same index space, element by element, go into one group: elementwise ops of equal
+shape, and reductions over that shape.  A value all of whose readers are in its group is never stored.
+The order of effects is kept by the data flow: two ops may share a nest unless something between them must
+run after one and before the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..ir.graph import Block, Op, Value, op_free_values
+from ..ir.types import Extent
+from ..ops.record import dims_of
+from ..ops.shape import shape_source
+
+# Note [What reads only a shape]
+# `spread(s, x)` reads the shape of x and no element.  Were it counted as a reader of x, a value that exists
+# only inside a nest would have to be stored, so such operands are replaced by another array of the same
+# shape that is there anyway (`shape_source`).
+
+@dataclass(eq=False)
+class Group:
+    """Ops that are emitted together: one op, or several that share the index space `dims`."""
+
+    ops: list[Op]
+    dims: tuple | None = None
+    position: int = 0
+    after: set[Group] = field(default_factory=set)  # what must be emitted before
+
+    def __contains__(self, op: Op | None) -> bool:
+        return op is not None and any(o is op for o in self.ops)
+
+
+def reads(op: Op) -> list[Value]:
+    """The values whose elements `op`, with its blocks, reads; those read for their shape are traced back."""
+    if op.record.shapes:
+        return [shape_source(x) if k in op.record.shapes else x for k, x in enumerate(op.inputs)]
+    return op_free_values(op)
+
+
+def partition(block: Block, space: Callable[[Op], tuple | None]) -> list[Group]:
+    """The groups of a block in an order in which they can run; `space(op)` is what the op visits, if anything."""
+    groups: list[Group] = []
+    home: dict[Op, Group] = {}
+    readers: dict[Value, list[Op]] = {}
+    for position, op in enumerate(block.ops):
+        before = {home[x.op] for x in reads(op) if x.op is not None and x.op in home}
+        if op.record.writes is not None:
+            for old in _versions(op.inputs[op.record.writes]):
+                before.update(home[reader] for reader in readers.get(old, ()))
+        dims = space(op)
+        group = _joinable(groups, dims, before) if dims is not None else None
+        if group is None:
+            group = Group([], dims, position)
+            groups.append(group)
+        group.ops.append(op)
+        group.after |= before - {group}
+        home[op] = group
+        for x in reads(op):
+            readers.setdefault(x, []).append(op)
+    return _ordered(groups)
+
+
+def _versions(x: Value) -> list[Value]:
+    """`x` and the arrays that it is a view of: what shares its memory."""
+    found = [x]
+    while x.op is not None and x.op.record.views and x.op.inputs:
+        x = x.op.inputs[x.op.record.views[0]]
+        found.append(x)
+    return found
+
+
+def _joinable(groups: list[Group], dims: tuple, before: set[Group]) -> Group | None:
+    """The last group over `dims` that an op which must run after `before` can join."""
+    for group in reversed(groups):
+        if group.dims == dims and not any(_must_follow(other, group) for other in before if other is not group):
+            return group
+    return None
+
+
+def _must_follow(group: Group, first: Group) -> bool:
+    """Whether `group` must run after `first`."""
+    seen, stack = set(), [group]
+    while stack:
+        current = stack.pop()
+        if current is first:
+            return True
+        if current not in seen:
+            seen.add(current)
+            stack.extend(current.after)
+    return False
+
+
+def _ordered(groups: list[Group]) -> list[Group]:
+    """Every group after those it must follow, otherwise in the order of the program."""
+    done: dict[Group, None] = {}
+
+    def visit(group: Group) -> None:
+        if group not in done:
+            for other in sorted(group.after, key=lambda g: g.position):
+                visit(other)
+            done[group] = None
+
+    for group in sorted(groups, key=lambda g: g.position):
+        visit(group)
+    return list(done)
+
+
+class Equalities:
+    """Extents that meet in an elementwise op are equal once it has run: one name for each class of them.
+
+    Two extents of which neither can be 1 are equal or the op raises, and every nest checks the lengths of
+    what it reads, so they may share an index space.
+    """
+
+    def __init__(self, blocks_ops):
+        self.parent: dict[Extent, Extent | int] = {}
+        for op in blocks_ops:
+            if op.record.elementwise:
+                self._meet([dims_of(x.type) for x in op.inputs])
+
+    def _meet(self, shapes: list[tuple]) -> None:
+        for axis in range(1, max(map(len, shapes), default=0) + 1):
+            here = [s[-axis] for s in shapes if len(s) >= axis]
+            here = [d for d in here if isinstance(d, Extent) and not d.may_be_one]
+            for d in here[1:]:
+                a, b = self.find(here[0]), self.find(d)
+                if a != b:
+                    self.parent[b] = a
+
+    def find(self, dim):
+        while dim in self.parent:
+            dim = self.parent[dim]
+        return dim
+
+    def canonical(self, dims: tuple) -> tuple:
+        return tuple(map(self.find, dims))

@@ -1,0 +1,67 @@
+"""How constants are spelled: Python's literals, and names where there is no literal (`np.inf`)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..errors import UnsupportedError
+
+
+def literal(x) -> str:
+    """The Python expression for the constant `x`."""
+    match x:
+        case None | bool() | str() | bytes():
+            return repr(x)
+        case np.bool_():
+            return f"np.bool_({bool(x)})"
+        case np.generic():
+            return f"np.{x.dtype.name}({literal(x.item())})"
+        case int():
+            return repr(x)
+        case float():
+            return _float(x)
+        case complex():
+            if x.real == 0 and math.copysign(1, x.real) == 1 and math.isfinite(x.imag):
+                return repr(x)
+            return f"complex({_float(x.real)}, {_float(x.imag)})"
+        case tuple():
+            return f"({', '.join(map(literal, x))}{',' if len(x) == 1 else ''})"
+        case list():
+            return f"[{', '.join(map(literal, x))}]"
+        case slice():
+            return f"slice({literal(x.start)}, {literal(x.stop)}, {literal(x.step)})"
+        case np.dtype():
+            return f"np.{_scalar_type(x.type)}"
+        case type() if issubclass(x, np.generic):
+            return f"np.{_scalar_type(x)}"
+        case type() if x in (bool, int, float, complex):
+            return x.__name__
+        case np.ndarray():
+            return f"np.array({literal(x.tolist())}, dtype={literal(x.dtype)})"
+    if x is ...:
+        return "..."
+    if x is np.newaxis:
+        return "None"
+    name = getattr(x, "__name__", "")
+    if name and getattr(np, name, None) is x:
+        return f"np.{name}"
+    if name and getattr(math, name, None) is x:
+        return f"math.{name}"
+    raise UnsupportedError(f"{x!r} cannot be written as Python text", None,
+                           "pass it as an argument, or make it a number, a string or a dtype")
+
+
+def _scalar_type(type) -> str:
+    return np.dtype(type).name if type is not np.bool_ else "bool_"
+
+
+def _float(x: float) -> str:
+    if math.isnan(x):
+        return "np.nan"
+    if math.isinf(x):
+        return "np.inf" if x > 0 else "-np.inf"
+    text = repr(x)
+    mantissa, e, exponent = text.partition("e")
+    return f"{mantissa}{e}{int(exponent)}" if e else text  # 1e-05 is written 1e-5

@@ -1,0 +1,347 @@
+"""`lower`: a function on arrays becomes a function on numbers, in loops.
+
+    y = np.sin(x) * 2                    y = np.empty(len(x))
+    s = np.sum(y)             becomes    s = 0.0
+                                         for i in range(len(x)):
+                                             t = np.sin(x[i]) * 2
+                                             y[i] = t
+                                             s = s + t
+
+What is left is scalar arithmetic, `for`, `while` and `if`, single elements read and written, allocations,
+and calls of BLAS: what Numba compiles quickly and LLVM well.  It is the same IR and the same printer.
+
+The ops of a block are partitioned into groups that share an index space (back/fuse.py), and each group is
+emitted as one nest (back/nest.py).  Views and generated arrays are index arithmetic (back/access.py).
+Sums run in index order, where NumPy sums pairwise: results differ in the last bits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ..errors import UnsupportedError
+from ..ir.builder import Builder, add_op, at, emit
+from ..ir.graph import MISSING, Block, Function, Op, Value, walk
+from ..ir.types import Array, Extent, Scalar, Tape, Tuple, Unknown
+from ..ops.record import RECORDS, constant, dims_of, static, value
+from ..ops.shape import length, shape_source
+from .access import Elements, as_contiguous, basic_view, in_memory, op_named, reshaped, transposed
+from .buffers import as_dtype, new_buffer, same_length_op
+from .fuse import Equalities, partition, reads
+from .nest import emit_nest, is_pointwise, loop, reduction, visited, write_region
+
+
+def lower(function: Function) -> Function:
+    """`function`, whose types are of known rank, as scalar ops and loops."""
+    for value_ in _all_values(function.block):
+        if isinstance(value_.type, Unknown):
+            raise UnsupportedError(f"{value_.name or 'a value'} of {function.name} has no known rank",
+                                   value_.op.line if value_.op else None, "compile for concrete arguments")
+    block = Block(params=[Value(p.type, p.name) for p in function.params])
+    with Builder(block) as builder:
+        builder.counter[0] = _largest_symbol(function) + 1
+        scope = Scope({}, {}, Equalities(walk(function.block)))
+        for old, new in zip(function.params, block.params):
+            scope.define(old, new)
+        block.yields = lower_block(scope, function.block)
+    lowered = Function(function.name, block, function.source, function.doc, function.tupled,
+                       dict(function.captures), dict(function.defaults))
+    drop_unused(lowered)
+    return lowered
+
+
+def _all_values(block: Block):
+    yield from block.params
+    for op in walk(block):
+        yield from op.outputs
+        for inner in op.blocks:
+            yield from inner.params
+
+
+def _largest_symbol(function: Function) -> int:
+    """No extent of the loop form may be mistaken for one of the function it comes from."""
+    digits = [int(n) for v in _all_values(function.block) for d in dims_of(v.type) if isinstance(d, Extent)
+              for n in re.findall(r"\d+", d.symbol)]
+    return max(digits, default=0)
+
+
+class Scope:
+    """What the values of the old program have become, in one block and those around it."""
+
+    def __init__(self, env: dict, extents: dict, equal: Equalities, checked: dict | None = None):
+        self.env: dict[Value, Value | Elements] = env
+        self.extents: dict[Extent, Value] = extents
+        self.equal = equal
+        self.checked: dict[tuple[Value, Value], Value] = checked or {}
+
+    def inner(self) -> Scope:
+        return Scope(dict(self.env), dict(self.extents), self.equal, dict(self.checked))
+
+    def define(self, old: Value, new: Value, lengths: Sequence[Value] | None = None) -> None:
+        """`old` is now the value `new`, an array in memory if it is an array."""
+        if isinstance(old.type, Array):
+            if lengths is None:
+                lengths = [self.length_of(new, k, d) for k, d in enumerate(old.type.dims)]
+            self.set(old, in_memory(new, lengths, old.type))
+        else:
+            self.env[old] = new
+
+    def set(self, old: Value, elements: Elements) -> None:
+        self.env[old] = elements
+        for dim, n in zip(old.type.dims, elements.lengths):
+            if isinstance(dim, Extent):
+                self.extents.setdefault(dim, n)
+
+    def length_of(self, array: Value, axis: int, dim) -> Value:
+        if isinstance(dim, int):
+            return value(dim)
+        if dim in self.extents and not dim.accepts_any:
+            return self.extents[dim]
+        return length(array, axis=axis)
+
+    def same(self, n: Value, m: Value) -> Value:
+        """`n`, once it is checked to equal `m`."""
+        if (n, m) not in self.checked:
+            self.checked[n, m] = self.checked[m, n] = same_length_op(n, m)
+        return self.checked[n, m]
+
+    def numbers(self, xs) -> list[Value | None]:
+        """What the bounds of a slice have become; None stays None."""
+        return [None if x is None else self.env[x] for x in xs]
+
+    def elements(self, x: Value) -> Elements:
+        """How to read the array `x`."""
+        return self.env[x]
+
+    def lengths(self, x: Value) -> tuple[Value, ...]:
+        """The lengths of `x`, from an array of the same shape if `x` itself is not there."""
+        if not isinstance(x.type, Array):
+            return ()
+        if x in self.env:
+            return self.env[x].lengths
+        return self.env[shape_source(x)].lengths
+
+    def whole(self, x: Value) -> Value:
+        """`x` as a value: a number, or an array in memory."""
+        found = self.env[x]
+        if not isinstance(found, Elements):
+            return found
+        if found.value is None:
+            if found.whole is not None:
+                array = found.whole()
+            else:
+                array = fill(x, found)
+            found = in_memory(array, found.lengths, found.type)
+            self.env[x] = found
+        return found.value
+
+
+def fill(x: Value, elements: Elements) -> Value:
+    """A new array with these elements."""
+    array = new_buffer(elements.type.dtype, elements.type.dims, elements.lengths)
+
+    def body(index, carries):
+        return [op_named("setitem", carries[0], as_dtype(elements.at(index), elements.type.dtype), *index,
+                         pattern=("i",) * len(index))]
+
+    (array,) = loop(elements.lengths, [array], [array.type], [x.name], body)
+    return array
+
+
+# ---------------------------------------------------------------------------------------------- blocks
+
+
+def lower_block(scope: Scope, block: Block) -> list[Value]:
+    """Emit the ops of `block` into the current builder; returns what its yields have become."""
+    groups = partition(block, lambda op: visited(op, scope.equal))
+    for group in groups:
+        if group.dims is not None:
+            emit_nest(scope, group, block)
+        else:
+            with at(group.ops[0].line):
+                emit_one(scope, group.ops[0])
+    return [scope.whole(y) for y in block.yields]
+
+
+def emit_one(scope: Scope, op: Op) -> None:
+    """Emit an op that is no member of a nest."""
+    match op.name:
+        case "constant" | "undefined":
+            outputs = add_op(op.record, [], op.attrs, [o.type for o in op.outputs]).outputs
+            scope.env[op.output] = outputs[0]
+        case "length":
+            scope.env[op.output] = scope.lengths(op.inputs[0])[op.attrs["axis"]]
+        case "size":
+            scope.env[op.output] = product(scope.lengths(op.inputs[0]))
+        case "if" | "for" | "while":
+            emit_control(scope, op)
+        case "setitem" | "additem" if write_region(scope, op):
+            pass
+        case _ if isinstance(getattr(op.outputs[0], "type", None), Array) and virtual(scope, op):
+            pass
+        case _:
+            emit_plain(scope, op)
+
+
+def product(lengths: Sequence[Value]) -> Value:
+    """The number of elements."""
+    result = value(1)
+    for n in lengths:
+        result = op_named("multiply", result, n)
+    return result
+
+
+def emit_plain(scope: Scope, op: Op) -> None:
+    """The op itself, on numbers and arrays in memory."""
+    inputs = [scope.whole(x) for x in op.inputs]
+    if op.record.elementwise and all(not isinstance(x.type, Array) for x in op.inputs):
+        from_op = emit(op.record, *inputs, **op.attrs)
+        outputs = [from_op]
+    else:
+        outputs = add_op(op.record, inputs, op.attrs, [o.type for o in op.outputs]).outputs
+    for old, new in zip(op.outputs, outputs):
+        if not new.name and new.op is not None and new.op.record is op.record:
+            new.name = old.name
+        scope.define(old, new)
+
+
+def emit_control(scope: Scope, op: Op) -> None:
+    """An op with blocks: the same op, its blocks lowered, its carries in memory."""
+    for x in (x for block in op.blocks for x in reads_inside(block)):
+        found = scope.env.get(x)
+        if isinstance(found, Elements) and found.value is None and found.generated:
+            scope.whole(x)
+    inputs = [scope.whole(x) for x in op.inputs]
+    inits = inputs[3:] if op.name == "for" else inputs
+    wanted = [o.type for o in op.outputs]
+    if op.name != "if":
+        inits = [converted(x, t) for x, t in zip(inits, wanted)]
+        inputs = [*inputs[:3], *inits] if op.name == "for" else inits
+    blocks = []
+    for old in op.blocks:
+        block = Block(params=[Value(p.type, p.name) for p in old.params])
+        with Builder(block):
+            inner = scope.inner()
+            for p, q in zip(old.params, block.params):
+                inner.define(p, q)
+            block.yields = lower_block(inner, old)
+            skip = len(block.yields) - len(wanted)  # the `stop` of a loop that breaks, a condition
+            if skip >= 0 and not (op.name == "while" and not blocks):
+                block.yields[skip:] = [converted(y, t) for y, t in zip(block.yields[skip:], wanted)]
+        blocks.append(block)
+    new = add_op(op.record, inputs, op.attrs, wanted, blocks, [o.name for o in op.outputs])
+    for a, b in zip(op.outputs, new.outputs):
+        scope.define(a, b)
+
+
+def reads_inside(block: Block) -> list[Value]:
+    return [x for op in block.ops for x in reads(op)]
+
+
+def converted(x: Value, type) -> Value:
+    """`x` with the dtype that a carry has: an array that starts as integers and becomes floats is copied."""
+    match x.type, type:
+        case Array(have), Array(want) if have != want:
+            lengths = [length(x, axis=k) for k in range(x.type.rank)]
+            elements = in_memory(x, lengths)
+            cast_type = Array(want, x.type.dims)
+            return fill(x, Elements(cast_type, tuple(lengths), elements.at))
+    return x
+
+
+# --------------------------------------------------------------------------- views and generated arrays
+
+
+def virtual(scope: Scope, op: Op) -> bool:
+    """Make the result of a view or generator op index arithmetic; False where it has to be an array."""
+    made = make_elements(scope, op)
+    if made is None:
+        return False
+    scope.set(op.output, made)
+    return True
+
+
+def make_elements(scope: Scope, op: Op) -> Elements | None:
+    attrs, y = op.attrs, op.output
+
+    def whole_view() -> Value:
+        inputs = [scope.whole(x) for x in op.inputs]
+        return add_op(op.record, inputs, attrs, [y.type], names=[y.name]).output
+
+    match op.name:
+        case "getitem":
+            operands = [scope.env[x] for x in op.inputs[1:]]
+            if any(isinstance(x, Elements) for x in operands):
+                return None
+            return basic_view(scope.elements(op.inputs[0]), op, operands, whole_view)
+        case "zeros_like":
+            return constant_array(scope, op, scope.lengths(op.inputs[0]), 0)
+        case "spread":
+            return spread_array(scope, op)
+        case "transpose":
+            axes = attrs.get("axes")
+            rank = y.type.rank
+            axes = tuple(range(rank))[::-1] if axes is None else tuple(a % rank for a in axes)
+            return transposed(scope.elements(op.inputs[0]), op, axes, whole_view)
+    return None
+
+
+def constant_array(scope: Scope, op: Op, lengths, number) -> Elements:
+    """An array of one number."""
+    dtype = op.output.type.dtype
+
+    def at_index(index) -> Value:
+        return emit(constant, value=number if dtype in ("int64",) else float(number)
+                    if dtype.startswith(("float", "complex")) else bool(number) if dtype == "bool" else int(number))
+
+    def zeros() -> Value:
+        array = new_buffer(dtype, op.output.type.dims, lengths, zero=True)
+        array.name = op.output.name
+        return array
+
+    return Elements(op.output.type, tuple(lengths), at_index, zeros if number == 0 else None, generated=True)
+
+
+def spread_array(scope: Scope, op: Op) -> Elements:
+    """`spread(s, x)`: the number s, or the array s broadcast, under the shape of x."""
+    s, x = op.inputs
+    lengths = scope.lengths(x)
+    if not isinstance(s.type, Array):
+        return Elements(op.output.type, tuple(lengths), lambda index: scope.env[s], generated=True)
+    source = scope.elements(s)
+    shift = op.output.type.rank - s.type.rank
+    ones = [d == 1 for d in s.type.dims]
+    return Elements(op.output.type, tuple(lengths),
+                    lambda index: source.at([value(0) if one else i for one, i in zip(ones, index[shift:])]),
+                    generated=True)
+
+
+# ------------------------------------------------------------------------------------------- tidying up
+
+
+def drop_unused(function: Function) -> None:
+    """Remove pure ops, outputs of no use, that lowering left behind."""
+    used: set[Value] = set()
+
+    def visit(block: Block) -> None:
+        used.update(block.yields)
+        kept = []
+        for op in reversed(block.ops):
+            if op.record.pure and op.blocks == [] and not any(o in used for o in op.outputs):
+                continue
+            if op.blocks and _idle(op) and not any(o in used for o in op.outputs):
+                continue
+            for inner in reversed(op.blocks):
+                visit(inner)
+            used.update(op.inputs)
+            kept.append(op)
+        block.ops = kept[::-1]
+
+    visit(function.block)
+
+
+def _idle(op: Op) -> bool:
+    """Whether an op with blocks does nothing but make values, and ends."""
+    return op.name != "while" and all(inner.record.pure and inner.name != "while"
+                                      for block in op.blocks for inner in walk(block))

@@ -1,0 +1,216 @@
+"""Which values may share memory, and which of them are read after a write.
+
+A *root* is a place where memory comes from: an argument, an op that allocates, a copy.  Every value that
+may hold arrays has a set of roots; two values may share memory only if their sets meet.  A root is a pair
+(site, old): `old` marks memory that the site allocated in an earlier trip of a loop around it, which is
+never the memory that it allocated in this one.
+
+`copied` holds the places where a copy is to be inserted: (op, k) copies the op's input k on its way in,
+(block, k) the block's yield k on its way out, and a value itself is copied where it is defined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..ir.graph import Block, Function, Op, Value, free_values, walk
+from ..ir.types import Array, Scalar, Tape, Tuple, Type, Unknown
+from ..ops.index import is_advanced
+
+Site = object
+Roots = frozenset  # of (site, old)
+NOTHING: Roots = frozenset()
+
+READ_ONLY = frozenset({"broadcast_to", "broadcast_arrays", "diagonal", "diag", "real", "imag"})
+SHAPE_ONLY = {"length": (0,), "shape": (0,), "size": (0,), "ndim": (0,), "zeros_like": (0,), "ones_like": (0,),
+              "empty_like": (0,), "spread": (1,), "sum_to": (1,)}  # op -> inputs of which only the shape is read
+
+
+def holds_memory(type: Type) -> bool:
+    """Whether a value of `type` may be, or contain, an array."""
+    match type:
+        case Array() | Unknown() | Tape():
+            return True
+        case Tuple(items):
+            return any(map(holds_memory, items))
+    return False
+
+
+def content_inputs(op: Op) -> list[Value]:
+    """The inputs whose elements `op` reads, and not their shape only."""
+    skipped = SHAPE_ONLY.get(op.name, ())
+    return [x for k, x in enumerate(op.inputs) if k not in skipped]
+
+
+def read_values(block: Block) -> list[Value]:
+    """What the ops of `block`, and of the blocks in it, read of values from outside, shapes apart."""
+    free = set(free_values(block))
+    found: dict[Value, None] = {}
+
+    def visit(inner: Block) -> None:
+        for op in inner.ops:
+            found.update(dict.fromkeys(x for x in content_inputs(op) if x in free))
+            for child in op.blocks:
+                visit(child)
+        found.update(dict.fromkeys(y for y in inner.yields if y in free))
+
+    visit(block)
+    return list(found)
+
+
+class Memory:
+    """The roots of every value of `function`, were copies made at `copied` and `in_place` ops overwrite."""
+
+    def __init__(self, function: Function, copied: frozenset = frozenset(), in_place: frozenset = frozenset()):
+        self.copied, self.in_place = copied, in_place
+        self.roots: dict[Value, Roots] = {}
+        self.borrowed: set[Site] = {"read-only"}  # sites whose memory is not the function's own
+        for param in function.params:
+            if holds_memory(param.type):
+                self.roots[param] = frozenset({(param, False)})
+                self.borrowed.add(param)
+        self._visit(function.block)
+
+    def of(self, value: Value) -> Roots:
+        """The roots of `value`."""
+        return self.roots.get(value, NOTHING)
+
+    def entering(self, op: Op, k: int) -> Roots:
+        """The roots of the op's input k, after the copy that may be made of it."""
+        if (op, k) in self.copied:
+            return frozenset({((op, k), False)})
+        return self.of(op.inputs[k])
+
+    def leaving(self, block: Block, k: int) -> Roots:
+        """The roots of the block's yield k, likewise."""
+        if (block, k) in self.copied:
+            return frozenset({((block, k), False)})
+        return self.of(block.yields[k])
+
+    def written(self, op: Op) -> int | None:
+        """The input that `op` overwrites, if any."""
+        return 0 if op in self.in_place else op.record.writes
+
+    def _define(self, value: Value, roots: Roots) -> None:
+        if value in self.copied:
+            roots = frozenset({((value, "copy"), False)})
+        if holds_memory(value.type):
+            self.roots[value] = roots
+
+    def _visit(self, block: Block) -> None:
+        for op in block.ops:
+            match op.name:
+                case "if":
+                    for branch in op.blocks:
+                        self._visit(branch)
+                    for k, output in enumerate(op.outputs):
+                        self._define(output, self.leaving(op.blocks[0], k) | self.leaving(op.blocks[1], k))
+                case "for" | "while":
+                    self._visit_loop(op)
+                case _:
+                    for output in op.outputs:
+                        self._define(output, self._made(op, output))
+
+    def _visit_loop(self, op: Op) -> None:
+        first = 3 if op.name == "for" else 0
+        body = op.blocks[-1]
+        params, skip = body.params[1 if op.name == "for" else 0:], len(body.yields) - len(op.outputs)
+        inside = {id(site) for site in _sites(op)}
+
+        def older(roots: Roots) -> Roots:
+            return frozenset((site, old or id(_owner(site)) in inside) for site, old in roots)
+
+        for k, param in enumerate(params):
+            self._define(param, self.entering(op, first + k))
+        while True:
+            for head in op.blocks[:-1]:
+                for k, param in enumerate(head.params):
+                    self._define(param, self.of(params[k]))
+                self._visit(head)
+            self._visit(body)
+            grown = [self.of(p) | older(self.leaving(body, skip + k)) for k, p in enumerate(params)]
+            if all(new == self.of(p) or not holds_memory(p.type) for p, new in zip(params, grown)):
+                break
+            for param, new in zip(params, grown):
+                if holds_memory(param.type):
+                    self.roots[param] = new
+        for k, output in enumerate(op.outputs):
+            self._define(output, self.of(params[k]) | self.leaving(body, skip + k))
+
+    def _made(self, op: Op, output: Value) -> Roots:
+        """The roots of what an op without blocks makes."""
+        views = (0,) if op in self.in_place else op.record.views
+        if op.name == "getitem" and isinstance(op.inputs[0].type, Array) and is_advanced(
+                op.attrs["pattern"], op.inputs[1:]):
+            views = ()
+        if op.name == "call":
+            self.borrowed.add(output)
+            views = tuple(range(len(op.inputs)))
+        elif op.name == "constant":
+            self.borrowed.add(output)
+        roots = NOTHING
+        for k in views:
+            if k < len(op.inputs):
+                roots |= self.entering(op, k)
+        if op.name in READ_ONLY:
+            roots |= {("read-only", False)}
+        if not views or op.name == "call":
+            roots |= {(output, False)}
+        return roots
+
+    def is_owned(self, roots: Roots) -> bool:
+        """Whether all of this memory was allocated by the function itself."""
+        return not any(site in self.borrowed for site, old in roots)
+
+
+def _owner(site: Site):
+    """What `_sites` lists for a site: its value, op or block."""
+    return site[0] if isinstance(site, tuple) else site
+
+
+def _sites(loop: Op) -> Iterator:
+    """Everything inside `loop` that a site can belong to."""
+    for block in loop.blocks:
+        yield block
+        yield from block.params
+        for op in walk(block):
+            yield op
+            yield from op.outputs
+            for inner in op.blocks:
+                yield inner
+                yield from inner.params
+
+
+def live_after_writes(memory: Memory, function: Function) -> dict[Op, frozenset[Value]]:
+    """For each op that overwrites an input: the values holding memory that are read after it."""
+    found: dict[Op, frozenset[Value]] = {}
+
+    def keep(values) -> set[Value]:
+        return {x for x in values if holds_memory(x.type)}
+
+    def visit(block: Block, after: set[Value]) -> set[Value]:
+        live = after | keep(block.yields)
+        for op in reversed(block.ops):
+            live = live - set(op.outputs)
+            match op.name:
+                case "if":
+                    live = visit(op.blocks[0], live) | visit(op.blocks[1], live)
+                case "for" | "while":
+                    around = live | keep(x for inner in op.blocks for x in read_values(inner))
+                    for inner in op.blocks[:-1]:
+                        visit(inner, around | keep(inner.params))
+                    visit(op.blocks[-1], around)
+                    live = around | keep(op.inputs)
+                case _:
+                    if memory.written(op) is not None:
+                        found[op] = frozenset(live)
+                    live |= keep(content_inputs(op))
+        return live
+
+    visit(function.block, set())
+    return found
+
+
+def is_number(value: Value) -> bool:
+    """Whether `value` is a scalar for certain."""
+    return isinstance(value.type, Scalar)

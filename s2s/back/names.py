@@ -1,0 +1,227 @@
+"""Out of SSA: which values share a variable, and what the variables are called.
+
+Two values may share a variable if neither is made while the other is still to be read.  Those that ought
+to share one (a loop's carry from trip to trip, what the branches of an `if` assign, an array and what it
+is after a write) are joined first, where they may; then every variable gets the name that the user gave
+to it, or `t`, with `_1`, `_2` where that name is taken.
+"""
+
+from __future__ import annotations
+
+import keyword
+
+from ..ir.graph import Block, Function, Value
+from ..ir.types import Tape
+from .expressions import Layout
+
+RESERVED = frozenset({"np", "math", "scipy", "True", "False", "None", *keyword.kwlist, "len", "range", "reversed", "abs",
+                      "min", "max", "float", "int", "bool", "complex", "slice", "print", "tuple", "list"})
+
+
+class Names:
+    """The variables of one function: `names[value]` for every value that has a statement."""
+
+    def __init__(self, layout: Layout, reserved: frozenset[str] = frozenset()):
+        self.layout = layout
+        self.reserved = RESERVED | reserved
+        self.joined: dict[Value, Value] = {}
+        self.order: dict[Value, int] = {}  # every value that needs a variable, in program order
+        self.apart: dict[Value, dict[Value, None]] = {}  # values that may not share a variable
+        function = layout.function
+        self._list(function.block)
+        for value in self.order:
+            self.apart[value] = {}
+        live = self._visit(function.block, {})
+        self._separate(function.params, live)
+        self.params = set(function.params)
+        for a, b, eager in self._affinities(function.block):
+            self._join(a, b, eager)
+        self.names = self._choose()
+
+    def __getitem__(self, value: Value) -> str:
+        return self.names[self.find(value)]
+
+    def find(self, value: Value) -> Value:
+        """The value that stands for all that share its variable."""
+        while value in self.joined:
+            value = self.joined[value]
+        return value
+
+    # ------------------------------------------------------------------------------- interference
+
+    def _list(self, block: Block) -> None:
+        for param in block.params:
+            self.order.setdefault(param, len(self.order))
+        for op in block.ops:
+            if op in self.layout.inlined:
+                continue
+            for inner in op.blocks:
+                self._list(inner)
+            for y in op.outputs:
+                self.order.setdefault(y, len(self.order))
+
+    def _leaves(self, values) -> dict[Value, None]:
+        found: dict[Value, None] = {}
+        for x in values:
+            found.update(self.layout.leaves(x))
+        return found
+
+    def _separate(self, made, live) -> None:
+        """Values made at one point differ from one another and from all that is read afterwards."""
+        for y in made:
+            for x in (*made, *live):
+                if x is not y and x in self.apart and y in self.apart:
+                    self.apart[y][x] = None
+                    self.apart[x][y] = None
+
+    def _visit(self, block: Block, after: dict[Value, None]) -> dict[Value, None]:
+        """What is live at the start of `block`, if `after` is live at its end."""
+        live = {**after, **self._leaves(block.yields)}
+        for op in reversed(block.ops):
+            if op in self.layout.inlined:
+                continue
+            for y in op.outputs:
+                live.pop(y, None)
+            self._separate(op.outputs, live)
+            match op.name:
+                case "if":
+                    branches = [self._visit(inner, live) for inner in op.blocks]
+                    live = {**branches[0], **branches[1], **self._leaves(op.inputs)}
+                case "for" | "while":
+                    around = dict(live)
+                    for inner in op.blocks:
+                        around.update(self._read_inside(inner))
+                    for inner in op.blocks:
+                        carries = dict.fromkeys(inner.params if inner is not op.blocks[-1] else ())
+                        start = self._visit(inner, {**around, **carries})
+                        self._separate(inner.params, {**around, **start})
+                    live = {**around, **self._leaves(op.inputs)}
+                case _:
+                    if op.record.writes is not None and op.outputs:
+                        others = self._leaves(x for k, x in enumerate(op.inputs) if k != op.record.writes)
+                        others.pop(op.inputs[op.record.writes], None)
+                        self._separate(op.outputs[:1], others)
+                    live.update(self._leaves(op.inputs))
+        return live
+
+    def _read_inside(self, block: Block) -> dict[Value, None]:
+        """The variables from outside that the statements of `block` read."""
+        bound: set[Value] = set()
+        found: dict[Value, None] = {}
+
+        def visit(inner: Block) -> None:
+            bound.update(inner.params)
+            for op in inner.ops:
+                bound.update(op.outputs)
+                if op in self.layout.inlined:
+                    continue
+                found.update(self._leaves(op.inputs))
+                for child in op.blocks:
+                    visit(child)
+            found.update(self._leaves(inner.yields))
+
+        visit(block)
+        return {x: None for x in found if x not in bound}
+
+    # ---------------------------------------------------------------------------------- joining
+
+    def _affinities(self, block: Block):
+        """Pairs of values that ought to share a variable, the most important first.
+
+        The third member says whether they should even if the user has two names for them.
+        """
+        writes, loops, ends, starts = [], [], [], []
+
+        def visit(inner: Block) -> None:
+            for op in inner.ops:
+                if op in self.layout.inlined:
+                    continue
+                for child in op.blocks:
+                    visit(child)
+                if op.record.writes is not None:
+                    writes.append((op.inputs[op.record.writes], op.outputs[0], True))
+                if op.name == "if":
+                    for k, y in enumerate(op.outputs):
+                        for child in op.blocks:
+                            ends.append((child.yields[k], y, True))
+                elif op.name in ("for", "while"):
+                    inits = op.inputs[3:] if op.name == "for" else op.inputs
+                    body = op.blocks[-1]
+                    params = body.params[len(body.params) - len(inits):]
+                    yields = body.yields[len(body.yields) - len(inits):]
+                    for k, param in enumerate(params):
+                        for head in op.blocks[:-1]:
+                            loops.append((head.params[k], param, True))
+                        loops.append((param, op.outputs[k], True))
+                        ends.append((yields[k], param, True))
+                        starts.append((inits[k], param, False))
+
+        visit(block)
+        return loops + writes + ends + starts
+
+    def _join(self, a: Value, b: Value, eager: bool) -> None:
+        if a not in self.order or b not in self.order:
+            return
+        a, b = self.find(a), self.find(b)
+        if a is b or b in self.apart[a]:
+            return
+        if not eager or self._is_param(a) or self._is_param(b):
+            hints = {self._hint(a), self._hint(b)} - {""}
+            if len(hints) > 1:
+                return
+        if self.order[b] < self.order[a]:
+            a, b = b, a
+        self.joined[b] = a
+        for x in self.apart.pop(b):
+            self.apart[x].pop(b, None)
+            self.apart[x][a] = None
+            self.apart[a][x] = None
+
+    def _is_param(self, value: Value) -> bool:
+        return value in self.params or any(self.find(p) is value for p in self.params)
+
+    def _hint(self, root: Value) -> str:
+        """The user's name for a variable: that of its first value that has one, a carry's before others."""
+        members = [x for x in self.order if self.find(x) is root]
+        named = [x for x in members if x.name]
+        if not named:
+            return ""
+        params = [x for x in named if x.op is None]
+        outputs = [x for x in named if x.op is not None and x.op.blocks]
+        return (params or outputs or named)[0].name
+
+    # ---------------------------------------------------------------------------------- choosing
+
+    def _choose(self) -> dict[Value, str]:
+        names: dict[Value, str] = {}
+        temporaries: set[str] = set()
+        roots = [x for x in self.order if x not in self.joined]
+        hints = {root: self._hint(root) for root in roots}
+        wanted = set(hints.values())
+        for root in sorted(roots, key=lambda x: (not self._is_param(x), self.order[x])):
+            taken = {names[x] for x in self.apart[root] if x in names}
+            hint = hints[root]
+            if hint and hint.isidentifier():
+                names[root] = self._free(hint, taken)
+            else:
+                names[root] = self._free(_default_hint(root), taken | temporaries | wanted)
+                temporaries.add(names[root])
+        return names
+
+    def _free(self, hint: str, taken: set[str]) -> str:
+        name, count = hint, 0
+        while name in taken or name in self.reserved:
+            count += 1
+            name = f"{hint}_{count}"
+        return name
+
+
+def _default_hint(value: Value) -> str:
+    """What a variable that the user has no name for is called."""
+    if isinstance(value.type, Tape):
+        return "tape"
+    if value.op is not None and value.op.name == "length":
+        return "n"
+    if value.op is not None and value.op.name == "shape":
+        return "shape"
+    return "t"

@@ -1,0 +1,603 @@
+"""One loop nest: everything that a group of ops does at one element of their index space.
+
+Inside the nest, arrays of the group are numbers.  Those that something outside reads are stored into
+buffers; a reduction over the last axes is a number that lives as long as the loops over those axes; a
+reduction over other axes adds into a buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..ir.builder import Builder, add_op, at, emit
+from ..ir.graph import Block, Op, Value
+from ..ir.types import INT, Array, Extent, Scalar
+from ..ops.control import for_record
+from ..ops.elementwise import select
+from ..ops.index import _paired, additem, expand, getitem, is_advanced, setitem
+from ..ops.record import RECORDS, constant, dims_of, value
+from .access import Elements, add, in_memory, multiply, op_named, read, stride, subtract
+from .buffers import (as_dtype, broadcast_length_op, compute, new_buffer, nonempty_length_op, spread_length_op)
+from .fuse import Equalities, Group, reads
+
+INDICES = "ijklmpq"
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How a reduction starts and goes on."""
+
+    identity: Callable[[str], object]  # dtype -> number
+    combine: str
+    accumulator: Callable[[str], str] = lambda dtype: dtype
+    needs_some: bool = False  # of nothing, it is an error
+
+
+def _extreme(sign: int) -> Callable[[str], object]:
+    def identity(dtype: str):
+        if dtype.startswith("float"):
+            return sign * np.inf
+        if dtype == "bool":
+            return sign > 0
+        info = np.iinfo(dtype)
+        return int(info.max if sign > 0 else info.min)
+
+    return identity
+
+
+# float32 sums run in float64: a running sum in float32 would lose what NumPy's pairwise sum keeps
+_wide = {"float32": "float64", "float16": "float64", "complex64": "complex128"}
+
+REDUCTIONS = {
+    "sum": Reduction(lambda dtype: 0.0 if dtype.startswith("float") else 0j if dtype.startswith("c") else 0, "add",
+                     lambda dtype: _wide.get(dtype, dtype)),
+    "prod": Reduction(lambda dtype: 1.0 if dtype.startswith("float") else 1 + 0j if dtype.startswith("c") else 1,
+                      "multiply", lambda dtype: _wide.get(dtype, dtype)),
+    "max": Reduction(_extreme(-1), "maximum", needs_some=True),
+    "min": Reduction(_extreme(1), "minimum", needs_some=True),
+    "any": Reduction(lambda dtype: False, "logical_or"),
+    "all": Reduction(lambda dtype: True, "logical_and"),
+}
+REDUCTIONS["amax"], REDUCTIONS["amin"] = REDUCTIONS["max"], REDUCTIONS["min"]
+
+
+# ------------------------------------------------------------------------------------- what an op visits
+
+
+def reduction(op: Op) -> tuple[Reduction, tuple[int, ...]] | None:
+    """How `op` reduces its operand and over which axes; None if it is no reduction."""
+    if not op.inputs or not isinstance(op.inputs[0].type, Array):
+        return None
+    rank = op.inputs[0].type.rank
+    if op.name == "sum_to":
+        wanted = dims_of(op.inputs[1].type)
+        if any(isinstance(d, Extent) and d.may_be_one and d != e
+               for d, e in zip(wanted, op.inputs[0].type.dims[rank - len(wanted):])):
+            return None  # which axes to sum over is known only to the run
+        shift = rank - len(wanted)
+        return REDUCTIONS["sum"], tuple(range(shift)) + tuple(
+            k + shift for k, d in enumerate(wanted) if d == 1 and op.inputs[0].type.dims[k + shift] != 1)
+    if op.name not in REDUCTIONS or set(op.attrs) - {"axis", "keepdims"}:
+        return None
+    if REDUCTIONS[op.name].combine not in RECORDS:
+        return None
+    axis = op.attrs.get("axis")
+    axes = range(rank) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return REDUCTIONS[op.name], tuple(sorted(a % rank for a in axes))
+
+
+def is_gather(op: Op) -> bool:
+    """Whether `op` reads an array at indices that stand in arrays of integers."""
+    return (op.name == "getitem" and is_advanced(op.attrs["pattern"], op.inputs[1:])
+            and all(x.type.dtype != "bool" for x in op.inputs[1:] if isinstance(x.type, (Array, Scalar))))
+
+
+def is_pointwise(op: Op) -> bool:
+    """Whether each element of the result follows from one element of each operand."""
+    return op.record.elementwise or op.name in ("where", "astype", "copy") or is_gather(op)
+
+
+def visited(op: Op, equal: Equalities) -> tuple | None:
+    """The index space that `op` visits once, if it can be part of a nest."""
+    if len(op.outputs) != 1:
+        return None
+    if isinstance(op.output.type, Array) and is_pointwise(op):
+        return equal.canonical(op.output.type.dims)
+    if reduction(op) is not None:
+        return equal.canonical(op.inputs[0].type.dims)
+    return None
+
+
+# --------------------------------------------------------------------------------------------- loops
+
+
+def loop(lengths: Sequence[Value], carries: Sequence[Value], types: Sequence, names: Sequence[str],
+         body: Callable[[list[Value], list[Value]], Sequence[Value]], index: tuple[Value, ...] = ()) -> list[Value]:
+    """`for i in range(..): for j in range(..): ...` around `body(index, carries) -> carries`."""
+    if not lengths:
+        return list(body(list(index), list(carries)))
+    params = [Value(INT, INDICES[len(index)] if len(index) < len(INDICES) else "i"),
+              *(Value(t, n) for t, n in zip(types, names))]
+    block = Block(params=params)
+    with Builder(block):
+        block.yields = loop(lengths[1:], params[1:], types, names, body, (*index, params[0]))
+    op = add_op(for_record, [value(0), lengths[0], value(1), *carries], {"breaks": False}, types, [block], names)
+    return list(op.outputs)
+
+
+def start(x, dtype: str) -> Value:
+    """A number that starts an accumulator, spelled as a person would."""
+    c = emit(constant, value=x)
+    return c if dtype in ("float64", "int64", "bool", "complex128") else as_dtype(c, dtype)
+
+
+# ------------------------------------------------------------------------------------------- the nest
+
+
+@dataclass(eq=False)
+class Stored:
+    """A result of the nest that lives in an array."""
+
+    op: Op
+    buffer: Value
+    index: Callable[[Sequence[Value]], list[Value]]
+    combine: Reduction | None = None
+    in_place_of: Value | None = None
+
+
+@dataclass(eq=False)
+class Running:
+    """A reduction that is a number while its loops run."""
+
+    op: Op
+    level: int  # of the outermost loop it sums over
+    how: Reduction
+    dtype: str
+
+
+def emit_nest(scope, group: Group, block: Block) -> None:
+    """Emit the nest of `group`, a group of ops of `block`, and define its results in `scope`."""
+    Nest(scope, group, block).emit()
+
+
+class Nest:
+    """What is known of one nest while it is emitted."""
+
+    def __init__(self, scope, group: Group, block: Block):
+        self.scope, self.group = scope, group
+        self.inside = {op.output for op in group.ops if is_pointwise(op) and reduction(op) is None}
+        self.needed = needed_outside(group, block)
+        self.line = group.ops[-1].line
+        with at(self.line):
+            self.lengths = self.find_lengths()
+            self.plans = {}
+            for op in group.ops:
+                for k, x in enumerate(op.inputs):
+                    if isinstance(x.type, Array) and x not in self.inside and self.reads_elements(op, k):
+                        self.plans.setdefault(x, self.plan(x))
+
+    @staticmethod
+    def reads_elements(op: Op, k: int) -> bool:
+        return not (op.name == "sum_to" and k == 1) and not (is_gather(op) and op.name == "getitem")
+
+    # lengths and broadcasting
+
+    def find_lengths(self) -> list[Value]:
+        """The length of each loop: that of an operand that has this extent, or what the operands make together."""
+        lengths: list[Value | None] = [value(d) if isinstance(d, int) else None for d in self.group.dims]
+        rank = len(lengths)
+        for op in self.group.ops:
+            if is_gather(op):
+                found = gather_lengths(self.scope, op)
+                self.gathered = found
+                lengths = [m if n is None else n for n, m in zip(lengths, found)]
+                continue
+            for x in op.inputs:
+                if isinstance(x.type, Array) and x not in self.inside and not (op.name == "sum_to" and x is op.inputs[1]):
+                    for axis, d in enumerate(x.type.dims, rank - x.type.rank):
+                        if lengths[axis] is None and self.scope.equal.find(d) == self.group.dims[axis]:
+                            lengths[axis] = self.scope.lengths(x)[axis - rank + x.type.rank]
+        for axis in range(rank):
+            if lengths[axis] is None:
+                lengths[axis] = self.broadcast(axis)
+        return lengths
+
+    def broadcast(self, axis: int) -> Value:
+        """A length that only the run knows: each operand has it or is 1."""
+        rank, result = len(self.group.dims), value(1)
+        for x in self.group.ops[0].inputs:
+            if isinstance(x.type, Array) and x.type.rank >= rank - axis:
+                result = broadcast_length_op(result, self.scope.lengths(x)[axis - rank])
+        return result
+
+    def plan(self, x: Value) -> Callable[[Sequence[Value]], Value]:
+        """How to read operand `x` at an index of the nest; checks its lengths once, before the loops."""
+        elements = self.scope.elements(x)
+        rank, own = len(self.lengths), x.type.rank
+        maps: list = []
+        for axis, (d, m) in enumerate(zip(x.type.dims, elements.lengths), rank - own):
+            n = self.lengths[axis]
+            if d == self.group.dims[axis] or m is n:
+                maps.append(axis)
+            elif d == 1:
+                maps.append(None)
+            elif isinstance(d, Extent) and d.may_be_one:
+                self.lengths[axis] = spread_length_op(n, m)
+                maps.append((axis, select(op_named("equal", m, 1), value(0), value(1))))
+            else:
+                self.lengths[axis] = self.scope.same(n, m)
+                maps.append(axis)
+
+        def index_of(index):
+            return [value(0) if a is None else multiply(index[a[0]], a[1]) if isinstance(a, tuple) else index[a]
+                    for a in maps]
+
+        return Plan(elements, index_of, maps == list(range(rank)))
+
+    # emission
+
+    def emit(self) -> None:
+        with at(self.line):
+            stored, running = self.results()
+            rank = len(self.lengths)
+            for axis, n in enumerate(self.lengths):
+                if any(r.how.needs_some and axis >= r.level for r in running):
+                    self.lengths[axis] = nonempty_length_op(n)
+            names = [s.op.output.name for s in stored]
+            final: dict[Op, Value] = {}
+
+            def level(k: int, index: list[Value], buffers: list[Value], sums: dict[Op, Value]):
+                """Loops k, k+1, ...; returns the buffers and the running reductions after them."""
+                if k == rank:
+                    return self.element(index, stored, buffers, running, sums)
+                starting = [r for r in running if r.level == k]
+                sums = {**sums, **{r.op: start(r.how.identity(r.dtype), r.dtype) for r in starting}}
+                active = list(sums)
+                kinds = {r.op: r for r in running}
+                types = [*(b.type for b in buffers), *(Scalar(kinds[op].dtype) for op in active)]
+                labels = [*names, *(op.output.name or "total" for op in active)]
+                params = [Value(INT, INDICES[k]), *(Value(t, n) for t, n in zip(types, labels))]
+                inner = Block(params=params)
+                with Builder(inner):
+                    after, totals = level(k + 1, [*index, params[0]], params[1:1 + len(buffers)],
+                                          dict(zip(active, params[1 + len(buffers):])))
+                    inner.yields = [*after, *(totals[op] for op in active)]
+                op = add_op(for_record, [value(0), self.lengths[k], value(1), *buffers, *sums.values()],
+                            {"breaks": False}, types, [inner], labels)
+                buffers = list(op.outputs[:len(buffers)])
+                sums = dict(zip(active, op.outputs[len(buffers):]))
+                for r in starting:
+                    total = as_dtype(sums.pop(r.op), r.op.output.type.dtype)
+                    where = [j for j, s in enumerate(stored) if s.op is r.op]
+                    if not where:
+                        final[r.op] = total
+                    for j in where:
+                        target = stored[j].index(index)
+                        buffers[j] = put(buffers[j], total, target)
+                return buffers, sums
+
+            buffers, _ = level(0, [], [s.buffer for s in stored], {})
+            for op in self.group.ops:
+                if op.output in self.inside:
+                    self.scope.set(op.output, Elements(op.output.type, tuple(self.lengths), _fused_away(op)))
+            for s, array in zip(stored, buffers):
+                lengths = [value(d) if isinstance(d, int) else None for d in s.op.output.type.dims]
+                known = self.output_lengths(s.op)
+                self.scope.define(s.op.output, array, [m if n is None else n for n, m in zip(lengths, known)])
+            for op, total in final.items():
+                if isinstance(op.output.type, Array):  # keepdims
+                    ones = [value(1)] * op.output.type.rank
+                    self.scope.set(op.output, Elements(op.output.type, tuple(ones), lambda index, t=total: t,
+                                                       generated=True))
+                else:
+                    if not total.name and total.op is not None and total.op.name != "constant":
+                        total.name = op.output.name
+                    self.scope.define(op.output, total)
+
+    def output_lengths(self, op: Op) -> list[Value]:
+        found = reduction(op)
+        if found is None:
+            return list(self.lengths)
+        axes = found[1]
+        keep = op.output.type.rank == len(self.lengths)
+        return [value(1) if k in axes else n for k, n in enumerate(self.lengths) if keep or k not in axes]
+
+    def results(self) -> tuple[list[Stored], list[Running]]:
+        """Which results live in arrays, and which reductions are numbers while they run."""
+        stored, running = [], []
+        rank = len(self.lengths)
+        for op in self.group.ops:
+            y = op.output
+            found = reduction(op)
+            if found is None:
+                if y in self.needed:
+                    stored.append(self.stored_output(op))
+                continue
+            how, axes = found
+            dtype = how.accumulator(y.type.dtype)
+            suffix = axes == tuple(range(rank - len(axes), rank))
+            keep = isinstance(y.type, Array) and y.type.rank == rank and len(axes) > 0
+
+            def target(index, axes=axes, keep=keep):
+                return [value(0) if k in axes else i for k, i in enumerate(index) if keep or k not in axes]
+
+            if suffix:
+                level = rank - len(axes)
+                if level > 0 and axes:
+                    def spread_target(index, target=target, missing=rank - level):
+                        return target([*index, *[None] * missing])
+
+                    buffer = new_buffer(y.type.dtype, y.type.dims, self.output_lengths(op))
+                    buffer.name = y.name
+                    stored.append(Stored(op, buffer, spread_target))
+                running.append(Running(op, level, how, dtype))
+            else:
+                identity = how.identity(y.type.dtype)
+                zero = identity == 0
+                buffer = new_buffer(y.type.dtype, y.type.dims, self.output_lengths(op), zero=zero)
+                buffer.name = y.name
+                if not zero:
+                    buffer = self.filled(buffer, identity, self.output_lengths(op), y)
+                stored.append(Stored(op, buffer, target, how))
+        return stored, running
+
+    def filled(self, buffer: Value, identity, lengths, y: Value) -> Value:
+        def body(index, carries):
+            return [put(carries[0], start(identity, y.type.dtype), index)]
+
+        return loop(lengths, [buffer], [buffer.type], [y.name], body)[0]
+
+    def stored_output(self, op: Op) -> Stored:
+        """A fresh buffer, or an operand's own where nothing needs the operand any more."""
+        y = op.output
+        buffer = new_buffer(y.type.dtype, y.type.dims, self.lengths)
+        buffer.name = y.name
+        return Stored(op, buffer, lambda index: list(index))
+
+    def element(self, index, stored, buffers, running, sums):
+        """One trip: every op of the group at `index`."""
+        memo: dict[Value, Value] = {}
+
+        def number_of(x: Value) -> Value:
+            if not isinstance(x.type, Array):
+                return self.scope.env[x]
+            if x not in memo:
+                memo[x] = self.plans[x](index)
+            return memo[x]
+
+        sums = dict(sums)
+        kinds = {r.op: r for r in running}
+        buffers = list(buffers)
+        for op in self.group.ops:
+            with at(op.line):
+                found = reduction(op)
+                if found is None:
+                    result = self.compute(op, number_of, index)
+                    if not result.name and result.op is not None and result.op.name not in ("constant", "getitem"):
+                        result.name = op.output.name
+                    memo[op.output] = result
+                elif op in kinds:
+                    r = kinds[op]
+                    sums[op] = compute(RECORDS[r.how.combine], sums[op], as_dtype(number_of(op.inputs[0]), r.dtype))
+                else:
+                    (j,) = [j for j, s in enumerate(stored) if s.op is op]
+                    target = stored[j].index(index)
+                    dtype = op.output.type.dtype
+                    old = read(buffers[j], target)
+                    new = compute(RECORDS[found[0].combine], old, as_dtype(number_of(op.inputs[0]), dtype))
+                    buffers[j] = put(buffers[j], new, target)
+        for j, s in enumerate(stored):
+            if reduction(s.op) is None:
+                with at(s.op.line):
+                    buffers[j] = put(buffers[j], as_dtype(memo[s.op.output], s.op.output.type.dtype), s.index(index))
+        return buffers, sums
+
+    def compute(self, op: Op, number_of: Callable, index) -> Value:
+        """The op's result at one index, from numbers."""
+        dtype = op.output.type.dtype
+        if is_gather(op):
+            return gather(self.scope, op, index)
+        xs = [number_of(x) for x in op.inputs]
+        if op.name in ("astype", "copy"):
+            return as_dtype(xs[0], dtype)
+        if op.name == "where":
+            return select(xs[0], as_dtype(xs[1], dtype), as_dtype(xs[2], dtype))
+        if dtype == "bool" and op.name in ("add", "multiply"):
+            return compute(RECORDS["logical_or" if op.name == "add" else "logical_and"], *xs)
+        return compute(op.record, *xs, **op.attrs)
+
+
+@dataclass(eq=False)
+class Plan:
+    """How a nest reads one operand."""
+
+    elements: Elements
+    index_of: Callable
+    identity: bool
+
+    def __call__(self, index) -> Value:
+        return self.elements.at(self.index_of(index))
+
+
+def put(array: Value, x: Value, index: Sequence[Value]) -> Value:
+    """`array[index] = x`."""
+    return setitem(array, x, *index, pattern=("i",) * len(index))
+
+
+def _fused_away(op: Op) -> Callable:
+    def at_index(index):
+        raise AssertionError(f"{op.output} exists only inside a loop nest, and is read outside: {op}")
+
+    return at_index
+
+
+def needed_outside(group: Group, block: Block) -> set[Value]:
+    """The results of `group` that something else reads element by element."""
+    needed = set(block.yields)
+    for op in block.ops:
+        if op not in group:
+            needed.update(reads(op))
+    return needed
+
+
+# ------------------------------------------------------------------------------------------ gathering
+
+
+def gather_parts(scope, op: Op):
+    """The entries of an index with arrays in it: per axis of the source, or a new axis, what it reads."""
+    x = op.inputs[0]
+    return list(_paired(expand(op.attrs["pattern"], x.type.rank), op.inputs[1:]))
+
+
+def gather_lengths(scope, op: Op) -> list[Value]:
+    """The lengths of `x[rows, 1:, cols]`."""
+    basic, advanced, places, axis = [], [], [], 0
+    source = scope.elements(op.inputs[0])
+    for p, operand in gather_parts(scope, op):
+        if p is None:
+            basic.append(value(1))
+            continue
+        n = source.lengths[axis]
+        axis += 1
+        if p == "i":
+            places.append(len(basic))
+            if isinstance(operand.type, Array):
+                advanced.append(scope.lengths(operand))
+        else:
+            bounds = (None, None, None) if p == "..." else scope.numbers(operand)
+            basic.append(stride(n, *bounds).length)
+    rank = max(map(len, advanced))
+    shape = []
+    for k in range(-rank, 0):
+        n = value(1)
+        for lengths in advanced:
+            if len(lengths) >= -k:
+                n = broadcast_length_op(n, lengths[k])
+        shape.append(n)
+    first = places[0] if len(set(places)) == 1 else 0
+    return [*basic[:first], *shape, *basic[first:]]
+
+
+def gather(scope, op: Op, index) -> Value:
+    """One element of `x[rows, 1:, cols]`."""
+    source = scope.elements(op.inputs[0])
+    parts = gather_parts(scope, op)
+    arrays = [o for p, o in parts if p == "i" and isinstance(o.type, Array)]
+    rank = max(a.type.rank for a in arrays)
+    places, basics = [], 0
+    for p, o in parts:
+        if p == "i":
+            places.append(basics)
+        else:
+            basics += 1
+    first = places[0] if len(set(places)) == 1 else 0
+    common, rest = list(index[first:first + rank]), [*index[:first], *index[first + rank:]]
+    full = []
+    axis = 0
+    for p, o in parts:
+        if p is None:
+            rest.pop(0)
+            continue
+        n = source.lengths[axis]
+        axis += 1
+        if p == "i":
+            if isinstance(o.type, Array):
+                elements = scope.elements(o)
+                own = common[rank - o.type.rank:]
+                full.append(elements.at([value(0) if d == 1 else i for d, i in zip(o.type.dims, own)]))
+            else:
+                full.append(scope.env[o])
+        else:
+            bounds = (None, None, None) if p == "..." else scope.numbers(o)
+            full.append(stride(n, *bounds)(rest.pop(0)))
+    return source.at(full)
+
+
+# ------------------------------------------------------------------------------------ writing a region
+
+
+def write_region(scope, op: Op) -> bool:
+    """`a[1:-1] = v`, `a[rows] += v` as a loop over what is written; False if NumPy has to do it."""
+    a, v, *operands = op.inputs
+    if not isinstance(a.type, Array):
+        return False
+    if any(isinstance(x.type, (Array, Scalar)) and x.type.dtype == "bool" for x in operands):
+        return False
+    array = scope.whole(a)
+    here = in_memory(array, scope.lengths(a), a.type)
+    parts = list(_paired(expand(op.attrs["pattern"], a.type.rank), operands))
+    advanced = any(p == "i" and isinstance(o.type, Array) for p, o in parts)
+    lengths, targets, axis = [], [], 0
+    if advanced:
+        return False
+    for p, o in parts:
+        if p is None:
+            lengths.append(value(1))
+            targets.append(None)
+            continue
+        n = here.lengths[axis]
+        axis += 1
+        if p == "i":
+            targets.append(scope.env[o])
+        else:
+            sliced = stride(n, *((None, None, None) if p == "..." else scope.numbers(o)))
+            if sliced is None:
+                return False
+            lengths.append(sliced.length)
+            targets.append(sliced)
+    if not lengths:  # one element
+        write = op.record(array, as_dtype_of(scope.whole(v), a), *[scope.env[o] for o in operands],
+                          pattern=op.attrs["pattern"])
+        write.name = write.name or op.output.name
+        scope.define(op.output, write, here.lengths)
+        return True
+    read_v = source_reader(scope, v, lengths)
+
+    def body(index, carries):
+        rest, full = list(index), []
+        for target in targets:
+            if target is None:
+                rest.pop(0)
+            elif isinstance(target, Value):
+                full.append(target)
+            else:
+                full.append(target(rest.pop(0)))
+        x = as_dtype_of(read_v(index), a)
+        return [op.record(carries[0], x, *full, pattern=("i",) * len(full))]
+
+    (result,) = loop(lengths, [array], [array.type], [op.output.name or a.name], body)
+    scope.define(op.output, result, here.lengths)
+    return True
+
+
+def as_dtype_of(x: Value, array: Value) -> Value:
+    """`x` as a store into `array` would take it: Numba converts where NumPy does, but refuses complex to real."""
+    return x
+
+
+def source_reader(scope, v: Value, lengths: list[Value]) -> Callable:
+    """How to read `v`, broadcast to a region of these lengths; checks once, before the loop."""
+    if not isinstance(v.type, Array):
+        number = scope.env[v]
+        return lambda index: number
+    elements = scope.elements(v)
+    if elements.value is None and not elements.generated:
+        elements = in_memory(scope.whole(v), elements.lengths, v.type)
+    rank = len(lengths)
+    extra = v.type.rank - rank  # NumPy drops leading axes of length 1
+    maps: list = [None] * max(extra, 0)
+    for k, (d, m) in enumerate(zip(v.type.dims[max(extra, 0):], elements.lengths[max(extra, 0):])):
+        axis = k + max(-extra, 0)
+        if d == 1:
+            maps.append(None)
+        elif isinstance(d, Extent) and d.may_be_one and m is not lengths[axis]:
+            lengths[axis] = spread_length_op(lengths[axis], m)
+            maps.append((axis, select(op_named("equal", m, 1), value(0), value(1))))
+        else:
+            lengths[axis] = scope.same(lengths[axis], m)
+            maps.append(axis)
+    return lambda index: elements.at([value(0) if a is None else multiply(index[a[0]], a[1])
+                                      if isinstance(a, tuple) else index[a] for a in maps])

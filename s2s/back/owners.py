@@ -1,0 +1,282 @@
+"""Which arrays may be overwritten in place, and where an array must be copied first.
+
+The IR's `setitem` makes a new array; Python's `a[i] = v` changes the old one.  The two mean the same where
+the function allocated the old array itself and nobody reads it, or anything that shares its memory,
+afterwards.  `owned(function)` inserts copies until that holds for every write, as few and as far outside
+of loops as it can:
+
+    def f(u):                       def f(u):
+        for i in range(9):              u = u.copy()
+            u = setitem(u, 0.0, i)      for i in range(9):
+        return u                            u[i] = 0.0
+                                        return u
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..ir.builder import Builder, add_op
+from ..ir.graph import Block, Function, Op, Value, walk
+from ..ir.types import Array, Scalar, Tape, Unknown
+from ..ops.copy import copy
+from ..ops.record import Record, same_shape
+from .memory import Memory, SHAPE_ONLY, holds_memory, live_after_writes
+
+AUGMENTED = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
+TRIALS = 200  # writes `x += y` that are tried in one function
+
+
+def _in_place(name: str) -> Record:
+    """The record of `x += y` on arrays: overwrites x.  Exists only between here and the printer."""
+    return Record(f"{name} in place", evaluate=None, infer=lambda x, y: x.type, writes=0, views=(0,))
+
+
+IN_PLACE = {name: _in_place(name) for name in AUGMENTED}
+
+
+def owned(function: Function) -> Function:
+    """A copy of `function` in which every write may be printed in place."""
+    function = clone(function)
+    read_latest_shapes(function)
+    copied = _copies(function, frozenset())
+    in_place = _augmented(function, copied)
+    _insert_copies(function, copied)
+    for op in in_place:
+        op.record = IN_PLACE[op.name]
+    return function
+
+
+def own_results(function: Function) -> Function:
+    """`function` with copies of the results that would share memory with an argument or another result."""
+    function = clone(function)
+    copied = _copies(function, frozenset())
+    for k, y in enumerate(function.results):
+        memory = Memory(function, copied)
+        others = [memory.leaving(function.block, j) for j in range(k)]
+        mine = memory.leaving(function.block, k)
+        if not memory.is_owned(mine) or any(mine & other for other in others):
+            copied |= {(function.block, k)}
+    _insert_copies(function, frozenset(c for c in copied if c in
+                                       {(function.block, k) for k in range(len(function.results))}))
+    return function
+
+
+def clone(function: Function) -> Function:
+    """The same ops and values, new: nothing is emitted again, so nothing folds."""
+    env: dict[Value, Value] = {}
+
+    def value(old: Value, op: Op | None = None) -> Value:
+        env[old] = Value(old.type, old.name, op)
+        return env[old]
+
+    def block(old: Block) -> Block:
+        new = Block([value(p) for p in old.params])
+        for op in old.ops:
+            twin = Op(op.record, [env[x] for x in op.inputs], dict(op.attrs), [], [], op.line)
+            twin.blocks = [block(inner) for inner in op.blocks]
+            twin.outputs = [value(y, twin) for y in op.outputs]
+            new.ops.append(twin)
+        new.yields = [env[y] for y in old.yields]
+        return new
+
+    return Function(function.name, block(function.block), function.source, function.doc, function.tupled,
+                    dict(function.captures), dict(function.defaults))
+
+
+# ------------------------------------------------------------------------------------- shapes
+
+
+def read_latest_shapes(function: Function) -> None:
+    """Let ops that need only the shape of an overwritten array ask its latest version.
+
+    `zeros_like(u)` after `u[i] = v` would otherwise keep the old `u` alive, that is, cost a copy.
+    """
+    family: dict[Value, Value] = {}
+
+    def root(value: Value) -> Value:
+        while value in family:
+            value = family[value]
+        return value
+
+    def visit(block: Block, latest: dict[Value, Value]) -> None:
+        for op in block.ops:
+            for k in SHAPE_ONLY.get(op.name, ()):
+                new = latest.get(root(op.inputs[k]))
+                if new is not None and same_shape(new.type, op.inputs[k].type):
+                    op.inputs[k] = new
+            if op.name in ("for", "while"):
+                inits = op.inputs[3:] if op.name == "for" else op.inputs
+                for inner in op.blocks:
+                    params = inner.params[len(inner.params) - len(inits):]
+                    seen = dict(latest)
+                    _join_families(inits, params, seen)
+                    visit(inner, seen)
+                _join_families(inits, op.outputs, latest)
+            elif op.name == "if":
+                for inner in op.blocks:
+                    visit(inner, dict(latest))
+                for k, output in enumerate(op.outputs):
+                    sources = {root(inner.yields[k]) for inner in op.blocks}
+                    if len(sources) == 1:
+                        _join_families([inner.yields[k] for inner in op.blocks[:1]], [output], latest)
+            elif op.record.writes is not None:
+                _join_families([op.inputs[op.record.writes]], op.outputs[:1], latest)
+
+    def _join_families(olds: list[Value], news: list[Value], latest: dict[Value, Value]) -> None:
+        for old, new in zip(olds, news):
+            if isinstance(old.type, (Array, Unknown)) and same_shape(old.type, new.type) and root(old) is not new:
+                family[new] = root(old)
+                latest[root(old)] = new
+
+    visit(function.block, {})
+
+
+# ------------------------------------------------------------------------------------- copies
+
+
+def _conflicts(memory: Memory, function: Function) -> Iterator[tuple[Op, list[Value]]]:
+    """The writes that may not be done in place, each with the values that would notice."""
+    live = live_after_writes(memory, function)
+    for op in walk(function.block):
+        k = memory.written(op)
+        if k is None or isinstance(op.inputs[k].type, Tape):
+            continue
+        roots = memory.entering(op, k)
+        others = [x for x in live[op] if memory.of(x) & roots]
+        if others or not memory.is_owned(roots):
+            yield op, others
+
+
+def _copies(function: Function, in_place: frozenset) -> frozenset:
+    """Places where copies make every write legal."""
+    copied: frozenset = frozenset()
+    order = {op: k for k, op in enumerate(walk(function.block))}
+    loops = _loops_of_params(function)
+    while True:
+        memory = Memory(function, copied, in_place)
+        conflict = next(_conflicts(memory, function), None)
+        if conflict is None:
+            return copied
+        op, others = conflict
+        others.sort(key=lambda x: order.get(x.op, -1))
+        for candidate in _candidates(op, others, memory, loops, function):
+            trial = copied | candidate
+            if candidate - copied and all(
+                    op is not other for other, _ in _conflicts(Memory(function, trial, in_place), function)):
+                copied = trial
+                break
+        else:
+            copied |= {(op, memory.written(op))}
+
+
+def _loops_of_params(function: Function) -> dict[Value, tuple[Op, int]]:
+    """For each carry's parameter in a loop body: the loop and the input that starts it."""
+    found = {}
+    for op in walk(function.block):
+        if op.name in ("for", "while"):
+            for k, param in enumerate(op.blocks[-1].params):
+                if op.name == "while" or k:
+                    found[param] = (op, k if op.name == "while" else k + 2)
+    return found
+
+
+def _candidates(op: Op, others: list[Value], memory: Memory, loops: dict, function: Function) -> list[frozenset]:
+    """Where a copy may settle a conflict at `op`, best first."""
+    entries = []
+    value = op.inputs[memory.written(op)]
+    while True:  # from the write back to the loops through which its array came
+        if value in loops:
+            loop, k = loops[value]
+            entries.append(frozenset({(loop, k)}))
+            value = loop.inputs[k]
+        elif value.op is not None and value.op.inputs and (
+                memory.written(value.op) is not None or value.op.record.views):
+            value = value.op.inputs[memory.written(value.op) or 0]
+        else:
+            break
+    candidates = entries[::-1]
+    views = frozenset(x for x in others if x.op is not None and x.op.name == "getitem")
+    if views and len(views) == len(others):
+        candidates.append(views)
+    if any(isinstance(x.type, Tape) for x in others):
+        roots = memory.entering(op, memory.written(op))
+        pushes = frozenset((push, 1) for push in walk(function.block) if push.name == "tape_push"
+                           and memory.of(push.inputs[1]) & {(s, o) for s, _ in roots for o in (False, True)})
+        candidates.append(pushes)
+        candidates += [entry | pushes for entry in entries[::-1]]
+    return candidates
+
+
+def _augmented(function: Function, copied: frozenset) -> list[Op]:
+    """Sums like `x = x + y` on arrays that may overwrite x."""
+    found: frozenset = frozenset()
+    candidates = [op for op in walk(function.block) if _looks_augmented(op)][:TRIALS]
+    for op in candidates:
+        memory = Memory(function, copied, found | {op})
+        if next(_conflicts(memory, function), None) is None:
+            found |= {op}
+    return [op for op in candidates if op in found]
+
+
+def _looks_augmented(op: Op) -> bool:
+    if op.name not in AUGMENTED or not op.output.name or op.output.name != op.inputs[0].name:
+        return False
+    x, y = op.inputs
+    dtype = getattr(y.type, "dtype", None)
+    return (holds_memory(x.type) and x.type.dtype is not None and dtype is not None
+            and x.type.dtype == op.output.type.dtype and same_shape(x.type, op.output.type)
+            and (isinstance(y.type, (Array, Unknown, Scalar))))
+
+
+def _insert_copies(function: Function, copied: frozenset) -> None:
+    """Make the copies: before the ops, at the ends of the blocks and after the definitions they stand for."""
+
+    def made(block: Block, value: Value, name: str, line) -> Value:
+        with Builder(Block(), line) as builder:
+            op = add_op(copy, [value], {}, [value.type], names=[name])
+        block.ops += builder.block.ops
+        return op.output
+
+    def visit(block: Block) -> None:
+        ops, block.ops = block.ops, []
+        renamed: dict[Value, Value] = {}
+        for op in ops:
+            for k, x in enumerate(op.inputs):
+                if (op, k) in copied:
+                    op.inputs[k] = made(block, x, _copy_name(op, k), op.line)
+            for inner in op.blocks:
+                visit(inner)
+            block.ops.append(op)
+            for y in op.outputs:
+                if y in copied:
+                    renamed[y] = made(block, y, y.name, op.line)
+        _rename(block, renamed)
+        for k, y in enumerate(block.yields):
+            if (block, k) in copied:
+                block.yields[k] = made(block, y, "", block.ops[-1].line if block.ops else None)
+
+    visit(function.block)
+
+
+def _copy_name(op: Op, k: int) -> str:
+    match op.name:
+        case "for":
+            return op.blocks[0].params[k - 2].name
+        case "while":
+            return op.blocks[1].params[k].name
+        case "tape_push":
+            return ""
+    return op.outputs[0].name or op.inputs[k].name
+
+
+def _rename(block: Block, renamed: dict[Value, Value]) -> None:
+    """Read the new values wherever the old ones were read, except where they are made of them."""
+    if not renamed:
+        return
+    for op in walk(block):
+        if not (op.record is copy and renamed.get(op.inputs[0]) is op.output):
+            op.inputs[:] = [renamed.get(x, x) for x in op.inputs]
+        for inner in op.blocks:
+            inner.yields[:] = [renamed.get(y, y) for y in inner.yields]
+    block.yields[:] = [renamed.get(y, y) for y in block.yields]

@@ -1,0 +1,74 @@
+"""What the printer leaves out and regroups before it looks for names: dead ops, and tuples taken apart."""
+
+from __future__ import annotations
+
+from ..ir.graph import Block, Function, Op, Value, walk
+from ..ir.types import Tuple
+
+
+def drop_dead(function: Function) -> None:
+    """Remove, in place, pure ops that nothing reads."""
+    used: set[Value] = set()
+
+    def visit(block: Block) -> None:
+        used.update(block.yields)
+        kept = []
+        for op in reversed(block.ops):
+            if any(y in used for y in op.outputs) or not is_pure(op):
+                for inner in op.blocks:
+                    visit(inner)
+                used.update(op.inputs)
+                kept.append(op)
+        block.ops = kept[::-1]
+
+    visit(function.block)
+
+
+def is_pure(op: Op) -> bool:
+    """Whether `op`, with all it owns, may be left out if nothing reads it."""
+    return op.record.pure and all(is_pure(inner) for block in op.blocks for inner in block.ops)
+
+
+def unpack_tuples(function: Function) -> None:
+    """Give a pop or a call whose tuple is only ever taken apart one output per member.
+
+        t = pop(tape); x = item(t, 0); y = item(t, 1)    prints as    x, y = tape.pop()
+    """
+    uses: dict[Value, list] = {}
+    for op in walk(function.block):
+        for x in op.inputs:
+            uses.setdefault(x, []).append(op)
+        for block in op.blocks:
+            for y in block.yields:
+                uses.setdefault(y, []).append(block)
+    for y in function.results:
+        uses.setdefault(y, []).append(function.block)
+
+    def visit(block: Block) -> None:
+        for op in block.ops:
+            if op.name in ("tape_pop", "call") and isinstance(op.outputs[-1].type, Tuple) and (
+                    op.name == "tape_pop" or len(op.outputs) == 1):
+                whole = op.outputs[-1]
+                readers = uses.get(whole, [])
+                if readers and all(isinstance(r, Op) and r.name == "item" for r in readers):
+                    members = [Value(type, "", op) for type in whole.type.items]
+                    replaced = {}
+                    for reader in readers:
+                        member = members[reader.attrs["index"]]
+                        member.name = member.name or reader.output.name
+                        replaced[reader.output] = member
+                    op.outputs[-1:] = members
+                    op.attrs = {**op.attrs, "unpacked": len(members)}
+                    _replace(function.block, replaced)
+            for inner in op.blocks:
+                visit(inner)
+
+    def _replace(block: Block, replaced: dict[Value, Value]) -> None:
+        for op in walk(block):
+            op.inputs[:] = [replaced.get(x, x) for x in op.inputs]
+            for inner in op.blocks:
+                inner.yields[:] = [replaced.get(y, y) for y in inner.yields]
+        block.yields[:] = [replaced.get(y, y) for y in block.yields]
+
+    visit(function.block)
+    drop_dead(function)

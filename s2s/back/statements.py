@@ -1,0 +1,335 @@
+"""Blocks to Python statements: assignments, writes in place, `if`, `for`, `while`, `break`, `return`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from ..errors import Line
+from ..ir.graph import MISSING, Block, Op, Value
+from ..ir.types import Array, Scalar, Unknown
+from ..ops.index import index_syntax
+from .expressions import Layout
+from .names import Names
+from .owners import AUGMENTED
+
+_OPERATORS = {"add": ast.Add, "subtract": ast.Sub, "multiply": ast.Mult, "divide": ast.Div,
+              "floor_divide": ast.FloorDiv, "matmul": None}
+_INVERSE = {ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
+LONG_REST = 3  # statements after which `if c: continue` reads better than one more level
+
+Body = list[ast.stmt]
+
+
+class Writer:
+    """Writes the statements of one function."""
+
+    def __init__(self, layout: Layout, names: Names):
+        self.layout, self.names = layout, names
+        self.reads = {x: len(uses) for x, uses in layout.uses.items()}
+
+    # ------------------------------------------------------------------------------- expressions
+
+    def expression(self, value: Value) -> ast.expr:
+        return self.layout.expression(value, self.name)
+
+    def name(self, value: Value) -> str:
+        return self.names[value]
+
+    def target(self, value: Value) -> ast.expr:
+        return ast.Name(self.names[value] if self.reads.get(value) else "_", ast.Store())
+
+    # -------------------------------------------------------------------------------- statements
+
+    def function_body(self, block: Block, tupled: bool) -> Body:
+        """All statements of a function, `return` included."""
+        body = self.statements(block)
+        line = block.ops[-1].line if block.ops else None
+        results = [self.expression(y) for y in block.yields]
+        value = ast.Tuple(results, ast.Load()) if tupled else results[0]
+        if not (not tupled and block.yields[0].constant is None):
+            body.append(_at(ast.Return(value), line))
+        return body or [ast.Pass()]
+
+    def statements(self, block: Block, ops: Sequence[Op] | None = None) -> Body:
+        """The statements for the ops of `block`, without what its yields need."""
+        body: Body = []
+        for op in block.ops if ops is None else ops:
+            if op not in self.layout.inlined:
+                body += [_at(statement, op.line) for statement in self.statement(op)]
+        return body
+
+    def statement(self, op: Op) -> Body:
+        """The statements for one op."""
+        match op.name:
+            case "if":
+                return self.branch(op)
+            case "for" | "while":
+                return self.loop(op)
+            case "setitem" | "additem":
+                return self.write(op)
+            case "tape_push":
+                return self.alias(op) + [_do(_method(self.names[op.output], "append", self.expression(op.inputs[1])))]
+            case "tape_pop":
+                return self.alias(op) + [self.assign_all(op.outputs[1:], _method(self.names[op.outputs[0]], "pop"))]
+        if op.record.writes is not None:
+            return self.alias(op) + [ast.AugAssign(self.target(op.output), _OPERATORS[op.name.split()[0]](),
+                                                   self.expression(op.inputs[1]))]
+        value = self.layout.operation(op, self.name)
+        if op.name == "call" and (len(op.outputs) > 1 or op.attrs.get("unpacked")):
+            return [self.assign_all(op.outputs, value)]
+        if not self.reads.get(op.output):
+            return [_do(value)]
+        return [self.assign(op.output, value)]
+
+    def assign_all(self, outputs: Sequence[Value], value: ast.expr) -> ast.stmt:
+        targets = [self.target(y) for y in outputs]
+        return ast.Assign([targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())], value)
+
+    def assign(self, output: Value, value: ast.expr) -> ast.stmt:
+        """`x = value`, or `x += y` for numbers."""
+        return assignment(self.names[output], value, augment=isinstance(output.type, Scalar))
+
+    def alias(self, op: Op) -> Body:
+        """`b = a`, where what is written into goes by another name afterwards."""
+        return self.moves([op.outputs[0]], [op.inputs[op.record.writes]])
+
+    def write(self, op: Op) -> Body:
+        """`a[i] = v`, `a[i] += v`."""
+        array, value, operands = op.inputs[0], op.inputs[1], op.inputs[2:]
+        body = self.alias(op)
+        place = ast.Name(self.names[op.output], ast.Load())
+        index = index_syntax(op.attrs["pattern"], [self.expression(x) for x in operands])
+        target = ast.Subscript(place, index, ast.Store())
+        if op.name == "setitem":
+            update = self.update_of(op)
+            if update is None:
+                return body + [ast.Assign([target], self.expression(value))]
+            kind, other = update
+            return body + [ast.AugAssign(target, _OPERATORS[kind](), self.expression(other))]
+        if any(p == "i" and not isinstance(x.type, Scalar) and getattr(x.type, "dtype", None) != "bool"
+               for p, x in _operand_kinds(op.attrs["pattern"], operands)):
+            function = ast.Attribute(ast.Attribute(ast.Name("np", ast.Load()), "add", ast.Load()), "at", ast.Load())
+            return body + [_do(ast.Call(function, [place, index, self.expression(value)], []))]
+        added = self.expression(value)
+        match added:
+            case ast.UnaryOp(ast.USub(), positive):
+                return body + [ast.AugAssign(target, ast.Sub(), positive)]
+            case ast.BinOp(ast.UnaryOp(ast.USub(), positive), (ast.Mult() | ast.Div()) as kind, right):
+                return body + [ast.AugAssign(target, ast.Sub(), ast.BinOp(positive, kind, right))]
+        return body + [ast.AugAssign(target, ast.Add(), added)]
+
+    def update_of(self, op: Op) -> tuple[str, Value] | None:
+        """(operation, v) if `op` stores `a[i] op v` in a[i]."""
+        array, value, operands = op.inputs[0], op.inputs[1], op.inputs[2:]
+        if not self.layout.is_inlined(value) or value.op.name not in AUGMENTED:
+            return None
+        old, other = value.op.inputs
+        if not self.layout.is_inlined(old) or old.op.name != "getitem" or old.op.inputs[0] is not array:
+            return None
+        same = len(old.op.inputs) == len(op.inputs) - 1 and old.op.attrs["pattern"] == op.attrs["pattern"] and all(
+            x is y or (x.constant is not MISSING and x.constant is not None and x.constant == y.constant)
+            for x, y in zip(old.op.inputs[1:], operands))
+        exact = isinstance(old.type, Scalar) or (isinstance(array.type, Array) and getattr(
+            value.type, "dtype", None) == array.type.dtype and isinstance(value.type, Array)
+            and value.type == old.type)
+        if not same or not exact or array in self.layout.leaves(other) and not isinstance(old.type, Scalar):
+            return None
+        return value.op.name, other
+
+    def moves(self, targets: Sequence[Value], values: Sequence[Value], line: Line | None = None) -> Body:
+        """Assign the values to the targets as if all at once."""
+        pending = []
+        for target, value in zip(targets, values, strict=True):
+            if value.op is not None and value.op.name == "undefined":
+                continue
+            if not self.reads.get(target) and not self.is_carried(target):
+                continue
+            name, expression = self.names[target], self.expression(value)
+            if isinstance(expression, ast.Name) and expression.id == name:
+                continue
+            reads = {self.names[x] for x in self.layout.leaves(value) if x in self.names.order}
+            pending.append((name, expression, reads, isinstance(target.type, Scalar)))
+        body: Body = []
+        while pending:
+            for move in pending:
+                if not any(move[0] in other[2] for other in pending if other is not move):
+                    break
+            else:
+                targets_ = ast.Tuple([ast.Name(name, ast.Store()) for name, *_ in pending], ast.Store())
+                body.append(ast.Assign([targets_], ast.Tuple([e for _, e, *_ in pending], ast.Load())))
+                break
+            pending.remove(move)
+            body.append(assignment(move[0], move[1], augment=move[3]))
+        return [_at(statement, line) for statement in body]
+
+    def is_carried(self, value: Value) -> bool:
+        """Whether some other value of the same variable is read."""
+        return True
+
+    # ---------------------------------------------------------------------------------- branches
+
+    def branch(self, op: Op) -> Body:
+        """`if`, `elif`, `else`."""
+        bodies = [self.statements(block) + self.moves(op.outputs, block.yields) for block in op.blocks]
+        return choose(self.expression(op.inputs[0]), *bodies)
+
+    # ------------------------------------------------------------------------------------- loops
+
+    def loop(self, op: Op) -> Body:
+        """`for` and `while`."""
+        is_for = op.name == "for"
+        inits = op.inputs[3:] if is_for else op.inputs
+        body = op.blocks[-1]
+        params = body.params[1:] if is_for else body.params
+        before = self.moves(params, inits, op.line)
+        yields = body.yields
+        stop = None
+        if op.attrs["breaks"]:
+            stop, yields = yields[0], yields[1:]
+        if is_for:
+            inner = self.loop_body(body, params, yields, stop)
+            index = ast.Name(self.names[body.params[0]], ast.Store())
+            head = ast.For(index, _range(*map(self.expression, op.inputs[:3])), inner or [ast.Pass()], [])
+            return before + [head]
+        head, test = op.blocks[0], op.blocks[0].yields[0]
+        inner = self.loop_body(body, params, yields, stop)
+        preparation = self.statements(head)
+        if preparation:
+            leave = ast.If(negated(self.expression(test)), [ast.Break()], [])
+            return before + [ast.While(ast.Constant(True), [*preparation, leave, *inner], [])]
+        return before + [ast.While(self.expression(test), inner or [ast.Pass()], [])]
+
+    def loop_body(self, body: Block, params: Sequence[Value], yields: Sequence[Value], stop: Value | None) -> Body:
+        """The statements of a loop's body, with what it carries on to the next trip."""
+        if stop is None or stop.constant is False:
+            return unnested(self.statements(body) + self.moves(params, yields))
+        return self.breaking(body, stop, lambda seen: self.moves(params, [seen.get(y, y) for y in yields]))
+
+    def breaking(self, block: Block, stop: Value, finish) -> Body:
+        """The statements of `block` and of `finish({})`, then `break` if `stop` holds."""
+        if stop.constant is not MISSING:
+            return self.statements(block) + finish({}) + ([ast.Break()] if stop.constant else [])
+        printed = [op for op in block.ops if op not in self.layout.inlined]
+        if stop.op is not None and printed and stop.op is printed[-1] and stop.op.name == "if":
+            op = stop.op
+            k = op.outputs.index(stop)
+            if self.reads[stop] == 1:
+                before = self.statements(block, printed[:-1])
+                return before + self.breaking_branches(op, k, finish)
+        test = self.expression(stop)
+        return self.statements(block) + self.tested(test, self.layout.leaves(stop), finish)
+
+    def breaking_branches(self, op: Op, k: int, finish) -> Body:
+        """An `if` whose output k says whether to leave the loop."""
+        bodies = []
+        for block in op.blocks:
+            others = [(y, x) for j, (y, x) in enumerate(zip(op.outputs, block.yields)) if j != k]
+
+            def finish_branch(seen, others=others) -> Body:
+                assigned = self.moves([y for y, _ in others], [seen.get(x, x) for _, x in others])
+                return assigned + finish({})
+
+            bodies.append(self.breaking(block, block.yields[k], finish_branch))
+        test = self.expression(op.inputs[0])
+        first, second = bodies
+        if leaves(first):
+            return [_at(ast.If(test, first, []), op.line), *second]
+        if leaves(second):
+            return [_at(ast.If(negated(test), second, []), op.line), *first]
+        return [_at(statement, op.line) for statement in choose(test, first, second)]
+
+    def tested(self, test: ast.expr, read, finish) -> Body:
+        """`finish`, then `if test: break`, where finishing may overwrite what the test reads."""
+        after = finish({})
+        overwritten = {node.id for statement in after for node in ast.walk(statement)
+                       if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        if any(self.names[x] in overwritten for x in read if x in self.names.order):
+            if not after:
+                return [ast.If(test, [ast.Break()], [])]
+            return [ast.If(test, [*after, ast.Break()], []), *finish({})]
+        return [*after, ast.If(test, [ast.Break()], [])]
+
+
+# ------------------------------------------------------------------------------------ small pieces
+
+
+def _at(statement: ast.stmt, line: Line | None) -> ast.stmt:
+    if line is not None and getattr(statement, "line", None) is None:
+        statement.line = line
+    return statement
+
+
+def _do(value: ast.expr) -> ast.stmt:
+    return ast.Expr(value)
+
+
+def _method(name: str, method: str, *args: ast.expr) -> ast.expr:
+    return ast.Call(ast.Attribute(ast.Name(name, ast.Load()), method, ast.Load()), list(args), [])
+
+
+def _operand_kinds(pattern, operands):
+    """Each index entry that is an operand of its own, with the operand."""
+    rest = list(operands)
+    for p in pattern:
+        if p == "i":
+            yield p, rest.pop(0)
+        elif isinstance(p, str):
+            del rest[:p.count("x")]
+
+
+def assignment(name: str, value: ast.expr, augment: bool) -> ast.stmt:
+    """`name = value`, written `name += rest` where `augment` allows and value is `name + rest`."""
+    match value:
+        case ast.BinOp(ast.Name(left), (ast.Add() | ast.Sub() | ast.Mult() | ast.Div() | ast.FloorDiv()) as op,
+                       right) if augment and left == name:
+            if isinstance(op, ast.Add) and isinstance(right, ast.UnaryOp) and isinstance(right.op, ast.USub):
+                return ast.AugAssign(ast.Name(name, ast.Store()), ast.Sub(), right.operand)
+            return ast.AugAssign(ast.Name(name, ast.Store()), op, right)
+    return ast.Assign([ast.Name(name, ast.Store())], value)
+
+
+def _range(lo: ast.expr, hi: ast.expr, step: ast.expr) -> ast.expr:
+    args = [lo, hi, step]
+    if isinstance(step, ast.Constant) and step.value == 1:
+        args = [hi] if isinstance(lo, ast.Constant) and lo.value == 0 else [lo, hi]
+    return ast.Call(ast.Name("range", ast.Load()), args, [])
+
+
+def negated(test: ast.expr) -> ast.expr:
+    """`not test`, as a person would write it."""
+    match test:
+        case ast.UnaryOp(ast.Not(), inner):
+            return inner
+        case ast.Compare(left, [(ast.Eq() | ast.NotEq()) as op], [right]):
+            return ast.Compare(left, [_INVERSE[type(op)]()], [right])
+    return ast.UnaryOp(ast.Not(), test)
+
+
+def choose(test: ast.expr, first: Body, second: Body) -> Body:
+    """An `if` statement, without empty branches."""
+    if not first and not second:
+        return []
+    if not first:
+        return [ast.If(negated(test), second, [])]
+    return [ast.If(test, first, second)]
+
+
+def leaves(body: Body) -> bool:
+    """Whether control never comes to the end of `body`."""
+    match body[-1] if body else None:
+        case ast.Break() | ast.Continue() | ast.Return():
+            return True
+        case ast.If(_, first, second):
+            return leaves(first) and leaves(second)
+    return False
+
+
+def unnested(body: Body) -> Body:
+    """A loop's body; `if c: long rest` at its end becomes `if not c: continue` and the rest."""
+    match body[-1] if body else None:
+        case ast.If(ast.UnaryOp(ast.Not(), test), rest, []) if len(rest) > LONG_REST:
+            statement = ast.If(test, [ast.Continue()], [])
+            statement.line = getattr(body[-1], "line", None)
+            return [*body[:-1], statement, *rest]
+    return body
