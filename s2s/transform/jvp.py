@@ -15,7 +15,7 @@ from ..ir.builder import Builder, add_op, at, emit, join_types
 from ..ir.graph import Block, Function, Op, Value
 from ..ir.rebuild import emit_op
 from ..ir.types import Tuple, Undefined, carries_derivative
-from ..ops.control import for_loop, if_record, item, make_undefined, while_loop
+from ..ops.control import Known, call, for_loop, if_record, item, make_undefined, while_loop
 from ..ops.record import value
 from ..ops.shape import zeros_of
 from .activity import loop_parts, varied_values
@@ -70,6 +70,8 @@ class Tangents:
                         self.branch(op)
                     case "for" | "while" if self.any_varied(op):
                         self.loop(op)
+                    case "call" if self.any_varied(op):
+                        self.call(op)
                     case "tuple" | "item":
                         self.member(op)
                     case _:
@@ -117,6 +119,18 @@ class Tangents:
                 self.dots[op.output] = value(tuple(self.tangent(x) for x in op.inputs))
         elif op.inputs[0] in self.dots and carries_derivative(op.output.type):
             self.set_tangent(op.output, item(self.dots[op.inputs[0]], **op.attrs))
+
+    def call(self, op: Op) -> None:
+        """A call: the callee's own jvp."""
+        wrt = [k for k, x in enumerate(op.inputs) if x in self.dots]
+        inputs = [self.env[x] for x in op.inputs]
+        callee = jvp(op.attrs["callee"].function_for(inputs), wrt)
+        outs = emit(call, *inputs, *(self.dots[op.inputs[k]] for k in wrt), callee=Known(callee))
+        self.env.update(zip(op.outputs, outs))
+        tangents = iter(outs[len(op.outputs):])
+        for out in op.outputs:
+            if carries_derivative(out.type):
+                self.set_tangent(out, next(tangents))
 
     def branch(self, op: Op) -> None:
         varied = [k for k, out in enumerate(op.outputs) if out in self.varied]

@@ -2,30 +2,21 @@
 
     f(*xs) -> *ys    becomes    f_vjp(*xs, *y_bars) -> (*ys, *x_bars)
 
-Two steps.  `Adjoint` walks the primal backwards and emits the reverse sweep as if every primal value
-were in scope; for a loop it emits a loop over the same indices in the opposite order whose carries are
-the cotangents of the loop's carries and of whatever the body reads from outside.  `Sweeps` then emits
-both sweeps: the forward one is the primal plus the writes to the tapes, the backward one the adjoint plus
-the reads and what is recomputed (see tape.py for how that is decided).
+`adjoint.py` writes the reverse sweep, reading primal values wherever they are; `tape.py` decides which of
+them are saved and which are computed again; `sweeps.py` emits the two sweeps.  A function that is called
+becomes two (`split_vjp`): the sweeps of the caller run between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
-from ..errors import DerivativeError
-from ..ir.builder import Builder, add_op, at, current, emit, join_types
-from ..ir.graph import MISSING, Block, Function, Op, Value, free_values
-from ..ir.rebuild import emit_op
-from ..ir.types import INT, Array, Unknown, carries_derivative, has_unknown
-from ..ops.control import for_loop, if_record, make_undefined, tape_len, tape_new, tape_pop, tape_push, while_loop
-from ..ops.create import empty
-from ..ops.elementwise import maximum
-from ..ops.index import put, take
-from ..ops.record import value
-from ..ops.shape import length, zeros_of
-from .activity import active_values, loop_parts
-from .tape import Region, cut, unstable_values
+from ..ir.graph import MISSING, Block, Function, Value, free_values
+from ..ir.rebuild import rebuild
+from .adjoint import Adjoint, drop_unread
+from .sweeps import Sweeps
 
 
 def vjp(function: Function, wrt: Sequence[int]) -> Function:
@@ -33,590 +24,46 @@ def vjp(function: Function, wrt: Sequence[int]) -> Function:
 
     A result that carries no derivative has no y_bar.  Raises DerivativeError where an op has no rule.
     """
-    adjoint = Adjoint(function, [function.params[k] for k in wrt])
-    return Sweeps(adjoint).function()
-
-
-def differentiable_results(function: Function) -> list[Value]:
-    """The results that have a cotangent: those whose type carries a derivative."""
-    return [y for y in function.results if carries_derivative(y.type)]
-
-
-# ---------------------------------------------------------------------------------------- the adjoint
-
-
-class Adjoint:
-    """The reverse sweep of `function`, reading primal values wherever they are defined."""
-
-    def __init__(self, function: Function, wrt: list[Value]):
-        self.function, self.wrt = function, wrt
-        self.active = active_values(function, wrt)
-        self.home = {v: block for block in blocks_of(function.block)
-                     for v in [*block.params, *(v for op in block.ops for v in op.outputs)]}
-        self.regions: dict[Block, Region] = {}  # by primal block
-        self.bars: dict[Value, Value] = {}
-        self.seeds = [Value(y.type, bar_name(y)) for y in differentiable_results(function)]
-        root = self.regions[function.block] = Region(function.block)
-        root.adjoint = Block()
-        with Builder(root.adjoint):
-            for y, seed in zip(differentiable_results(function), self.seeds):
-                self.add(y, seed)
-            self.run_backwards(function.block)
-            root.adjoint.yields = [self.take(x) for x in wrt]
-        drop_unread(root.adjoint)
-
-    # cotangents
-
-    def add(self, x: Value, contribution) -> None:
-        """Add to the cotangent of `x`; a function takes what there is so far and returns the sum."""
-        if contribution is None or x not in self.active:
-            return
-        old = self.bars.get(x)
-        if isinstance(contribution, Value):
-            self.bars[x] = contribution if old is None else old + contribution
-        else:
-            self.bars[x] = contribution(old)
-
-    def take(self, x: Value) -> Value:
-        """The finished cotangent of `x`; zeros where nothing contributed."""
-        bar = self.bars.pop(x, None)
-        if bar is None:
-            bar = zeros_of(x)
-        if not bar.name and bar.op is not None and bar.constant is MISSING and bar not in self.home:
-            bar.name = bar_name(x)
-        return bar
-
-    # blocks and ops
-
-    def run_backwards(self, block: Block) -> None:
-        for op in reversed(block.ops):
-            if any(out in self.active for out in op.outputs):
-                with at(op.line.reversed() if op.line else None):
-                    match op.name:
-                        case "for" | "while":
-                            self.loop(op)
-                        case "if":
-                            self.branch(op)
-                        case _:
-                            self.simple(op)
-            for out in op.outputs:
-                self.bars.pop(out, None)
-
-    def simple(self, op: Op) -> None:
-        """An op without blocks: its record's rule, once."""
-        if not any(out in self.bars for out in op.outputs):
-            return
-        if op.record.vjp is None:
-            raise DerivativeError(f"{op.name} has no derivative", op.line, "give it one with custom_vjp, or "
-                                  "keep what is differentiated out of its arguments with stop_gradient")
-        bars = tuple(self.take(out) for out in op.outputs)
-        single = len(op.outputs) == 1
-        contributions = op.record.vjp(bars[0] if single else bars, op.output if single else tuple(op.outputs),
-                                      *op.inputs, **op.attrs)
-        for x, contribution in zip(op.inputs, contributions, strict=True):
-            self.add(x, contribution)
-
-    def branch(self, op: Op) -> None:
-        """An `if`: the same branch is taken again, backwards."""
-        bars = [(k, self.take(out)) for k, out in enumerate(op.outputs) if out in self.bars]
-        outside, ends = self.bars, []
-        for branch in op.blocks:
-            self.bars = dict(outside)
-            self.open(branch, op)
-            region = self.regions[branch]
-            region.adjoint = Block()
-            with Builder(region.adjoint):
-                for k, bar in bars:
-                    self.add(branch.yields[k], bar)
-                self.run_backwards(branch)
-            ends.append(self.bars)
-        changed = [x for x in dict.fromkeys([*ends[0], *ends[1]])
-                   if any(end.get(x) is not outside.get(x) for end in ends)]
-        for branch, end in zip(op.blocks, ends):
-            block = self.regions[branch].adjoint
-            with Builder(block):
-                block.yields = [end[x] if x in end else zeros_of(x) for x in changed]
-        self.bars = outside
-        if changed:
-            blocks = [self.regions[branch].adjoint for branch in op.blocks]
-            types = [join_types(a.type, b.type) for a, b in zip(blocks[0].yields, blocks[1].yields)]
-            outs = add_op(if_record, [op.inputs[0]], {}, types, blocks, [bar_name(x) for x in changed]).outputs
-            self.bars.update(zip(changed, outs))
-
-    def loop(self, op: Op) -> None:
-        """A loop: the same trips in the opposite order.
-
-        The carries of the adjoint are the cotangents of the active carries, and those of the active
-        values that the body reads from outside, accumulated over the trips.
-        """
-        inits, params, ends, body = loop_parts(op)
-        carried = [k for k, param in enumerate(params) if param in self.active]
-        if not any(op.outputs[k] in self.bars for k in carried):
-            return
-        read = [x for x in free_values(body) if x in self.active]
-        starts = [self.take(op.outputs[k]) for k in carried]
-        starts += [self.bars[x] if x in self.bars else zeros_of(x) for x in read]
-        outside = self.bars
-        self.open(body, op)
-        region = self.regions[body]
-
-        def backwards(_, *bars: Value) -> list[Value]:
-            self.bars = dict(zip(read, bars[len(carried):]))
-            for k, bar in zip(carried, bars):
-                self.add(ends[k], bar)
-            region.adjoint = current().block
-            self.run_backwards(body)
-            return [self.take(params[k]) for k in carried] + [self.bars[x] for x in read]
-
-        lo, hi, step = self.reversed_range(op, region)
-        names = [bar_name(params[k]) for k in carried] + [bar_name(x) for x in read]
-        index = body.params[0].name if op.name == "for" else "k"
-        outs = for_loop(lo, hi, step, starts, backwards, names=names, index=index)
-        self.bars = outside
-        for k, out in zip(carried, outs):
-            self.add(inits[k], out)
-        # what was accumulated includes what there was before, so it replaces it
-        self.bars.update(zip(read, outs[len(carried):]))
-
-    def reversed_range(self, op: Op, region: Region) -> tuple:
-        """The range over which the adjoint of a loop counts."""
-        if region.trips is not None:
-            return region.trips - 1, -1, -1
-        lo, hi, step = op.inputs[:3]
-        if step.constant == 1:
-            return hi - 1, lo - 1, -1
-        if step.constant == -1:
-            return hi + 1, lo + 1, 1
-        step = step.constant
-        if step > 0:
-            return lo + (hi - lo - 1) // step * step, lo - 1, -step
-        return lo - (lo - hi - 1) // -step * -step, lo + 1, -step
-
-    def open(self, block: Block, op: Op) -> None:
-        """Note that the adjoint runs through `block`; count the trips of loops that do not say."""
-        if block in self.regions:
-            return
-        region = self.regions[block] = Region(block, op, self.regions[self.home[op.outputs[0]]])
-        counted = op.name == "for" and not op.attrs["breaks"] and isinstance(op.inputs[2].constant, int)
-        if region.is_loop and not counted:
-            region.trips = Value(INT, "trips", op)
-
-
-def blocks_of(block: Block) -> Iterator[Block]:
-    """`block` and every block inside it."""
-    yield block
-    for op in block.ops:
-        for inner in op.blocks:
-            yield from blocks_of(inner)
-
-
-def drop_unread(block: Block) -> None:
-    """Remove, in place, the ops of the adjoint that nothing reads, so that nothing is saved for them."""
-    read: set[Value] = set()
-
-    def sweep(block: Block) -> None:
-        read.update(block.yields)
-        for op in reversed(block.ops):
-            if any(out in read for out in op.outputs):
-                read.update(op.inputs)
-                for inner in op.blocks:
-                    sweep(inner)
-            else:
-                dropped.add(op)
-        block.ops = [op for op in block.ops if op not in dropped]
-
-    dropped: set[Op] = set()
-    sweep(block)
-
-
-def bar_name(x: Value) -> str:
-    """What the cotangent of `x` is called."""
-    return f"{x.name}_bar" if x.name else ""
-
-
-# ------------------------------------------------------------------------------------------ the sweeps
-
-
-class Sweeps:
-    """Emits the forward sweep with its tapes and the backward sweep that reads them, as one function."""
-
-    def __init__(self, adjoint: Adjoint):
-        self.adjoint, self.primal = adjoint, adjoint.function
-        self.home = adjoint.home
-        root = adjoint.regions[self.primal.block]
-        reached = set(blocks_of(root.adjoint))
-        self.regions = {b: region for b, region in adjoint.regions.items() if region.adjoint in reached}
-        self.by_adjoint = {region.adjoint: region for region in self.regions.values()}
-        self.unstable = unstable_values(self.primal.block)
-        self.stand_ins: dict[tuple[Region, Value], Value] = {}  # what a branch saved, known around it
-        self.sizes: dict[Region, list[Value]] = {}  # the trips of the loops around, known before them all
-        self.tapes: dict[tuple[Region, Value], Value] = {}  # the tapes as they are now
-        self.kinds: dict[tuple[Region, Value], str] = {}
-        self.env: dict[Value, Value] = {}
-        for region in self.regions.values():
-            if region.trips is not None:
-                self.home[region.trips] = region.parent.primal
-
-    # deciding
-
-    def decide(self, region: Region) -> None:
-        """Innermost first: what to save of each region, and what that needs of the regions around it."""
-        children = [r for r in self.regions.values() if r.parent is region]
-        for child in children:
-            self.decide(child)
-        needed = dict.fromkeys(v for v in self.reads(region.adjoint))
-        own, outer = [], []
-        for v in needed:
-            if v in self.home:
-                (own if self.home[v] is region.primal else outer).append(v)
-        if region.parent is None:
-            return
-        cut(region, own, self.unstable)
-        region.outer = dict.fromkeys(outer)
-        for op in region.recomputed:
-            region.outer.update(dict.fromkeys(v for v in op.inputs if self.home[v] is not region.primal))
-        if region.is_loop and region.op.name == "for" and region.trips is not None:
-            region.outer.update(dict.fromkeys(v for v in (region.op.inputs[0], region.op.inputs[2])))
-        for v in region.saved:
-            self.choose_tape(region, v)
-
-    def reads(self, block: Block):
-        """The primal values that a block of the adjoint reads; of the regions inside it, what they still need."""
-        for op in block.ops:
-            yield from op.inputs
-            for inner in op.blocks:
-                if inner in self.by_adjoint:
-                    yield from self.by_adjoint[inner].outer
-                    yield from (self.stand_ins[key] for key in self.stand_ins if key[0] is self.by_adjoint[inner])
-                else:
-                    yield from self.reads(inner)
-                    yield from inner.yields
-        yield from block.yields
-
-    def choose_tape(self, region: Region, v: Value) -> None:
-        """Where `v` of `region` is saved: tape.py, Note [Two kinds of tape]."""
-        loops = [r for r in region.path() if r.is_loop]
-        is_array = isinstance(v.type, (Array, Unknown))
-        if not region.is_loop and (not loops or not is_array):
-            self.kinds[region, v] = "result"
-            stand_in = self.stand_ins[region, v] = Value(v.type, v.name, region.op)
-            self.home[stand_in] = region.parent.primal
-        elif all(r.trips is None for r in loops) and self.hoistable_sizes(loops) and not has_unknown(v.type) and (
-                not is_array or all(self.hoisted_length(v, k) for k in range(len(v.type.dims)))):
-            self.kinds[region, v] = "array"
-        else:
-            self.kinds[region, v] = "stack"
-
-    # sizes that are known before the outermost loop
-
-    def hoistable_sizes(self, loops: list[Region]) -> bool:
-        return all(self.hoistable(x) for r in loops for x in r.op.inputs[:3])
-
-    def hoistable(self, x: Value) -> bool:
-        """Whether the integer `x`, read inside loops, is the same before the outermost one and known there."""
-        if self.home[x] is self.primal.block:
-            return True
-        if x.op is None or x.op.blocks or x not in x.op.outputs:
-            return False
-        if x.op.name == "length":
-            return self.hoisted_length(x.op.inputs[0], x.op.attrs["axis"]) is not None
-        return x.op.record.elementwise and all(map(self.hoistable, x.op.inputs)) or x.constant is not MISSING
-
-    def hoisted_length(self, x: Value, axis: int):
-        """A value outside all loops with the extent of this axis of `x`, and which axis; or None."""
-        if not isinstance(x.type, Array):
-            return (x, axis) if self.home[x] is self.primal.block else None
-        extent = x.type.dims[axis]
-        if isinstance(extent, int):
-            return extent
-        before = self.path_ops(x)
-        for v in self.primal.params:
-            if isinstance(v.type, Array) and extent in v.type.dims:
-                return v, v.type.dims.index(extent)
-        for op in self.primal.block.ops:
-            if op in before:
-                break
-            for v in op.outputs:
-                if isinstance(v.type, Array) and extent in v.type.dims:
-                    return v, v.type.dims.index(extent)
-        return (x, axis) if self.home[x] is self.primal.block and x.op not in before else None
-
-    def path_ops(self, x: Value) -> set[Op]:
-        """The op of the function's own block inside which `x` is defined."""
-        home = self.home[x]
-        return {op for op in self.primal.block.ops for inner in op.blocks if home in set(blocks_of(inner))}
-
-    def hoist(self, x: Value) -> Value:
-        """Emit `x` before the outermost loop."""
-        if x in self.env and self.home[x] is self.primal.block:
-            return self.env[x]
-        if x.constant is not MISSING:
-            return value(x.constant)
-        if x.op.name == "length":
-            return self.emit_length(x.op.inputs[0], x.op.attrs["axis"])
-        return x.op.record(*map(self.hoist, x.op.inputs), **x.op.attrs)
-
-    def emit_length(self, x: Value, axis: int) -> Value:
-        found = self.hoisted_length(x, axis)
-        return value(found) if isinstance(found, int) else length(self.env[found[0]], axis=found[1])
-
-    # emitting
-
-    def function(self) -> Function:
-        primal = self.primal
-        self.decide(self.regions[primal.block])
-        names = {p.name for p in primal.params}
-        params = [Value(p.type, p.name) for p in primal.params]
-        captured = len(primal.captures)
-        seeds = [Value(s.type, s.name if s.name and s.name not in names else "y_bar") for s in self.adjoint.seeds]
-        block = Block()
-        with Builder(block):
-            results = self.forward(primal.block, params)
-            for region in self.regions.values():
-                if region.trips is not None and not self.is_counted(region):
-                    self.env[region.trips] = tape_len(self.tapes[self.own_stacks(region)[0]])
-            self.env.update(zip(self.adjoint.seeds, seeds))
-            results += self.backward(self.regions[primal.block].adjoint, [])
-        block.params = [*params[:len(params) - captured], *seeds, *params[len(params) - captured:]]
-        block.yields = results
-        return Function(f"{primal.name}_vjp", block, primal.source, primal.doc, True,
-                        dict(primal.captures), dict(primal.defaults))
-
-    def tapes_inside(self, op: Op) -> list[tuple[Region, Value]]:
-        """The tapes written by the regions of `op`, at any depth."""
-        inside = {b for inner in op.blocks for b in blocks_of(inner)}
-        return [key for key in self.kinds if self.kinds[key] != "result" and key[0].primal in inside]
-
-    def forward(self, block: Block, args: Sequence[Value]) -> list[Value]:
-        """Emit a primal block again, with the writes to the tapes of its region."""
-        self.env.update(zip(block.params, args, strict=True))
-        region = self.regions.get(block)
-        for param in block.params:
-            self.save(region, param)
-        for op in block.ops:
-            with at(op.line):
-                self.forward_op(op)
-                for out in op.outputs:
-                    self.save(region, out)
-                if region is not None:
-                    for v in region.saved:
-                        if v.op is op and v not in op.outputs:
-                            self.save(region, v)
-        return [self.env[y] for y in block.yields]
-
-    def forward_op(self, op: Op) -> None:
-        regions = [self.regions[b] for b in op.blocks if b in self.regions]
-        if not regions:
-            return emit_op(op, self.env)
-        tapes = self.tapes_inside(op)
-        if regions[0].parent.parent is None:
-            self.allocate(tapes)
-        inputs = [self.env[x] for x in op.inputs]
-        if op.name == "if":
-            self.rename(op, self.forward_if(op, inputs, tapes, regions[0].parent))
-        else:
-            counter = regions[0].trips if regions[0].trips is not None and self.is_counted(regions[0]) else None
-            self.rename(op, self.forward_loop(op, inputs, tapes, counter))
-
-    def rename(self, op: Op, outputs: Sequence[Value]) -> None:
-        """Say what the outputs of `op` have become."""
-        for old, new in zip(op.outputs, outputs, strict=True):
-            if old.name and not new.name and new.op is not None:
-                new.name = old.name
-            self.env[old] = new
-
-    def forward_if(self, op: Op, inputs: list[Value], tapes: list, around: Region) -> list[Value]:
-        """An `if` whose branches also write tapes, or return what they save."""
-        extra = [key for key in self.stand_ins if key[0].op is op]
-        before = dict(self.tapes)
-        blocks, in_loop = [], any(r.is_loop for r in around.path())
-        for branch in op.blocks:
-            block = Block()
-            self.tapes = dict(before)
-            with Builder(block):
-                yields = self.forward(branch, [])
-                for region, v in extra:
-                    if region.primal is branch:
-                        yields.append(self.env[v])
-                    else:
-                        yields.append(zero_of_type(v) if in_loop else make_undefined())
-                block.yields = yields + [self.tapes[key] for key in tapes]
-            blocks.append(block)
-        self.tapes = before
-        types = [join_types(a.type, b.type) for a, b in zip(blocks[0].yields, blocks[1].yields, strict=True)]
-        names = [o.name for o in op.outputs] + [v.name for _, v in extra] + [tape_name(v) for _, v in tapes]
-        outs = add_op(if_record, [inputs[0]], {}, types, blocks, names).outputs
-        count = len(op.outputs)
-        for key, out in zip(extra, outs[count:]):
-            self.env[self.stand_ins[key]] = out
-        self.tapes.update(zip(tapes, outs[count + len(extra):]))
-        return outs[:count]
-
-    def forward_loop(self, op: Op, inputs: list[Value], tapes: list, trips: Value | None) -> Sequence[Value]:
-        """A loop whose body also writes tapes, and counts its trips where the adjoint asks for them."""
-        _, params, _, body = loop_parts(op)
-        skip, breaks = (3 if op.name == "for" else 0), op.attrs["breaks"]
-        count = len(params)
-        counted = [value(0)] if trips is not None else []
-        starts = [*inputs[skip:], *counted, *(self.tapes[key] for key in tapes)]
-        names = [p.name for p in params] + ["trips"] * len(counted) + [tape_name(v) for _, v in tapes]
-        before = dict(self.tapes)
-
-        def step(*args: Value) -> list[Value]:
-            index, carries = (args[:1], args[1:]) if skip else ((), args)
-            self.tapes.update(zip(tapes, carries[count + len(counted):]))
-            ends = self.forward(body, [*index, *carries[:count]])
-            return [*ends, *([carries[count] + 1] if counted else []), *(self.tapes[key] for key in tapes)]
-
-        if op.name == "for":
-            outs = for_loop(*inputs[:3], starts, step, breaks, names, body.params[0].name)
-        else:
-            outs = while_loop(starts, lambda *c: self.forward(op.blocks[0], c[:count])[0], step, breaks, names)
-        self.tapes = before
-        if trips is not None:
-            self.env[trips] = outs[count]
-        self.tapes.update(zip(tapes, outs[count + len(counted):]))
-        return outs[:count]
-
-    def is_counted(self, region: Region) -> bool:
-        """Whether a loop's trips need a counter: a tape that it alone fills counts them too."""
-        return region.parent.parent is not None or not self.own_stacks(region)
-
-    def own_stacks(self, region: Region) -> list[tuple[Region, Value]]:
-        return [key for key in self.kinds if key[0] is region and self.kinds[key] == "stack"]
-
-    # tapes
-
-    def allocate(self, tapes: list[tuple[Region, Value]]) -> None:
-        """Create the tapes that the outermost loop about to be emitted writes to."""
-        for region, v in tapes:
-            if self.kinds[region, v] == "stack":
-                self.tapes[region, v] = emit(tape_new)
-            else:
-                loops = [r for r in region.path() if r.is_loop]
-                sizes = [self.trip_count(r) for r in loops]
-                if isinstance(v.type, Array):
-                    sizes += [self.emit_length(v, k) for k in range(len(v.type.dims))]
-                self.tapes[region, v] = empty(value(tuple(sizes)), dtype=v.type.dtype)
-            self.tapes[region, v].name = tape_name(v)
-
-    def trip_count(self, region: Region) -> Value:
-        """The trips of a counted loop, before the outermost loop around it."""
-        lo, hi, step = (self.hoist(x) for x in region.op.inputs[:3])
-        step = step.constant
-        span = hi - lo if step > 0 else lo - hi
-        count = span if abs(step) == 1 else (span + (abs(step) - 1)) // abs(step)
-        if isinstance(count.constant, int):
-            return value(max(count.constant, 0))
-        return count if count.op is not None and count.op.name == "length" else maximum(count, 0)
-
-    def slot(self, region: Region) -> list[Value]:
-        """Where in its array tape the current trip of the loops around `region` is."""
-        found = []
-        for r in region.path():
-            if r.is_loop:
-                index, (lo, _, step) = self.env[r.primal.params[0]], r.op.inputs[:3]
-                lo = self.hoist(lo)
-                offset = index - lo if step.constant > 0 else lo - index
-                found.append(offset if abs(step.constant) == 1 else offset // abs(step.constant))
-        return found
-
-    def save(self, region: Region | None, v: Value) -> None:
-        """Write `v` to its tape, if it has one."""
-        kind = self.kinds.get((region, v))
-        if kind == "stack":
-            self.tapes[region, v] = tape_push(self.tapes[region, v], self.env[v])
-        elif kind == "array":
-            self.tapes[region, v] = put(self.tapes[region, v], tuple(self.slot(region)), self.env[v])
-        if kind in ("stack", "array"):
-            self.tapes[region, v].name = tape_name(v)
-
-    def load(self, region: Region) -> None:
-        """At the start of a region's adjoint: read what was saved, recompute what was not."""
-        if region.is_loop and region.trips is not None and region.op.name == "for":
-            lo, _, step = region.op.inputs[:3]
-            k = self.env[region.primal.params[0]]
-            self.env[region.primal.params[0]] = self.env[lo] + k * self.env[step]
-        for v in region.saved:
-            key = region, v
-            match self.kinds[key]:
-                case "result":
-                    self.env[v] = self.env[self.stand_ins[key]]
-                    continue
-                case "stack":
-                    self.tapes[key], loaded = tape_pop(self.tapes[key])
-                    self.tapes[key].name = tape_name(v)
-                case _:
-                    loaded = take(self.tapes[key], tuple(self.slot(region)))
-            if not loaded.name:
-                loaded.name = v.name
-            self.env[v] = loaded
-        for op in region.recomputed:
-            with at(op.line.reversed() if op.line else None):
-                emit_op(op, self.env)
-
-    # the backward sweep
-
-    def backward(self, block: Block, args: Sequence[Value]) -> list[Value]:
-        """Emit a block of the adjoint, reading the primal through the tapes."""
-        self.env.update(zip(block.params, args, strict=True))
-        region = self.by_adjoint.get(block)
-        if region is not None and region.parent is not None:
-            if region.is_loop and region.op.name == "for":
-                self.env[region.primal.params[0]] = self.env[block.params[0]]
-            self.load(region)
-        for op in block.ops:
-            with at(op.line):
-                self.backward_op(op)
-        return [self.env[y] for y in block.yields]
-
-    def backward_op(self, op: Op) -> None:
-        regions = [self.by_adjoint[b] for b in op.blocks if b in self.by_adjoint]
-        if not regions:
-            return emit_op(op, self.env)
-        stacks = [key for r in regions for key in self.tapes_inside(r.op) if self.kinds[key] == "stack"]
-        stacks = list(dict.fromkeys(stacks))
-        if op.name == "if":
-            self.rename(op, self.backward_if(op, stacks))
-        else:
-            self.rename(op, self.backward_loop(op, stacks))
-
-    def backward_if(self, op: Op, stacks: list) -> Sequence[Value]:
-        before, blocks = dict(self.tapes), []
-        for branch in op.blocks:
-            block = Block()
-            self.tapes = dict(before)
-            with Builder(block):
-                block.yields = [*self.backward(branch, []), *(self.tapes[key] for key in stacks)]
-            blocks.append(block)
-        self.tapes = before
-        types = [join_types(a.type, b.type) for a, b in zip(blocks[0].yields, blocks[1].yields, strict=True)]
-        names = [o.name for o in op.outputs] + [tape_name(v) for _, v in stacks]
-        outs = add_op(if_record, [self.env[op.inputs[0]]], {}, types, blocks, names).outputs
-        self.tapes.update(zip(stacks, outs[len(op.outputs):]))
-        return outs[:len(op.outputs)]
-
-    def backward_loop(self, op: Op, stacks: list) -> Sequence[Value]:
-        (body,) = op.blocks
-        starts = [*(self.env[x] for x in op.inputs[3:]), *(self.tapes[key] for key in stacks)]
-        names = [p.name for p in body.params[1:]] + [tape_name(v) for _, v in stacks]
-        count, before = len(op.outputs), dict(self.tapes)
-
-        def step_back(index: Value, *carries: Value) -> list[Value]:
-            self.tapes.update(zip(stacks, carries[count:]))
-            return [*self.backward(body, [index, *carries[:count]]), *(self.tapes[key] for key in stacks)]
-
-        outs = for_loop(*(self.env[x] for x in op.inputs[:3]), starts, step_back, names=names, index=body.params[0].name)
-        self.tapes = before
-        self.tapes.update(zip(stacks, outs[count:]))
-        return outs[:count]
-
-
-def tape_name(v: Value) -> str:
-    """What the tape of `v` is called."""
-    return f"{v.name or 't'}_tape"
-
-
-def zero_of_type(v: Value) -> Value:
-    """Something of the type of `v` to save in the branch that does not compute it."""
-    return value({"bool": False}.get(v.type.dtype, 0 if "int" in v.type.dtype else 0.0))
+    return Sweeps(Adjoint(function, [function.params[k] for k in wrt], split_vjp)).function()
+
+
+@dataclass(frozen=True)
+class Halves:
+    """A function's derivative in two: forward(*xs) -> (*ys, *residuals), and
+    backward(*xs at `arguments`, *residuals, *y_bars) -> x_bars."""
+
+    forward: Function
+    backward: Function
+    residuals: list[Value]  # of the forward part
+    arguments: list[int]  # which arguments the backward part reads
+
+
+_halves: WeakKeyDictionary[Function, dict[tuple[int, ...], Halves]] = WeakKeyDictionary()
+
+
+def split_vjp(function: Function, wrt: tuple[int, ...]) -> Halves:
+    """The two sweeps as two functions, for callers that run other code in between."""
+    known = _halves.setdefault(function, {})
+    if wrt not in known:
+        known[wrt] = _split(function, wrt)
+    return known[wrt]
+
+
+def _split(function: Function, wrt: tuple[int, ...]) -> Halves:
+    block, count = Sweeps(Adjoint(function, [function.params[k] for k in wrt], split_vjp)).emit()
+    params, seeds = block.params[:len(function.params)], block.params[len(function.params):]
+    ys, x_bars = block.yields[:len(function.results)], block.yields[len(function.results):]
+    rear = Block([], block.ops[count:], x_bars)
+    drop_unread(rear)
+    read = [v for v in free_values(rear) if v not in set(seeds)]
+    constants = [v.op for v in read if v.constant is not MISSING]
+    arguments = [k for k, p in enumerate(params) if p in read]
+    kept = [v for v in read if v not in set(params) and v.constant is MISSING]
+    front = Block(params, block.ops[:count], [*ys, *kept])
+    drop_unread(front)
+    rear.ops = constants + rear.ops
+    rear.params = [*(params[k] for k in arguments), *kept, *seeds]
+    forward = Function(f"{function.name}_fwd", front, function.source, function.doc, True)
+    backward = Function(f"{function.name}_bwd", rear, function.source, function.doc, True)
+    forward, backward = rebuild(forward), rebuild(backward)  # apart: they share no values
+    return Halves(forward, backward, forward.results[len(ys):], arguments)

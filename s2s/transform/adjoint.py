@@ -1,0 +1,235 @@
+"""The reverse sweep of a function: its ops in the opposite order, each replaced by its adjoint.
+
+It is emitted as if every value of the primal were in scope.  For a loop it is a loop over the same
+indices in the opposite order, whose carries are the cotangents of the loop's carries and of whatever the
+body reads from outside; for an `if` it is an `if` on the same condition.  `transform/sweeps.py` then
+makes the primal values available where they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..errors import DerivativeError
+from ..ir.builder import Builder, add_op, at, current, join_types
+from ..ir.graph import MISSING, Block, Function, Op, Value, free_values
+from ..ir.types import INT, carries_derivative
+from ..ops.control import Known, call, for_loop, if_record
+from ..ops.shape import zeros_of
+from .activity import active_values, loop_parts
+from .tape import Region
+
+
+class Adjoint:
+    """The reverse sweep of `function`, reading primal values wherever they are defined.
+
+    `split(callee, wrt)` gives the two halves of the derivative of a function that is called.
+    """
+
+    def __init__(self, function: Function, wrt: list[Value], split: Callable):
+        self.function, self.wrt, self.split = function, wrt, split
+        self.active = active_values(function, wrt)
+        self.home = {v: block for block in blocks_of(function.block)
+                     for v in [*block.params, *(v for op in block.ops for v in op.outputs)]}
+        self.regions: dict[Block, Region] = {}  # by primal block
+        self.bars: dict[Value, Value] = {}
+        self.calls: dict[Op, tuple[Function, list[Value]]] = {}  # forward part, and what it keeps
+        self.seeds = [Value(y.type, bar_name(y)) for y in differentiable_results(function)]
+        root = self.regions[function.block] = Region(function.block)
+        root.adjoint = Block()
+        with Builder(root.adjoint):
+            for y, seed in zip(differentiable_results(function), self.seeds):
+                self.add(y, seed)
+            self.run_backwards(function.block)
+            root.adjoint.yields = [self.take(x) for x in wrt]
+        drop_unread(root.adjoint)
+
+    # cotangents
+
+    def add(self, x: Value, contribution) -> None:
+        """Add to the cotangent of `x`; a function takes what there is so far and returns the sum."""
+        if contribution is None or x not in self.active:
+            return
+        old = self.bars.get(x)
+        if isinstance(contribution, Value):
+            self.bars[x] = contribution if old is None else old + contribution
+        else:
+            self.bars[x] = contribution(old)
+
+    def take(self, x: Value) -> Value:
+        """The finished cotangent of `x`; zeros where nothing contributed."""
+        bar = self.bars.pop(x, None)
+        if bar is None:
+            bar = zeros_of(x)
+        if not bar.name and bar.op is not None and bar.constant is MISSING and bar not in self.home:
+            bar.name = bar_name(x)
+        return bar
+
+    # blocks and ops
+
+    def run_backwards(self, block: Block) -> None:
+        for op in reversed(block.ops):
+            if any(out in self.active for out in op.outputs):
+                with at(op.line.reversed() if op.line else None):
+                    match op.name:
+                        case "for" | "while":
+                            self.loop(op)
+                        case "if":
+                            self.branch(op)
+                        case "call":
+                            self.call(op)
+                        case _:
+                            self.simple(op)
+            for out in op.outputs:
+                self.bars.pop(out, None)
+
+    def simple(self, op: Op) -> None:
+        """An op without blocks: its record's rule, once."""
+        if not any(out in self.bars for out in op.outputs):
+            return
+        if op.record.vjp is None:
+            raise DerivativeError(f"{op.name} has no derivative", op.line, "give it one with custom_vjp, or "
+                                  "keep what is differentiated out of its arguments with stop_gradient")
+        bars = tuple(self.take(out) for out in op.outputs)
+        single = len(op.outputs) == 1
+        contributions = op.record.vjp(bars[0] if single else bars, op.output if single else tuple(op.outputs),
+                                      *op.inputs, **op.attrs)
+        for x, contribution in zip(op.inputs, contributions, strict=True):
+            self.add(x, contribution)
+
+    def call(self, op: Op) -> None:
+        """A call: the callee's backward part, given what its forward part returned for it."""
+        if not any(out in self.bars for out in op.outputs):
+            return
+        callee = op.attrs["callee"].function_for(op.inputs)
+        wrt = [k for k, x in enumerate(op.inputs) if x in self.active]
+        pair = self.split(callee, tuple(wrt))
+        kept = [Value(v.type, v.name, op) for v in pair.residuals]
+        self.home.update((v, self.home[op.outputs[0]]) for v in kept)
+        self.calls[op] = pair.forward, kept
+        seeds = [self.take(out) for out in op.outputs if carries_derivative(out.type)]
+        bars = call(*(op.inputs[k] for k in pair.arguments), *kept, *seeds, callee=Known(pair.backward))
+        for k, bar in zip(wrt, bars if isinstance(bars, tuple) else (bars,)):
+            self.add(op.inputs[k], bar)
+
+    def branch(self, op: Op) -> None:
+        """An `if`: the same branch is taken again, backwards."""
+        bars = [(k, self.take(out)) for k, out in enumerate(op.outputs) if out in self.bars]
+        outside, ends = self.bars, []
+        for branch in op.blocks:
+            self.bars = dict(outside)
+            self.open(branch, op)
+            region = self.regions[branch]
+            region.adjoint = Block()
+            with Builder(region.adjoint):
+                for k, bar in bars:
+                    self.add(branch.yields[k], bar)
+                self.run_backwards(branch)
+            ends.append(self.bars)
+        changed = [x for x in dict.fromkeys([*ends[0], *ends[1]])
+                   if any(end.get(x) is not outside.get(x) for end in ends)]
+        for branch, end in zip(op.blocks, ends):
+            block = self.regions[branch].adjoint
+            with Builder(block):
+                block.yields = [end[x] if x in end else zeros_of(x) for x in changed]
+        self.bars = outside
+        if changed:
+            blocks = [self.regions[branch].adjoint for branch in op.blocks]
+            types = [join_types(a.type, b.type) for a, b in zip(blocks[0].yields, blocks[1].yields)]
+            outs = add_op(if_record, [op.inputs[0]], {}, types, blocks, [bar_name(x) for x in changed]).outputs
+            self.bars.update(zip(changed, outs))
+
+    def loop(self, op: Op) -> None:
+        """A loop: the same trips in the opposite order.
+
+        The carries of the adjoint are the cotangents of the active carries, and those of the active
+        values that the body reads from outside, accumulated over the trips.
+        """
+        inits, params, ends, body = loop_parts(op)
+        carried = [k for k, param in enumerate(params) if param in self.active]
+        if not any(op.outputs[k] in self.bars for k in carried):
+            return
+        read = [x for x in free_values(body) if x in self.active]
+        starts = [self.take(op.outputs[k]) for k in carried]
+        starts += [self.bars[x] if x in self.bars else zeros_of(x) for x in read]
+        outside = self.bars
+        self.open(body, op)
+        region = self.regions[body]
+
+        def backwards(_, *bars: Value) -> list[Value]:
+            self.bars = dict(zip(read, bars[len(carried):]))
+            for k, bar in zip(carried, bars):
+                self.add(ends[k], bar)
+            region.adjoint = current().block
+            self.run_backwards(body)
+            return [self.take(params[k]) for k in carried] + [self.bars[x] for x in read]
+
+        lo, hi, step = self.reversed_range(op, region)
+        names = [bar_name(params[k]) for k in carried] + [bar_name(x) for x in read]
+        index = body.params[0].name if op.name == "for" else "k"
+        outs = for_loop(lo, hi, step, starts, backwards, names=names, index=index)
+        self.bars = outside
+        # what was accumulated includes what there was before, so it replaces it; what a carry started from adds
+        self.bars.update(zip(read, outs[len(carried):]))
+        for k, out in zip(carried, outs):
+            self.add(inits[k], out)
+
+    def reversed_range(self, op: Op, region: Region) -> tuple:
+        """The range over which the adjoint of a loop counts."""
+        if region.trips is not None:
+            return region.trips - 1, -1, -1
+        lo, hi, step = op.inputs[:3]
+        if step.constant == 1:
+            return hi - 1, lo - 1, -1
+        if step.constant == -1:
+            return hi + 1, lo + 1, 1
+        step = step.constant
+        if step > 0:
+            return lo + (hi - lo - 1) // step * step, lo - 1, -step
+        return lo - (lo - hi - 1) // -step * -step, lo + 1, -step
+
+    def open(self, block: Block, op: Op) -> None:
+        """Note that the adjoint runs through `block`; count the trips of loops that do not say."""
+        if block in self.regions:
+            return
+        region = self.regions[block] = Region(block, op, self.regions[self.home[op.outputs[0]]])
+        counted = op.name == "for" and not op.attrs["breaks"] and isinstance(op.inputs[2].constant, int)
+        if region.is_loop and not counted:
+            region.trips = Value(INT, "trips", op)
+
+
+def blocks_of(block: Block) -> Iterator[Block]:
+    """`block` and every block inside it."""
+    yield block
+    for op in block.ops:
+        for inner in op.blocks:
+            yield from blocks_of(inner)
+
+
+def drop_unread(block: Block) -> None:
+    """Remove, in place, the ops of the adjoint that nothing reads, so that nothing is saved for them."""
+    read: set[Value] = set()
+
+    def sweep(block: Block) -> None:
+        read.update(block.yields)
+        for op in reversed(block.ops):
+            if any(out in read for out in op.outputs):
+                read.update(op.inputs)
+                for inner in op.blocks:
+                    sweep(inner)
+            else:
+                dropped.add(op)
+        block.ops = [op for op in block.ops if op not in dropped]
+
+    dropped: set[Op] = set()
+    sweep(block)
+
+
+def bar_name(x: Value) -> str:
+    """What the cotangent of `x` is called."""
+    return f"{x.name}_bar" if x.name else ""
+
+
+def differentiable_results(function: Function) -> list[Value]:
+    """The results that have a cotangent: those whose type carries a derivative."""
+    return [y for y in function.results if carries_derivative(y.type)]

@@ -1,0 +1,424 @@
+"""The forward sweep with its tapes, and the backward sweep that reads them.
+
+The forward sweep is the primal plus the writes to the tapes; the backward sweep is the adjoint plus the
+reads, and plus what is recomputed.  tape.py decides which is which; this module emits both, and threads
+the tapes through the loops and branches between the place that fills them and the place that reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir.builder import Builder, add_op, at, emit, join_types
+from ..ir.graph import MISSING, Block, Function, Op, Value
+from ..ir.rebuild import emit_op
+from ..ir.types import Array, Unknown, has_unknown
+from ..ops.control import (Known, at_least_zero, call, for_loop, if_record, make_undefined, tape_len, tape_new,
+                           tape_pop, tape_push, while_loop)
+from ..ops.create import empty
+from ..ops.index import put, take
+from ..ops.record import value
+from ..ops.shape import length
+from .activity import loop_parts
+from .adjoint import Adjoint, blocks_of
+from .tape import Region, cut, unstable_values
+
+
+class Sweeps:
+    """Emits the forward sweep with its tapes and the backward sweep that reads them, as one function."""
+
+    def __init__(self, adjoint: Adjoint):
+        self.adjoint, self.primal = adjoint, adjoint.function
+        self.home = adjoint.home
+        root = adjoint.regions[self.primal.block]
+        reached = set(blocks_of(root.adjoint))
+        self.regions = {b: region for b, region in adjoint.regions.items() if region.adjoint in reached}
+        self.by_adjoint = {region.adjoint: region for region in self.regions.values()}
+        self.unstable = unstable_values(self.primal.block)
+        self.stand_ins: dict[tuple[Region, Value], Value] = {}  # what a branch saved, known around it
+        self.sizes: dict[Region, list[Value]] = {}  # the trips of the loops around, known before them all
+        self.tapes: dict[tuple[Region, Value], Value] = {}  # the tapes as they are now
+        self.kinds: dict[tuple[Region, Value], str] = {}
+        self.env: dict[Value, Value] = {}
+        for region in self.regions.values():
+            if region.trips is not None:
+                self.home[region.trips] = region.parent.primal
+
+    # deciding
+
+    def decide(self, region: Region) -> None:
+        """Innermost first: what to save of each region, and what that needs of the regions around it."""
+        children = [r for r in self.regions.values() if r.parent is region]
+        for child in children:
+            self.decide(child)
+        needed = dict.fromkeys(v for v in self.reads(region.adjoint))
+        own, outer = [], []
+        for v in needed:
+            if v in self.home:
+                (own if self.home[v] is region.primal else outer).append(v)
+        if region.parent is None:
+            return
+        cut(region, own, self.unstable)
+        region.outer = dict.fromkeys(outer)
+        for op in region.recomputed:
+            region.outer.update(dict.fromkeys(v for v in op.inputs if self.home[v] is not region.primal))
+        if region.is_loop and region.op.name == "for" and region.trips is not None:
+            region.outer.update(dict.fromkeys(v for v in (region.op.inputs[0], region.op.inputs[2])))
+        for v in region.saved:
+            self.choose_tape(region, v)
+
+    def reads(self, block: Block):
+        """The primal values that a block of the adjoint reads; of the regions inside it, what they still need."""
+        for op in block.ops:
+            yield from op.inputs
+            for inner in op.blocks:
+                if inner in self.by_adjoint:
+                    yield from self.by_adjoint[inner].outer
+                    yield from (self.stand_ins[key] for key in self.stand_ins if key[0] is self.by_adjoint[inner])
+                else:
+                    yield from self.reads(inner)
+                    yield from inner.yields
+        yield from block.yields
+
+    def choose_tape(self, region: Region, v: Value) -> None:
+        """Where `v` of `region` is saved: tape.py, Note [Two kinds of tape]."""
+        loops = [r for r in region.path() if r.is_loop]
+        is_array = isinstance(v.type, (Array, Unknown))
+        if not region.is_loop and (not loops or not is_array):
+            self.kinds[region, v] = "result"
+            stand_in = self.stand_ins[region, v] = Value(v.type, v.name, region.op)
+            self.home[stand_in] = region.parent.primal
+        elif all(r.trips is None for r in loops) and self.hoistable_sizes(loops) and not has_unknown(v.type) and (
+                not is_array or all(self.hoisted_length(v, k) for k in range(len(v.type.dims)))):
+            self.kinds[region, v] = "array"
+        else:
+            self.kinds[region, v] = "stack"
+
+    # sizes that are known before the outermost loop
+
+    def hoistable_sizes(self, loops: list[Region]) -> bool:
+        return all(self.hoistable(x) for r in loops for x in r.op.inputs[:3])
+
+    def hoistable(self, x: Value) -> bool:
+        """Whether the integer `x`, read inside loops, is the same before the outermost one and known there."""
+        if self.home[x] is self.primal.block:
+            return True
+        if x.op is None or x.op.blocks or x not in x.op.outputs:
+            return False
+        if x.op.name == "length":
+            return self.hoisted_length(x.op.inputs[0], x.op.attrs["axis"]) is not None
+        return x.op.record.elementwise and all(map(self.hoistable, x.op.inputs)) or x.constant is not MISSING
+
+    def hoisted_length(self, x: Value, axis: int):
+        """A value outside all loops with the extent of this axis of `x`, and which axis; or None."""
+        if not isinstance(x.type, Array):
+            return (x, axis) if self.home[x] is self.primal.block else None
+        extent = x.type.dims[axis]
+        if isinstance(extent, int):
+            return extent
+        before = self.path_ops(x)
+        for v in self.primal.params:
+            if isinstance(v.type, Array) and extent in v.type.dims:
+                return v, v.type.dims.index(extent)
+        for op in self.primal.block.ops:
+            if op in before:
+                break
+            for v in op.outputs:
+                if isinstance(v.type, Array) and extent in v.type.dims:
+                    return v, v.type.dims.index(extent)
+        return (x, axis) if self.home[x] is self.primal.block and x.op not in before else None
+
+    def path_ops(self, x: Value) -> set[Op]:
+        """The op of the function's own block inside which `x` is defined."""
+        home = self.home[x]
+        return {op for op in self.primal.block.ops for inner in op.blocks if home in set(blocks_of(inner))}
+
+    def hoist(self, x: Value) -> Value:
+        """Emit `x` before the outermost loop."""
+        if x in self.env and self.home[x] is self.primal.block:
+            return self.env[x]
+        if x.constant is not MISSING:
+            return value(x.constant)
+        if x.op.name == "length":
+            return self.emit_length(x.op.inputs[0], x.op.attrs["axis"])
+        return x.op.record(*map(self.hoist, x.op.inputs), **x.op.attrs)
+
+    def emit_length(self, x: Value, axis: int) -> Value:
+        found = self.hoisted_length(x, axis)
+        return value(found) if isinstance(found, int) else length(self.env[found[0]], axis=found[1])
+
+    # emitting
+
+    def function(self) -> Function:
+        """Both sweeps as one function."""
+        block, count = self.emit()
+        primal = self.primal
+        data = len(block.params) - len(self.adjoint.seeds) - len(primal.captures)
+        seeds = block.params[data + len(primal.captures):]
+        block.params = [*block.params[:data], *seeds, *block.params[data:data + len(primal.captures)]]
+        return Function(f"{primal.name}_vjp", block, primal.source, primal.doc, True,
+                        dict(primal.captures), dict(primal.defaults))
+
+    def emit(self) -> tuple[Block, int]:
+        """One block with both sweeps, and how many of its ops are the forward one."""
+        primal = self.primal
+        self.decide(self.regions[primal.block])
+        names = {p.name for p in primal.params}
+        params = [Value(p.type, p.name) for p in primal.params]
+        seeds = [Value(s.type, s.name if s.name and s.name not in names else "y_bar") for s in self.adjoint.seeds]
+        block = Block([*params, *seeds])
+        with Builder(block):
+            results = self.forward(primal.block, params)
+            count = len(block.ops)
+            for region in self.regions.values():
+                if region.trips is not None and not self.is_counted(region):
+                    self.env[region.trips] = tape_len(self.tapes[self.own_stacks(region)[0]])
+            self.env.update(zip(self.adjoint.seeds, seeds))
+            block.yields = results + self.backward(self.regions[primal.block].adjoint, [])
+        return block, count
+
+    def tapes_inside(self, op: Op) -> list[tuple[Region, Value]]:
+        """The tapes written by the regions of `op`, at any depth."""
+        inside = {b for inner in op.blocks for b in blocks_of(inner)}
+        return [key for key in self.kinds if self.kinds[key] != "result" and key[0].primal in inside]
+
+    def forward(self, block: Block, args: Sequence[Value]) -> list[Value]:
+        """Emit a primal block again, with the writes to the tapes of its region."""
+        self.env.update(zip(block.params, args, strict=True))
+        region = self.regions.get(block)
+        for param in block.params:
+            self.save(region, param)
+        for op in block.ops:
+            with at(op.line):
+                self.forward_op(op)
+                for out in op.outputs:
+                    self.save(region, out)
+                if region is not None:
+                    for v in region.saved:
+                        if v.op is op and v not in op.outputs:
+                            self.save(region, v)
+        return [self.env[y] for y in block.yields]
+
+    def forward_op(self, op: Op) -> None:
+        if op in self.adjoint.calls:
+            return self.forward_call(op, *self.adjoint.calls[op])
+        regions = [self.regions[b] for b in op.blocks if b in self.regions]
+        if not regions:
+            return emit_op(op, self.env)
+        tapes = self.tapes_inside(op)
+        if regions[0].parent.parent is None:
+            self.allocate(tapes)
+        inputs = [self.env[x] for x in op.inputs]
+        if op.name == "if":
+            self.rename(op, self.forward_if(op, inputs, tapes, regions[0].parent))
+        else:
+            counter = regions[0].trips if regions[0].trips is not None and self.is_counted(regions[0]) else None
+            self.rename(op, self.forward_loop(op, inputs, tapes, counter))
+
+    def forward_call(self, op: Op, forward: Function, kept: list[Value]) -> None:
+        """A call of the forward part, which also returns what the backward part needs."""
+        outs = emit(call, *(self.env[x] for x in op.inputs), callee=Known(forward))
+        outs = outs if isinstance(outs, tuple) else (outs,)
+        self.rename(op, outs[:len(op.outputs)])
+        self.env.update(zip(kept, outs[len(op.outputs):]))
+
+    def rename(self, op: Op, outputs: Sequence[Value]) -> None:
+        """Say what the outputs of `op` have become."""
+        for old, new in zip(op.outputs, outputs, strict=True):
+            if old.name and not new.name and new.op is not None:
+                new.name = old.name
+            self.env[old] = new
+
+    def forward_if(self, op: Op, inputs: list[Value], tapes: list, around: Region) -> list[Value]:
+        """An `if` whose branches also write tapes, or return what they save."""
+        extra = [key for key in self.stand_ins if key[0].op is op]
+        before = dict(self.tapes)
+        blocks, in_loop = [], any(r.is_loop for r in around.path())
+        for branch in op.blocks:
+            block = Block()
+            self.tapes = dict(before)
+            with Builder(block):
+                yields = self.forward(branch, [])
+                for region, v in extra:
+                    if region.primal is branch:
+                        yields.append(self.env[v])
+                    else:
+                        yields.append(zero_of_type(v) if in_loop else make_undefined())
+                block.yields = yields + [self.tapes[key] for key in tapes]
+            blocks.append(block)
+        self.tapes = before
+        types = [join_types(a.type, b.type) for a, b in zip(blocks[0].yields, blocks[1].yields, strict=True)]
+        names = [o.name for o in op.outputs] + [v.name for _, v in extra] + [tape_name(v) for _, v in tapes]
+        outs = add_op(if_record, [inputs[0]], {}, types, blocks, names).outputs
+        count = len(op.outputs)
+        for key, out in zip(extra, outs[count:]):
+            self.env[self.stand_ins[key]] = out
+        self.tapes.update(zip(tapes, outs[count + len(extra):]))
+        return outs[:count]
+
+    def forward_loop(self, op: Op, inputs: list[Value], tapes: list, trips: Value | None) -> Sequence[Value]:
+        """A loop whose body also writes tapes, and counts its trips where the adjoint asks for them."""
+        _, params, _, body = loop_parts(op)
+        skip, breaks = (3 if op.name == "for" else 0), op.attrs["breaks"]
+        count = len(params)
+        counted = [value(0)] if trips is not None else []
+        starts = [*inputs[skip:], *counted, *(self.tapes[key] for key in tapes)]
+        names = [p.name for p in params] + ["trips"] * len(counted) + [tape_name(v) for _, v in tapes]
+        before = dict(self.tapes)
+
+        def step(*args: Value) -> list[Value]:
+            index, carries = (args[:1], args[1:]) if skip else ((), args)
+            self.tapes.update(zip(tapes, carries[count + len(counted):]))
+            ends = self.forward(body, [*index, *carries[:count]])
+            return [*ends, *([carries[count] + 1] if counted else []), *(self.tapes[key] for key in tapes)]
+
+        if op.name == "for":
+            outs = for_loop(*inputs[:3], starts, step, breaks, names, body.params[0].name)
+        else:
+            outs = while_loop(starts, lambda *c: self.forward(op.blocks[0], c[:count])[0], step, breaks, names)
+        self.tapes = before
+        if trips is not None:
+            self.env[trips] = outs[count]
+        self.tapes.update(zip(tapes, outs[count + len(counted):]))
+        return outs[:count]
+
+    def is_counted(self, region: Region) -> bool:
+        """Whether a loop's trips need a counter: a tape that it alone fills counts them too."""
+        return region.parent.parent is not None or not self.own_stacks(region)
+
+    def own_stacks(self, region: Region) -> list[tuple[Region, Value]]:
+        return [key for key in self.kinds if key[0] is region and self.kinds[key] == "stack"]
+
+    # tapes
+
+    def allocate(self, tapes: list[tuple[Region, Value]]) -> None:
+        """Create the tapes that the outermost loop about to be emitted writes to."""
+        for region, v in tapes:
+            if self.kinds[region, v] == "stack":
+                self.tapes[region, v] = emit(tape_new)
+            else:
+                loops = [r for r in region.path() if r.is_loop]
+                sizes = [self.trip_count(r) for r in loops]
+                if isinstance(v.type, Array):
+                    sizes += [self.emit_length(v, k) for k in range(len(v.type.dims))]
+                self.tapes[region, v] = empty(value(tuple(sizes)), dtype=v.type.dtype)
+            self.tapes[region, v].name = tape_name(v)
+
+    def trip_count(self, region: Region) -> Value:
+        """The trips of a counted loop, before the outermost loop around it."""
+        lo, hi, step = (self.hoist(x) for x in region.op.inputs[:3])
+        step = step.constant
+        span = hi - lo if step > 0 else lo - hi
+        count = span if abs(step) == 1 else (span + (abs(step) - 1)) // abs(step)
+        return at_least_zero(count)
+
+    def slot(self, region: Region) -> list[Value]:
+        """Where in its array tape the current trip of the loops around `region` is."""
+        found = []
+        for r in region.path():
+            if r.is_loop:
+                index, (lo, _, step) = self.env[r.primal.params[0]], r.op.inputs[:3]
+                lo = self.hoist(lo)
+                offset = index - lo if step.constant > 0 else lo - index
+                found.append(offset if abs(step.constant) == 1 else offset // abs(step.constant))
+        return found
+
+    def save(self, region: Region | None, v: Value) -> None:
+        """Write `v` to its tape, if it has one."""
+        kind = self.kinds.get((region, v))
+        if kind == "stack":
+            self.tapes[region, v] = tape_push(self.tapes[region, v], self.env[v])
+        elif kind == "array":
+            self.tapes[region, v] = put(self.tapes[region, v], tuple(self.slot(region)), self.env[v])
+        if kind in ("stack", "array"):
+            self.tapes[region, v].name = tape_name(v)
+
+    def load(self, region: Region) -> None:
+        """At the start of a region's adjoint: read what was saved, recompute what was not."""
+        if region.is_loop and region.trips is not None and region.op.name == "for":
+            lo, _, step = region.op.inputs[:3]
+            k = self.env[region.primal.params[0]]
+            self.env[region.primal.params[0]] = self.env[lo] + k * self.env[step]
+        for v in region.saved:
+            key = region, v
+            match self.kinds[key]:
+                case "result":
+                    self.env[v] = self.env[self.stand_ins[key]]
+                    continue
+                case "stack":
+                    self.tapes[key], loaded = tape_pop(self.tapes[key])
+                    self.tapes[key].name = tape_name(v)
+                case _:
+                    loaded = take(self.tapes[key], tuple(self.slot(region)))
+            if not loaded.name:
+                loaded.name = v.name
+            self.env[v] = loaded
+        for op in region.recomputed:
+            with at(op.line.reversed() if op.line else None):
+                emit_op(op, self.env)
+
+    # the backward sweep
+
+    def backward(self, block: Block, args: Sequence[Value]) -> list[Value]:
+        """Emit a block of the adjoint, reading the primal through the tapes."""
+        self.env.update(zip(block.params, args, strict=True))
+        region = self.by_adjoint.get(block)
+        if region is not None and region.parent is not None:
+            if region.is_loop and region.op.name == "for":
+                self.env[region.primal.params[0]] = self.env[block.params[0]]
+            self.load(region)
+        for op in block.ops:
+            with at(op.line):
+                self.backward_op(op)
+        return [self.env[y] for y in block.yields]
+
+    def backward_op(self, op: Op) -> None:
+        regions = [self.by_adjoint[b] for b in op.blocks if b in self.by_adjoint]
+        if not regions:
+            return emit_op(op, self.env)
+        stacks = [key for r in regions for key in self.tapes_inside(r.op) if self.kinds[key] == "stack"]
+        stacks = list(dict.fromkeys(stacks))
+        if op.name == "if":
+            self.rename(op, self.backward_if(op, stacks))
+        else:
+            self.rename(op, self.backward_loop(op, stacks))
+
+    def backward_if(self, op: Op, stacks: list) -> Sequence[Value]:
+        before, blocks = dict(self.tapes), []
+        for branch in op.blocks:
+            block = Block()
+            self.tapes = dict(before)
+            with Builder(block):
+                block.yields = [*self.backward(branch, []), *(self.tapes[key] for key in stacks)]
+            blocks.append(block)
+        self.tapes = before
+        types = [join_types(a.type, b.type) for a, b in zip(blocks[0].yields, blocks[1].yields, strict=True)]
+        names = [o.name for o in op.outputs] + [tape_name(v) for _, v in stacks]
+        outs = add_op(if_record, [self.env[op.inputs[0]]], {}, types, blocks, names).outputs
+        self.tapes.update(zip(stacks, outs[len(op.outputs):]))
+        return outs[:len(op.outputs)]
+
+    def backward_loop(self, op: Op, stacks: list) -> Sequence[Value]:
+        (body,) = op.blocks
+        starts = [*(self.env[x] for x in op.inputs[3:]), *(self.tapes[key] for key in stacks)]
+        names = [p.name for p in body.params[1:]] + [tape_name(v) for _, v in stacks]
+        count, before = len(op.outputs), dict(self.tapes)
+
+        def step_back(index: Value, *carries: Value) -> list[Value]:
+            self.tapes.update(zip(stacks, carries[count:]))
+            return [*self.backward(body, [index, *carries[:count]]), *(self.tapes[key] for key in stacks)]
+
+        outs = for_loop(*(self.env[x] for x in op.inputs[:3]), starts, step_back, names=names, index=body.params[0].name)
+        self.tapes = before
+        self.tapes.update(zip(stacks, outs[count:]))
+        return outs[:count]
+
+
+def tape_name(v: Value) -> str:
+    """What the tape of `v` is called."""
+    return f"{v.name or 't'}_tape"
+
+
+def zero_of_type(v: Value) -> Value:
+    """Something of the type of `v` to save in the branch that does not compute it."""
+    return value({"bool": False}.get(v.type.dtype, 0 if "int" in v.type.dtype else 0.0))

@@ -1,0 +1,182 @@
+"""Reverse and forward mode on hand-built IR: against each other, and against central differences.
+
+What the front end can write down is tested by tests/test_programs.py; here stand the shapes of control
+flow that decide how tapes are made.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from s2s.errors import DerivativeError
+from s2s.ir.builder import Builder, emit
+from s2s.ir.graph import Block, Function, Value, walk
+from s2s.ir.interpret import interpret
+from s2s.ir.types import INT, Array, Extent, Scalar
+from s2s.ir.verify import verify
+from s2s.ops.control import Known, call, for_loop, if_, while_loop
+from s2s.ops.elementwise import sin
+from s2s.ops.index import put, take
+from s2s.ops.record import define, value
+from s2s.ops.reduce import sum_
+from s2s.ops.shape import length
+from s2s.transform.jvp import jvp
+from s2s.transform.vjp import vjp
+
+F = Scalar("float64")
+V = Array("float64", (Extent("u.0", 0, False),))
+
+
+def function(name, types, body):
+    params = [Value(type, name) for name, type in types.items()]
+    block = Block(params)
+    with Builder(block):
+        block.yields = [value(y) for y in body(*params)]
+    return verify(Function(name, block))
+
+
+def relax(u, k, sweeps):
+    n = length(u, axis=0)
+
+    def sweep(s, u):
+        def point(i, u):
+            t = take(u, i - 1) - 2 * take(u, i) + take(u, i + 1)
+            return [put(u, i, take(u, i) + k * t)]
+
+        return for_loop(1, n - 1, 1, [u], point, names=["u"])
+
+    (u,) = for_loop(0, sweeps, 1, [u], sweep, names=["u"], index="s")
+    return [sum_(u * u)]
+
+
+def settle(x, rate):
+    def body(x, n):
+        (y,) = if_(x > 1.0, lambda: [x * rate], lambda: [sin(x) * rate], ["x"])
+        return [y, n + 1]
+
+    x, n = while_loop([x, 0], lambda x, n: x * x > 1e-6, body, names=["x", "n"])
+    return [x + n]
+
+
+def triangle(x):
+    def outer(i, s, p):
+        return for_loop(0, i, 1, [s, p], lambda j, s, p: [s + p * x, p * sin(x + p)], names=["s", "p"], index="j")
+
+    s, p = for_loop(0, 5, 1, [0.0, x], outer, names=["s", "p"])
+    return [s + p]
+
+
+def breaks(x, n):
+    def body(i, y):
+        z = y * y + x
+        return if_(z > 2.0, lambda: [True, sin(z)], lambda: [False, z])
+
+    (y,) = for_loop(2, n, 2, [x], body, breaks=True, names=["y"])
+    return [y * x]
+
+
+def array_steps(u, k, n):
+    (u,) = for_loop(0, n, 1, [u], lambda i, u: [sin(u) * k + u], names=["u"])
+    return [sum_(u)]
+
+
+def swap(x, n):
+    a, b = for_loop(0, n, 1, [x, x * x], lambda i, a, b: [b, sin(a) * b], names=["a", "b"])
+    return [a + b]
+
+
+def branch_outside_loops(x, k):
+    (y,) = if_(x > 1.0, lambda: [for_loop(0, 3, 1, [x], lambda i, y: [sin(y) * k])[0]], lambda: [x * x * k])
+    return [y * y]
+
+
+def branch_with_loop_in_loop(x, n):
+    def body(i, y):
+        return if_(y > 0.5, lambda: [while_loop([y], lambda z: z > 0.3, lambda z: [z * sin(z)])[0] + x],
+                   lambda: [y * x + 0.4])
+
+    (y,) = for_loop(n, 0, -1, [x], body, names=["y"])
+    return [y * x]
+
+
+def strided(x, n):
+    (y,) = for_loop(1, n, 3, [x], lambda i, y: [sin(y) + x * i], names=["y"])
+    return [y]
+
+
+INNER = function("inner", {"a": F, "b": F}, lambda a, b: for_loop(0, 3, 1, [a], lambda i, p: [p * sin(a + p) * b]))
+
+
+def calls(x, n):
+    (y,) = for_loop(0, n, 1, [x], lambda i, y: call(y, x, callee=Known(INNER)), names=["y"])
+    return [y * x]
+
+
+PROGRAMS = [
+    (relax, {"u": V, "k": F, "sweeps": INT}, [0, 1], (np.arange(6.0) ** 2, 0.1, 3)),
+    (relax, {"u": V, "k": F, "sweeps": INT}, [0, 1], (np.arange(2.0), 0.1, 3)),
+    (settle, {"x": F, "rate": F}, [0, 1], (1.7, 0.6)),
+    (triangle, {"x": F}, [0], (0.7,)),
+    (breaks, {"x": F, "n": INT}, [0], (0.3, 20)),
+    (breaks, {"x": F, "n": INT}, [0], (0.9, 20)),
+    (breaks, {"x": F, "n": INT}, [0], (0.9, 0)),
+    (array_steps, {"u": V, "k": F, "n": INT}, [0, 1], (np.arange(4.0), 0.3, 3)),
+    (swap, {"x": F, "n": INT}, [0], (0.8, 5)),
+    (branch_outside_loops, {"x": F, "k": F}, [0, 1], (1.4, 0.9)),
+    (branch_outside_loops, {"x": F, "k": F}, [0, 1], (0.4, 0.9)),
+    (branch_with_loop_in_loop, {"x": F, "n": INT}, [0], (0.9, 4)),
+    (strided, {"x": F, "n": INT}, [0], (0.9, 11)),
+    (calls, {"x": F, "n": INT}, [0], (1.3, 4)),
+]
+
+
+def moved(args, wrt, directions, step):
+    shifted = list(args)
+    for k, direction in zip(wrt, directions):
+        shifted[k] = shifted[k] + step * direction
+    return shifted
+
+
+@pytest.mark.parametrize("body, types, wrt, args", PROGRAMS, ids=lambda x: getattr(x, "__name__", ""))
+def test_both_modes_to_second_order(body, types, wrt, args):
+    f = function(body.__name__, types, body)
+    reverse, forward = verify(vjp(f, wrt)), verify(jvp(f, wrt))
+    rng = np.random.default_rng(0)
+    directions = [rng.normal(size=np.shape(args[k])) for k in wrt]
+    primal, *bars = interpret(reverse, *args, 1.0)
+    assert primal == interpret(f, *args)[0] if f.tupled else primal == interpret(f, *args)
+    slope = sum(np.sum(bar * d) for bar, d in zip(bars, directions))
+    np.testing.assert_allclose(interpret(forward, *args, *directions)[1], slope, rtol=1e-12)
+    eps = 1e-6
+    ahead, behind = (interpret(reverse, *moved(args, wrt, directions, s * eps), 1.0) for s in (1, -1))
+    np.testing.assert_allclose((ahead[0] - behind[0]) / (2 * eps), slope, rtol=1e-6)
+    # Hessian times direction: reverse over reverse, forward over reverse, differences of gradients
+    twice = verify(vjp(reverse, wrt))
+    over_reverse = interpret(twice, *args, 1.0, 0.0, *directions)[len(reverse.results):]
+    mixed = verify(jvp(reverse, wrt))
+    over_forward = interpret(mixed, *args, 1.0, *directions)[len(reverse.results) + 1:]
+    for a, b, p, m in zip(over_reverse, over_forward, ahead[1:], behind[1:]):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(a, (p - m) / (2 * eps), rtol=1e-4, atol=1e-6)
+
+
+def test_linear_updates_save_nothing_but_what_the_factor_reads():
+    reverse = vjp(function("relax", {"u": V, "k": F, "sweeps": INT}, relax), [0, 1])
+    assert [op.outputs[0].name for op in walk(reverse.block) if op.name == "empty"] == ["t_tape"]
+    only_u = vjp(function("relax", {"u": V, "k": F, "sweeps": INT}, relax), [0])
+    assert not [op for op in walk(only_u.block) if op.name in ("empty", "tape_push")]
+
+
+def test_a_while_saves_the_one_value_from_which_its_body_is_replayed():
+    reverse = vjp(function("settle", {"x": F, "rate": F}, settle), [0, 1])
+    assert sum(op.name == "tape_push" for op in walk(reverse.block)) == 1
+
+
+def test_an_op_without_a_rule_is_an_error():
+    opaque = define("opaque_for_this_test", evaluate=lambda x: x, infer=lambda x: x.type)
+    f = function("f", {"x": F}, lambda x: [emit(opaque, x)])
+    with pytest.raises(DerivativeError, match="opaque_for_this_test has no derivative"):
+        vjp(f, [0])
+    with pytest.raises(DerivativeError, match="custom_jvp"):
+        jvp(f, [0])
