@@ -1,0 +1,49 @@
+"""Generated programs, a few of the fuzzer's: Python, the interpreter, printed code and derivatives agree."""
+
+import importlib.machinery
+import importlib.util
+import warnings
+from pathlib import Path
+
+import generate
+import pytest
+from hypothesis import given, settings
+
+TOOLS = Path(__file__).parent.parent / "tools"
+
+
+def tool(name: str):
+    """The tool of this name as a module."""
+    loader = importlib.machinery.SourceFileLoader(f"tool_{name}", str(TOOLS / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+fuzz = tool("fuzz")
+
+
+def agree(seed: int, ways) -> None:
+    text = generate.text(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for way in ways:
+            message = fuzz.attempt(text, seed, way)
+            assert message is None, f"seed {seed}, {way}\n{text}\n{message}"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_generated_program(seed):
+    agree(seed, fuzz.ways(seed, 0))
+
+
+@settings(max_examples=20, deadline=None)
+@given(generate.strategy())
+def test_any_seed(seed):
+    agree(seed, ["interpreter", "printed", "reverse", "forward"])
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("seed", [0, 7, 19])
+def test_generated_program_compiled(seed):
+    agree(seed, ["numba", "numba_reverse"])

@@ -1,0 +1,104 @@
+"""The picture book: tests/golden/*.py, compared exactly, and run.
+
+Each file holds a function `f`, arguments, and below a line of dashes what s2s generates: the SSA of `f`, then its
+derivative.  The texts must be those that are generated now; and whatever they are, running them must give what
+hyper-dual numbers give.  `pytest --update-golden` rewrites the files, but none that the oracles reject.
+"""
+
+import dataclasses
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracles import direction, dual, inner, is_close
+
+import s2s
+from s2s import pipeline
+from s2s.signature import type_of
+
+FILES = sorted((Path(__file__).parent / "golden").glob("*.py"))
+SSA = "\n\n# " + "-" * 30 + " the same, as the compiler sees it\n\n\n"
+DERIVATIVE = "\n\n# " + "-" * 30 + " its derivative\n\n\n"
+
+
+def load(path: Path, text: str | None = None):
+    """The file as a module; with `text`, what it would be if it held that."""
+    spec = importlib.util.spec_from_file_location(f"golden_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    if text is None:
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+    else:
+        exec(compile(text, str(path), "exec"), vars(module))
+    return module
+
+
+def without_imports(text: str) -> str:
+    return re.sub(r"\A(?:(?:import|from) .*\n|\n|\"\"\"(?:.|\n)*?\"\"\"\n)*", "", text).strip() + "\n"
+
+
+def generated(module) -> tuple[str, str]:
+    """The SSA of the module's `f`, and its derivative."""
+    types = [type_of(x, name) for x, name in zip(module.ARGS, module.f.__code__.co_varnames)]
+    ssa = dataclasses.replace(pipeline.build(module.f, types), name="f_ssa")
+    of = getattr(module, "OF", "grad")
+    if of == "grad":
+        derivative = s2s.grad(module.f, argnums=wrt_of(module)).lower(*module.ARGS).source
+    else:
+        dots = tuple(np.zeros_like(x) if isinstance(x, np.ndarray) else 0.0 for x in module.ARGS)
+        derivative = s2s.api.tangent_function(module.f).lower(*module.ARGS, *dots).source
+    return without_imports(pipeline.render(ssa, annotate=True).text), without_imports(derivative)
+
+
+def wrt_of(module):
+    """The arguments to differentiate: a position, or several."""
+    return module.WRT
+
+
+def judge(module) -> str:
+    """What the oracles say against the code in this file, or an empty string."""
+    args = [x.copy() if isinstance(x, np.ndarray) else x for x in module.ARGS]
+    expected = module.f(*args)
+    if not is_close(module.f_ssa(*module.ARGS), expected, 1e-13):
+        return "the SSA computes something else"
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        tangents = [direction(x, rng) for x in module.ARGS]
+        if getattr(module, "OF", "grad") == "grad":
+            wrt = (module.WRT,) if isinstance(module.WRT, int) else module.WRT
+            tangents = [t if k in wrt else None for k, t in enumerate(tangents)]
+            bars = module.f_grad(*module.ARGS)
+            bars = (bars,) if isinstance(module.WRT, int) else bars
+            slope = inner(tuple(bars), tuple(tangents[k] for k in wrt))
+        else:
+            dots = [0.0 if t is None else t for t in tangents]
+            slope = module.f_jvp(*module.ARGS, *dots)[1]
+        if not is_close(slope, dual(module.f, module.ARGS, tangents)[1], 1e-9):
+            return "the derivative is wrong"
+    return ""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_golden(path, request):
+    written = path.read_text()
+    own = written.split(SSA)[0].rstrip() + "\n"
+    module = load(path)
+    ssa, derivative = generated(module)
+    text = own + SSA + ssa + DERIVATIVE + derivative
+    complaint = judge(load(path, text))
+    assert not complaint, f"{path.name}: {complaint}\n{text}"
+    if request.config.getoption("--update-golden"):
+        path.write_text(text)
+    else:
+        assert written == text, f"{path.name} is out of date: look at it, then pytest --update-golden"
+
+
+def test_oracles_reject_a_wrong_derivative():
+    path = next(p for p in FILES if p.stem == "swap_in_loop")
+    text = path.read_text()
+    head, derivative = text.split(DERIVATIVE)
+    assert not judge(load(path, text))
+    assert judge(load(path, head + DERIVATIVE + derivative.replace("_bar +", "_bar -")))

@@ -1,0 +1,62 @@
+"""The oracles against one another: who judges must be judged."""
+
+import generate
+import numpy as np
+import oracles
+import pytest
+from programs import MORE_RESULTS, PROGRAMS
+
+
+@pytest.mark.parametrize("program", [p for p in PROGRAMS if p.name not in MORE_RESULTS], ids=lambda p: p.name)
+def test_hyper_duals_agree_with_central_differences(program):
+    rng = np.random.default_rng(1)
+    first, second = ([oracles.direction(x, rng) if k in program.wrt else None for k, x in enumerate(program.args)]
+                     for _ in range(2))
+    f, args = program.function, program.args
+    value, slope = oracles.dual(f, args, first)
+    kept = [x.copy() if isinstance(x, np.ndarray) else x for x in args]
+    assert oracles.is_close(value, f(*kept), 1e-13)
+    assert oracles.is_close(slope, oracles.central_difference(f, args, first, 1e-4), 1e-6, 1e-7)
+    curvature = oracles.dual_second(f, args, first, second)
+    difference = oracles.central_difference(lambda *a: oracles.dual(f, a, first)[1], args, second, 1e-4)
+    assert oracles.is_close(curvature, difference, 1e-6, 1e-6)
+
+
+def test_hyper_duals_agree_with_the_complex_step():
+    def f(x, y):
+        z = np.exp(x) / (np.sin(x) ** 3 + np.cos(y) ** 3)
+        return np.sum(z * np.sqrt(x + y) / (1 + x * y))
+
+    x, y = np.array([0.3, 0.9, 1.4]), 0.7
+    direction = (np.array([0.5, -1.0, 0.25]), 2.0)
+    assert oracles.is_close(oracles.dual(f, (x, y), direction)[1], oracles.complex_step(f, (x, y), direction), 1e-14)
+
+
+def test_hyper_duals_leave_the_arguments_alone():
+    def f(x):
+        x[0] = 2.0 * x[1]
+        return x[0]
+
+    x = np.array([1.0, 3.0])
+    assert oracles.gradient(f, (x,), 0).tolist() == [0.0, 2.0]
+    assert x.tolist() == [1.0, 3.0]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_generated_programs_are_finite_and_smooth(seed):
+    text = generate.text(seed)
+    assert text == generate.text(seed)
+    scope = {"np": np}
+    exec(text, scope)
+    args = generate.arguments(seed)
+    copies = [x.copy() if isinstance(x, np.ndarray) else x for x in args]
+    rng = np.random.default_rng(seed)
+    value, slope = oracles.dual(scope["f"], args, [oracles.direction(x, rng) for x in args])
+    assert oracles.is_close(value, scope["f"](*copies), 1e-13)
+    assert np.isfinite(slope) and abs(slope) < 1e6
+
+
+def test_reducing_keeps_the_failure():
+    program = generate.text(12)
+    small = generate.reduce(program, lambda candidate: "np.sin" in candidate and "return" in candidate)
+    assert "np.sin" in small and len(small) < len(program) / 3

@@ -1,0 +1,47 @@
+"""The tools run, and say what they are for."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def run(*words: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    result = subprocess.run([sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    return result.stdout
+
+
+@pytest.mark.parametrize("name", ["run", "fuzz", "stages", "ops", "fit.py"])
+def test_help_is_the_docstring(name):
+    said = run(f"tools/{name}", "--help")
+    text = (ROOT / "tools" / name).read_text()
+    assert text.split('"""')[1].split("\n")[0] in said
+
+
+def test_ops_lists_every_op():
+    table = run("tools/ops")
+    assert "| sin " in table and "| for " in table and "| setitem " in table
+
+
+def test_stages_shows_source_and_derivative():
+    said = run("tools/stages", "tests/programs.py:swap_in_loop")
+    assert "front" in said and "vjp" in said and "x_bar" in said
+
+
+def test_fuzz_shows_one_program():
+    said = run("tools/fuzz", "--seed", "5", "--count", "2", "--numba", "0")
+    assert "2 programs, 0 fail" in said
+
+
+@pytest.mark.compile
+@pytest.mark.slow
+def test_main_job():
+    pytest.importorskip("sklearn", reason="the main job reads its data from scikit-learn's files")
+    said = run("tools/fit.py", "--quick")
+    assert "3 of 3 gradients agree with central differences" in said and "_bar" in said
