@@ -13,7 +13,7 @@ from collections.abc import Callable
 from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.types import Array, Scalar, Unknown
 from ..ops.copy import copy
-from .memory import SHAPE_ONLY, Memory
+from .memory import Memory
 from .prune import is_pure
 from .unparse import expression_text
 
@@ -142,11 +142,10 @@ class Layout:
         """Whether `op`, evaluated at each of its users, gives the same."""
         start, stop = self.position[op], self._last_evaluation(op)
         for inner in (op, *(inner for block in op.blocks for inner in walk(block))):
-            skipped = SHAPE_ONLY.get(inner.name, ())
             for k, x in enumerate(inner.inputs):
                 if x.name and any(start < p < stop for p in self.definitions.get(x.name, ())):
                     return False
-                if k not in skipped and self._is_overwritten(x, start, stop):
+                if k not in inner.record.shapes and self._is_overwritten(x, start, stop):
                     return False
         sharing = op.name in ("call", "if") or op.record.views
         return not (sharing and self._is_overwritten(op.output, start, stop))

@@ -22,8 +22,7 @@ Roots = frozenset  # of (site, old)
 NOTHING: Roots = frozenset()
 
 READ_ONLY = frozenset({"broadcast_to", "broadcast_arrays", "diagonal", "diag", "real", "imag"})
-SHAPE_ONLY = {"length": (0,), "shape": (0,), "size": (0,), "ndim": (0,), "zeros_like": (0,), "ones_like": (0,),
-              "empty_like": (0,), "spread": (1,), "sum_to": (1,)}  # op -> inputs of which only the shape is read
+
 
 
 def holds_memory(type: Type) -> bool:
@@ -38,8 +37,7 @@ def holds_memory(type: Type) -> bool:
 
 def content_inputs(op: Op) -> list[Value]:
     """The inputs whose elements `op` reads, and not their shape only."""
-    skipped = SHAPE_ONLY.get(op.name, ())
-    return [x for k, x in enumerate(op.inputs) if k not in skipped]
+    return [x for k, x in enumerate(op.inputs) if k not in op.record.shapes]
 
 
 def read_values(block: Block) -> list[Value]:

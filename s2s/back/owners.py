@@ -21,7 +21,7 @@ from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array, Scalar, Tape, Unknown
 from ..ops.copy import copy
 from ..ops.record import Record, same_shape
-from .memory import Memory, SHAPE_ONLY, holds_memory, live_after_writes
+from .memory import Memory, holds_memory, live_after_writes
 
 AUGMENTED = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 TRIALS = 200  # writes `x += y` that are tried in one function
@@ -101,7 +101,7 @@ def read_latest_shapes(function: Function) -> None:
 
     def visit(block: Block, latest: dict[Value, Value]) -> None:
         for op in block.ops:
-            for k in SHAPE_ONLY.get(op.name, ()):
+            for k in op.record.shapes:
                 new = latest.get(root(op.inputs[k]))
                 if new is not None and same_shape(new.type, op.inputs[k].type):
                     op.inputs[k] = new

@@ -26,6 +26,7 @@ class Writer:
 
     def __init__(self, layout: Layout, names: Names):
         self.layout, self.names = layout, names
+        self.skipped: set[Op] = set()  # printed by the statement around them
         self.reads = {x: len(uses) for x, uses in layout.uses.items()}
 
     # ------------------------------------------------------------------------------- expressions
@@ -55,7 +56,7 @@ class Writer:
         """The statements for the ops of `block`, without what its yields need."""
         body: Body = []
         for op in block.ops if ops is None else ops:
-            if op not in self.layout.inlined:
+            if op not in self.layout.inlined and op not in self.skipped:
                 body += [_at(statement, op.line) for statement in self.statement(op)]
         return body
 
@@ -182,16 +183,25 @@ class Writer:
         inits = op.inputs[3:] if is_for else op.inputs
         body = op.blocks[-1]
         params = body.params[1:] if is_for else body.params
-        before = self.moves(params, inits, op.line)
         yields = body.yields
         stop = None
         if op.attrs["breaks"]:
             stop, yields = yields[0], yields[1:]
+        popped = self.popped(op) if is_for else None
+        if popped is not None:
+            pop, k = popped
+            self.skipped.add(pop)
+            targets = [self.target(y) for y in pop.outputs[1:]]
+            target = targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())
+            trips = ast.Call(ast.Name("reversed", ast.Load()), [self.expression(inits[k])], [])
+            params, inits, yields = ([*xs[:k], *xs[k + 1:]] for xs in (params, inits, yields))
+        elif is_for:
+            target = ast.Name(self.names[body.params[0]], ast.Store())
+            trips = _range(*map(self.expression, op.inputs[:3]))
+        before = self.moves(params, inits, op.line)
         if is_for:
             inner = self.loop_body(body, params, yields, stop)
-            index = ast.Name(self.names[body.params[0]], ast.Store())
-            head = ast.For(index, _range(*map(self.expression, op.inputs[:3])), inner or [ast.Pass()], [])
-            return before + [head]
+            return before + [ast.For(target, trips, inner or [ast.Pass()], [])]
         head, test = op.blocks[0], op.blocks[0].yields[0]
         inner = self.loop_body(body, params, yields, stop)
         preparation = self.statements(head)
@@ -199,6 +209,25 @@ class Writer:
             leave = ast.If(negated(self.expression(test)), [ast.Break()], [])
             return before + [ast.While(ast.Constant(True), [*preparation, leave, *inner], [])]
         return before + [ast.While(self.expression(test), inner or [ast.Pass()], [])]
+
+    def popped(self, op: Op) -> tuple[Op, int] | None:
+        """The pop with which a loop takes one item a trip from the end of a tape, and which carry the tape is.
+
+        Such a loop prints as `for x in reversed(x_tape)`.
+        """
+        body, (lo, hi, step) = op.blocks[0], op.inputs[:3]
+        first = next((inner for inner in body.ops if inner not in self.layout.inlined), None)
+        if first is None or first.name != "tape_pop" or first.inputs[0] not in body.params or op.attrs["breaks"]:
+            return None
+        k = body.params.index(first.inputs[0]) - 1
+        if self.reads.get(body.params[0]) or self.reads.get(op.outputs[k]) or k < 0:
+            return None
+        if body.yields[k] is not first.outputs[0] or self.reads[first.outputs[0]] != 1:
+            return None
+        tape = op.inputs[3 + k]
+        forwards = lo.constant == 0 and step.constant == 1 and _is_length(hi, tape, 0)
+        backwards = hi.constant == -1 and step.constant == -1 and _is_length(lo, tape, -1)
+        return (first, k) if forwards or backwards else None
 
     def loop_body(self, body: Block, params: Sequence[Value], yields: Sequence[Value], stop: Value | None) -> Body:
         """The statements of a loop's body, with what it carries on to the next trip."""
@@ -266,6 +295,13 @@ def _do(value: ast.expr) -> ast.stmt:
 
 def _method(name: str, method: str, *args: ast.expr) -> ast.expr:
     return ast.Call(ast.Attribute(ast.Name(name, ast.Load()), method, ast.Load()), list(args), [])
+
+
+def _is_length(value: Value, tape: Value, offset: int) -> bool:
+    """Whether `value` is the number of items on `tape`, plus `offset`."""
+    if offset and value.op is not None and value.op.name == "subtract" and value.op.inputs[1].constant == -offset:
+        return _is_length(value.op.inputs[0], tape, 0)
+    return not offset and value.op is not None and value.op.name == "tape_len" and value.op.inputs[0] is tape
 
 
 def _operand_kinds(pattern, operands):
