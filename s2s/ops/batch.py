@@ -1,0 +1,208 @@
+"""How ops carry one more, leading, axis: what `vmap` makes of each.
+
+A rule is `batch(flags, *xs, **attrs)`: the xs whose flag is set have the axis of lanes in front, and so has
+the result; None says that there is no rule for these operands, and the op runs lane by lane.  The rule of
+an elementwise op is `batch(*xs, **attrs)`, on operands whose axes already line up; most need none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir.graph import MISSING, Value
+from ..ir.types import Array, Scalar
+from .create import arange, empty, full, zeros
+from .elementwise import absolute, logical_not, maximum, minimum, select, where
+from .index import Pattern, additem, expand, getitem, put, setitem
+from .record import RECORDS, dims_of, dtype_of, rank, value
+from .shape import length, shaped_like, spread, sum_to, zeros_like
+from .ufunc import IN_MATH
+
+# ----------------------------------------------------------------------------------------- aligning
+
+
+def align(x: Value, own: int, count: int, flag: bool = True) -> Value:
+    """A value of `own` axes in a lane, as one that broadcasts against values of `count` axes in a lane."""
+    if not flag or own == count:
+        return x
+    return getitem(x, pattern=("...", *(None,) * (count - own), ...))
+
+
+def align_all(flags: Sequence[bool], xs: Sequence[Value]) -> list[Value]:
+    """All of `xs`, such that the axes of lanes line up."""
+    ranks = [rank(x) - flag for x, flag in zip(xs, flags)]
+    return [align(x, own, max(ranks), flag) for x, own, flag in zip(xs, ranks, flags)]
+
+
+def lane_count(flags: Sequence[bool], xs: Sequence[Value]) -> Value:
+    """The number of lanes, from operands of which at least one is batched."""
+    return next(length(x, axis=0) for x, flag in zip(xs, flags) if flag)
+
+
+def batched_over(x: Value, count: Value, dtype: str | None = None) -> Value:
+    """`x` once for each of `count` lanes."""
+    dtype = dtype or dtype_of(x.type)
+    shape = value((count, *(length(x, axis=k) for k in range(rank(x)))))
+    match x.op.name if x.op is not None else "":
+        case "zeros_like" | "zeros":
+            return zeros(shape, dtype=dtype)
+        case "empty" | "empty_like":
+            return empty(shape, dtype=dtype)
+    if isinstance(x.type, Scalar):
+        return full(shape, x, dtype=dtype)
+    return put(empty(shape, dtype=dtype), ..., x)
+
+
+def _whole(flag: bool, x: Value, count: Value) -> Value:
+    return x if flag else batched_over(x, count)
+
+
+# ------------------------------------------------------------------------- what numbers are in many lanes
+
+
+def _define_array_twins() -> None:
+    """Python's own functions of one number, over many: math.sin becomes np.sin, `a if c else b` np.where."""
+    select.batch = where
+    RECORDS["max_"].batch = lambda a, b: where(a < b, b, a)
+    RECORDS["min_"].batch = lambda a, b: where(b < a, b, a)
+    RECORDS["abs_"].batch = absolute
+    RECORDS["not_"].batch = logical_not
+    RECORDS["at_least_zero"].batch = lambda flags, n: maximum(n, 0)
+    for of_arrays, of_numbers in IN_MATH.items():
+        of_numbers.batch = of_arrays
+    for name, dtype in (("float_", "float64"), ("int_", "int64"), ("bool_", "bool"), ("complex_", "complex128")):
+        RECORDS[name].batch = lambda x, dtype=dtype: RECORDS["astype"](x, dtype=dtype)
+    RECORDS["convert"].batch = RECORDS["astype"]
+
+
+_define_array_twins()
+
+# ----------------------------------------------------------------------------------- shapes as operands
+
+
+def _batch_spread(flags, s: Value, x: Value, *, known=False):
+    count, x_rank = lane_count(flags, (s, x)), rank(x) - flags[1]
+    s = align(s, rank(s) - flags[0], x_rank, flags[0])
+    if not flags[1]:
+        shape = (count, *(length(x, axis=k) for k in range(x_rank)))
+        return put(empty(value(shape), dtype=dtype_of(s.type)), ..., s)
+    return spread(s, x)
+
+
+def _batch_sum_to(flags, x_bar: Value, x: Value, *, known=False):
+    """The sums of un-broadcasting are known where ranks and extents of 1 are: otherwise lane by lane."""
+    if not flags[0]:
+        return None
+    own, part = dims_of(x_bar.type)[1:], dims_of(x.type)[flags[1]:]
+    extra = len(own) - len(part)
+    axes = [k for k, (n, m) in enumerate(zip(own[extra:], part)) if n != m]
+    if any(part[k] != 1 and not isinstance(part[k], int) and part[k].may_be_one for k in axes):
+        return None
+    if extra:
+        x_bar = _sum(x_bar, tuple(range(1, extra + 1)), False)
+    axes = tuple(k + 1 for k in axes if part[k] == 1)
+    return _sum(x_bar, axes, True) if axes else x_bar
+
+
+def _sum(x: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
+    return RECORDS["sum"](x, axis=axes[0] if len(axes) == 1 else axes, keepdims=keepdims)
+
+
+def _batch_shaped_like(flags, x: Value, like: Value):
+    return shaped_like(x, like) if flags == (True, True) else x if flags[0] else spread(x, like)
+
+
+spread.batch, sum_to.batch, shaped_like.batch = _batch_spread, _batch_sum_to, _batch_shaped_like
+for _name in ("zeros_like", "ones_like", "empty_like"):
+    if _name in RECORDS:
+        RECORDS[_name].batch = lambda flags, x, record=RECORDS[_name], **attrs: record(x, **attrs)
+for _name in ("copy", "stop_gradient"):
+    if _name in RECORDS:
+        RECORDS[_name].batch = lambda flags, x, record=RECORDS[_name]: record(x)
+
+# ------------------------------------------------------------------------------------------ indexing
+#
+# An index that is the same in every lane gets a full slice in front.  One that differs becomes an index by
+# arrays, `x[arange(lanes), i]`, as long as it names the leading axes: otherwise NumPy puts the axes elsewhere.
+
+
+def _lane_index(flags, x: Value, operands, pattern: Pattern, count: Value):
+    """(pattern, operands, rank in a lane of what they name) for an index into a batched `x`; None without a rule."""
+    own = rank(x) - 1
+    full = expand(pattern, own)
+    array_places = [k for k, p in enumerate(full) if p == "i"]
+    ints = [o for p, o in _positions(full, operands)]
+    ranks = [rank(o) - flag for o, flag in zip(operands, flags)]
+    if any(dtype_of(o.type) == "bool" for o in ints):
+        return None
+    if not any(flags):
+        arrays = any(rank(o) for o in ints)
+        if arrays and array_places and array_places != list(range(array_places[0], array_places[-1] + 1)):
+            return None
+        fixed = sum(p is None or (isinstance(p, str) and p != "i") for p in full)
+        return ("...", *full), operands, fixed + (max(rank(o) for o in ints) if arrays else 0)
+    if array_places != list(range(len(array_places))) or len(ints) != len(operands):
+        return None  # a slice whose bounds differ from lane to lane, or an index behind one
+    most = max(ranks)
+    lane = arange(count)
+    lane = align(lane, 0, most) if most else lane
+    operands = [lane, *(align(o, r, most, flag) for o, r, flag in zip(operands, ranks, flags))]
+    return ("i", *full), operands, most + sum(p != "i" for p in full)
+
+
+def _positions(pattern: Pattern, operands):
+    rest = list(operands)
+    for p in pattern:
+        if p == "i":
+            yield p, rest.pop(0)
+        elif isinstance(p, str):
+            del rest[:p.count("x")]
+
+
+def _batch_getitem(flags, x: Value, *operands: Value, pattern: Pattern):
+    if not isinstance(x.type, Array):
+        return None
+    if not flags[0]:
+        if not all(p == "i" for p in pattern[:len(operands)]) or len(operands) != sum(p == "i" for p in pattern):
+            return None
+        if any(dtype_of(o.type) == "bool" for o in operands):
+            return None
+        return getitem(x, *align_all(flags[1:], operands), pattern=pattern)
+    found = _lane_index(flags[1:], x, operands, pattern, length(x, axis=0))
+    return None if found is None else getitem(x, *found[1], pattern=found[0])
+
+
+def _batch_written(record):
+    def batch(flags, x: Value, v: Value, *operands: Value, pattern: Pattern):
+        count = lane_count(flags, (x, v, *operands))
+        x = _whole(flags[0], x, count)
+        found = _lane_index(flags[2:], x, operands, pattern, count)
+        if found is None:
+            return None
+        pattern, operands, named = found
+        return record(x, align(v, rank(v) - flags[1], named, flags[1]), *operands, pattern=pattern)
+
+    return batch
+
+
+getitem.batch = _batch_getitem
+setitem.batch, additem.batch = _batch_written(setitem), _batch_written(additem)
+
+# ---------------------------------------------------------------------------------------- reductions
+
+
+def _batch_reduction(record):
+    def batch(flags, x: Value, *, axis=None, **attrs):
+        own = rank(x) - 1
+        if axis is None:
+            axes = tuple(range(1, own + 1))
+        else:
+            axes = tuple(a % own + 1 for a in (axis if isinstance(axis, tuple) else (axis,)))
+        return record(x, axis=axes[0] if len(axes) == 1 else axes, **attrs) if axes else x
+
+    return batch
+
+
+for _name in ("sum", "prod", "max", "min", "any", "all", "mean"):
+    if _name in RECORDS:
+        RECORDS[_name].batch = _batch_reduction(RECORDS[_name])

@@ -1,0 +1,116 @@
+"""Which values differ from lane to lane, and which ops must therefore run one lane at a time.
+
+A value is *batched* if it depends on a batched argument.  An op is *divergent* if lanes may take different
+paths through it: an `if` on a batched condition, a loop whose trip count is batched, an op without a
+batching rule, and whatever contains a growing tape that another divergent op fills.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..ir.graph import Block, Function, Op, Value, op_free_values, walk
+from ..ir.types import Tape
+from .activity import loop_parts
+
+# Note [Ragged tapes]
+# A growing tape that a divergent op fills has another length in each lane, and no array can hold it.  So
+# everything between the making of such a tape and its last use is one region, which runs lane by lane.
+# The versions of a tape are one family: whether one of them is batched, or ragged, decides for all.
+
+ASKS_FOR_SHAPE = ("length", "shape", "size")  # what lanes have in common
+
+
+class Lanes:
+    """The batched values of `function` and its divergent ops, where the parameters `roots` are batched."""
+
+    def __init__(self, function: Function, roots: Iterable[Value]):
+        self.batched: set[Value] = set(roots)
+        self.ragged: set[Value] = set()  # tapes only
+        self.divergent: set[Op] = set()
+        self.families = _tape_families(function.block)
+        while True:
+            before = len(self.batched), len(self.ragged), len(self.divergent)
+            self.visit(function.block)
+            if before == (len(self.batched), len(self.ragged), len(self.divergent)):
+                break
+
+    def mark(self, value: Value) -> None:
+        self.batched.update(self.families.get(value, (value,)))
+
+    def visit(self, block: Block) -> None:
+        for op in block.ops:
+            if op.blocks:
+                self.control(op)
+            elif op.name == "tape_len":
+                if op.inputs[0] in self.ragged:
+                    self.mark(op.output)
+            elif op.name not in ASKS_FOR_SHAPE and any(x in self.batched for x in op.inputs):
+                for out in op.outputs:
+                    self.mark(out)
+                if not (op.record.elementwise or op.record.batch or op.name in ("call", "tuple", "item")):
+                    self.divergent.add(op)
+            if self.touches_ragged(op):
+                self.divergent.add(op)
+
+    def control(self, op: Op) -> None:
+        for inner in op.blocks:
+            self.visit(inner)
+        if op.name == "if":
+            for branch in op.blocks:
+                self.mark_all(zip(op.outputs, branch.yields))
+            decides = [op.inputs[0]]
+        else:
+            inits, params, ends, body = loop_parts(op)
+            for sources in (inits, ends):
+                self.mark_all(zip(params, sources))
+                self.mark_all(zip(op.outputs, sources))
+                if op.name == "while":
+                    self.mark_all(zip(op.blocks[0].params, sources))
+            decides = body.yields[:1] if op.attrs["breaks"] else []
+            decides = decides + (op.inputs[:3] if op.name == "for" else op.blocks[0].yields)
+        if any(x in self.batched for x in decides):
+            self.divergent.add(op)
+        if op in self.divergent:
+            for out in op.outputs:
+                self.mark(out)
+                if isinstance(out.type, Tape):
+                    self.ragged.update(self.families[out])
+
+    def mark_all(self, pairs: Iterable[tuple[Value, Value]]) -> None:
+        for value, source in pairs:
+            if source in self.batched:
+                self.mark(value)
+
+    def touches_ragged(self, op: Op) -> bool:
+        return any(x in self.ragged for x in (*op_free_values(op), *op.outputs))
+
+
+def _tape_families(block: Block) -> dict[Value, set[Value]]:
+    """Of each tape, all the values that are versions of it."""
+    families: dict[Value, set[Value]] = {}
+
+    def join(a: Value, b: Value) -> None:
+        if not (isinstance(a.type, Tape) and isinstance(b.type, Tape)):
+            return
+        whole = families.setdefault(a, {a}) | families.setdefault(b, {b})
+        for member in whole:
+            families[member] = whole
+
+    for op in walk(block):
+        match op.name:
+            case "for" | "while":
+                inits, params, ends, _ = loop_parts(op)
+                heads = op.blocks[0].params if op.name == "while" else params
+                for same in zip(inits, params, ends, op.outputs, heads):
+                    for other in same[1:]:
+                        join(same[0], other)
+            case "if":
+                for branch in op.blocks:
+                    for out, y in zip(op.outputs, branch.yields):
+                        join(out, y)
+            case "tape_push" | "tape_pop":
+                join(op.inputs[0], op.outputs[0])
+            case "tape_new":
+                join(op.output, op.output)
+    return families

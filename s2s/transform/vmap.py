@@ -1,0 +1,383 @@
+"""Batching: a function of one lane becomes a function of many.
+
+    f(*xs) -> *ys    becomes    f_vmap(*xs) -> *ys    with one more axis on the batched xs and ys
+
+In two manners that meet.  *Array style*: a batched value is an array with one more, leading, axis; each
+op is emitted once, for all lanes, as its record's `batch` says; loops and branches that all lanes take
+alike stay as they are.  *Lane style*: what lanes do differently runs in `for lane in range(lanes)`, as
+the user wrote it, each lane taking its own branch and its own number of trips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..errors import TypeMismatchError, UnsupportedError
+from ..ir.builder import Builder, at, current, emit
+from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
+from ..ir.rebuild import emit_block, emit_op
+from ..ir.types import Array, Extent, Scalar, Static, Tape, Tuple, Type, Undefined, Unknown
+from ..ops.control import call, for_loop, if_, item, tape_pop, tape_push, tuple_record, while_loop
+from ..ops.create import empty
+from ..ops.index import put, take
+from ..ops.record import RECORDS, dims_of, dtype_of, rank, value
+from ..ops.batch import align, batched_over
+from ..ops.arrange import moveaxis
+from ..ops.shape import length
+from .inline import inline_all
+from .lanes import Lanes
+
+
+def vmap(function: Function, in_axes: Sequence[int | None], out_axes) -> Function:
+    """`f(*xs) -> *ys` becomes `f_vmap(*xs) -> *ys`: each x with an axis in `in_axes` has it in addition.
+
+    `function` is typed for one lane; parameters that `in_axes` does not reach are shared by all lanes.
+    `out_axes` is one axis, or one per result; None for a result that is the same in every lane.
+    Raises UnsupportedError where lanes make arrays whose shapes are not known beforehand.
+    """
+    if any(isinstance(v.type, Tape) for op in walk(function.block) if op.name == "call"
+           for v in (*op.inputs, *op.outputs)):
+        function = inline_all(function)
+    axes = [*in_axes, *[None] * (len(function.params) - len(in_axes))]
+    if isinstance(out_axes, int) or out_axes is None:
+        out_axes = [out_axes] * len(function.results)
+    roots = [p for p, axis in zip(function.params, axes) if axis is not None]
+    if not roots:
+        raise TypeMismatchError("vmap with no batched argument", remedy="give in_axes at least one axis")
+    return Batched(function, Lanes(function, roots)).function(axes, out_axes)
+
+
+def lane_extent(function: Function) -> Extent:
+    """The extent of the new axis: a symbol that the function's parameters do not use yet."""
+    used = {d.symbol for p in function.params for d in dims_of(p.type) if isinstance(d, Extent)}
+    symbol, k = "lanes", 1
+    while symbol in used:
+        k += 1
+        symbol = f"lanes_{k}"
+    return Extent(symbol)
+
+
+@dataclass
+class Region:
+    """Consecutive ops of one block that are emitted together."""
+
+    ops: list[Op]
+    divergent: bool = False
+
+
+class Batched:
+    """Emits a function for all lanes.  `env` maps values of one lane to arrays of all lanes."""
+
+    def __init__(self, lane: Function, lanes: Lanes):
+        self.lane, self.lanes = lane, lanes
+        self.env: dict[Value, Value] = {}
+        self.count: Value | None = None  # of lanes
+
+    def function(self, in_axes: Sequence[int | None], out_axes: Sequence[int | None]) -> Function:
+        lane, extent = self.lane, lane_extent(self.lane)
+        params = [Value(p.type if axis is None else batched_type(p.type, extent, axis), p.name)
+                  for p, axis in zip(lane.params, in_axes)]
+        block = Block(params)
+        with Builder(block):
+            for old, new, axis in zip(lane.params, params, in_axes):
+                if axis is not None:
+                    new = to_front(new, axis)
+                    self.count = self.count or lane_count(new)
+                self.env[old] = new
+            self.emit_ops(lane.block, lane.results)
+            block.yields = [self.result(y, axis) for y, axis in zip(lane.results, out_axes, strict=True)]
+        return Function(f"{lane.name}_vmap", block, lane.source, lane.doc, lane.tupled,
+                        dict(lane.captures), dict(lane.defaults))
+
+    def result(self, y: Value, axis: int | None) -> Value:
+        if axis is None:
+            if y in self.lanes.batched:
+                raise TypeMismatchError(f"{y.name or 'a result'} differs from lane to lane and has out_axes None",
+                                        remedy="give it an axis in out_axes")
+            return self.env[y]
+        return from_front(self.for_all(y), axis)
+
+    def for_all(self, x: Value, type: Type | None = None) -> Value:
+        """`x` with the axis of lanes, if need be spread along it; `type` is what it is to be in one lane."""
+        new = self.env[x]
+        if x in self.lanes.batched:
+            return new
+        return spread_over_lanes(new, self.count, dtype_of(type or x.type))
+
+    # ops in order
+
+    def block(self, block: Block, args: Sequence[Value]) -> list[Value]:
+        self.env.update(zip(block.params, args, strict=True))
+        self.emit_ops(block, block.yields)
+        return [self.env[y] for y in block.yields]
+
+    def emit_ops(self, block: Block, yields: Sequence[Value]) -> None:
+        regions = self.regions(block)
+        read_later: set[Value] = set(yields)
+        later = [read_later]
+        for region in reversed(regions):
+            read_later = read_later | set(free_values(Block(ops=region.ops)))
+            later.append(read_later)
+        for region, needed in zip(regions, reversed(later[:-1])):
+            if region.divergent:
+                self.lane_loop(region.ops, needed)
+            else:
+                for op in region.ops:
+                    with at(op.line):
+                        self.op(op, needed | set(free_values(Block(ops=region.ops[region.ops.index(op) + 1:]))))
+
+    def regions(self, block: Block) -> list[Region]:
+        """Array style where it can be, lane style where it must be, and the user's own scalar lines with it.
+
+        Numbers computed next to a divergent op join its loop over lanes, so that it reads as the user's code;
+        a region ends where an op wants whole arrays, a matrix product say, unless a ragged tape spans it.
+        """
+        together = self.spans(block)
+        regions: list[Region] = []
+        pending: list[Op] = []  # batched numbers, and divergent ops, that may share a loop
+
+        def flush() -> None:
+            if any(op in self.lanes.divergent for op in pending):
+                first = next(k for k, op in enumerate(pending) if op in self.lanes.divergent)
+                regions.append(Region(list(pending), divergent=True))
+                del first
+            elif pending:
+                regions.append(Region(list(pending)))
+            pending.clear()
+
+        for k, op in enumerate(block.ops):
+            if not self.is_batched(op):
+                if op.record.pure and not op.blocks:
+                    regions.append(Region([op]))  # the same in every lane: before the pending ones
+                    continue
+                flush()
+                regions.append(Region([op]))
+            elif any(start <= k <= end for start, end in together) or op in self.lanes.divergent or self.is_number(op):
+                pending.append(op)
+            else:
+                flush()
+                regions.append(Region([op]))
+        flush()
+        return regions
+
+    def spans(self, block: Block) -> list[tuple[int, int]]:
+        """From the first to the last op that touches a ragged tape.  See Note [Ragged tapes]."""
+        touched = [k for k, op in enumerate(block.ops) if self.lanes.touches_ragged(op)]
+        return [(touched[0], touched[-1])] if touched else []
+
+    def is_batched(self, op: Op) -> bool:
+        return any(v in self.lanes.batched for v in (*op.outputs, *op.inputs)) or any(
+            self.is_batched(inner) for block in op.blocks for inner in block.ops)
+
+    def is_number(self, op: Op) -> bool:
+        """Whether `op` is a line of scalar code in one lane."""
+        return not op.blocks and op.name not in ("tuple", "call") and all(
+            isinstance(v.type, Scalar) for v in op.outputs) and (
+            op.record.elementwise or op.name in ("getitem", "item"))
+
+    # array style
+
+    def op(self, op: Op, needed: set[Value]) -> None:
+        if not self.is_batched(op):
+            return emit_op(op, self.env)
+        match op.name:
+            case "if":
+                outs = self.branch(op)
+            case "for" | "while":
+                outs = self.loop(op)
+            case "call":
+                outs = self.call(op)
+            case "tuple":
+                outs = tuple_record(*(self.for_all(x) for x in op.inputs))
+            case "item":
+                outs = item(self.env[op.inputs[0]], **op.attrs)
+            case "length" | "shape" | "size":
+                outs = self.shape_of_lane(op)
+            case "tape_push":
+                outs = tape_push(self.env[op.inputs[0]], self.for_all(op.inputs[1]))
+            case "tape_pop" | "tape_len" | "tape_new":
+                return emit_op(op, self.env)
+            case _:
+                outs = self.simple(op)
+        if outs is None:  # no rule for these operands
+            return self.lane_loop([op], needed)
+        outs = outs if isinstance(outs, (tuple, list)) else (outs,)
+        for old, new in zip(op.outputs, outs, strict=True):
+            if old.name and not new.name and new.op is not None:
+                new.name = old.name
+            self.env[old] = new
+
+    def simple(self, op: Op):
+        flags = tuple(x in self.lanes.batched for x in op.inputs)
+        inputs = [self.env[x] for x in op.inputs]
+        if not op.record.elementwise:
+            return op.record.batch(flags, *inputs, **op.attrs)
+        ranks = [rank(x) for x in op.inputs]
+        if None in ranks:
+            return None
+        aligned = [align(x, own, max(ranks)) if flag else x for x, flag, own in zip(inputs, flags, ranks)]
+        out = (op.record.batch or op.record)(*aligned, **op.attrs)
+        dtype = dtype_of(op.output.type)
+        if dtype is not None and dtype != dtype_of(out.type) and out.constant is MISSING:
+            return RECORDS["astype"](out, dtype=dtype)  # a Python number promotes less than a batch of them
+        return out
+
+    def shape_of_lane(self, op: Op):
+        """Shapes are the same in every lane."""
+        (x,) = op.inputs
+        new = self.env[x]
+        if op.name == "length":
+            return length(new, axis=op.attrs["axis"] % rank(x) + 1)
+        lengths = tuple(length(new, axis=k + 1) for k in range(rank(x)))
+        if op.name == "shape":
+            return value(lengths)
+        product = value(1)
+        for n in lengths:
+            product = product * n
+        return product
+
+    def branch(self, op: Op):
+        """All lanes take the same branch."""
+        def emitted(branch: Block) -> Callable:
+            def run() -> list[Value]:
+                self.block(branch, [])
+                return [self.for_all(y, out.type) if out in self.lanes.batched else self.env[y]
+                        for y, out in zip(branch.yields, op.outputs)]
+            return run
+
+        return if_(self.env[op.inputs[0]], emitted(op.blocks[0]), emitted(op.blocks[1]), [o.name for o in op.outputs])
+
+    def loop(self, op: Op):
+        """All lanes make the same trips."""
+        body = op.blocks[-1]
+        skip, extra = (3, 1) if op.name == "for" else (0, 0)
+        params, stops = body.params[extra:], 1 if op.attrs["breaks"] else 0
+        starts = [self.for_all(x, p.type) if p in self.lanes.batched else self.env[x]
+                  for x, p in zip(op.inputs[skip:], params)]
+
+        def step(*args: Value) -> list[Value]:
+            self.block(body, args)
+            ends = [self.for_all(y, p.type) if p in self.lanes.batched else self.env[y]
+                    for y, p in zip(body.yields[stops:], params)]
+            return [self.env[y] for y in body.yields[:stops]] + ends
+
+        names = [p.name for p in params]
+        if op.name == "for":
+            bounds = [self.env[x] for x in op.inputs[:3]]
+            return for_loop(*bounds, starts, step, op.attrs["breaks"], names, body.params[0].name)
+        return while_loop(starts, lambda *c: self.block(op.blocks[0], c)[0], step, op.attrs["breaks"], names)
+
+    def call(self, op: Op):
+        """A call of the callee's own batched version."""
+        flags = tuple(x in self.lanes.batched for x in op.inputs)
+        callee = BatchedCallee(op.attrs["callee"], flags, tuple(x.type for x in op.inputs))
+        return emit(call, *(self.env[x] for x in op.inputs), callee=callee)
+
+    # lane style
+
+    def lane_loop(self, ops: list[Op], needed: set[Value]) -> None:
+        """`for lane in range(lanes)` around `ops` as they are; what is `needed` later goes to arrays."""
+        inside = Block(ops=ops)
+        outs = [v for op in ops for v in op.outputs if v in needed and not isinstance(v.type, (Tape, Undefined, Static))]
+        read = [v for v in free_values(inside) if v in self.lanes.batched]
+        with at(ops[0].line):
+            starts = [self.results_of_lanes(v) for v in outs]
+
+        def body(lane: Value, *results: Value) -> list[Value]:
+            env = dict(self.env)
+            for v in read:
+                env[v] = self.one_lane(v, lane)
+            emit_block(inside, (), env)
+            return [put(r, lane, env[v]) for r, v in zip(results, outs)]
+
+        names = [v.name for v in outs]
+        self.env.update(zip(outs, for_loop(0, self.count, 1, starts, body, names=names, index="lane")))
+
+    def one_lane(self, x: Value, lane: Value) -> Value:
+        if isinstance(x.type, Tuple):
+            raise UnsupportedError("a tuple that differs from lane to lane, in code that lanes run differently",
+                                   x.op.line if x.op else None, "unpack the tuple before the branch or loop")
+        found = take(self.env[x], lane)
+        found.name = found.name or x.name
+        return found
+
+    def results_of_lanes(self, x: Value) -> Value:
+        """An array for what each lane makes of `x`."""
+        if isinstance(x.type, (Unknown, Tuple)):
+            raise UnsupportedError(f"lanes that each make {x.type}", current().line,
+                                   "let each lane make numbers or arrays of known rank")
+        sizes = tuple(d if isinstance(d, int) else self.extent(d, x) for d in dims_of(x.type))
+        return empty(value((self.count, *sizes)), dtype=x.type.dtype)
+
+    def extent(self, extent: Extent, x: Value) -> Value:
+        """The number that `extent` stands for, from a value that has it and is known before the loop."""
+        for old, new in self.env.items():
+            if isinstance(old.type, Array) and extent in old.type.dims:
+                return length(new, axis=old.type.dims.index(extent) + (old in self.lanes.batched))
+        raise UnsupportedError(f"the shape of {x.name or 'a result'} is known only to each lane", current().line,
+                               "let every lane make arrays of the shape of an argument")
+
+
+class BatchedCallee:
+    """A function the user wrote, over lanes, as the target of a `call`."""
+
+    def __init__(self, callee, flags: tuple[bool, ...], types: tuple[Type, ...]):
+        self.callee, self.flags, self.types = callee, flags, types
+        self.name = f"{callee.name}_vmap"
+
+    def function_for(self, values: Sequence[Value]) -> Function:
+        lane = self.callee.function_for([Value(t) for t in self.types])
+        return vmap(lane, [0 if flag else None for flag in self.flags], 0)
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, BatchedCallee) and (self.callee, self.flags, self.types) == (
+            other.callee, other.flags, other.types)
+
+    def __hash__(self) -> int:
+        return hash((self.callee, self.flags, self.types))
+
+
+# ------------------------------------------------------------------------------------------ axes
+
+
+def batched_type(type: Type, extent: Extent, axis: int) -> Type:
+    """The type of all lanes' values, each of `type`, along `axis`."""
+    match type:
+        case Scalar(dtype):
+            return Array(dtype, (extent,))
+        case Array(dtype, dims):
+            k = axis if axis >= 0 else axis + len(dims) + 1
+            return Array(dtype, (*dims[:k], extent, *dims[k:]))
+        case Tuple(items):
+            return Tuple(tuple(batched_type(t, extent, axis) for t in items))
+    raise UnsupportedError(f"vmap over an argument that is {type}",
+                           remedy="call the vmapped function, or annotate its arguments, so that their ranks are known")
+
+
+def lane_count(x: Value) -> Value:
+    """The number of lanes, from a batched value."""
+    while isinstance(x.type, Tuple):
+        x = item(x, index=0)
+    return length(x, axis=0)
+
+
+def to_front(x: Value, axis: int) -> Value:
+    if isinstance(x.type, Tuple):
+        return value(tuple(to_front(item(x, index=k), axis) for k in range(len(x.type.items))))
+    return moveaxis(x, axis % rank(x), 0)
+
+
+def from_front(x: Value, axis: int) -> Value:
+    if isinstance(x.type, Tuple):
+        return value(tuple(from_front(item(x, index=k), axis) for k in range(len(x.type.items))))
+    return moveaxis(x, 0, axis % rank(x))
+
+
+def spread_over_lanes(x: Value, count: Value, dtype: str | None) -> Value:
+    """`x` once for each lane."""
+    if isinstance(x.type, (Static, Undefined, Tape)):
+        return x
+    if isinstance(x.type, Tuple):
+        return value(tuple(spread_over_lanes(item(x, index=k), count, None) for k in range(len(x.type.items))))
+    return batched_over(x, count, dtype)
