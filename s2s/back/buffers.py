@@ -11,9 +11,9 @@ import ast
 import numpy as np
 
 from ..ir.graph import MISSING, Value
-from ..ir.types import INT, Array, Scalar
+from ..ir.types import INT, Array
 from ..ops.cast import convert
-from ..ops.record import constant, define, emit, promote
+from ..ops.record import define, emit, promote
 
 PLAIN = ("bool", "int64", "float64", "complex128")  # what Numba computes with unless told otherwise
 

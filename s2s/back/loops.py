@@ -22,14 +22,14 @@ from collections.abc import Sequence
 
 from ..errors import UnsupportedError
 from ..ir.builder import Builder, add_op, at, emit
-from ..ir.graph import MISSING, Block, Function, Op, Value, walk
-from ..ir.types import Array, Extent, Scalar, Tape, Tuple, Unknown
-from ..ops.record import RECORDS, constant, dims_of, static, value
+from ..ir.graph import Block, Function, Op, Value, walk
+from ..ir.types import Array, Extent, Unknown
+from ..ops.record import constant, dims_of, value
 from ..ops.shape import length, shape_source
-from .access import Elements, as_contiguous, basic_view, in_memory, op_named, reshaped, transposed
+from .access import Elements, basic_view, in_memory, op_named, transposed
 from .buffers import as_dtype, new_buffer, same_length_op
 from .fuse import Equalities, partition, reads
-from .nest import emit_nest, is_pointwise, loop, reduction, visited, write_region
+from .nest import emit_nest, loop, visited, write_region
 
 
 def lower(function: Function) -> Function:
@@ -69,14 +69,18 @@ def _largest_symbol(function: Function) -> int:
 class Scope:
     """What the values of the old program have become, in one block and those around it."""
 
-    def __init__(self, env: dict, extents: dict, equal: Equalities, checked: dict | None = None):
+    def __init__(self, env: dict, extents: dict, equal: Equalities, checked: dict | None = None,
+                 roots: dict | None = None, counters: tuple[str, ...] = ()):
         self.env: dict[Value, Value | Elements] = env
         self.extents: dict[Extent, Value] = extents
         self.equal = equal
-        self.checked: dict[tuple[Value, Value], Value] = checked or {}
+        self.checked: dict[frozenset[Value], Value] = {} if checked is None else checked  # lengths found equal
+        self.roots: dict[Value, Value] = {} if roots is None else roots  # the length that a checked one is
+        self.counters = counters  # the names of the counters of the loops around
 
-    def inner(self) -> Scope:
-        return Scope(dict(self.env), dict(self.extents), self.equal, dict(self.checked))
+    def inner(self, counter: str | None = None) -> Scope:
+        counters = self.counters if counter is None else (*self.counters, counter)
+        return Scope(dict(self.env), dict(self.extents), self.equal, dict(self.checked), dict(self.roots), counters)
 
     def define(self, old: Value, new: Value, lengths: Sequence[Value] | None = None) -> None:
         """`old` is now the value `new`, an array in memory if it is an array."""
@@ -88,10 +92,10 @@ class Scope:
             self.env[old] = new
 
     def set(self, old: Value, elements: Elements) -> None:
+        lengths = [self.extents.setdefault(dim, n) if isinstance(dim, Extent) and not dim.accepts_any else n
+                   for dim, n in zip(old.type.dims, elements.lengths)]
+        elements.lengths = tuple(lengths)
         self.env[old] = elements
-        for dim, n in zip(old.type.dims, elements.lengths):
-            if isinstance(dim, Extent):
-                self.extents.setdefault(dim, n)
 
     def length_of(self, array: Value, axis: int, dim) -> Value:
         if isinstance(dim, int):
@@ -102,9 +106,13 @@ class Scope:
 
     def same(self, n: Value, m: Value) -> Value:
         """`n`, once it is checked to equal `m`."""
-        if (n, m) not in self.checked:
-            self.checked[n, m] = self.checked[m, n] = same_length_op(n, m)
-        return self.checked[n, m]
+        key = frozenset((self.roots.get(n, n), self.roots.get(m, m)))
+        if len(key) == 1:
+            return n
+        if key not in self.checked:
+            self.checked[key] = same_length_op(n, m)
+            self.roots[self.checked[key]] = self.roots.get(n, n)
+        return self.checked[key]
 
     def numbers(self, xs) -> list[Value | None]:
         """What the bounds of a slice have become; None stays None."""
@@ -131,13 +139,13 @@ class Scope:
             if found.whole is not None:
                 array = found.whole()
             else:
-                array = fill(x, found)
+                array = fill(x, found, self.counters)
             found = in_memory(array, found.lengths, found.type)
             self.env[x] = found
         return found.value
 
 
-def fill(x: Value, elements: Elements) -> Value:
+def fill(x: Value, elements: Elements, counters: tuple[str, ...] = ()) -> Value:
     """A new array with these elements."""
     array = new_buffer(elements.type.dtype, elements.type.dims, elements.lengths)
 
@@ -145,7 +153,7 @@ def fill(x: Value, elements: Elements) -> Value:
         return [op_named("setitem", carries[0], as_dtype(elements.at(index), elements.type.dtype), *index,
                          pattern=("i",) * len(index))]
 
-    (array,) = loop(elements.lengths, [array], [array.type], [x.name], body)
+    (array,) = loop(elements.lengths, [array], [array.type], [x.name], body, counters)
     return array
 
 
@@ -222,7 +230,7 @@ def emit_control(scope: Scope, op: Op) -> None:
     for old in op.blocks:
         block = Block(params=[Value(p.type, p.name) for p in old.params])
         with Builder(block):
-            inner = scope.inner()
+            inner = scope.inner(block.params[0].name if op.name == "for" else None)
             for p, q in zip(old.params, block.params):
                 inner.define(p, q)
             block.yields = lower_block(inner, old)

@@ -17,13 +17,20 @@ from ..ir.graph import Block, Op, Value
 from ..ir.types import INT, Array, Extent, Scalar
 from ..ops.control import for_record
 from ..ops.elementwise import select
-from ..ops.index import _paired, additem, expand, getitem, is_advanced, setitem
+from ..ops.index import _paired, expand, index_dims, is_advanced, setitem
 from ..ops.record import RECORDS, constant, dims_of, value
-from .access import Elements, add, in_memory, multiply, op_named, read, stride, subtract
-from .buffers import (as_dtype, broadcast_length_op, compute, new_buffer, nonempty_length_op, spread_length_op)
+from .access import Elements, in_memory, multiply, op_named, read, stride
+from .buffers import (
+    as_dtype,
+    broadcast_length_op,
+    compute,
+    new_buffer,
+    nonempty_length_op,
+    spread_length_op,
+)
 from .fuse import Equalities, Group, reads
 
-INDICES = "ijklmpq"
+INDICES = "ijklmnpq"
 
 
 @dataclass(frozen=True)
@@ -114,16 +121,22 @@ def visited(op: Op, equal: Equalities) -> tuple | None:
 # --------------------------------------------------------------------------------------------- loops
 
 
+def counter_name(taken: tuple[str, ...]) -> str:
+    """i, j, k: the first that no loop around has."""
+    return next((name for name in INDICES if name not in taken), "i")
+
+
 def loop(lengths: Sequence[Value], carries: Sequence[Value], types: Sequence, names: Sequence[str],
-         body: Callable[[list[Value], list[Value]], Sequence[Value]], index: tuple[Value, ...] = ()) -> list[Value]:
+         body: Callable[[list[Value], list[Value]], Sequence[Value]], counters: tuple[str, ...] = (),
+         index: tuple[Value, ...] = ()) -> list[Value]:
     """`for i in range(..): for j in range(..): ...` around `body(index, carries) -> carries`."""
     if not lengths:
         return list(body(list(index), list(carries)))
-    params = [Value(INT, INDICES[len(index)] if len(index) < len(INDICES) else "i"),
+    params = [Value(INT, counter_name(counters)),
               *(Value(t, n) for t, n in zip(types, names))]
     block = Block(params=params)
     with Builder(block):
-        block.yields = loop(lengths[1:], params[1:], types, names, body, (*index, params[0]))
+        block.yields = loop(lengths[1:], params[1:], types, names, body, (*counters, params[0].name), (*index, params[0]))
     op = add_op(for_record, [value(0), lengths[0], value(1), *carries], {"breaks": False}, types, [block], names)
     return list(op.outputs)
 
@@ -259,7 +272,7 @@ class Nest:
                 kinds = {r.op: r for r in running}
                 types = [*(b.type for b in buffers), *(Scalar(kinds[op].dtype) for op in active)]
                 labels = [*names, *(op.output.name or "total" for op in active)]
-                params = [Value(INT, INDICES[k]), *(Value(t, n) for t, n in zip(types, labels))]
+                params = [Value(INT, counter_name((*self.scope.counters, *(i.name for i in index)))), *(Value(t, n) for t, n in zip(types, labels))]
                 inner = Block(params=params)
                 with Builder(inner):
                     after, totals = level(k + 1, [*index, params[0]], params[1:1 + len(buffers)],
@@ -348,7 +361,7 @@ class Nest:
         def body(index, carries):
             return [put(carries[0], start(identity, y.type.dtype), index)]
 
-        return loop(lengths, [buffer], [buffer.type], [y.name], body)[0]
+        return loop(lengths, [buffer], [buffer.type], [y.name], body, self.scope.counters)[0]
 
     def stored_output(self, op: Op) -> Stored:
         """A fresh buffer, or an operand's own where nothing needs the operand any more."""
@@ -554,7 +567,9 @@ def write_region(scope, op: Op) -> bool:
         write.name = write.name or op.output.name
         scope.define(op.output, write, here.lengths)
         return True
-    read_v = source_reader(scope, v, lengths)
+    dims = index_dims(a, operands, op.attrs["pattern"])
+    lengths = [scope.extents.get(d, n) if isinstance(d, Extent) else n for d, n in zip(dims, lengths)]
+    read_v = source_reader(scope, v, lengths, dims)
 
     def body(index, carries):
         rest, full = list(index), []
@@ -568,7 +583,7 @@ def write_region(scope, op: Op) -> bool:
         x = as_dtype_of(read_v(index), a)
         return [op.record(carries[0], x, *full, pattern=("i",) * len(full))]
 
-    (result,) = loop(lengths, [array], [array.type], [op.output.name or a.name], body)
+    (result,) = loop(lengths, [array], [array.type], [op.output.name or a.name], body, scope.counters)
     scope.define(op.output, result, here.lengths)
     return True
 
@@ -578,7 +593,7 @@ def as_dtype_of(x: Value, array: Value) -> Value:
     return x
 
 
-def source_reader(scope, v: Value, lengths: list[Value]) -> Callable:
+def source_reader(scope, v: Value, lengths: list[Value], dims: tuple) -> Callable:
     """How to read `v`, broadcast to a region of these lengths; checks once, before the loop."""
     if not isinstance(v.type, Array):
         number = scope.env[v]
@@ -593,6 +608,8 @@ def source_reader(scope, v: Value, lengths: list[Value]) -> Callable:
         axis = k + max(-extra, 0)
         if d == 1:
             maps.append(None)
+        elif d == dims[axis]:
+            maps.append(axis)
         elif isinstance(d, Extent) and d.may_be_one and m is not lengths[axis]:
             lengths[axis] = spread_length_op(lengths[axis], m)
             maps.append((axis, select(op_named("equal", m, 1), value(0), value(1))))

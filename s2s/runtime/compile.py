@@ -1,0 +1,146 @@
+"""Native code: the loop form of a function, compiled by Numba.
+
+`compiled(function)` is a callable on flat positional arguments.  Its module is the same text that
+`.lower().loops` shows, with `@njit` above each function; layouts and read-only flags are told apart by
+Numba's own dispatcher, in C, and each is compiled when it is first met.
+
+Note [Flags]
+error_model="numpy": division by zero makes inf or nan, as in NumPy.  fastmath={"contract"}: a * b + c may
+be one instruction, which rounds once where NumPy rounds twice; results differ from the interpreted ones in
+the last bit, never in what NaN and infinity do.  fastmath=True also lets sums be reordered, which is what
+makes them vectorise; still never nnan or ninf, because adjoints meet both.  nogil: compiled code holds no
+Python object.  boundscheck: only for functions with an index that ranges do not prove (back/ranges.py);
+a single flag for the function, because Numba has no finer one, and LLVM drops the checks of most loops.
+
+Note [Where an error came from]
+Compiled code does not know its line, and carrying it would cost every access.  An error is rare and ends
+the run, so the interpreted form of the same function is run again on the same arguments, which compiled
+code has not changed: it raises the same error, with the index and the user's line.  If it does not (a
+program that reads a clock), the error is passed on as it came.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+import warnings
+from collections.abc import Callable
+
+from numba.core.errors import NumbaError, NumbaPerformanceWarning
+
+from ..back.loops import lower
+from ..back.python import Module, render
+from ..back.ranges import indices_are_proved
+from ..errors import S2SError, UnsupportedError
+from ..ir.graph import Function
+from . import cache as disk
+from .load import load, register
+
+FLAGS = {False: "{'contract'}", True: "{'contract', 'reassoc', 'nsz', 'arcp'}"}
+_modules: dict[str, types.ModuleType] = {}  # by key: the same program is loaded once in a process
+
+compilations = 0  # how often this process has really compiled a signature
+
+
+class CompileError(S2SError):
+    """Numba refuses what s2s has generated: a bug in s2s, or an op that has no native form."""
+
+
+def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False, parallel: bool | None = None,
+             cache: bool = True) -> Callable:
+    """Native code of `function`, called with its parameters as flat positional arguments.
+
+    Compiling happens at the first call, for the layouts met there.  Raises UnsupportedError for a target
+    that is not there, CompileError where Numba refuses the code; what the code raises names the user's line.
+    """
+    if target != "cpu":
+        raise UnsupportedError(f"the target {target!r}", remedy='use target="cpu" or target="cuda"')
+    module = native_module(function, fastmath)
+    dispatcher = getattr(loaded(module, cache), module.entry)
+    return guarded(dispatcher, function, module)
+
+
+def native_module(function: Function, fastmath: bool = False) -> Module:
+    """The text that Numba compiles: the loop form with a decorator above each function."""
+    module = render(lower(function))
+    options = f"error_model='numpy', fastmath={FLAGS[bool(fastmath)]}, nogil=True"
+    if not indices_are_proved(function):
+        options += ", boundscheck=True"
+    text, count = re.subn(r"(?m)^def ", f"@njit({options})\ndef ", module.text)
+    return Module(f"from numba import njit\n{text}", module.entry, module.lines)
+
+
+def loaded(module: Module, cache: bool) -> types.ModuleType:
+    """The module object of the text, its dispatchers connected with the cache on disk."""
+    key = disk.key_of(module.text, "cpu")
+    if key in _modules:
+        return _modules[key]
+    name = f"s2s_{module.entry}_{key}"
+    folder = disk.private_directory() if cache else None
+    filename = register(module.text, module.entry) if folder is None else str(folder / f"{module.entry}-{key}.py")
+    if folder is not None:
+        keep_text(filename, module.text)
+    made = types.ModuleType(name)
+    made.__file__ = filename
+    sys.modules[name] = made  # machine code from the cache refers to its module by name
+    exec(compile(module.text, filename, "exec"), made.__dict__)
+    if folder is not None:
+        entry = getattr(made, module.entry)
+        entry._cache = disk.DiskCache(folder, f"{module.entry}-{key}")
+    _modules[key] = made
+    return made
+
+
+def keep_text(filename: str, text: str) -> None:
+    """Write the text beside its machine code, where tracebacks and debuggers find it."""
+    path = disk.Path(filename)
+    try:
+        if path.read_text() == text:
+            return
+    except (OSError, UnicodeDecodeError):
+        pass
+    disk.write(path, text.encode(), plain=True)
+
+
+def guarded(dispatcher, function: Function, module: Module) -> Callable:
+    """Call `dispatcher`; what it raises is explained on the way out."""
+
+    def call(*args):
+        try:
+            return dispatcher(*args)
+        except NumbaError as error:
+            raise explained(error, function) from None
+        except Exception as error:
+            raise located(error, function, args) from None
+
+    call.dispatcher, call.module, call.__name__ = dispatcher, module, function.name
+    return call
+
+
+def explained(error: NumbaError, function: Function) -> CompileError:
+    """Numba's refusal in one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    reason = next((line for line in lines if not line.startswith(("Failed in", "-", "File"))), lines[0] if lines else "")
+    return CompileError(f"{function.name} cannot be compiled: {reason}", None,
+                        "call it without jit, and report this program")
+
+
+def located(error: Exception, function: Function, args: tuple) -> Exception:
+    """The same error raised by the interpreted form, with the user's line.  Note [Where an error came from]."""
+    module = render(function)
+    try:
+        load(module.text, module.entry, module.lines)(*args)
+    except type(error) as again:
+        return again.with_traceback(None)
+    except Exception:
+        return error
+    return error
+
+
+def silence() -> None:
+    """Numba's advice on contiguous arrays is about code that its user did not write."""
+    warnings.filterwarnings("ignore", category=NumbaPerformanceWarning, module="s2s_.*")
+
+
+silence()
