@@ -16,11 +16,20 @@ _stack: list[Builder] = []
 
 
 class Builder:
-    """Emits ops into one block.  Use it as a context manager: rules emit into the innermost one."""
+    """Emits ops into one block.  Use it as a context manager: rules emit into the innermost one.
 
-    def __init__(self, block: Block | None = None, line: Line | None = None):
+    `inits` says that the block is part of the op that the builder around it is about to append, and what
+    those of its parameters that are carries start as.
+    """
+
+    def __init__(self, block: Block | None = None, line: Line | None = None,
+                 inits: dict[Value, Value] | None = None):
         self.block = Block() if block is None else block
         outer = _stack[-1] if _stack else None
+        self.outer = outer if inits is not None else None
+        self.inits = inits or {}
+        self.asked: dict[tuple, Value] = {}  # shapes that inner blocks have asked for here
+        self.extents: dict[tuple, Extent] = outer.extents if outer is not None else {}  # by what they measure
         self.line = line if line is not None or outer is None else outer.line
         self.counter = outer.counter if outer is not None else [0]
 

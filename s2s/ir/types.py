@@ -47,7 +47,7 @@ class Scalar:
     weak: bool = False
 
     def __str__(self) -> str:
-        return self.dtype
+        return self.dtype or "?"
 
 
 @dataclass(frozen=True)

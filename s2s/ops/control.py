@@ -22,7 +22,7 @@ from ..errors import VerifyError
 from ..ir.builder import Builder, add_op, current, emit, fresh_extent, join_types
 from ..ir.graph import MISSING, Block, Op, Value
 from ..ir.types import INT, UNDEFINED, UNKNOWN, Array, Static, Tape, Tuple, Type, Unknown, join
-from .record import define, type_of_constant, value
+from .record import RECORDS, define, type_of_constant, value
 
 WIDEN_AFTER = 8  # rounds after which a carry that still changes is of unknown rank
 
@@ -30,9 +30,9 @@ WIDEN_AFTER = 8  # rounds after which a carry that still changes is of unknown r
 # ---------------------------------------------------------------------------------------- builders
 
 
-def _yielding(body: Callable, params: Sequence[Value] = ()) -> tuple[Block, list[Value]]:
+def _yielding(body: Callable, params: Sequence[Value] = (), inits: Sequence[Value] = ()) -> tuple[Block, list[Value]]:
     block = Block(params=list(params))
-    with Builder(block):
+    with Builder(block, inits=dict(zip(params[len(params) - len(inits):], inits))):
         block.yields = [value(y) for y in body(*params)]
     return block, block.yields
 
@@ -87,7 +87,7 @@ def for_loop(lo, hi, step, inits: Sequence, body: Callable, breaks: bool = False
         return tuple(inits)
 
     def emit_body(params):
-        block, yields = _yielding(body, [Value(INT, index), *params])
+        block, yields = _yielding(body, [Value(INT, index), *params], inits)
         return [block], yields[1:] if breaks else yields
 
     types, blocks = _carries(inits, names, emit_body)
@@ -101,8 +101,8 @@ def while_loop(inits: Sequence, test: Callable, body: Callable, breaks: bool = F
     names = [names[k] if k < len(names) else x.name for k, x in enumerate(inits)]
 
     def emit_body(params):
-        head, (condition,) = _yielding(lambda *c: [test(*c)], [Value(p.type, p.name) for p in params])
-        block, yields = _yielding(body, params)
+        head, (condition,) = _yielding(lambda *c: [test(*c)], [Value(p.type, p.name) for p in params], inits)
+        block, yields = _yielding(body, params, inits)
         return [head, block], yields[1:] if breaks else yields
 
     types, blocks = _carries(inits, names, emit_body)
@@ -207,6 +207,16 @@ call = define("call", evaluate=None, infer=_infer_call,
               run=lambda op, inputs, run_block: run_block(
                   op.attrs["callee"].function_for(op.inputs).block, inputs))
 
+class Known:
+    """A callee whose IR is fixed already: what a transformation made of a function."""
+
+    def __init__(self, function):
+        self.name, self.function = function.name, function
+
+    def function_for(self, values):
+        return self.function
+
+
 # ---------------------------------------------------------------------------------------------- tuples
 
 
@@ -224,6 +234,8 @@ def _infer_item(t: Value, *, index: int) -> Type:
 def _fold_item(t: Value, *, index: int):
     if t.op is not None and t.op.name == "tuple":
         return t.op.inputs[index]
+    if t.op is not None and t.op.name == "shape":
+        return RECORDS["length"](t.op.inputs[0], axis=index)
     if isinstance(t.constant, tuple):
         return value(t.constant[index])
     return None
@@ -284,6 +296,18 @@ tape_pop = define("tape_pop", evaluate=lambda tape: tape, infer=_infer_pop, writ
                   linear=(0,), vjp=lambda bars, y, tape: (tape_push(*bars),))
 tape_len = define("tape_len", evaluate=lambda tape: _tape_length(tape), infer=lambda tape: INT,
                   syntax=lambda tape: ast.Call(ast.Name("len", ast.Load()), [tape], []))
+
+
+at_least_zero = define(
+    "at_least_zero",  # the trips of a range, from its span
+    evaluate=lambda n: max(n, 0),
+    infer=lambda n: INT,
+    fold=lambda n: value(max(n.constant, 0)) if isinstance(n.constant, int) else
+    n if n.op is not None and n.op.name in ("length", "at_least_zero") else None,
+    syntax=lambda n: ast.Call(ast.Name("max", ast.Load()), [n, ast.Constant(0)], []),
+    partials=(None,),
+    cheap=True,
+)
 
 
 def _tape_length(tape: tuple) -> int:

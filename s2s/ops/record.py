@@ -47,6 +47,7 @@ class Record:
     cheap: bool = False  # recomputed in the reverse sweep rather than saved
     pure: bool = True  # may be dropped if unused, shared if repeated
     views: tuple[int, ...] = ()  # inputs whose memory the result may share
+    shapes: tuple[int, ...] = ()  # inputs of which only the shape is read
     writes: int | None = None  # the input that prints as overwritten in place: `a[i] = v`
     scalar: str = ""  # how compiled scalar code spells it: "math.sin"
     helper: Callable | None = None  # a module-level function the spelling calls; its source is printed along

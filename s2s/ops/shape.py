@@ -1,27 +1,47 @@
-"""Shapes: asking for them, changing them, spreading over them and summing back.
+"""Shapes: asking for them, spreading over them, summing back, and saying them.
 
 `spread(s, x)` is a number or array spread over the shape of x; `sum_to(x_bar, x)` is its transpose, what
-un-broadcasts a cotangent.  Both vanish where the types prove the shapes equal.
+un-broadcasts a cotangent.  Both vanish where the types prove the shapes equal, and `sum_to` becomes plain
+sums where ranks and extents of 1 are known.
+
+Note [Shapes are asked of what lives]
+A rule often has a value at hand that the derivative needs only for its shape: the argument of a sum, say.
+If that is `y * np.log(p)`, the shape is asked of `y`, and the product is dead.  Likewise the length of an
+array that a loop carries is asked, before the loop, of the array that the carry starts as, as long as the
+types say that the loop does not change it.  Records list in `shapes` the inputs of which only the shape
+is read.
 """
 
 from __future__ import annotations
 
 import ast
+import math
+from collections.abc import Callable
 
 import numpy as np
 
-from ..errors import TypeMismatchError
-from ..ir.builder import current, emit
+from ..errors import TypeMismatchError, UnsupportedError
+from ..ir.builder import current, emit, fresh_extent
 from ..ir.graph import Value
-from ..ir.types import INT, UNKNOWN, Array, Scalar, Tape, Tuple, Type, Unknown, is_inexact
-from .control import item, tape_new
-from .record import array_type, define, dims_of, dtype_of, numpy_function, same_shape, static, value
+from ..ir.types import INT, UNKNOWN, Array, Extent, Scalar, Tuple, Type, Unknown, is_inexact
+from .record import (RECORDS, array_type, define, dims_of, dtype_of, numpy_function, rank, same_shape, static,
+                     value)
 
 
 def numpy_call(name: str, *args: ast.expr, **keywords: ast.expr) -> ast.expr:
-    """The expression np.name(*args, **keywords)."""
+    """The expression np.name(*args, **keywords); keywords that are None are left out."""
     function = ast.Attribute(ast.Name("np", ast.Load()), name, ast.Load())
-    return ast.Call(function, list(args), [ast.keyword(k, v) for k, v in keywords.items()])
+    return ast.Call(function, list(args), [ast.keyword(k, v) for k, v in keywords.items() if v is not None])
+
+
+def literal(x) -> ast.expr | None:
+    """A static attribute in the text; None, which is a default, is left out."""
+    return None if x is None else ast.parse(repr(x), mode="eval").body
+
+
+def shape_syntax(x: ast.expr, known: bool) -> ast.expr:
+    """x.shape; of what may be a Python number, np.shape(x)."""
+    return ast.Attribute(x, "shape", ast.Load()) if known else numpy_call("shape", x)
 
 
 def float_dtype(type: Type) -> str:
@@ -30,15 +50,107 @@ def float_dtype(type: Type) -> str:
     return dtype if dtype is not None and is_inexact(dtype) else "float64"
 
 
+def is_array(x: Value) -> bool:
+    """Whether `x` is an array for certain."""
+    return isinstance(x.type, Array)
+
+
+# ---------------------------------------------------------------------------------------------- axes
+
+
+def normal_axis(axis: int, count: int) -> int:
+    """`axis` counted from 0 among `count` axes."""
+    if not -count <= axis < count:
+        raise TypeMismatchError(f"axis {axis} of an array of {count} axes", current().line,
+                                f"name an axis from {-count} to {count - 1}" if count else "it is a number: drop the axis")
+    return axis % count
+
+
+def normal_axes(axis, count: int) -> tuple[int, ...]:
+    """The axes that an `axis` argument names, counted from 0; None names all."""
+    if axis is None:
+        return tuple(range(count))
+    axes = tuple(normal_axis(a, count) for a in (axis if isinstance(axis, tuple) else (axis,)))
+    if len(set(axes)) != len(axes):
+        raise TypeMismatchError(f"axis {axis} names an axis twice", current().line)
+    return axes
+
+
+def static_axis(axis):
+    """An `axis` argument as Python: None, an int or a tuple of ints."""
+    axis = static(axis, "an axis")
+    if isinstance(axis, (tuple, list)):
+        return tuple(map(int, axis))
+    return axis if axis is None else int(axis)
+
+
 # ------------------------------------------------------------------------------------- asking for shapes
+
+
+def shape_source(x: Value) -> Value:
+    """A value that has the shape of `x` and needs less to be computed.  Note [Shapes are asked of what lives]."""
+    while x.op is not None and not isinstance(x.type, Scalar):
+        match x.op.name:
+            case "spread" | "reshape_like" | "shaped_like":
+                found = x.op.inputs[1:]
+            case "zeros_like" | "ones_like" | "empty_like":
+                found = x.op.inputs
+            case _:
+                found = x.op.inputs if x.op.record.elementwise else ()
+        found = [v for v in found if same_shape(v.type, x.type)]
+        if not found:
+            break
+        x = next((v for v in found if v.op is None), found[0])
+    return x
+
+
+def _before_loops(x: Value, same: Callable[[Type, Type], bool]):
+    """(what the carry `x` starts as, the builder around its loops), if that has the same shape."""
+    builder, found = current(), None
+    while builder is not None:
+        if x in builder.inits:
+            if not same(x.type, builder.inits[x].type):
+                break
+            x = builder.inits[x]
+            found = builder.outer
+        builder = builder.outer
+    return (x, found) if found is not None else None
+
+
+def _asked_outside(record, x: Value, same: Callable, **attrs):
+    """`record` asked of what `x` was before the loops that carry it.  Note [Shapes are asked of what lives]."""
+    outside = _before_loops(x, same)
+    if outside is None:
+        return None
+    start, builder = outside
+    key = record, start, tuple(attrs.items())
+    if key not in builder.asked:
+        with builder:
+            builder.asked[key] = emit(record, start, **attrs)
+    return builder.asked[key]
 
 
 def _fold_length(x: Value, *, axis: int):
     match x.type:
         case Tuple(items):
             return value(len(items))
+        case Scalar():
+            raise TypeMismatchError(f"{x.name or 'this'} is a number and has no length", current().line)
         case Array(_, dims):
-            return value(dims[axis]) if isinstance(dims[axis], int) else None
+            k = normal_axis(axis, len(dims))
+            if isinstance(dims[k], int):
+                return value(dims[k])
+            if k != axis:
+                return length(x, axis=k)
+            if shape_source(x) is not x:
+                return length(shape_source(x), axis=k)
+            if not dims[k].accepts_any:
+                return _asked_outside(length, x, lambda a, b: isinstance(b, Array) and len(b.dims) == len(a.dims)
+                                      and a.dims[k] == b.dims[k], axis=k)
+        case Unknown():
+            if shape_source(x) is not x:
+                return length(shape_source(x), axis=axis)
+            return _asked_outside(length, x, same_shape, axis=axis)
     return None
 
 
@@ -49,7 +161,9 @@ length = define(
     fold=_fold_length,
     syntax=lambda x, *, axis: ast.Call(ast.Name("len", ast.Load()), [x], []) if axis == 0 else
     ast.Subscript(ast.Attribute(x, "shape", ast.Load()), ast.Constant(axis), ast.Load()),
+    partials=(None,),
     cheap=True,
+    shapes=(0,),
 )
 
 
@@ -63,92 +177,268 @@ def _fold_shape(x: Value):
 
 
 shape_of = define(
-    "shape", evaluate=np.shape, infer=lambda x: UNKNOWN, fold=_fold_shape, cheap=True,
-    syntax=lambda x: numpy_call("shape", x),
+    "shape", evaluate=np.shape, infer=lambda x: UNKNOWN, fold=_fold_shape, cheap=True, partials=(None,),
+    shapes=(0,), syntax=lambda x: numpy_call("shape", x),
 )
 
 
 @numpy_function(np.shape, attribute="shape")
 def shape(x: Value) -> Value:
+    """The shape: a tuple of lengths, where the rank is known."""
     return shape_of(x)
 
 
 @numpy_function(len)
 def len_(x: Value) -> Value:
+    """The length of the first axis, or of a tuple."""
     return length(x, axis=0)
 
 
+def _fold_size(x: Value, *, known: bool = False):
+    if rank(x) == 0:
+        return value(1)
+    if all(isinstance(d, int) for d in dims_of(x.type)) and is_array(x):
+        return value(math.prod(x.type.dims))
+    if shape_source(x) is not x:
+        return size_of(shape_source(x))
+    outside = _asked_outside(size_of, x, same_shape)
+    if outside is None and is_array(x) and not known:
+        return emit(size_of, x, known=True)
+    return outside
+
+
 size_of = define(
-    "size", evaluate=np.size, infer=lambda x: INT, cheap=True,
-    fold=lambda x: value(1) if isinstance(x.type, Scalar) else None,
-    syntax=lambda x: numpy_call("size", x),
+    "size", evaluate=lambda x, *, known=False: np.size(x), infer=lambda x, *, known=False: INT, cheap=True,
+    fold=_fold_size, partials=(None,), shapes=(0,),
+    syntax=lambda x, *, known=False: ast.Attribute(x, "size", ast.Load()) if known else numpy_call("size", x),
 )
 
 
 @numpy_function(np.size, attribute="size")
 def size(x: Value, axis=None) -> Value:
-    return size_of(x) if static(axis) is None else length(x, axis=static(axis))
+    """The number of elements, or the length of an axis."""
+    return size_of(x) if static(axis) is None else length(x, axis=static_axis(axis))
+
+
+rank_of = define(
+    "ndim", evaluate=np.ndim, infer=lambda x: INT, cheap=True, partials=(None,), shapes=(0,),
+    fold=lambda x: None if rank(x) is None else value(rank(x)), syntax=lambda x: numpy_call("ndim", x),
+)
+
+
+@numpy_function(np.ndim, attribute="ndim")
+def ndim(x: Value) -> Value:
+    """The number of axes."""
+    return rank_of(x)
+
+
+@numpy_function(attribute="dtype")
+def dtype(x: Value) -> Value:
+    """The dtype, known when code is generated."""
+    if dtype_of(x.type) is None:
+        raise UnsupportedError(f"the dtype of {x.name or 'this'} is not known before a call", current().line,
+                               "call the function once, or name the dtype")
+    return value(np.dtype(dtype_of(x.type)))
+
+
+# ----------------------------------------------------------------------------------- saying shapes
+
+
+def extent_of(n: Value):
+    """The extent of an axis that is to be `n` long: a number, the extent of another axis, or a new one.
+
+    The same `n` always gives the same extent, so `np.zeros(n) + np.ones(n)` needs no un-broadcasting.
+    """
+    if isinstance(n.constant, (int, np.integer)) and not isinstance(n.constant, bool):
+        return int(n.constant)
+    base, offset = _base_and_offset(n)
+    if base is not None and base.op is not None and base.op.name == "length":
+        dims = dims_of(base.op.inputs[0].type)
+        if dims and isinstance(extent := dims[base.op.attrs["axis"]], Extent) and not extent.accepts_any:
+            if not offset:
+                return extent
+            if extent.offset >= 0:
+                return Extent(extent.symbol, extent.offset + offset)
+    return named_extent(("number", n))
+
+
+def named_extent(key) -> Extent:
+    """The extent of this key: the same for the same key, else fresh."""
+    extents = current().extents
+    if key not in extents:
+        extents[key] = fresh_extent()
+    return extents[key]
+
+
+def _base_and_offset(n: Value) -> tuple[Value | None, int]:
+    """n as base + offset, with an offset known when code is generated."""
+    offset = 0
+    while n.op is not None and n.op.name in ("add", "subtract") and isinstance(n.op.inputs[1].constant, int):
+        offset += n.op.inputs[1].constant * (1 if n.op.name == "add" else -1)
+        n = n.op.inputs[0]
+    return n, offset
+
+
+def members(x) -> list[Value] | None:
+    """The members of a tuple, known member by member; None of anything else."""
+    if isinstance(x, (tuple, list)):
+        return [value(m) for m in x]
+    if isinstance(x, Value) and x.op is not None and x.op.name == "tuple":
+        return list(x.op.inputs)
+    if isinstance(x, Value) and isinstance(x.type, Tuple):
+        return [RECORDS["item"](x, index=k) for k in range(len(x.type.items))]
+    if isinstance(x, Value) and isinstance(x.constant, (tuple, list)):
+        return [value(m) for m in x.constant]
+    return None
+
+
+def lengths_of(shape) -> list[Value] | None:
+    """A shape argument (an int, a tuple, one argument per axis) as one Value per axis; None if unknown."""
+    shape = shape[0] if isinstance(shape, tuple) and len(shape) == 1 else shape
+    found = members(shape)
+    if found is not None:
+        return found
+    shape = value(shape)
+    return None if isinstance(shape.type, Unknown) else [shape]
+
+
+def shape_giver(shape) -> Value | None:
+    """x, if the shape argument is x's shape, whole."""
+    shape = shape[0] if isinstance(shape, tuple) and len(shape) == 1 else shape
+    if isinstance(shape, Value) and shape.op is not None and shape.op.name == "shape":
+        return shape.op.inputs[0]
+    found = members(shape) or []
+    ops = [n.op for n in found]
+    if found and all(op is not None and op.name == "length" and op.attrs["axis"] == k for k, op in enumerate(ops)):
+        givers = {op.inputs[0] for op in ops}
+        if len(givers) == 1 and rank(x := givers.pop()) == len(found):
+            return x
+    return None
 
 
 # ------------------------------------------------------------------------------- spreading and summing back
 
 
-def _infer_spread(s: Value, x: Value) -> Type:
+def _infer_spread(s: Value, x: Value, *, known: bool = False) -> Type:
     match x.type:
         case Array(_, dims):
-            return Array(dtype_of(s.type) or "float64", dims)
+            return Array(dtype_of(s.type), dims)
         case Unknown(shape):
             return Unknown(shape, dtype_of(s.type))
     return s.type
 
 
+def _fold_spread(s: Value, x: Value, *, known: bool = False):
+    if same_shape(s.type, x.type):
+        return s
+    if shape_source(x) is not x:
+        return spread(s, shape_source(x))
+    return emit(spread, s, x, known=True) if is_array(x) and not known else None
+
+
 spread = define(
     "spread",  # s, with the shape of x
-    evaluate=lambda s, x: np.full(np.shape(x), s),
+    evaluate=lambda s, x, *, known=False: np.full(np.shape(x), s),
     infer=_infer_spread,
-    fold=lambda s, x: s if same_shape(s.type, x.type) else None,
-    vjp=lambda bar, y, s, x: (sum_to(bar, s), None),
+    fold=_fold_spread,
+    vjp=lambda bar, y, s, x, *, known=False: (sum_to(bar, s), None),
+    jvp=lambda dots, y, s, x, *, known=False: None if dots[0] is None else spread(dots[0], x),
     linear=(0,),
-    syntax=lambda s, x: numpy_call("full", numpy_call("shape", x), s),
+    syntax=lambda s, x, *, known=False: numpy_call("full", shape_syntax(x, known), s),
+    cheap=True,
+    shapes=(1,),
 )
 
 
 def sum_to_shape(x_bar, shape):
     """x_bar summed over the axes along which an operand of this shape was broadcast."""
     x_bar = np.asarray(x_bar)
-    axes = tuple(range(x_bar.ndim - len(shape)))
-    axes += tuple(k + len(axes) for k, n in enumerate(shape) if n == 1 and x_bar.shape[k + len(axes)] != 1)
+    extra = x_bar.ndim - len(shape)
+    axes = tuple(range(extra)) + tuple(k + extra for k, n in enumerate(shape) if n == 1 != x_bar.shape[k + extra])
     return np.sum(x_bar, axis=axes).reshape(shape) if axes else x_bar
 
 
-def _fold_sum_to(x_bar: Value, x: Value):
+def _fold_sum_to(x_bar: Value, x: Value, *, known: bool = False):
     if same_shape(x_bar.type, x.type):
         return x_bar
-    if isinstance(x.type, Scalar) and isinstance(x_bar.type, Scalar):
-        return x_bar
-    return None
+    if rank(x_bar) is None or rank(x) is None:
+        pass
+    elif rank(x) == 0:
+        return x_bar if rank(x_bar) == 0 else _sum(x_bar, None, False)
+    elif (axes := _summed_axes(x_bar.type.dims, x.type.dims)) is not None:
+        extra = rank(x_bar) - rank(x)
+        if extra:
+            x_bar = _sum(x_bar, 0 if extra == 1 else tuple(range(extra)), False)
+        return _sum(x_bar, axes[0] if len(axes) == 1 else axes, True) if axes else x_bar
+    if shape_source(x) is not x:
+        return sum_to(x_bar, shape_source(x))
+    return emit(sum_to, x_bar, x, known=True) if is_array(x) and not known else None
 
 
-def _infer_sum_to(x_bar: Value, x: Value) -> Type:
+def _sum(x: Value, axis, keepdims: bool) -> Value:
+    return RECORDS["sum"](x, axis=axis, keepdims=keepdims)  # by name: reduce.py needs this module
+
+
+def _summed_axes(whole: tuple, part: tuple) -> tuple[int, ...] | None:
+    """The axes of `part` along which it was broadcast to `whole`; None if only the run knows."""
+    axes = []
+    for k, (n, m) in enumerate(zip(whole[len(whole) - len(part):], part)):
+        if n == m:
+            continue
+        if m == 1:
+            axes.append(k)
+        elif isinstance(m, Extent) and m.may_be_one:
+            return None
+    return tuple(axes)
+
+
+def _infer_sum_to(x_bar: Value, x: Value, *, known: bool = False) -> Type:
     match x.type:
         case Array(_, dims):
-            return Array(dtype_of(x_bar.type) or "float64", dims)
+            return Array(dtype_of(x_bar.type), dims)
         case Unknown(shape):
             return Unknown(shape, dtype_of(x_bar.type))
         case Scalar():
-            return Scalar(dtype_of(x_bar.type) or "float64")
+            return Scalar(dtype_of(x_bar.type))
     raise TypeMismatchError(f"{x.type} has no shape", current().line)
 
 
 sum_to = define(
-    "sum_to",
-    evaluate=lambda x_bar, x: sum_to_shape(x_bar, np.shape(x)),
+    "sum_to",  # x_bar, summed to the shape of x
+    evaluate=lambda x_bar, x, *, known=False: sum_to_shape(x_bar, np.shape(x)),
     infer=_infer_sum_to,
     fold=_fold_sum_to,
-    vjp=lambda bar, y, x_bar, x: (spread(bar, x_bar), None),
+    vjp=lambda bar, y, x_bar, x, *, known=False: (spread(bar, x_bar), None),
+    jvp=lambda dots, y, x_bar, x, *, known=False: None if dots[0] is None else sum_to(dots[0], x),
     linear=(0,),
     helper=sum_to_shape,
-    syntax=lambda x_bar, x: ast.Call(ast.Name("sum_to_shape", ast.Load()), [x_bar, numpy_call("shape", x)], []),
+    syntax=lambda x_bar, x, *, known=False: ast.Call(
+        ast.Name("sum_to_shape", ast.Load()), [x_bar, shape_syntax(x, known)], []),
+    shapes=(1,),
+)
+
+
+def _infer_shaped(x: Value, like: Value) -> Type:
+    match like.type:
+        case Array(_, dims):
+            return Array(dtype_of(x.type), dims)
+        case Unknown(shape):
+            return Unknown(shape, dtype_of(x.type))
+    return Scalar(dtype_of(x.type))
+
+
+shaped_like = define(
+    "shaped_like",  # x, of which a rule knows that it has the shape of another value: no code, a better type
+    evaluate=lambda x, like: x,
+    infer=_infer_shaped,
+    fold=lambda x, like: x if same_shape(x.type, like.type) or isinstance(x.type, Scalar) else None,
+    vjp=lambda bar, y, x, like: (bar, None),
+    jvp=lambda dots, y, x, like: None if dots[0] is None else shaped_like(dots[0], like),
+    linear=(0,),
+    syntax=lambda x, like: x,
+    cheap=True,
+    views=(0,),
+    shapes=(1,),
 )
 
 
@@ -157,14 +447,9 @@ sum_to = define(
 
 def zeros_of(x: Value) -> Value:
     """Zeros for the cotangent or tangent of `x`: its shape, an inexact dtype."""
-    match x.type:
-        case Scalar():
-            return value(0.0)
-        case Tuple(items):
-            return value(tuple(zeros_of(item(x, index=k)) for k in range(len(items))))
-        case Tape():  # a tape is read to its end, so its cotangent starts empty
-            return emit(tape_new)
-    return zeros_like(x, dtype=float_dtype(x.type))
+    if isinstance(x.type, Scalar):
+        return value(0.0)
+    return zeros_like(shape_source(x), dtype=float_dtype(x.type))
 
 
 zeros_like = define(
@@ -172,8 +457,9 @@ zeros_like = define(
     evaluate=lambda x, *, dtype: np.zeros(np.shape(x), dtype),
     infer=lambda x, *, dtype: Unknown(x.type.shape, dtype) if isinstance(x.type, Unknown)
     else array_type(dtype, dims_of(x.type)),
-    partials=(None,),
+    vjp=lambda bar, y, x, *, dtype: (None,),
+    jvp=lambda dots, y, x, *, dtype: None,
     syntax=lambda x, *, dtype: numpy_call("zeros", numpy_call("shape", x)) if dtype == "float64"
     else numpy_call("zeros", numpy_call("shape", x), ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load())),
+    shapes=(0,),
 )
-

@@ -1,0 +1,668 @@
+"""The same elements in another arrangement: reshaped, transposed, turned, repeated.
+
+All are linear, and each rule is the arrangement undone.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+
+import numpy as np
+
+from ..errors import TypeMismatchError, UnsupportedError
+from ..ir.builder import current, emit, fresh_extent, fresh_shape
+from ..ir.graph import MISSING, Value
+from ..ir.types import Array, Extent, Scalar, Type, Unknown
+from .copy import copy
+from .record import array_type, broadcast_dims, define, dims_of, dtype_of, numpy_function, rank, same_shape, static
+from .record import value
+from .shape import (extent_of, is_array, lengths_of, literal, named_extent, normal_axes, normal_axis,
+                    numpy_call, shape_giver, shape_source, shape_syntax, spread, static_axis, sum_to)
+
+
+def rearranged(x: Value, dims: tuple) -> Type:
+    """An array of x's dtype."""
+    return array_type(dtype_of(x.type), dims)
+
+
+def unknown_like(x: Value) -> Unknown:
+    """Of unknown rank, of x's dtype, of a shape of its own."""
+    return Unknown(fresh_shape(), dtype_of(x.type))
+
+
+def only(entries: list) -> ast.expr:
+    """One expression, or a tuple of several."""
+    return entries[0] if len(entries) == 1 else ast.Tuple(list(entries), ast.Load())
+
+
+# ------------------------------------------------------------------------------------------- reshape
+
+
+def product_extent(dims: tuple):
+    """The extent of all of `dims` taken together: the same for the same dims."""
+    number = math.prod(d for d in dims if isinstance(d, int))
+    extents = sorted((d for d in dims if isinstance(d, Extent)), key=str)
+    if not extents or number == 0:
+        return number
+    if len(extents) == 1 and number == 1:
+        return extents[0]
+    one = number == 1 and any(e.may_be_one for e in extents)
+    return Extent("*".join([str(number)] * (number != 1) + [f"({e})" for e in extents]), 0, one)
+
+
+def _infer_reshape(x: Value, *sizes: Value) -> Type:
+    dims = [extent_of(n) for n in sizes]
+    if dims.count(-1) > 1 or any(isinstance(d, int) and d < -1 for d in dims):
+        raise TypeMismatchError("a shape that leaves more than one length open", current().line, "write -1 once")
+    known = rank(x) is not None
+    whole = product_extent(dims_of(x.type)) if known else None
+    if -1 in dims:
+        dims[dims.index(-1)] = _open_extent(whole, [d for d in dims if d != -1], dims_of(x.type)) if known else \
+            fresh_extent()
+    elif isinstance(whole, int) and isinstance(product_extent(tuple(dims)), int) and whole != math.prod(dims):
+        raise TypeMismatchError(f"{whole} elements do not fill the shape {tuple(dims)}", current().line,
+                                "reshape to a shape with as many elements")
+    return rearranged(x, tuple(dims))
+
+
+def _open_extent(whole, others: list, dims: tuple):
+    """The length that -1 stands for."""
+    rest = product_extent(tuple(others))
+    if rest == 1:
+        return whole
+    if isinstance(whole, int) and isinstance(rest, int):
+        if rest == 0 or whole % rest:
+            raise TypeMismatchError(f"{whole} elements do not divide into rows of {rest}", current().line,
+                                    "reshape to a shape with as many elements")
+        return whole // rest
+    left = list(dims)
+    for d in others:
+        if d in left:
+            left.remove(d)
+        elif d != 1:
+            return named_extent(("-1", dims, tuple(others)))
+    return product_extent(tuple(left))
+
+
+def _fold_reshape(x: Value, *sizes: Value):
+    if x.op is not None and x.op.name in ("reshape", "reshape_like"):
+        return reshape(x.op.inputs[0], *sizes)
+    if isinstance(x.type, (Scalar, Array)) and len(sizes) == rank(x) and _infer_reshape(x, *sizes) == x.type:
+        return x
+    if not sizes and isinstance(x.type, Scalar):
+        return x
+    return None
+
+
+reshape = define(
+    "reshape",  # (x, *sizes)
+    evaluate=lambda x, *sizes: np.reshape(x, sizes),
+    infer=_infer_reshape,
+    fold=_fold_reshape,
+    vjp=lambda bar, y, x, *sizes: (reshape_like(bar, x), *(None for _ in sizes)),
+    linear=(0,),
+    syntax=lambda x, *sizes: numpy_call("reshape", x, only(list(sizes))),
+    cheap=True,
+    views=(0,),
+)
+
+
+def _infer_reshape_like(x: Value, like: Value, *, known: bool = False) -> Type:
+    match like.type:
+        case Unknown(shape):
+            return Unknown(shape, dtype_of(x.type))
+    return rearranged(x, dims_of(like.type))
+
+
+def _fold_reshape_like(x: Value, like: Value, *, known: bool = False):
+    if same_shape(x.type, like.type):
+        return x
+    if x.op is not None and x.op.name in ("reshape", "reshape_like"):
+        return reshape_like(x.op.inputs[0], like)
+    if shape_source(like) is not like:
+        return reshape_like(x, shape_source(like))
+    if is_array(like) and all(isinstance(d, int) for d in like.type.dims):
+        return reshape(x, *map(value, like.type.dims))
+    if rank(like) == 1 and rank(x) is not None:
+        return emit(reshape_like, x, like, known=True) if not known else None
+    return emit(reshape_like, x, like, known=True) if is_array(like) and not known else None
+
+
+reshape_like = define(
+    "reshape_like",  # x in the shape of another value
+    evaluate=lambda x, like, *, known=False: np.reshape(x, np.shape(like)),
+    infer=_infer_reshape_like,
+    fold=_fold_reshape_like,
+    vjp=lambda bar, y, x, like, *, known=False: (reshape_like(bar, x), None),
+    jvp=lambda dots, y, x, like, *, known=False: None if dots[0] is None else reshape_like(dots[0], like),
+    linear=(0,),
+    syntax=lambda x, like, *, known=False: numpy_call("reshape", x, shape_syntax(like, known)),
+    cheap=True,
+    views=(0,),
+    shapes=(1,),
+)
+
+
+@numpy_function(np.reshape)
+def reshape_(x: Value, shape, order="C", *, copy=None) -> Value:
+    """np.reshape, in C order."""
+    if static(order) != "C":
+        raise UnsupportedError(f"reshape with order={static(order)!r}", current().line, "transpose before reshaping")
+    x = value(x)
+    giver = shape_giver(shape)
+    if giver is not None:
+        return reshape_like(x, giver)
+    sizes = lengths_of(shape)
+    if sizes is None:
+        raise UnsupportedError("a shape of unknown length", current().line, "write its members one by one")
+    return reshape(x, *sizes)
+
+
+@numpy_function(method="reshape")
+def reshape_method(x: Value, *shape, order="C") -> Value:
+    """x.reshape(n, m) or x.reshape((n, m))."""
+    return reshape_(x, shape[0] if len(shape) == 1 else shape, order)
+
+
+def _infer_ravel(x: Value) -> Type:
+    if rank(x) is None:
+        return Array(dtype_of(x.type), (fresh_extent() if x.type.shape is None
+                                        else named_extent(("ravel", x.type.shape)),))
+    return Array(dtype_of(x.type), (product_extent(dims_of(x.type)),))
+
+
+ravel = define(
+    "ravel",
+    evaluate=np.ravel,
+    infer=_infer_ravel,
+    fold=lambda x: x if rank(x) == 1 else None,
+    vjp=lambda bar, y, x: (reshape_like(bar, x),),
+    linear=(0,),
+    syntax=lambda x: numpy_call("ravel", x),
+    cheap=True,
+    views=(0,),
+)
+
+
+@numpy_function(np.ravel, method="ravel")
+def ravel_(x: Value, order="C") -> Value:
+    """np.ravel, in C order."""
+    return reshape_(x, -1, order) if static(order) != "C" else ravel(value(x))
+
+
+@numpy_function(method="flatten")
+def flatten(x: Value, order="C") -> Value:
+    """x.flatten(): always a copy."""
+    return copy(ravel_(x, order))
+
+
+# ------------------------------------------------------------------------------------------- new axes
+
+
+def _subscript(x: ast.expr, axes: tuple[int, ...]) -> ast.expr:
+    """x[:, None], with a new axis at each of `axes`."""
+    entries = [ast.Constant(None) if k in axes else ast.Slice() for k in range(max(axes) + 1)]
+    return ast.Subscript(x, only(entries), ast.Load())
+
+
+def _infer_expand(x: Value, *, axis, count: int | None = None) -> Type:
+    if rank(x) is None:
+        return unknown_like(x)
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    axes, dims = normal_axes(axes, rank(x) + len(axes)), list(dims_of(x.type))
+    for k in sorted(axes):
+        dims.insert(k, 1)
+    return rearranged(x, tuple(dims))
+
+
+def _fold_expand(x: Value, *, axis, count: int | None = None):
+    if axis == ():
+        return x
+    if isinstance(axis, tuple) and len(axis) == 1:
+        return expand_dims(x, axis[0])
+    if is_array(x) and count is None:
+        extra = len(axis) if isinstance(axis, tuple) else 1
+        return emit(expand_dims_record, x, axis=axis, count=rank(x) + extra)
+    if x.op is not None and x.op.name == "squeeze" and x.op.attrs["axis"] == axis and is_array(x):
+        return x.op.inputs[0]
+    return None
+
+
+def _syntax_expand(x: ast.expr, *, axis, count: int | None = None) -> ast.expr:
+    if count is not None:
+        return _subscript(x, normal_axes(axis, count))
+    return numpy_call("expand_dims", x, literal(axis))
+
+
+expand_dims_record = define(
+    "expand_dims",  # `count` is the rank of the result, where it is known
+    evaluate=lambda x, *, axis, count=None: np.expand_dims(x, axis),
+    infer=_infer_expand,
+    fold=_fold_expand,
+    vjp=lambda bar, y, x, *, axis, count=None: (squeeze_record(bar, axis=axis),),
+    linear=(0,),
+    syntax=_syntax_expand,
+    cheap=True,
+    views=(0,),
+)
+
+
+def expand_dims(x: Value, axis) -> Value:
+    """np.expand_dims."""
+    return expand_dims_record(x, axis=static_axis(axis))
+
+
+numpy_function(np.expand_dims)(expand_dims)
+
+
+def _squeezed(x: Value, axis) -> tuple[int, ...]:
+    """The axes that go; they must be of length 1, or may be at run time."""
+    dims = dims_of(x.type)
+    if axis is None:
+        if any(isinstance(d, Extent) and d.may_be_one for d in dims):
+            raise UnsupportedError("squeeze of an axis that may be of length 1", current().line, "name the axis")
+        return tuple(k for k, d in enumerate(dims) if d == 1)
+    axes = normal_axes(axis, len(dims))
+    for k in axes:
+        if isinstance(dims[k], int) and dims[k] != 1:
+            raise TypeMismatchError(f"squeeze of an axis of length {dims[k]}", current().line,
+                                    "squeeze axes of length 1")
+    return axes
+
+
+def _infer_squeeze(x: Value, *, axis) -> Type:
+    if rank(x) is None:
+        return unknown_like(x)
+    gone = _squeezed(x, axis)
+    return rearranged(x, tuple(d for k, d in enumerate(dims_of(x.type)) if k not in gone))
+
+
+def _fold_squeeze(x: Value, *, axis):
+    if rank(x) == 0 or axis == ():
+        return x
+    if x.op is not None and x.op.name == "expand_dims" and axis is not None and rank(x) is not None:
+        if normal_axes(axis, rank(x)) == normal_axes(x.op.attrs["axis"], rank(x)):
+            return x.op.inputs[0]
+    return None
+
+
+squeeze_record = define(
+    "squeeze",
+    evaluate=lambda x, *, axis: np.squeeze(x, axis),
+    infer=_infer_squeeze,
+    fold=_fold_squeeze,
+    vjp=lambda bar, y, x, *, axis: (expand_dims_record(bar, axis=axis) if axis is not None and rank(x) is None
+                                    else reshape_like(bar, x) if rank(x) is None
+                                    else expand_dims(bar, _squeezed(x, axis)),),
+    linear=(0,),
+    syntax=lambda x, *, axis: numpy_call("squeeze", x, axis=literal(axis)),
+    cheap=True,
+    views=(0,),
+)
+
+
+@numpy_function(np.squeeze, method="squeeze")
+def squeeze(x: Value, axis=None) -> Value:
+    """np.squeeze."""
+    return squeeze_record(value(x), axis=static_axis(axis))
+
+
+def _at_least(name: str, function, least: int, new_axes):
+    record = define(
+        name,
+        evaluate=function,
+        infer=lambda x: unknown_like(x),
+        fold=lambda x: None if rank(x) is None else x if rank(x) >= least else expand_dims(x, new_axes[rank(x)]),
+        vjp=lambda bar, y, x: (reshape_like(bar, x),),
+        linear=(0,),
+        syntax=lambda x: numpy_call(name, x),
+        cheap=True,
+        views=(0,),
+    )
+    return numpy_function(function)(record)
+
+
+atleast_1d = _at_least("atleast_1d", np.atleast_1d, 1, {0: 0})
+atleast_2d = _at_least("atleast_2d", np.atleast_2d, 2, {0: (0, 1), 1: 0})
+atleast_3d = _at_least("atleast_3d", np.atleast_3d, 3, {0: (0, 1, 2), 1: (0, 2), 2: 2})
+
+# ------------------------------------------------------------------------------------- order of the axes
+
+
+def _infer_transpose(x: Value, *, axes) -> Type:
+    if rank(x) is None:
+        return unknown_like(x)
+    dims = dims_of(x.type)
+    if axes is None:
+        return rearranged(x, dims[::-1])
+    if len(axes) != len(dims):
+        raise TypeMismatchError(f"a transpose of {len(axes)} axes, of an array of {len(dims)}", current().line,
+                                "name each axis once")
+    return rearranged(x, tuple(dims[k] for k in normal_axes(axes, len(dims))))
+
+
+def _fold_transpose(x: Value, *, axes):
+    count = rank(x)
+    if count is None:
+        return x.op.inputs[0] if axes is None and x.op is not None and x.op.name == "transpose" \
+            and x.op.attrs["axes"] is None else None
+    order = tuple(range(count))[::-1] if axes is None else normal_axes(axes, count)
+    if len(order) != count:
+        return None
+    if x.op is not None and x.op.name == "transpose":
+        inner = x.op.attrs["axes"]
+        inner = tuple(range(count))[::-1] if inner is None else normal_axes(inner, count)
+        return transpose_record(x.op.inputs[0], axes=tuple(inner[k] for k in order))
+    if order == tuple(range(count)):
+        return x
+    if order == tuple(range(count))[::-1] and axes is not None:
+        return transpose_record(x, axes=None)
+    return None
+
+
+transpose_record = define(
+    "transpose",  # axes None: all in the opposite order
+    evaluate=lambda x, *, axes: np.transpose(x, axes),
+    infer=_infer_transpose,
+    fold=_fold_transpose,
+    vjp=lambda bar, y, x, *, axes: (transpose_record(bar, axes=None if axes is None else _inverse(axes)),),
+    linear=(0,),
+    syntax=lambda x, *, axes: ast.Attribute(x, "T", ast.Load()) if axes is None
+    else numpy_call("transpose", x, literal(axes)),
+    cheap=True,
+    views=(0,),
+)
+
+
+def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    axes = normal_axes(axes, len(axes))
+    return tuple(axes.index(k) for k in range(len(axes)))
+
+
+@numpy_function(np.transpose, np.permute_dims)
+def transpose(x: Value, axes=None) -> Value:
+    """np.transpose."""
+    return transpose_record(value(x), axes=static_axis(axes))
+
+
+@numpy_function(method="transpose")
+def transpose_method(x: Value, *axes) -> Value:
+    """x.transpose(), x.transpose(1, 0), x.transpose((1, 0))."""
+    axes = static(axes[0]) if len(axes) == 1 else tuple(static(a) for a in axes) or None
+    return transpose_record(x, axes=axes)
+
+
+@numpy_function(attribute="T")
+def transposed(x: Value) -> Value:
+    """x.T."""
+    return transpose_record(x, axes=None)
+
+
+@numpy_function(np.matrix_transpose, attribute="mT")
+def matrix_transpose(x: Value) -> Value:
+    """The last two axes in the opposite order."""
+    return swapaxes(x, -1, -2)
+
+
+def _two_axes(name: str, function, order, undo):
+    """An op (x; a, b) that reorders axes; of known rank it is a transpose."""
+    record = define(
+        name,
+        evaluate=lambda x, *, a, b: function(x, a, b),
+        infer=lambda x, *, a, b: unknown_like(x),
+        fold=lambda x, *, a, b: None if rank(x) is None else transpose_record(x, axes=order(rank(x), a, b)),
+        vjp=lambda bar, y, x, *, a, b: (record(bar, **undo(a, b)),),
+        linear=(0,),
+        syntax=lambda x, *, a, b: numpy_call(name, x, literal(a), literal(b)),
+        cheap=True,
+        views=(0,),
+    )
+    return record
+
+
+def _swapped(count: int, a: int, b: int) -> tuple[int, ...]:
+    order = list(range(count))
+    a, b = normal_axis(a, count), normal_axis(b, count)
+    order[a], order[b] = b, a
+    return tuple(order)
+
+
+def _moved(count: int, a, b) -> tuple[int, ...]:
+    sources, targets = normal_axes(a, count), normal_axes(b, count)
+    order = [k for k in range(count) if k not in sources]
+    for target, source in sorted(zip(targets, sources)):
+        order.insert(target, source)
+    return tuple(order)
+
+
+swapaxes_record = _two_axes("swapaxes", np.swapaxes, _swapped, lambda a, b: {"a": a, "b": b})
+moveaxis_record = _two_axes("moveaxis", np.moveaxis, _moved, lambda a, b: {"a": b, "b": a})
+
+
+@numpy_function(np.swapaxes, method="swapaxes")
+def swapaxes(x: Value, a, b) -> Value:
+    """np.swapaxes."""
+    return swapaxes_record(value(x), a=static_axis(a), b=static_axis(b))
+
+
+@numpy_function(np.moveaxis)
+def moveaxis(x: Value, source, destination) -> Value:
+    """np.moveaxis."""
+    return moveaxis_record(value(x), a=static_axis(source), b=static_axis(destination))
+
+
+# -------------------------------------------------------------------------------------- turning around
+
+
+def _same_type(x: Value, *rest: Value, axis) -> Type:
+    if rank(x) is not None and axis is not None:
+        normal_axes(axis, rank(x))
+    return x.type
+
+
+def _fold_flip(x: Value, *, axis):
+    if rank(x) == 0:
+        return x
+    if x.op is not None and x.op.name == "flip" and x.op.attrs["axis"] == axis:
+        return x.op.inputs[0]
+    return None
+
+
+flip_record = define(
+    "flip",
+    evaluate=lambda x, *, axis: np.flip(x, axis),
+    infer=_same_type,
+    fold=_fold_flip,
+    vjp=lambda bar, y, x, *, axis: (flip_record(bar, axis=axis),),
+    linear=(0,),
+    syntax=lambda x, *, axis: numpy_call("flip", x, axis=literal(axis)),
+    cheap=True,
+    views=(0,),
+)
+
+
+@numpy_function(np.flip)
+def flip(x: Value, axis=None) -> Value:
+    """np.flip."""
+    return flip_record(value(x), axis=static_axis(axis))
+
+
+@numpy_function(np.fliplr)
+def fliplr(x: Value) -> Value:
+    """np.fliplr."""
+    return flip(x, 1)
+
+
+@numpy_function(np.flipud)
+def flipud(x: Value) -> Value:
+    """np.flipud."""
+    return flip(x, 0)
+
+
+roll_record = define(
+    "roll",  # (x, shift; axis)
+    evaluate=lambda x, shift, *, axis: np.roll(x, shift, axis),
+    infer=_same_type,
+    fold=lambda x, shift, *, axis: x if shift.constant == 0 or rank(x) == 0 else None,
+    vjp=lambda bar, y, x, shift, *, axis: (roll_record(bar, -shift, axis=axis), None),
+    linear=(0,),
+    syntax=lambda x, shift, *, axis: numpy_call("roll", x, shift, axis=literal(axis)),
+)
+
+
+@numpy_function(np.roll)
+def roll(x: Value, shift, axis=None) -> Value:
+    """np.roll by one shift."""
+    axis = static_axis(axis)
+    if isinstance(axis, tuple) or not isinstance(value(shift).type, Scalar):
+        raise UnsupportedError("np.roll along several axes", current().line, "roll along one axis at a time")
+    return roll_record(value(x), value(shift), axis=axis)
+
+
+# ------------------------------------------------------------------------------------------ repeating
+
+
+def _infer_repeat(x: Value, count: Value, *, axis) -> Type:
+    if rank(x) is None:
+        return unknown_like(x) if axis is not None else Array(dtype_of(x.type), (fresh_extent(),))
+    dims = list(dims_of(x.type)) if axis is not None else [product_extent(dims_of(x.type))]
+    k = normal_axis(axis or 0, len(dims))
+    times = count.constant
+    if isinstance(times, int) and (times == 1 or isinstance(dims[k], int)):
+        dims[k] = product_extent((dims[k], times))
+    else:
+        dims[k] = named_extent(("repeat", dims[k], count if times is MISSING else times))
+    return rearranged(x, tuple(dims))
+
+
+def sum_repeats(y_bar, shape, axis):
+    """The transpose of np.repeat(x, n, axis) for x of this shape: each group of n repeats, summed."""
+    if axis is None:
+        return np.sum(np.reshape(y_bar, (int(np.prod(shape)), -1)), axis=1).reshape(shape)
+    axis = axis % len(shape)
+    return np.sum(np.reshape(y_bar, shape[:axis + 1] + (-1,) + shape[axis + 1:]), axis=axis + 1)
+
+
+repeat_record = define(
+    "repeat",  # (x, count; axis): each element, count times
+    evaluate=lambda x, count, *, axis: np.repeat(x, count, axis),
+    infer=_infer_repeat,
+    vjp=lambda bar, y, x, count, *, axis: (unrepeat(bar, x, count, axis=axis), None),
+    linear=(0,),
+    syntax=lambda x, count, *, axis: numpy_call("repeat", x, count, axis=literal(axis)),
+)
+unrepeat = define(
+    "unrepeat",  # (y_bar, x, count; axis): summed to the shape of x
+    evaluate=lambda bar, x, count, *, axis: sum_repeats(np.asarray(bar), np.shape(x), axis),
+    infer=lambda bar, x, count, *, axis: _infer_reshape_like(bar, x),
+    vjp=lambda bar, y, y_bar, x, count, *, axis: (repeat_record(bar, count, axis=axis), None, None),
+    linear=(0,),
+    helper=sum_repeats,
+    syntax=lambda bar, x, count, *, axis: ast.Call(
+        ast.Name("sum_repeats", ast.Load()), [bar, numpy_call("shape", x), ast.Constant(axis)], []),
+    shapes=(1,),
+)
+
+
+@numpy_function(np.repeat, method="repeat")
+def repeat(x: Value, repeats, axis=None) -> Value:
+    """np.repeat, with one count for all elements."""
+    if not isinstance(value(repeats).type, Scalar):
+        raise UnsupportedError("np.repeat with a count for each element", current().line,
+                               "index with np.repeat(np.arange(n), counts)")
+    return repeat_record(value(x), value(repeats), axis=static_axis(axis))
+
+
+def sum_tiles(y_bar, shape, counts):
+    """The transpose of np.tile(x, counts) for x of this shape: the tiles, summed."""
+    shape, counts = tuple(shape), tuple(counts)
+    rank = max(len(shape), len(counts))
+    padded = (1,) * (rank - len(shape)) + shape
+    counts = (1,) * (rank - len(counts)) + counts
+    parts = np.reshape(y_bar, [n for pair in zip(counts, padded) for n in pair])
+    return np.sum(parts, axis=tuple(range(0, 2 * rank, 2))).reshape(shape)
+
+
+def _infer_tile(x: Value, *counts: Value) -> Type:
+    if rank(x) is None:
+        return unknown_like(x)
+    dims, known = dims_of(x.type), [n.constant for n in counts]
+    size = max(len(dims), len(known))
+    dims = (1,) * (size - len(dims)) + dims
+    counts = (1,) * (size - len(known)) + tuple(counts)
+    return rearranged(x, tuple(_tiled(d, n if isinstance(n, int) else n.constant, n) for d, n in zip(dims, counts)))
+
+
+def _tiled(d, times, n):
+    if isinstance(times, int) and (times == 1 or isinstance(d, int)):
+        return product_extent((d, times))
+    return named_extent(("tile", d, n if times is MISSING else times))
+
+
+tile_record = define(
+    "tile",  # (x, *counts)
+    evaluate=lambda x, *counts: np.tile(x, counts),
+    infer=_infer_tile,
+    vjp=lambda bar, y, x, *counts: (untile(bar, x, *counts), *(None for _ in counts)),
+    linear=(0,),
+    syntax=lambda x, *counts: numpy_call("tile", x, only(list(counts))),
+)
+untile = define(
+    "untile",  # (y_bar, x, *counts): summed to the shape of x
+    evaluate=lambda bar, x, *counts: sum_tiles(bar, np.shape(x), counts),
+    infer=lambda bar, x, *counts: _infer_reshape_like(bar, x),
+    vjp=lambda bar, y, y_bar, x, *counts: (tile_record(bar, *counts), None, *(None for _ in counts)),
+    linear=(0,),
+    helper=sum_tiles,
+    syntax=lambda bar, x, *counts: ast.Call(
+        ast.Name("sum_tiles", ast.Load()), [bar, numpy_call("shape", x), ast.Tuple(list(counts), ast.Load())], []),
+    shapes=(1,),
+)
+
+
+@numpy_function(np.tile)
+def tile(x: Value, reps) -> Value:
+    """np.tile."""
+    counts = lengths_of(reps)
+    if counts is None:
+        raise UnsupportedError("np.tile with counts of unknown length", current().line, "write them one by one")
+    return tile_record(value(x), *counts)
+
+
+# ----------------------------------------------------------------------------------------- broadcast_to
+
+
+def _infer_broadcast(x: Value, *sizes: Value) -> Type:
+    dims = tuple(map(extent_of, sizes))
+    if rank(x) is not None:
+        if rank(x) > len(dims):
+            raise TypeMismatchError(f"an array of {rank(x)} axes does not broadcast to {len(dims)}", current().line,
+                                    "broadcast to at least as many axes")
+        broadcast_dims(dims_of(x.type), dims)
+    return rearranged(x, dims)
+
+
+broadcast_to_record = define(
+    "broadcast_to",  # (x, *sizes)
+    evaluate=lambda x, *sizes: np.broadcast_to(x, sizes),
+    infer=_infer_broadcast,
+    fold=lambda x, *sizes: x if is_array(x) and _infer_broadcast(x, *sizes) == x.type else None,
+    vjp=lambda bar, y, x, *sizes: (sum_to(bar, x), *(None for _ in sizes)),
+    linear=(0,),
+    syntax=lambda x, *sizes: numpy_call("broadcast_to", x, only(list(sizes))),
+    cheap=True,
+    views=(0,),
+)
+
+
+@numpy_function(np.broadcast_to)
+def broadcast_to(x: Value, shape, subok=False) -> Value:
+    """np.broadcast_to."""
+    giver = shape_giver(shape)
+    if giver is not None and rank(giver) is None:
+        return spread(value(x), giver)
+    sizes = lengths_of(shape)
+    if sizes is None:
+        raise UnsupportedError("a shape of unknown length", current().line, "write its members one by one")
+    return broadcast_to_record(value(x), *sizes)
