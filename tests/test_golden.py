@@ -49,7 +49,7 @@ def generated(module) -> tuple[str, str]:
         derivative = s2s.grad(module.f, argnums=wrt_of(module)).lower(*module.ARGS).source
     else:
         dots = tuple(np.zeros_like(x) if isinstance(x, np.ndarray) else 0.0 for x in module.ARGS)
-        derivative = s2s.api.tangent_function(module.f).lower(*module.ARGS, *dots).source
+        derivative = s2s.jvp(module.f).lower(*module.ARGS, *dots).source
     return without_imports(pipeline.render(ssa, annotate=True).text), without_imports(derivative)
 
 
