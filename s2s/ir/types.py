@@ -126,7 +126,7 @@ class Undefined:
 
 Type = Scalar | Array | Unknown | Tuple | Static | Tape | Undefined
 
-BOOL = Scalar("bool")
+BOOL = Scalar("bool", weak=True)
 INT = Scalar("int64", weak=True)
 FLOAT = Scalar("float64", weak=True)
 UNKNOWN = Unknown()

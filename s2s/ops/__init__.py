@@ -1,3 +1,4 @@
 """Every operation s2s knows, one record each, in tables by family."""
 
-from . import control, elementwise, index, record, reduce, shape  # noqa: F401
+from . import (arrange, barrier, calls, cast, control, copy, elementwise, index, record, reduce,  # noqa: F401
+               shape)

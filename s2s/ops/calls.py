@@ -1,0 +1,117 @@
+"""What calls of elementwise functions mean where their record alone does not say.
+
+Optional arguments, any number of operands, Python's own functions of numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from ..errors import UnsupportedError
+from ..ir.builder import current
+from ..ir.graph import Value
+from ..ir.types import INT, Array, Tuple
+from . import elementwise as ew
+from .cast import float_
+from .control import item
+from .record import ATTRIBUTES, FUNCTIONS, METHODS, define, numpy_function, static, value
+from .ufunc import IN_MATH, builtin_syntax
+
+METHODS["conj"] = METHODS["conjugate"] = ew.conjugate
+ATTRIBUTES["real"], ATTRIBUTES["imag"] = ew.real, ew.imag
+
+
+@numpy_function(np.clip, method="clip")
+def clip(x: Value, a_min=None, a_max=None, *, min=None, max=None) -> Value:
+    """np.clip, either bound absent or None."""
+    lo, hi = _given(a_min, min), _given(a_max, max)
+    if lo is None:
+        return ew.positive(x) if hi is None else ew.minimum(x, hi)
+    return ew.maximum(x, lo) if hi is None else ew.clip(x, lo, hi)
+
+
+def _given(*arguments):
+    """The argument that is not None, or None."""
+    for a in arguments:
+        if a is not None and not (isinstance(a, Value) and a.constant is None):
+            return a
+    return None
+
+
+@numpy_function(np.where)
+def where(condition: Value, *branches: Value) -> Value:
+    """np.where(condition, a, b)."""
+    if len(branches) != 2:
+        raise UnsupportedError("np.where of one argument has a result whose length depends on data", current().line,
+                               "use np.where(condition, a, b), or index with the condition")
+    return ew.where(condition, *branches)
+
+
+@numpy_function(np.round, np.around, method="round")
+def round_(x: Value, decimals=0) -> Value:
+    return ew.round_(x, decimals)
+
+
+round_to_int = define(
+    "round_to_int", evaluate=round, infer=lambda x: INT, syntax=builtin_syntax("round"), partials=(None,),
+    elementwise=True, cheap=True, vjp=lambda bar, y, x: (None,), jvp=lambda dots, y, x: None)
+
+
+@numpy_function(round)
+def python_round(number: Value, ndigits=None) -> Value:
+    """round(x) is an int; round(x, n) keeps its type, and derivative 0."""
+    if static(ndigits) is not None:
+        return ew.round_(number, ndigits)
+    return round_to_int(number)
+
+
+def _choice(record, reduction):
+    """Python's max and min: of several numbers, of the members of a tuple, or of an array."""
+
+    def choose(*args: Value, **keywords) -> Value:
+        if keywords:
+            raise UnsupportedError(f"{record.name[:-1]} with {', '.join(keywords)}=", current().line,
+                                   "write the comparison out")
+        if len(args) == 1 and isinstance(args[0].type, Tuple):
+            args = tuple(item(args[0], index=k) for k in range(len(args[0].type.items)))
+        if len(args) == 1:
+            return FUNCTIONS[reduction](args[0])
+        if any(isinstance(a.type, Array) for a in args):
+            raise UnsupportedError(f"{record.name[:-1]} of arrays compares them as a whole", current().line,
+                                   f"use np.{record.name[:-1]}imum")
+        return functools.reduce(record, args)
+
+    return choose
+
+
+FUNCTIONS[max] = _choice(ew.max_, np.max)
+FUNCTIONS[min] = _choice(ew.min_, np.min)
+
+
+@numpy_function(divmod)
+def divmod_(a: Value, b: Value) -> Value:
+    return value((a // b, a % b))
+
+
+@numpy_function(pow)
+def pow_(a: Value, b: Value) -> Value:
+    return a ** b
+
+
+@numpy_function(math.pow)
+def math_pow(a: Value, b: Value) -> Value:
+    return float_(a) ** float_(b)
+
+
+@numpy_function(math.log)
+def math_log(x: Value, base=None) -> Value:
+    log = IN_MATH[ew.log]
+    return log(x) if base is None else log(x) / log(value(base))
+
+
+@numpy_function(np.angle)
+def angle(z: Value) -> Value:
+    return ew.arctan2(ew.imag(z), ew.real(z))
