@@ -23,7 +23,8 @@ import numpy as np
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, emit, fresh_extent
 from ..ir.graph import Value
-from ..ir.types import INT, UNKNOWN, Array, Extent, Scalar, Tuple, Type, Unknown, is_inexact
+from ..ir.types import INT, UNKNOWN, Array, Extent, Scalar, Tape, Tuple, Type, Unknown, is_inexact
+from .control import item, tape_new
 from .record import (RECORDS, array_type, define, dims_of, dtype_of, numpy_function, rank, same_shape, static,
                      value)
 
@@ -447,8 +448,13 @@ shaped_like = define(
 
 def zeros_of(x: Value) -> Value:
     """Zeros for the cotangent or tangent of `x`: its shape, an inexact dtype."""
-    if isinstance(x.type, Scalar):
-        return value(0.0)
+    match x.type:
+        case Scalar():
+            return value(0.0)
+        case Tuple(items):
+            return value(tuple(zeros_of(item(x, index=k)) for k in range(len(items))))
+        case Tape():  # a tape is read to its end, so its cotangent starts empty
+            return emit(tape_new)
     return zeros_like(shape_source(x), dtype=float_dtype(x.type))
 
 
@@ -457,8 +463,7 @@ zeros_like = define(
     evaluate=lambda x, *, dtype: np.zeros(np.shape(x), dtype),
     infer=lambda x, *, dtype: Unknown(x.type.shape, dtype) if isinstance(x.type, Unknown)
     else array_type(dtype, dims_of(x.type)),
-    vjp=lambda bar, y, x, *, dtype: (None,),
-    jvp=lambda dots, y, x, *, dtype: None,
+    partials=(None,),
     syntax=lambda x, *, dtype: numpy_call("zeros", numpy_call("shape", x)) if dtype == "float64"
     else numpy_call("zeros", numpy_call("shape", x), ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load())),
     shapes=(0,),
