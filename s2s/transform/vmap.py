@@ -83,7 +83,7 @@ class Batched:
             for old, new, axis in zip(lane.params, params, in_axes):
                 if axis is not None:
                     new = to_front(new, axis)
-                    self.count = self.count or lane_count(new)
+                    self.count = lane_count(new) if self.count is None else self.count
                 self.env[old] = new
             self.emit_ops(lane.block, lane.results)
             block.yields = [self.result(y, axis) for y, axis in zip(lane.results, out_axes, strict=True)]
@@ -139,9 +139,7 @@ class Batched:
 
         def flush() -> None:
             if any(op in self.lanes.divergent for op in pending):
-                first = next(k for k, op in enumerate(pending) if op in self.lanes.divergent)
                 regions.append(Region(list(pending), divergent=True))
-                del first
             elif pending:
                 regions.append(Region(list(pending)))
             pending.clear()
