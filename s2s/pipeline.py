@@ -67,6 +67,7 @@ PREPARE = ordered(
 
 FINISH = ordered(
     Pass(simplify, "seeds of 1 and zeros of untouched cotangents fold away"),
+    Pass(dce, "a value that only the result wanted is gone, and its name with it", after=simplify),
     Pass(cse, "the reverse sweep recomputes what the forward sweep still has", after=simplify),
     Pass(dce, "of the forward sweep, only what the reverse sweep reads remains", after=cse),
     Pass(licm, "adjoints repeat factors that no trip changes", after=cse),
@@ -184,7 +185,7 @@ def loops_of(function: Function) -> Function:
 
 def compiled(function: Function, options: dict) -> Callable:
     """Native code of `function`, a function of its parameters."""
-    return compile_function(flatten_calls(function), options)
+    return compile_function(flatten_calls(function), **options)
 
 
 def export_text(function: Function, compiled: bool = False) -> str:
