@@ -17,8 +17,8 @@ from ..ir.types import INT, Array, Tuple
 from . import elementwise as ew
 from .cast import float_
 from .control import item
-from .record import ATTRIBUTES, FUNCTIONS, METHODS, define, numpy_function, static, value
-from .ufunc import IN_MATH, builtin_syntax
+from .record import ATTRIBUTES, FUNCTIONS, METHODS, define, numpy_function, value
+from .ufunc import IN_MATH, builtin_syntax, is_none
 
 METHODS["conj"] = METHODS["conjugate"] = ew.conjugate
 ATTRIBUTES["real"], ATTRIBUTES["imag"] = ew.real, ew.imag
@@ -35,10 +35,7 @@ def clip(x: Value, a_min=None, a_max=None, *, min=None, max=None) -> Value:
 
 def _given(*arguments):
     """The argument that is not None, or None."""
-    for a in arguments:
-        if a is not None and not (isinstance(a, Value) and a.constant is None):
-            return a
-    return None
+    return next((a for a in arguments if not is_none(a)), None)
 
 
 @numpy_function(np.where)
@@ -63,9 +60,7 @@ round_to_int = define(
 @numpy_function(round)
 def python_round(number: Value, ndigits=None) -> Value:
     """round(x) is an int; round(x, n) keeps its type, and derivative 0."""
-    if static(ndigits) is not None:
-        return ew.round_(number, ndigits)
-    return round_to_int(number)
+    return round_to_int(number) if is_none(ndigits) else ew.round_(number, ndigits)
 
 
 def _choice(record, reduction):
@@ -109,7 +104,7 @@ def math_pow(a: Value, b: Value) -> Value:
 @numpy_function(math.log)
 def math_log(x: Value, base=None) -> Value:
     log = IN_MATH[ew.log]
-    return log(x) if base is None else log(x) / log(value(base))
+    return log(x) if is_none(base) else log(x) / log(value(base))
 
 
 @numpy_function(np.angle)

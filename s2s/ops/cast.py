@@ -16,7 +16,7 @@ from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Scalar, Type, Unknown, is_inexact
 from .chain import elementwise_vjp
 from .record import FUNCTIONS, METHODS, Record, array_type, define, dims_of, dtype_of, static, value
-from .ufunc import builtin_syntax
+from .ufunc import builtin_syntax, is_none
 
 # ------------------------------------------------------------------------------------- NumPy's dtypes
 
@@ -81,7 +81,7 @@ astype.fold, convert.fold = _fold_astype, _fold_convert
 
 def as_dtype(x: Value, dtype) -> Value:
     """`x` itself if it has that dtype (a Python number: if it becomes that in NumPy), otherwise converted."""
-    if dtype is None or static(dtype) is None:
+    if is_none(dtype):
         return x
     name = dtype_name(dtype)
     return x if dtype_of(x.type) == name else astype(x, dtype=name)

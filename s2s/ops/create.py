@@ -23,7 +23,7 @@ from .index import take
 from .record import Record, array_type, define, dims_of, dtype_of, numpy_function, static, value
 from .shape import extent_of, length, lengths_of, numpy_call, sum_to, zeros_of
 from .shape import zeros_like as zeros_like_record
-from .ufunc import sampled
+from .ufunc import is_none, sampled
 
 # ------------------------------------------------------------------------------------ shapes as operands
 
@@ -108,7 +108,7 @@ full_record = define(
 
 
 def _dtype(dtype, default: str = "float64") -> str:
-    return default if dtype is None or static(dtype) is None else dtype_name(dtype)
+    return default if is_none(dtype) else dtype_name(dtype)
 
 
 @numpy_function(np.zeros)
@@ -140,7 +140,7 @@ def full(shape, fill_value, dtype=None) -> Value:
 
 def _as_number(v: Value, dtype) -> Value:
     """`v` in that dtype; a Python number stays one where NumPy then makes that dtype of it."""
-    if dtype is None or static(dtype) is None:
+    if is_none(dtype):
         return v
     name = dtype_name(dtype)
     if type(v.constant) in (bool, int, float) and name in ("bool", "int64", "float64", "complex128"):
@@ -184,7 +184,7 @@ full_like_record = define(
 
 def _own_dtype(x: Value, dtype) -> str | None:
     """None for the dtype of x itself."""
-    name = None if dtype is None or static(dtype) is None else dtype_name(dtype)
+    name = None if is_none(dtype) else dtype_name(dtype)
     return None if name == dtype_of(x.type) else name
 
 
@@ -343,11 +343,6 @@ def identity(n, dtype=None) -> Value:
     return eye(n, dtype=dtype)
 
 
-def is_none(x) -> bool:
-    """Whether `x` is None, as such or as a Value."""
-    return x is None or (isinstance(x, Value) and x.constant is None)
-
-
 # -------------------------------------------------------------------------------------- from numbers
 
 
@@ -414,7 +409,7 @@ def _from_members(x: Value, dtype) -> Value:
     leaves, shape = _leaves(x)
     if not leaves:
         return zeros(shape, dtype)
-    name = None if dtype is None or static(dtype) is None else dtype_name(dtype)
+    name = None if is_none(dtype) else dtype_name(dtype)
     return array_record(*leaves, shape=shape, dtype=name)
 
 

@@ -20,7 +20,7 @@ from ..ir.rebuild import emit_block
 from ..ir.types import BOOL, FLOAT, INT, Array, Scalar, Type, Unknown, join
 from .chain import elementwise_jvp, elementwise_vjp
 from .record import (FUNCTIONS, Record, array_type, broadcast_dims, constant, define, dims_of, dtype_of, emit,
-                     same_shape, static, type_of_constant, value)
+                     same_shape, type_of_constant, value)
 
 IN_MATH: dict[Record, Record] = {}  # np.sin -> math.sin: the same function of one Python number
 
@@ -171,12 +171,17 @@ def elementwise(name: str, *partials, evaluate: Callable | None = None, syntax: 
     return record
 
 
+def is_none(argument) -> bool:
+    """Whether an argument is None, as such or as a Value."""
+    return argument is None or (isinstance(argument, Value) and argument.constant is None)
+
+
 def called(record: Record, arity: int) -> Callable:
     """`record` as the meaning of a call in the user's program."""
 
     def call(*args, **keywords):
         for keyword, argument in keywords.items():
-            if static(argument) is not None:
+            if not is_none(argument):
                 raise UnsupportedError(f"{record.name} with the argument {keyword}=", current().line,
                                        f"call {record.name} without it")
         if len(args) != arity:
