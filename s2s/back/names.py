@@ -11,7 +11,7 @@ from __future__ import annotations
 import keyword
 
 from ..ir.graph import Block, Function, Value
-from ..ir.types import Tape
+from ..ir.types import Array, Scalar, Tape
 from .expressions import Layout
 
 RESERVED = frozenset({"np", "math", "scipy", "True", "False", "None", *keyword.kwlist, "len", "range", "reversed", "abs",
@@ -21,8 +21,8 @@ RESERVED = frozenset({"np", "math", "scipy", "True", "False", "None", *keyword.k
 class Names:
     """The variables of one function: `names[value]` for every value that has a statement."""
 
-    def __init__(self, layout: Layout, reserved: frozenset[str] = frozenset()):
-        self.layout = layout
+    def __init__(self, layout: Layout, reserved: frozenset[str] = frozenset(), native: bool = False):
+        self.layout, self.native = layout, native
         self.reserved = RESERVED | reserved
         self.joined: dict[Value, Value] = {}
         self.order: dict[Value, int] = {}  # every value that needs a variable, in program order
@@ -198,14 +198,18 @@ class Names:
         roots = [x for x in self.order if x not in self.joined]
         hints = {root: self._hint(root) for root in roots}
         wanted = set(hints.values())
+        kinds: dict[str, object] = {}  # of compiled code: what a variable holds, which may not change
         for root in sorted(roots, key=lambda x: (not self._is_param(x), self.order[x])):
             taken = {names[x] for x in self.apart[root] if x in names}
+            if self.native:
+                taken |= {name for name, kind in kinds.items() if kind != _kind(root)}
             hint = hints[root]
             if hint and hint.isidentifier():
                 names[root] = self._free(hint, taken)
             else:
                 names[root] = self._free(_default_hint(root), taken | temporaries | wanted)
                 temporaries.add(names[root])
+            kinds[names[root]] = _kind(root)
         return names
 
     def _free(self, hint: str, taken: set[str]) -> str:
@@ -214,6 +218,16 @@ class Names:
             count += 1
             name = f"{hint}_{count}"
         return name
+
+
+def _kind(value: Value) -> object:
+    """What a variable may not change from or to: numbers of any kind are one."""
+    match value.type:
+        case Scalar():
+            return "number"
+        case Array(dtype, dims):
+            return dtype, len(dims)
+    return value.type
 
 
 def _default_hint(value: Value) -> str:

@@ -33,10 +33,11 @@ class Module:
     lines: dict[int, Line] = field(default_factory=dict, repr=False)
 
 
-def render(function: Function, annotate: bool = False) -> Module:
+def render(function: Function, annotate: bool = False, native: bool = False) -> Module:
     """`function`, and all that it calls, as the text of a module that needs NumPy only.
 
-    With `annotate` the text is the IR itself: one op a line, with its type.
+    With `annotate` the text is the IR itself: one op a line, with its type.  With `native` it keeps to what
+    Numba knows: no `reversed`, and no variable that is first a number and then an array.
     """
     callees = _callees(function)
     helpers: dict[Callable, None] = {}
@@ -46,7 +47,7 @@ def render(function: Function, annotate: bool = False) -> Module:
         for op in walk(called.block):
             if op.record.helper is not None:
                 helpers[op.record.helper] = None
-        definitions.append(definition(called, annotate, reserved | {h.__name__ for h in helpers}))
+        definitions.append(definition(called, annotate, native, reserved | {h.__name__ for h in helpers}))
     used = {node.id for tree in definitions for node in ast.walk(tree) if isinstance(node, ast.Name)}
     sources = [textwrap.dedent(inspect.getsource(helper)).rstrip() for helper in helpers]
     used |= {node.id for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
@@ -76,16 +77,17 @@ def _module(unparser: Unparser, entry: str) -> Module:
     return Module("\n".join(lines) + "\n", entry, places)
 
 
-def definition(function: Function, annotate: bool = False, reserved: frozenset[str] = frozenset()) -> ast.FunctionDef:
+def definition(function: Function, annotate: bool = False, native: bool = False,
+               reserved: frozenset[str] = frozenset()) -> ast.FunctionDef:
     """`function` as a `def`."""
     function = owned(function)
     unpack_tuples(function)
     drop_dead(function)
     layout = Layout(function, one_per_line=annotate)
-    names = Names(layout, reserved)
+    names = Names(layout, reserved, native)
     while not annotate and layout.inline_moved(names):
-        names = Names(layout, reserved)
-    writer = Writer(layout, names)
+        names = Names(layout, reserved, native)
+    writer = Writer(layout, names, native)
     body = with_comments(writer.function_body(function.block, function.tupled), function)
     if function.doc:
         doc = ast.Expr(ast.Constant(function.doc))

@@ -24,8 +24,8 @@ Body = list[ast.stmt]
 class Writer:
     """Writes the statements of one function."""
 
-    def __init__(self, layout: Layout, names: Names):
-        self.layout, self.names = layout, names
+    def __init__(self, layout: Layout, names: Names, native: bool = False):
+        self.layout, self.names, self.native = layout, names, native
         self.skipped: set[Op] = set()  # printed by the statement around them
         self.reads = {x: len(uses) for x, uses in layout.uses.items()}
 
@@ -187,7 +187,7 @@ class Writer:
         stop = None
         if op.attrs["breaks"]:
             stop, yields = yields[0], yields[1:]
-        popped = self.popped(op) if is_for else None
+        popped = self.popped(op) if is_for and not self.native else None
         if popped is not None:
             pop, k = popped
             self.skipped.add(pop)

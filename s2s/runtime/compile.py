@@ -63,7 +63,7 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
 
 def native_module(function: Function, fastmath: bool = False) -> Module:
     """The text that Numba compiles: the loop form with a decorator above each function."""
-    module = render(lower(function))
+    module = render(lower(function), native=True)
     options = f"error_model='numpy', fastmath={FLAGS[bool(fastmath)]}, nogil=True"
     if not indices_are_proved(function):
         options += ", boundscheck=True"
