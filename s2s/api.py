@@ -17,12 +17,9 @@ import numpy as np
 import optree
 
 from . import pipeline
-from .errors import DerivativeError, TypeMismatchError
+from .errors import TypeMismatchError
 from .front import build_from_text
-from .ops.barrier import stop_gradient
-from .runtime.load import load
 from .transformed import Transformed
-
 
 # ------------------------------------------------------------------------------------------- reverse mode
 
@@ -337,8 +334,3 @@ def same_structure(given, like, what: str, f: Callable) -> None:
         name = getattr(f, "__name__", "f")
         raise TypeMismatchError(f"{what} for {name} has shapes {shapes[0]}, and {shapes[1]} is needed", None,
                                 "make it as long and as deep as what it goes with")
-
-
-__all__ = ["DerivativeError", "Transformed", "check_grads", "dump", "from_source", "grad", "hessian", "hvp", "jacfwd",
-           "jacobian", "jacrev", "jit", "jvp", "linearize", "load", "source", "stages", "stop_gradient", "value_and_grad",
-           "vjp"]

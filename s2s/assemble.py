@@ -6,14 +6,15 @@ Captured values stay trailing parameters throughout.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from . import pipeline
-from .errors import DerivativeError, Line, TypeMismatchError
+from .errors import Line, TypeMismatchError
 from .ir.builder import Builder
-from .ir.graph import Block, Function, Value
+from .ir.graph import Block, Function, Value, walk
 from .ir.rebuild import clone, emit_block, rebuild
-from .ir.types import Array, Scalar, Static, Tape, Tuple, Type, Undefined, Unknown, carries_derivative
+from .ir.types import Array, Scalar, Static, Tuple, Type, Unknown, carries_derivative
 from .ops.barrier import stopped
 from .ops.control import item
 from .ops.record import value
@@ -60,9 +61,12 @@ def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool =
         return ([bars], False) if isinstance(argnums, int) else (list(bars), True)
 
     what = f"of {function.name}" if not with_value else f"of {function.name}, and its value,"
-    subject = ", ".join(function.params[k].name for k in wrt)
+    subject = " and ".join(function.params[k].name for k in wrt)
     doc = f"The derivative {what} with respect to {subject}{place(function)}."
-    return seeded(function, inner, seeds, results, name, doc)
+    made = seeded(function, inner, seeds, results, name, doc)
+    if not with_value and not has_aux:
+        name_results(made, [f"{function.params[k].name}_bar" for k in wrt])
+    return made
 
 
 def pullback(function: Function) -> Function:
@@ -81,7 +85,9 @@ def pullback(function: Function) -> Function:
         return [item(y_bar, index=k) if function.tupled else y_bar for k in ks]
 
     doc = f"The cotangents of the arguments of {function.name} for a cotangent y_bar of its result{place(function)}."
-    return seeded(function, inner, seeds, results, f"{function.name}_vjp", doc, [y_bar])
+    made = seeded(function, inner, seeds, results, f"{function.name}_vjp", doc, [y_bar])
+    name_results(made, [f"{p.name}_bar" for p in function.params[:count]])
+    return made
 
 
 def tangent(function: Function) -> Function:
@@ -117,6 +123,14 @@ def seeded(function: Function, inner: Function, seeds, results, name: str, doc: 
         block.yields = [value(y) for y in yields]
     made = Function(name, block, function.source, doc, tupled, dict(function.captures), dict(function.defaults))
     return described(pipeline.finish(made))
+
+
+def name_results(function: Function, names: Sequence[str]) -> None:
+    """Call the results by these names, where they are computed for nothing else and have none."""
+    read = {x for op in walk(function.block) for x in op.inputs}
+    for y, name in zip(function.results, names):
+        if y.op is not None and not y.name and y not in read and y.op.name != "constant":
+            y.name = name
 
 
 # --------------------------------------------------------------------------------------------- checking
@@ -221,25 +235,34 @@ def said_of(function: Function) -> str:
 def describe(type: Type) -> str:
     """`type` in words."""
     match type:
-        case Scalar("float64", True):
-            return "a float"
-        case Scalar("int64", True):
-            return "an integer"
-        case Scalar("bool"):
-            return "a boolean"
-        case Scalar(dtype):
-            return f"a number ({dtype})"
-        case Array(dtype, dims):
-            return f"an array {dtype}[{', '.join(str(d) for d in dims)}]"
+        case Scalar(dtype, weak):
+            return f"a {_short(dtype)}" if weak else f"a number ({dtype})"
+        case Array():
+            return f"an array {short(type)}"
         case Unknown():
             return "a number or an array"
+        case Tuple():
+            return f"a tuple {short(type)}"
+    return short(type)
+
+
+def short(type: Type) -> str:
+    """`type` as a docstring names it: float, float64, float64[:, 1], (float, int)."""
+    match type:
+        case Scalar(dtype, weak):
+            return _short(dtype) if weak else dtype
+        case Array(dtype, dims):
+            return f"{dtype}[{', '.join(str(d) if isinstance(d, int) else ':' for d in dims)}]"
         case Tuple(items):
-            return f"a tuple ({', '.join(map(describe, items))})"
+            return f"({', '.join(map(short, items))})"
         case Static(content):
-            return "None" if content is None else repr(content)
-        case Tape() | Undefined():
-            return str(type)
+            return repr(content)
     return str(type)
+
+
+def _short(dtype: str) -> str:
+    """What Python calls its own numbers."""
+    return dtype.rstrip("0123456789")
 
 
 def place(function: Function) -> str:
@@ -252,7 +275,8 @@ def place(function: Function) -> str:
 
 def described(function: Function) -> Function:
     """`function`, whose docstring also says what its arguments are."""
-    known = [f"{p.name}: {describe(p.type)}" for p in function.params if not isinstance(p.type, (Unknown, Static))]
+    known = [f"{p.name}: {short(p.type)}" for p in function.params if not isinstance(p.type, (Unknown, Static))]
     if known:
-        function.doc = f"{function.doc}\n\n{'; '.join(known)}."
+        function.doc = f"{function.doc.rstrip('.')}, for {', '.join(known)}."
+    function.doc = "\n".join(textwrap.wrap(function.doc, 92, subsequent_indent="    "))
     return function

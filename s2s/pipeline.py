@@ -196,7 +196,7 @@ def export_text(function: Function, compiled: bool = False) -> str:
                                "make them arguments of the function")
     if not compiled:
         return render(function).text
-    module = render(loops_of(function))
+    module = render(loops_of(function), native=True)
     return jitted(module.text)
 
 

@@ -13,7 +13,7 @@ from types import NoneType
 import numpy as np
 
 from .errors import UnsupportedError
-from .ir.types import FLOAT, INT, NONE, UNKNOWN, Array, Extent, Scalar, Static, Tuple, Type
+from .ir.types import FLOAT, INT, NONE, Array, Extent, Scalar, Static, Tuple, Type, Unknown
 
 _PLAIN = (float, int, bool, complex)
 
@@ -88,9 +88,9 @@ def annotated_types(parameters: Sequence[inspect.Parameter]) -> list[Type]:
     types = []
     for p in parameters:
         try:
-            types.append(_ANNOTATIONS.get(p.annotation, UNKNOWN))
+            types.append(_ANNOTATIONS.get(p.annotation, Unknown(p.name)))
         except TypeError:
-            types.append(UNKNOWN)
+            types.append(Unknown(p.name))
     return types
 
 

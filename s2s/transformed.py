@@ -60,7 +60,7 @@ class Lowered:
     @property
     def loops(self) -> str:
         """The fused scalar loops that are compiled."""
-        return pipeline.render(pipeline.loops_of(self.function)).text
+        return pipeline.render(pipeline.loops_of(self.function), native=True).text
 
     def compile(self) -> Callable:
         """Native code: a function of the same arguments."""
@@ -158,7 +158,6 @@ class Transformed:
         found = self.functions.get(types)
         if found is None or not captures_have_their_types(found):
             found = self.functions[types] = self.derive.function(self, types)
-            found.name = self.name
         return found
 
     def inner_function(self, types: Sequence[Type]) -> Function:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .builder import Builder, at, emit
+from .builder import Builder, at, current, emit
 from .graph import Block, Function, Op, Value
 
 Rule = Callable[[Op, list[Value]], "Sequence[Value] | None"]
@@ -42,6 +42,8 @@ def emit_block(block: Block, args: Sequence[Value], env: dict[Value, Value], rul
 def emit_op(op: Op, env: dict[Value, Value], rule: Rule | None = None) -> None:
     """Emit one op again, reading its inputs through `env`, to which its outputs are added."""
     inputs = [env.get(x, x) for x in op.inputs]
+    emitted = current().block.ops
+    before = len(emitted)
     outputs = rule(op, inputs) if rule is not None else None
     if outputs is None:
         if op.record.rebuild is not None:
@@ -51,8 +53,8 @@ def emit_op(op: Op, env: dict[Value, Value], rule: Rule | None = None) -> None:
     if isinstance(outputs, Value):
         outputs = (outputs,)
     for old, new in zip(op.outputs, outputs, strict=True):
-        if old.name and not new.name and new.op is not None:
-            new.name = old.name
+        if old.name and not new.name and new.op in emitted[before:]:
+            new.name = old.name  # not if it folded to what stands already: that has other readers
         env[old] = new
 
 

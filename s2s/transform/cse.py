@@ -15,14 +15,16 @@
         return y
 
 One table per block, in which the tables of the blocks around it are visible: what dominates is shared,
-what stands in a sibling branch is not.
+what stands in a sibling branch is not.  The first result takes the name of a later one only if it has none
+and nothing has read it: `y_bar = np.sin(x)` where it is only the cotangent, `t = np.sin(x)` where the value
+is needed as well.
 """
 
 from __future__ import annotations
 
 from collections import ChainMap
 
-from ..ir.graph import Block, Function, Op, Value
+from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.rebuild import clone
 from ..ir.substitute import substitute
 from .effects import has_effects, is_buffer, owned_buffers
@@ -35,25 +37,27 @@ def cse(function: Function) -> Function:
     function = clone(function)
     owned = owned_buffers(function)
     same: dict[Value, Value] = {}
-    _share(function.block, ChainMap(), same, owned)
+    read = {x for op in walk(function.block) for x in op.inputs}
+    _share(function.block, ChainMap(), same, owned, read)
     substitute(function.block, same)
     return function
 
 
-def _share(block: Block, table: ChainMap, same: dict[Value, Value], owned: set[Value]) -> None:
+def _share(block: Block, table: ChainMap, same: dict[Value, Value], owned: set[Value],
+           read: set[Value]) -> None:
     kept = []
     for op in block.ops:
         key = _key(op, same)
         first = table.get(key) if key is not None else None
         if first is not None and _may_be_one(op, first, owned):
             for old, new in zip(op.outputs, first.outputs):
-                new.name = new.name or old.name
+                new.name = new.name or (old.name if new not in read else "")
                 same[old] = new
             continue
         if key is not None:
             table[key] = op
         for inner in op.blocks:
-            _share(inner, table.new_child(), same, owned)
+            _share(inner, table.new_child(), same, owned, read)
         kept.append(op)
     block.ops = kept
 

@@ -34,13 +34,13 @@ def is_total(op: Op) -> bool:
     """
     if op.name in _TOTAL_SHAPES:
         return all(isinstance(x.type, (Scalar, Array, Tuple)) for x in op.inputs)
-    if not op.record.elementwise or not all(isinstance(x.type, (Scalar, Array)) for x in op.inputs):
+    if not op.record.elementwise or not all(isinstance(x.type, (Scalar, Array, Unknown)) for x in op.inputs):
         return False
     if op.name in ("divide", "floor_divide", "remainder", "power", "float_power", "reciprocal"):
         divisor = op.inputs[-1].constant
         return isinstance(divisor, (int, float)) and divisor > 0
-    shapes = {x.type.dims for x in op.inputs if isinstance(x.type, Array)}
-    return len(shapes) <= 1
+    arrays = {x for x in op.inputs if not isinstance(x.type, Scalar)}
+    return len(arrays) <= 1 or len({getattr(x.type, "dims", x) for x in arrays}) == 1
 
 
 def owned_buffers(function: Function) -> set[Value]:

@@ -1,0 +1,75 @@
+"""Imports point one way only."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent / "s2s"
+
+LAYERS = [
+    {"errors", "tree"},
+    {"ir"},
+    {"ops"},
+    {"front", "transform", "back"},
+    {"runtime"},
+    {"pipeline"},
+    {"signature", "assemble", "display"},
+    {"transformed"},
+    {"api"},
+    {"__init__"},
+    {"__main__"},
+]
+HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
+FILES = sorted(p for p in ROOT.rglob("*.py"))
+
+
+def part_of(path: Path) -> str:
+    """The part of s2s that a file belongs to."""
+    return path.relative_to(ROOT).with_suffix("").parts[0]
+
+
+def imported_parts(path: Path) -> set[str]:
+    """The parts of s2s that a file imports."""
+    package = ["s2s", *path.relative_to(ROOT).parent.parts]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.ImportFrom(module=module, names=names, level=level) if level:
+                base = package[:len(package) - level + 1] + (module.split(".") if module else [])
+                paths = [base] if len(base) > 1 else [[*base, alias.name] for alias in names]
+            case ast.ImportFrom(module=module) if module and module.split(".")[0] == "s2s":
+                paths = [module.split(".")]
+            case ast.Import(names=names):
+                paths = [alias.name.split(".") for alias in names if alias.name.split(".")[0] == "s2s"]
+            case _:
+                continue
+        found |= {p[1] if len(p) > 1 else "__init__" for p in paths}
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_point_down(path):
+    part = part_of(path)
+    for other in imported_parts(path) - {part}:
+        assert HEIGHT[other] < HEIGHT[part], f"{path} imports {other}"
+
+
+def test_every_part_has_a_layer():
+    assert {part_of(p) for p in FILES} == set(HEIGHT)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_stand_at_the_top_of_their_module(path):
+    tree = ast.parse(path.read_text())
+    inside = [node.lineno for function in ast.walk(tree) if isinstance(function, ast.FunctionDef)
+              for node in ast.walk(function) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    assert not inside, f"imports inside functions, at lines {inside}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_modules_say_what_they_mean(path):
+    text = path.read_text()
+    assert not text.strip() or ast.get_docstring(ast.parse(text))

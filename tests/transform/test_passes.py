@@ -1,0 +1,156 @@
+"""Passes: before and after, and that they keep what a program means."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+
+import numpy as np
+import pytest
+
+from s2s import pipeline
+from s2s.back.python import render
+from s2s.front import build_from_text
+from s2s.ir.graph import Value, walk
+from s2s.ir.interpret import interpret
+from s2s.ir.types import UNKNOWN, Array, Extent, Scalar
+from s2s.ir.verify import verify
+from s2s.transform.cse import cse
+from s2s.transform.dce import dce
+from s2s.transform.inline import inline, inline_all
+from s2s.transform.licm import licm
+from s2s.transform.simplify import simplify
+
+PASSES = [simplify, cse, licm, dce, inline, inline_all]
+FLOAT64 = Scalar("float64")
+VECTOR = Array("float64", (Extent("x.0", 0, False),))
+
+
+def read(text: str, *types):
+    """The IR of the last function in `text`, as the front end gives it."""
+    callee = build_from_text(text, {"np": np}, "<test>")
+    count = callee.__code__.co_argcount if hasattr(callee, "__code__") else len(types)
+    types = types or (UNKNOWN,) * (count or text.rpartition("def ")[2].partition(")")[0].count(",") + 1)
+    return callee.function_for([Value(t) for t in types])
+
+
+def shown(function) -> str:
+    """The function's own text: no imports, comments or docstring."""
+    text = render(function).text
+    text = re.sub(r'\n +"""(.|\n)*?"""', "", text)
+    lines = [line for line in text.splitlines() if not re.match(r"\s*#|import |$", line)]
+    return "\n".join(lines)
+
+
+def show(function) -> None:
+    print(shown(function))
+
+
+@pytest.mark.parametrize("name", ["simplify", "cse", "licm", "dce", "inline"])
+def test_docstring_shows_before_and_after(name):
+    module = importlib.import_module(f"s2s.transform.{name}")
+    tests = doctest.DocTestFinder().find(module, extraglobs={"read": read, "show": show, "np": np})
+    results = [doctest.DocTestRunner().run(test) for test in tests]
+    assert sum(r.attempted for r in results) > 0 and not any(r.failed for r in results)
+
+
+PROGRAMS = {
+    "straight": ("def f(x, y):\n    a = np.sin(x) * y\n    return a + np.sin(x) * y + a * 1", (0.3, 2.0)),
+    "loop": ("def f(x, n):\n    s = 0.0\n    c = x\n    for i in range(n):\n        s = s + np.sin(x) * i\n"
+             "        c = c\n    return s + c", (0.3, 4)),
+    "while": ("def f(x, y):\n    n = 0\n    while x < 3.0:\n        if x < y:\n            x = x + np.exp(y)\n"
+              "        else:\n            x = x * 2.0\n        n += 1\n    return x", (0.3, 0.2)),
+    "writes": ("def f(x, y):\n    a = x.copy()\n    b = x.copy()\n    for i in range(len(a)):\n"
+               "        a[i] = b[i] * y\n        b[i] = a[i] + len(b)\n    return np.sum(a) + np.sum(b * a)",
+               (np.arange(1.0, 5.0), 0.2)),
+    "break": ("def f(x, y):\n    for i in range(10):\n        x = x * 1.5\n        if x > y:\n            break\n"
+              "    return x", (0.3, 2.0)),
+}
+
+
+def kind(x):
+    return VECTOR if isinstance(x, np.ndarray) else Scalar("int64", True) if isinstance(x, int) else FLOAT64
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("each", PASSES, ids=lambda p: p.__name__)
+def test_pass_keeps_the_meaning(name, each):
+    text, args = PROGRAMS[name]
+    before = verify(read(text, *map(kind, args)))
+    assert interpret(verify(each(before)), *args) == interpret(before, *args)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_all_passes_together_keep_the_meaning(name):
+    text, args = PROGRAMS[name]
+    before = read(text, *map(kind, args))
+    with pipeline.checked():
+        after = pipeline.finish(pipeline.run(pipeline.PREPARE, before))
+    assert interpret(after, *args) == interpret(before, *args)
+
+
+def names(function) -> list[str]:
+    return [op.name for op in walk(function.block)]
+
+
+def test_dead_loop_carry_goes():
+    f = read("def f(x, n):\n    c = 0\n    for i in range(n):\n        c = c + 1\n        x = x * 2.0\n    return x",
+             FLOAT64, Scalar("int64", True))
+    loop = next(op for op in dce(f).block.ops if op.name == "for")
+    assert [v.name for v in loop.outputs] == ["x"]
+
+
+def test_dead_while_goes():
+    f = read("def f(x):\n    y = x\n    while y < 3.0:\n        y = y + 1.0\n    return x", FLOAT64)
+    assert dce(f).block.ops == []
+
+
+def test_two_buffers_that_are_written_stay_two():
+    f = read("def f(x):\n    a = np.zeros(3)\n    b = np.zeros(3)\n    a[0] = x\n    b[1] = x\n    return np.sum(a) - np.sum(b)",
+             FLOAT64)
+    assert names(cse(f)).count("setitem") == 2
+    assert interpret(cse(f), 2.0) == 0.0
+    text = shown(pipeline.finish(f))
+    assert "copy" not in text
+
+
+def test_constants_of_different_kinds_are_not_one():
+    f = read("def f(x):\n    return x * 0.0 + x * -0.0 + x * 1.5, 1, 1.0, True", FLOAT64)
+    got = interpret(cse(f), 2.0)
+    assert [type(v) for v in got[1:]] == [int, float, bool]
+
+
+def test_what_may_raise_stays_in_a_loop_that_may_not_run():
+    f = read("def f(x, n):\n    s = 0.0\n    for i in range(n):\n        s = s + 1.0 / x\n    return s",
+             FLOAT64, Scalar("int64", True))
+    g = licm(f)
+    assert "divide" not in [op.name for op in g.block.ops]
+    assert interpret(g, 0.0, 0) == 0.0
+
+
+def test_what_may_raise_leaves_a_loop_that_runs():
+    f = read("def f(x):\n    s = 0.0\n    for i in range(3):\n        s = s + 1.0 / x\n    return s", FLOAT64)
+    assert "divide" in [op.name for op in licm(f).block.ops]
+
+
+def test_length_of_a_carried_array_is_that_of_the_argument():
+    f = read("def f(x):\n    a = x.copy()\n    for i in range(3):\n        a = a * 2.0\n    return len(a)", VECTOR)
+    g = dce(simplify(f))
+    assert names(g) == ["length"] and g.block.ops[0].inputs == g.params
+
+
+def test_pass_that_must_follow_another_is_checked():
+    with pytest.raises(ValueError, match="dce must follow cse"):
+        pipeline.ordered(pipeline.Pass(dce, "", after=cse), pipeline.Pass(cse, ""))
+
+
+def test_broken_pass_is_named():
+    f = read("def f(x):\n    return x * 2.0 + np.sin(x)", FLOAT64)
+
+    def breaks(function):
+        function.block.ops.reverse()
+        return function
+
+    with pipeline.checked(), pytest.raises(Exception, match="after breaks: .* before it is defined"):
+        pipeline.run([pipeline.Pass(breaks, "it is broken")], f)
