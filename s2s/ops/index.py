@@ -23,7 +23,7 @@ from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_extent
 from ..ir.graph import Value
 from ..ir.types import Array, Extent, Scalar, Tuple, Unknown
-from .record import array_type, broadcast_dims, define, dims_of, is_static, static, value
+from .record import array_type, broadcast_dims, define, dims_of, is_static, same_shape, static, value
 from .shape import sum_to, zeros_of
 
 Pattern = tuple
@@ -223,8 +223,40 @@ getitem = define(
     cheap=True,
     views=(0,),
 )
-setitem = define("setitem", evaluate=_set, infer=_infer_setitem, vjp=_vjp_setitem, writes=0, views=(0,))
-additem = define("additem", evaluate=_add, infer=_infer_additem, vjp=_vjp_additem, writes=0, views=(0,))
+
+
+def _same_place(a: Value, operands, pattern: Pattern) -> bool:
+    """Whether `a` is made by reading or writing just there."""
+    first = 1 if a.op.record is getitem else 2
+    return a.op.attrs["pattern"] == pattern and len(a.op.inputs) == len(operands) + first and all(
+        x is y or (type(x.constant) is int and x.constant == y.constant)
+        for x, y in zip(a.op.inputs[first:], operands))
+
+
+def _fold_setitem(x: Value, v: Value, *operands: Value, pattern: Pattern):
+    """Storing what is there already changes nothing; what is overwritten at once need not be written."""
+    if v.op is not None and v.op.record is getitem and v.op.inputs[0] is x and _same_place(v, operands, pattern):
+        return x
+    if x.op is not None and x.op.record in (setitem, additem) and _same_place(x, operands, pattern):
+        return setitem(x.op.inputs[0], v, *operands, pattern=pattern)
+    return None
+
+
+def _fold_additem(x: Value, v: Value, *operands: Value, pattern: Pattern):
+    """In a reverse sweep, adding to a zero that was just stored is storing; elsewhere -0.0 forbids it."""
+    line = current().line
+    if (line is not None and line.backwards and x.op is not None and x.op.record is setitem
+            and x.op.inputs[1].constant == 0 and _same_place(x, operands, pattern)
+            and not is_advanced(pattern, operands)
+            and same_shape(v.type, getitem.infer(x, *operands, pattern=pattern))):
+        return setitem(x.op.inputs[0], v, *operands, pattern=pattern)
+    return None
+
+
+setitem = define("setitem", evaluate=_set, infer=_infer_setitem, fold=_fold_setitem, vjp=_vjp_setitem, writes=0,
+                 views=(0,))
+additem = define("additem", evaluate=_add, infer=_infer_additem, fold=_fold_additem, vjp=_vjp_additem, writes=0,
+                 views=(0,))
 setitem.jvp, additem.jvp = _jvp_written(setitem), _jvp_written(additem)
 
 
