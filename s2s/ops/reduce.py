@@ -14,12 +14,14 @@ from scipy import special
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_shape
 from ..ir.graph import Value
-from ..ir.types import Array, Scalar, Tuple, Type, Unknown
+from ..ir.types import Array, Scalar, Static, Tuple, Type, Unknown
 from .arrange import expand_dims, flip, ravel
 from .barrier import barrier
 from .cast import as_dtype
+from .control import item
+from .create import asarray
 from .elementwise import absolute, equal, exp, log, not_equal, sqrt, where
-from .record import RECORDS, array_type, define, dims_of, dtype_of, numpy_function, rank, static, value
+from .record import array_type, define, dims_of, dtype_of, numpy_function, rank, static, value
 from .shape import length, literal, normal_axes, numpy_call, shaped_like, size_of, spread, static_axis
 
 # -------------------------------------------------------------------------------------------- in common
@@ -63,11 +65,11 @@ def _reduce(record, x, axis, keepdims) -> Value:
 def _array(x) -> Value:
     """A tuple or list of numbers as an array."""
     x = value(x)
-    return RECORDS["stack"](*_members(x), axis=0) if isinstance(x.type, Tuple) else x
+    return asarray(x) if isinstance(x.type, (Tuple, Static)) else x
 
 
 def _members(x: Value) -> list[Value]:
-    return [RECORDS["item"](x, index=k) for k in range(len(x.type.items))]
+    return [item(x, index=k) for k in range(len(x.type.items))]
 
 
 def _refuse(**arguments) -> None:

@@ -1,0 +1,200 @@
+"""Arrays put together, end to end or side by side; the rules take them apart again."""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+
+from ..errors import TypeMismatchError, UnsupportedError
+from ..ir.builder import current, fresh_extent, fresh_shape
+from ..ir.graph import Value
+from ..ir.types import Array, Extent, Scalar, Type, Unknown
+from .arrange import atleast_1d, atleast_2d, ravel, transpose_record
+from .create import array
+from .index import take
+from .record import array_type, define, dims_of, dtype_of, numpy_function, rank, static, value
+from .shape import length, literal, members, normal_axis, numpy_call, shaped_like, static_axis
+
+
+def joined_dtype(xs: tuple[Value, ...]) -> str | None:
+    """The dtype of arrays put together."""
+    dtypes = [dtype_of(x.type) for x in xs]
+    return None if None in dtypes else np.result_type(*map(np.dtype, dtypes)).name
+
+
+def arrays(xs) -> list[Value]:
+    """The members of a sequence argument; of an array, what its first axis holds."""
+    found = members(xs)
+    if found is None:
+        dims = dims_of(value(xs).type)
+        if not dims or not isinstance(dims[0], int):
+            raise UnsupportedError("arrays to join whose number is not known", current().line,
+                                   "write them as a tuple or list")
+        found = [take(xs, k) for k in range(dims[0])]
+    if not found:
+        raise TypeMismatchError("no arrays to join", current().line, "give at least one")
+    return found
+
+
+def _sum_extents(extents: list):
+    """The length of axes put end to end, where offsets say it exactly."""
+    number = sum(d for d in extents if isinstance(d, int))
+    symbols = [d for d in extents if isinstance(d, Extent)]
+    if not symbols:
+        return number
+    if len(symbols) == 1 and symbols[0].offset >= 0 and not symbols[0].accepts_any:
+        return symbols[0] if not number else Extent(symbols[0].symbol, symbols[0].offset + number)
+    return fresh_extent()
+
+
+def _infer_concatenate(*xs: Value, axis: int) -> Type:
+    known = [x.type for x in xs if not isinstance(x.type, Unknown)]
+    ranks = {rank(x) for x in xs} - {None}
+    if len(ranks) > 1 or 0 in ranks:
+        kinds = ", ".join(str(t) for t in known)
+        raise TypeMismatchError(f"concatenate of {kinds}", current().line,
+                                "give arrays with equally many axes; np.append and np.stack take numbers")
+    if len(known) < len(xs):
+        return Unknown(fresh_shape(), joined_dtype(xs))
+    count = ranks.pop()
+    k = normal_axis(axis, count)
+    dims = [_agreed([t.dims[j] for t in known]) if j != k else _sum_extents([t.dims[j] for t in known])
+            for j in range(count)]
+    return Array(joined_dtype(xs), tuple(dims))
+
+
+def _agreed(extents: list):
+    """The one extent that arrays side by side must have."""
+    numbers = {d for d in extents if isinstance(d, int)}
+    if len(numbers) > 1:
+        raise TypeMismatchError(f"arrays of lengths {', '.join(map(str, sorted(numbers)))} do not join", current().line,
+                                "make them equal along all other axes")
+    return numbers.pop() if numbers else next((d for d in extents if not d.may_be_one), extents[0])
+
+
+def along(axis: int, entry) -> tuple:
+    """The index that has `entry` on this axis and everything on the others."""
+    return (*(slice(None),) * axis, entry) if axis >= 0 else (..., entry, *(slice(None),) * (-axis - 1))
+
+
+def _vjp_concatenate(bar, y, *xs, axis):
+    parts, start = [], value(0)
+    for k, x in enumerate(xs):
+        end = start + length(x, axis=axis)
+        cut = slice(None if k == 0 else start, None if k == len(xs) - 1 and k > 0 else end)
+        parts.append(shaped_like(take(bar, along(axis, cut)), x))
+        start = end
+    return tuple(parts)
+
+
+def _sequence_syntax(name: str):
+    def syntax(*xs: ast.expr, axis: int) -> ast.expr:
+        return numpy_call(name, ast.Tuple(list(xs), ast.Load()), axis=literal(axis or None))
+
+    return syntax
+
+
+concatenate_record = define(
+    "concatenate",
+    evaluate=lambda *xs, axis: np.concatenate(xs, axis),
+    infer=_infer_concatenate,
+    fold=lambda *xs, axis: xs[0] if len(xs) == 1 and rank(xs[0]) not in (0, None) else None,
+    vjp=_vjp_concatenate,
+    linear=tuple(range(256)),
+    syntax=_sequence_syntax("concatenate"),
+)
+
+
+@numpy_function(np.concatenate, np.concat)
+def concatenate(xs, axis=0, out=None) -> Value:
+    """np.concatenate."""
+    axis = static_axis(axis)
+    if axis is None:
+        return concatenate_record(*map(ravel, map(atleast_1d, arrays(xs))), axis=0)
+    return concatenate_record(*arrays(xs), axis=axis)
+
+
+@numpy_function(np.hstack)
+def hstack(xs) -> Value:
+    """np.hstack."""
+    xs = [atleast_1d(x) for x in arrays(xs)]
+    if any(rank(x) is None for x in xs):
+        raise UnsupportedError("np.hstack of arrays of unknown rank", current().line, "use np.concatenate with an axis")
+    return concatenate_record(*xs, axis=0 if rank(xs[0]) == 1 else 1)
+
+
+@numpy_function(np.vstack)
+def vstack(xs) -> Value:
+    """np.vstack."""
+    return concatenate_record(*map(atleast_2d, arrays(xs)), axis=0)
+
+
+@numpy_function(np.column_stack)
+def column_stack(xs) -> Value:
+    """np.column_stack."""
+    xs = arrays(xs)
+    if any(rank(x) is None for x in xs):
+        raise UnsupportedError("np.column_stack of arrays of unknown rank", current().line, "use np.stack with axis=1")
+    return concatenate_record(*(x if rank(x) == 2 else transpose_record(atleast_2d(x), axes=None) for x in xs), axis=1)
+
+
+@numpy_function(np.append)
+def append(x: Value, values, axis=None) -> Value:
+    """np.append."""
+    return concatenate((value(x), value(values)), axis)
+
+
+# --------------------------------------------------------------------------------------------- stack
+
+
+def _infer_stack(*xs: Value, axis: int) -> Type:
+    ranks = {rank(x) for x in xs} - {None}
+    if len(ranks) > 1:
+        raise TypeMismatchError(f"a stack of {', '.join(str(x.type) for x in xs)}", current().line,
+                                "stack arrays of one shape")
+    if not ranks or any(isinstance(x.type, Unknown) for x in xs) and ranks != {0}:
+        return Unknown(fresh_shape(), joined_dtype(xs))
+    count = ranks.pop()
+    dims = [_agreed([dims_of(x.type)[j] for x in xs if not isinstance(x.type, Unknown)]) for j in range(count)]
+    dims.insert(normal_axis(axis, count + 1), len(xs))
+    return array_type(joined_dtype(xs), tuple(dims))
+
+
+def _vjp_stack(bar, y, *xs, axis):
+    return tuple(shaped_like(take(bar, along(axis, k)), x) for k, x in enumerate(xs))
+
+
+stack_record = define(
+    "stack",
+    evaluate=lambda *xs, axis: np.stack(xs, axis),
+    infer=_infer_stack,
+    vjp=_vjp_stack,
+    linear=tuple(range(256)),
+    syntax=_sequence_syntax("stack"),
+)
+
+@numpy_function(np.stack)
+def stack(xs, axis=0, out=None) -> Value:
+    """np.stack."""
+    xs, axis = arrays(xs), static_axis(axis)
+    if axis == 0 and all(isinstance(x.type, Scalar) for x in xs):
+        return array(tuple(xs))
+    return stack_record(*xs, axis=axis)
+
+
+@numpy_function(np.split, np.array_split)
+def split(x: Value, sections, axis=0) -> Value:
+    """np.split into equal parts, or at places known when code is generated: a tuple of arrays."""
+    x, axis, sections = value(x), static_axis(axis), static(sections, "where to split")
+    if isinstance(sections, int):
+        dims = dims_of(x.type)
+        if not dims or not isinstance(dims[normal_axis(axis, len(dims))], int):
+            raise UnsupportedError("np.split of an axis whose length is not known", current().line,
+                                   "slice the parts out one by one")
+        whole = dims[normal_axis(axis, len(dims))]
+        if whole % sections:
+            raise TypeMismatchError(f"{whole} does not divide into {sections} equal parts", current().line)
+        sections = tuple(range(whole // sections, whole, whole // sections))
+    bounds = [None, *sections, None]
+    return value(tuple(take(x, along(axis, slice(lo, hi))) for lo, hi in zip(bounds, bounds[1:])))
