@@ -24,12 +24,13 @@ from ..errors import UnsupportedError
 from ..ir.builder import Builder, add_op, at, emit
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array, Extent, Unknown
-from ..ops.record import constant, dims_of, value
+from ..ops.record import dims_of, value
 from ..ops.shape import length, shape_source
-from .access import Elements, basic_view, in_memory, op_named, transposed
+from .access import Elements, in_memory, op_named
 from .buffers import as_dtype, new_buffer, same_length_op
 from .fuse import Equalities, partition, reads
 from .nest import emit_nest, loop, visited, write_region
+from .virtual import virtual
 
 
 def lower(function: Function) -> Function:
@@ -130,6 +131,10 @@ class Scope:
             return self.env[x].lengths
         return self.env[shape_source(x)].lengths
 
+    def shape_giver(self, x: Value) -> Value:
+        """An array in memory of the shape of `x`, itself or another."""
+        return self.whole(x if x in self.env and self.env[x].value is not None else shape_source(x))
+
     def whole(self, x: Value) -> Value:
         """`x` as a value: a number, or an array in memory."""
         found = self.env[x]
@@ -202,7 +207,8 @@ def product(lengths: Sequence[Value]) -> Value:
 
 def emit_plain(scope: Scope, op: Op) -> None:
     """The op itself, on numbers and arrays in memory."""
-    inputs = [scope.whole(x) for x in op.inputs]
+    inputs = [scope.shape_giver(x) if k in op.record.shapes and isinstance(x.type, Array) else scope.whole(x)
+              for k, x in enumerate(op.inputs)]
     if op.record.elementwise and all(not isinstance(x.type, Array) for x in op.inputs):
         from_op = emit(op.record, *inputs, **op.attrs)
         outputs = [from_op]
@@ -256,73 +262,6 @@ def converted(x: Value, type) -> Value:
             cast_type = Array(want, x.type.dims)
             return fill(x, Elements(cast_type, tuple(lengths), elements.at))
     return x
-
-
-# --------------------------------------------------------------------------- views and generated arrays
-
-
-def virtual(scope: Scope, op: Op) -> bool:
-    """Make the result of a view or generator op index arithmetic; False where it has to be an array."""
-    made = make_elements(scope, op)
-    if made is None:
-        return False
-    scope.set(op.output, made)
-    return True
-
-
-def make_elements(scope: Scope, op: Op) -> Elements | None:
-    attrs, y = op.attrs, op.output
-
-    def whole_view() -> Value:
-        inputs = [scope.whole(x) for x in op.inputs]
-        return add_op(op.record, inputs, attrs, [y.type], names=[y.name]).output
-
-    match op.name:
-        case "getitem":
-            operands = [scope.env[x] for x in op.inputs[1:]]
-            if any(isinstance(x, Elements) for x in operands):
-                return None
-            return basic_view(scope.elements(op.inputs[0]), op, operands, whole_view)
-        case "zeros_like":
-            return constant_array(scope, op, scope.lengths(op.inputs[0]), 0)
-        case "spread":
-            return spread_array(scope, op)
-        case "transpose":
-            axes = attrs.get("axes")
-            rank = y.type.rank
-            axes = tuple(range(rank))[::-1] if axes is None else tuple(a % rank for a in axes)
-            return transposed(scope.elements(op.inputs[0]), op, axes, whole_view)
-    return None
-
-
-def constant_array(scope: Scope, op: Op, lengths, number) -> Elements:
-    """An array of one number."""
-    dtype = op.output.type.dtype
-
-    def at_index(index) -> Value:
-        return emit(constant, value=number if dtype in ("int64",) else float(number)
-                    if dtype.startswith(("float", "complex")) else bool(number) if dtype == "bool" else int(number))
-
-    def zeros() -> Value:
-        array = new_buffer(dtype, op.output.type.dims, lengths, zero=True)
-        array.name = op.output.name
-        return array
-
-    return Elements(op.output.type, tuple(lengths), at_index, zeros if number == 0 else None, generated=True)
-
-
-def spread_array(scope: Scope, op: Op) -> Elements:
-    """`spread(s, x)`: the number s, or the array s broadcast, under the shape of x."""
-    s, x = op.inputs
-    lengths = scope.lengths(x)
-    if not isinstance(s.type, Array):
-        return Elements(op.output.type, tuple(lengths), lambda index: scope.env[s], generated=True)
-    source = scope.elements(s)
-    shift = op.output.type.rank - s.type.rank
-    ones = [d == 1 for d in s.type.dims]
-    return Elements(op.output.type, tuple(lengths),
-                    lambda index: source.at([value(0) if one else i for one, i in zip(ones, index[shift:])]),
-                    generated=True)
 
 
 # ------------------------------------------------------------------------------------------- tidying up
