@@ -19,6 +19,7 @@ from .unparse import expression_text
 
 LONGEST = 60  # columns of an inlined expression
 LONGEST_OF_USER = 84  # where the user wrote it on one line
+MOST_READS = 3  # uses of `u[i]` that may each read it
 NEVER_STATEMENTS = ("constant", "undefined")
 
 
@@ -120,9 +121,21 @@ class Layout:
             return False
         if _is_offset(op):
             return not op.output.name and self.can_move(op)
-        if op.output.name or len(self.uses[op.output]) != 1:
+        if op.output.name:
             return False
-        return self.is_evaluated_once(op) and self.can_move(op)
+        if len(self.uses[op.output]) == 1:
+            return self.is_evaluated_once(op) and self.can_move(op)
+        return self._is_element_read(op) and self.can_move(op)
+
+    def _is_element_read(self, op: Op) -> bool:
+        """Whether this is `u[i]`, read so few times that a person would write it again each time."""
+        if op.name != "getitem" or not isinstance(op.output.type, Scalar) or len(self.uses[op.output]) > MOST_READS:
+            return False
+        simple = all(x.name or x.constant is not MISSING or _is_offset(x.op) for x in op.inputs[1:] if x.op or x.name)
+        users = [self.inlined_owner.get(user, user) for user, _ in self.uses[op.output]]
+        return bool(op.inputs[0].name) and simple and all(
+            self.loops[user] == self.loops[op] and (user not in self.inlined or self.is_evaluated_once(user))
+            for user in users)
 
     def is_evaluated_once(self, op: Op) -> bool:
         """Whether the only user of `op` evaluates it once, in the loops where `op` stands."""
@@ -262,9 +275,9 @@ def _choice(op: Op) -> str | None:
     return "choice" if " if " in line and " else " in line else None
 
 
-def _is_offset(op: Op) -> bool:
+def _is_offset(op: Op | None) -> bool:
     """Whether this is `n - 1` or the like: a named integer and a constant."""
-    if op.name not in ("add", "subtract") or not isinstance(op.output.type, Scalar):
+    if op is None or op.name not in ("add", "subtract") or not isinstance(op.output.type, Scalar):
         return False
     x, offset = op.inputs
     return (isinstance(x.type, Scalar) and not x.type.dtype.startswith(("float", "complex"))

@@ -31,6 +31,7 @@ class Names:
         self._list(function.block)
         for value in self.order:
             self.apart[value] = {}
+        self.members: dict[Value, list[Value]] = {value: [value] for value in self.order}
         live = self._visit(function.block, {})
         self._separate(function.params, live)
         self.params = set(function.params)
@@ -172,18 +173,18 @@ class Names:
         if self.order[b] < self.order[a]:
             a, b = b, a
         self.joined[b] = a
+        self.members[a] = sorted(self.members[a] + self.members.pop(b), key=self.order.__getitem__)
         for x in self.apart.pop(b):
             self.apart[x].pop(b, None)
             self.apart[x][a] = None
             self.apart[a][x] = None
 
     def _is_param(self, value: Value) -> bool:
-        return value in self.params or any(self.find(p) is value for p in self.params)
+        return any(x in self.params for x in self.members[value])
 
     def _hint(self, root: Value) -> str:
         """The user's name for a variable: that of its first value that has one, a carry's before others."""
-        members = [x for x in self.order if self.find(x) is root]
-        named = [x for x in members if x.name]
+        named = [x for x in self.members[root] if x.name]
         if not named:
             return ""
         params = [x for x in named if x.op is None]

@@ -210,11 +210,18 @@ def _candidates(op: Op, others: list[Value], memory: Memory, loops: dict, functi
 
 def _augmented(function: Function, copied: frozenset) -> list[Op]:
     """Sums like `x = x + y` on arrays that may overwrite x."""
-    found: frozenset = frozenset()
-    candidates = [op for op in walk(function.block) if _looks_augmented(op)][:TRIALS]
-    for op in candidates:
-        memory = Memory(function, copied, found | {op})
-        if next(_conflicts(memory, function), None) is None:
+    candidates = [op for op in walk(function.block) if _looks_augmented(op)]
+    found = frozenset(candidates)
+    while True:  # most of the time all of them may
+        conflicts = {op for op, _ in _conflicts(Memory(function, copied, found), function)}
+        if not conflicts:
+            return [op for op in candidates if op in found]
+        if not conflicts & found:
+            break
+        found -= conflicts
+    found = frozenset()
+    for op in candidates[:TRIALS]:
+        if next(_conflicts(Memory(function, copied, found | {op}), function), None) is None:
             found |= {op}
     return [op for op in candidates if op in found]
 

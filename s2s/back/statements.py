@@ -44,13 +44,33 @@ class Writer:
 
     def function_body(self, block: Block, tupled: bool) -> Body:
         """All statements of a function, `return` included."""
+        return self.returning(block, block.yields, tupled) or [ast.Pass()]
+
+    def returning(self, block: Block, results: Sequence[Value], tupled: bool) -> Body:
+        """The statements of `block` and the `return` of `results`, in each branch of an `if` at its end."""
+        printed = [op for op in block.ops if op not in self.layout.inlined]
+        last = printed[-1] if printed else None
+        if last is not None and last.name == "if" and self.is_returned(last, results):
+            bodies = [self.returning(inner, [_selected(x, last, inner) for x in results], tupled)
+                      for inner in last.blocks]
+            test, (first, second) = self.expression(last.inputs[0]), bodies
+            if not second:
+                return self.statements(block, printed[:-1]) + [_at(ast.If(test, first, []), last.line)]
+            if len(second) == 1 and len(first) > LONG_REST:
+                test, first, second = negated(test), second, first
+            return self.statements(block, printed[:-1]) + [_at(ast.If(test, first, []), last.line), *second]
         body = self.statements(block)
-        line = block.ops[-1].line if block.ops else None
-        results = [self.expression(y) for y in block.yields]
-        value = ast.Tuple(results, ast.Load()) if tupled else results[0]
-        if not (not tupled and block.yields[0].constant is None):
-            body.append(_at(ast.Return(value), line))
-        return body or [ast.Pass()]
+        if not tupled and results[0].constant is None:
+            return body
+        value = ast.Tuple([self.expression(x) for x in results], ast.Load()) if tupled else self.expression(results[0])
+        return [*body, _at(ast.Return(value), last.line if last else None)]
+
+    def is_returned(self, op: Op, results: Sequence[Value]) -> bool:
+        """Whether all that an `if` makes is returned at once, and the user has no name for it."""
+        made = [x for x in results if x in op.outputs]
+        return bool(made) and all(y in made and self.reads.get(y) == made.count(y) and not y.name
+                                  for y in op.outputs if self.reads.get(y)) and all(
+            x in op.outputs or not self.layout.is_inlined(x) or x.constant is not MISSING for x in results)
 
     def statements(self, block: Block, ops: Sequence[Op] | None = None) -> Body:
         """The statements for the ops of `block`, without what its yields need."""
@@ -295,6 +315,11 @@ def _do(value: ast.expr) -> ast.stmt:
 
 def _method(name: str, method: str, *args: ast.expr) -> ast.expr:
     return ast.Call(ast.Attribute(ast.Name(name, ast.Load()), method, ast.Load()), list(args), [])
+
+
+def _selected(x: Value, op: Op, block: Block) -> Value:
+    """What `x` is at the end of `block`, a branch of `op`."""
+    return block.yields[op.outputs.index(x)] if x in op.outputs else x
 
 
 def _is_length(value: Value, tape: Value, offset: int) -> bool:

@@ -156,10 +156,12 @@ class Unparser(astunparse.Unparser):
             if len(tree.elts) == 1:
                 self.write(",")
 
-        if tree.elts:
+        if len(tree.elts) > 1:
             self.bracket(LOWEST, members)
         else:
-            self.write("()")
+            self.write("(")
+            members()
+            self.write(")")
 
     def _List(self, tree: ast.List) -> None:
         self.write("[")
