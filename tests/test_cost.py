@@ -11,6 +11,7 @@ import pytest
 from programs import PROGRAMS, gauss_seidel, relax
 
 import s2s
+from s2s.runtime import compile
 
 pytestmark = [pytest.mark.compile]
 ROOT = Path(__file__).parent.parent
@@ -64,10 +65,10 @@ def test_a_linear_update_saves_no_element():
 def test_a_thousand_lengths_are_one_generation_and_one_compilation():
     gradient = s2s.jit(s2s.grad(relax, argnums=(0, 1)))
     gradient(np.linspace(0.0, 1.0, 3), 0.2, 2)
-    began = time.perf_counter()
+    compilations = compile.compilations
     for n in range(4, 1004):
         gradient(np.linspace(0.0, 1.0, n), 0.2, 2)
-    assert time.perf_counter() - began < 2.0
+    assert compile.compilations == compilations
     assert len(gradient.functions) == 1
 
 
@@ -95,19 +96,14 @@ def test_compile_time_does_not_depend_on_trip_counts():
     assert time.perf_counter() - began < 0.5
 
 
-SECOND_PROCESS = """
-import time
+PROCESS = """
 import numpy as np
 import s2s
 from programs import relax
+from s2s.runtime import compile
 gradient = s2s.jit(s2s.grad(relax, argnums=(0, 1)))
-import numba.core.compiler
-compiled = []
-original = numba.core.compiler.compile_extra
-numba.core.compiler.compile_extra = lambda *args, **kwargs: (compiled.append(1), original(*args, **kwargs))[1]
-numba.core.registry.cpu_target
 result = gradient(np.linspace(0.0, 1.0, 9), 0.2, 3)
-print(len(compiled), repr(float(result[1])))
+print(compile.compilations, repr(float(result[1])))
 """
 
 
@@ -116,7 +112,7 @@ def test_a_second_process_takes_machine_code_from_the_cache(tmp_path):
                    "S2S_CACHE_DIR": str(tmp_path / "cache")}
     said = []
     for _ in range(2):
-        result = subprocess.run([sys.executable, "-c", SECOND_PROCESS], env=environment, capture_output=True, text=True)
+        result = subprocess.run([sys.executable, "-c", PROCESS], env=environment, capture_output=True, text=True)
         assert result.returncode == 0, result.stderr[-2000:]
         said.append(result.stdout.split())
     assert int(said[0][0]) > 0, "the first process compiles"
