@@ -1,0 +1,147 @@
+"""Special functions: scipy.special's, and those of Python's math module.
+
+Arrays go to SciPy.  A single number goes to `math`, or to a few lines printed along with the generated code:
+compiled code is made of single numbers, and Numba cannot call SciPy's.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import math
+from collections.abc import Callable
+
+from scipy import special
+
+from ..ir.graph import Value
+from ..ir.types import Scalar, Type
+from .chain import elementwise_jvp, elementwise_vjp
+from .elementwise import absolute, equal, exp, log, log1p, minimum, where
+from .record import FUNCTIONS, Record, define, numpy_function, static
+from .reduce import logsumexp
+from .ufunc import IN_MATH, builtin_syntax, elementwise
+
+# ------------------------------------------------------------------------------------------ definition
+
+
+def _scipy_syntax(name: str) -> Callable:
+    """scipy.special.name(...)."""
+    module = ast.Attribute(ast.Name("scipy", ast.Load()), "special", ast.Load())
+    return lambda *args: ast.Call(ast.Attribute(module, name, ast.Load()), list(args), [])
+
+
+def _special(name: str, *partials, of_numbers: Callable | None = None, math: Callable | None = None) -> Record:
+    """A function of scipy.special; `of_numbers(*xs)` says it for single numbers, if `math` has no twin."""
+
+    def fold(record: Record, *xs: Value):
+        if not all(isinstance(x.type, Scalar) and not x.type.dtype.startswith("complex") for x in xs):
+            return None
+        return IN_MATH[record](*xs) if of_numbers is None else of_numbers(*xs)
+
+    function = getattr(special, name)
+    return elementwise(name, *partials, evaluate=function, syntax=_scipy_syntax(name), fold=fold, math=math,
+                       scalar="" if math is None else None, also=(function,))
+
+
+def _helper(function: Callable, like: Callable) -> Record:
+    """A function of one number whose source is printed along; `like()` is the op it stands in for."""
+    name = function.__name__
+    record = define(f"{name}_of_number", evaluate=function, infer=lambda x, **attrs: Scalar("float64"), helper=function,
+                    syntax=lambda x, **attrs: builtin_syntax(name)(*map(ast.Constant, attrs.values()), x),
+                    partials=(lambda y, x, **attrs: like().partials[0](y, x, **attrs),), elementwise=True, cheap=True)
+    record.vjp = functools.partial(elementwise_vjp, record=record)
+    record.jvp = functools.partial(elementwise_jvp, record=record)
+    return record
+
+
+# ----------------------------------------------------------------------------------- error function
+#                                              ∂y/∂x
+
+erf = _special("erf",                          lambda y, x: 2 / math.sqrt(math.pi) * exp(-x * x),     math=math.erf)
+erfc = _special("erfc",                        lambda y, x: -2 / math.sqrt(math.pi) * exp(-x * x),    math=math.erfc)
+ndtr = _special("ndtr",                        lambda y, x: exp(-0.5 * x * x) / math.sqrt(2 * math.pi),
+                of_numbers=lambda x: 0.5 * erfc(-x / math.sqrt(2)))
+
+# ------------------------------------------------------------------------------------ gamma function
+
+
+def polygamma(n, x):
+    """The n-th derivative of digamma, itself the derivative of log(gamma): Abramowitz and Stegun 6.4.6, 6.4.11."""
+    total = 0.0
+    sign = -1.0 if n % 2 == 0 else 1.0
+    while x < 16 + n:  # polygamma(n, x) = polygamma(n, x + 1) + sign * n! / x ** (n + 1)
+        total += sign * math.gamma(n + 1.0) / x ** (n + 1)
+        x += 1.0
+    series = -math.log(x) if n == 0 else math.gamma(float(n)) / x**n
+    series += math.gamma(n + 1.0) / (2.0 * x ** (n + 1))
+    k = 1
+    for bernoulli in (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510):
+        series += bernoulli * math.gamma(2.0 * k + n) / (math.gamma(2.0 * k + 1.0) * x ** (2 * k + n))
+        k += 1
+    return total + sign * series
+
+
+def _polygamma_type(x: Value, *, order: int) -> Type:
+    return exp.infer(x)
+
+
+def _polygamma_syntax(x: ast.expr, *, order: int) -> ast.expr:
+    return _scipy_syntax("digamma")(x) if order == 0 else _scipy_syntax("polygamma")(ast.Constant(order), x)
+
+
+polygamma_record = define(
+    "polygamma",  # (x, order)
+    evaluate=lambda x, *, order: special.digamma(x) if order == 0 else special.polygamma(order, x)[()],
+    infer=_polygamma_type, syntax=_polygamma_syntax,
+    fold=lambda x, *, order: polygamma_of_number(x, order=order) if isinstance(x.type, Scalar) else None,
+    partials=(lambda y, x, *, order: polygamma_record(x, order=order + 1),), elementwise=True, cheap=True)
+polygamma_record.vjp = functools.partial(elementwise_vjp, record=polygamma_record)
+polygamma_record.jvp = functools.partial(elementwise_jvp, record=polygamma_record)
+polygamma_of_number = _helper(polygamma, lambda: polygamma_record)
+polygamma_of_number.evaluate = lambda x, *, order: polygamma(order, x)
+
+
+@numpy_function(special.digamma, special.psi)
+def digamma(x):
+    """The derivative of log(gamma(x))."""
+    return polygamma_record(x, order=0)
+
+
+@numpy_function(special.polygamma)
+def polygamma_(n: Value, x: Value) -> Value:
+    return polygamma_record(x, order=static(n, "the order of polygamma"))
+
+
+gammaln = _special("gammaln",                  lambda y, x: digamma(x),         math=math.lgamma)
+gamma = _special("gamma",                      lambda y, x: y * digamma(x),     math=math.gamma)
+FUNCTIONS[special.loggamma] = FUNCTIONS[special.gammaln]
+
+# -------------------------------------------------------------------------------- logistic functions
+
+
+def expit(x):
+    """1 / (1 + exp(-x)), without overflow."""
+    if x >= 0:
+        return 1.0 / (1.0 + math.exp(-x))
+    return math.exp(x) / (1.0 + math.exp(x))
+
+
+expit_record = _special("expit",               lambda y, x: y * (1 - y),        of_numbers=lambda x: expit_of_number(x))
+expit_of_number = _helper(expit, lambda: expit_record)
+logit = _special("logit",                      lambda y, x: 1 / (x * (1 - x)),  of_numbers=lambda x: log(x) - log1p(-x))
+log_expit = _special("log_expit",              lambda y, x: expit_record(-x),
+                     of_numbers=lambda x: minimum(x, 0.0) - log1p(exp(-absolute(x))))
+
+#                                              ∂y/∂a                            ∂y/∂b
+xlogy = _special("xlogy",                      lambda y, a, b: log(b),          lambda y, a, b: a / b,
+                 of_numbers=lambda a, b: a * log(where(equal(a, 0), 1.0, b)))
+
+
+@numpy_function(special.log_softmax)
+def log_softmax(x: Value, axis=None) -> Value:
+    return x - logsumexp(x, axis=axis, keepdims=True)
+
+
+@numpy_function(special.softmax)
+def softmax(x: Value, axis=None) -> Value:
+    return exp(log_softmax(x, axis))

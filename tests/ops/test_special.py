@@ -1,0 +1,103 @@
+"""Special functions: values, derivatives of any order, and their spelling for single numbers."""
+
+import math
+
+import numba
+import numpy as np
+import pytest
+from scipy import special as scipy_special
+
+from s2s.ir.builder import Builder
+from s2s.ir.graph import Block, Function, Value
+from s2s.ir.interpret import interpret
+from s2s.ir.types import Array, Extent, Scalar, Unknown
+from s2s.ops import special
+from s2s.ops.record import FUNCTIONS, value
+
+VECTOR = Array("float64", (Extent("n", 0, False),))
+OPS = {"erf": [-1.2, 0.3, 2.0], "erfc": [-1.2, 0.3, 2.0], "ndtr": [-1.2, 0.3, 2.0], "gammaln": [0.3, 2.0, 7.5],
+       "gamma": [0.3, 2.0, 4.5], "digamma": [0.3, 2.0, 7.5], "expit": [-3.0, 0.3, 40.0], "logit": [0.1, 0.5, 0.9],
+       "log_expit": [-3.0, 0.3, 4.0]}
+
+
+def traced(kinds, rule):
+    block = Block([Value(k, f"x{i}") for i, k in enumerate(kinds)])
+    with Builder(block):
+        block.yields = [value(rule(*block.params))]
+    return Function("f", block)
+
+
+def slope(rule):
+    """The derivative of a rule on one Value, by walking what it emits."""
+
+    def derivative(x):
+        known = {x: value(1.0)}
+
+        def dot(v):
+            if v not in known:
+                known[v] = None
+                if v.op is not None:
+                    dots = [dot(i) for i in v.op.inputs]
+                    if any(d is not None for d in dots):
+                        known[v] = v.op.record.jvp(dots, v, *v.op.inputs, **v.op.attrs)
+            return known[v]
+
+        return dot(rule(x))
+
+    return derivative
+
+
+@pytest.mark.parametrize("name", sorted(OPS))
+@pytest.mark.parametrize("kind", [VECTOR, Scalar("float64"), Scalar("float64", True)])
+def test_value_and_derivatives(name, kind):
+    function = getattr(scipy_special, name)
+    op = FUNCTIONS[function]
+    for x in [np.array(OPS[name])] if kind is VECTOR else map(np.float64, OPS[name]):
+        close = np.testing.assert_allclose
+        close(interpret(traced([kind], op), x), function(x), rtol=1e-13)
+        h = 1e-5
+        if np.max(x) < 30:
+            close(interpret(traced([kind], slope(op)), x), (function(x + h) - function(x - h)) / (2 * h), rtol=1e-6)
+            first = traced([kind], slope(op))
+            close(interpret(traced([kind], slope(slope(op))), x),
+                  (interpret(first, x + h) - interpret(first, x - h)) / (2 * h), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("order", range(4))
+def test_polygamma_of_a_number_is_scipys(order):
+    compiled = numba.njit(special.polygamma)
+    for x in (0.1, 1.0, 3.7, 60.0):
+        expected = scipy_special.polygamma(order, x)
+        assert special.polygamma(order, x) == pytest.approx(expected, rel=1e-13, abs=1e-13)
+        assert compiled(order, x) == pytest.approx(expected, rel=1e-13, abs=1e-13)
+
+
+def test_math_functions():
+    for function, twin in ((math.erf, scipy_special.erf), (math.lgamma, scipy_special.gammaln), (math.gamma, scipy_special.gamma)):
+        kind = [Scalar("float64", True)]
+        assert interpret(traced(kind, FUNCTIONS[function]), 2.5) == pytest.approx(twin(2.5))
+        assert interpret(traced(kind, slope(FUNCTIONS[function])), 2.5) == pytest.approx(
+            interpret(traced([VECTOR], slope(FUNCTIONS[twin])), np.array([2.5]))[0])
+
+
+def test_expit_does_not_overflow():
+    with np.errstate(all="raise"):
+        assert interpret(traced([Scalar("float64")], FUNCTIONS[scipy_special.expit]), np.float64(-700.0)) > 0
+
+
+def test_xlogy_at_zero():
+    for kind in ([VECTOR] * 2, [Scalar("float64")] * 2):
+        f = traced(kind, lambda a, b: FUNCTIONS[scipy_special.xlogy](a, b))
+        args = (np.zeros(1), np.zeros(1)) if kind[0] is VECTOR else (np.float64(0), np.float64(0))
+        assert np.all(interpret(f, *args) == 0)
+
+
+def test_softmax():
+    x = np.array([[1.0, 2.0, 700.0], [0.0, 0.5, 1.0]])
+    f = traced([Array("float64", (2, 3))], lambda v: FUNCTIONS[scipy_special.softmax](v, axis=value(1)))
+    np.testing.assert_allclose(interpret(f, x), scipy_special.softmax(x, axis=1))
+
+
+def test_unknown_rank():
+    f = traced([Unknown("s")], slope(FUNCTIONS[scipy_special.erf]))
+    assert interpret(f, 0.0) == pytest.approx(2 / math.sqrt(math.pi))
