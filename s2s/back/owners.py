@@ -57,8 +57,7 @@ def own_results(function: Function) -> Function:
         mine = memory.leaving(function.block, k)
         if not memory.is_owned(mine) or any(mine & other for other in others):
             copied |= {(function.block, k)}
-    _insert_copies(function, frozenset(c for c in copied if c in
-                                       {(function.block, k) for k in range(len(function.results))}))
+    _insert_copies(function, copied)
     return function
 
 

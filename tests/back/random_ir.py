@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from random import Random
 
-from s2s.ir.builder import Builder
+from s2s.ir.builder import Builder, emit
 from s2s.ir.graph import Block, Function, Value
-from s2s.ir.types import INT, Array, Scalar, Tape
+from s2s.ir.types import INT, Array, Scalar
 from s2s.ops import elementwise as ew
-from s2s.ops.control import for_loop, if_, tape_new, tape_pop, tape_push, while_loop
+from s2s.ops.control import for_loop, if_, tape_len, tape_new, tape_pop, tape_push, while_loop
 from s2s.ops.index import additem, getitem, setitem
 from s2s.ops.record import value
 
@@ -92,7 +92,7 @@ class Maker:
             new = getitem(x, i, pattern=("i",)) + self.pick(pool, "scalar")
             pool.append(self.name(setitem(x, new, i, pattern=("i",))))
 
-    def carries(self, pool) -> tuple[list[Value], list[str], list[str]]:
+    def carries(self, pool) -> tuple[list[str], list[Value], list[str]]:
         kinds = [self.random.choice(["scalar", "vector"]) for _ in range(self.random.randint(1, 3))]
         inits = [self.pick(pool, kind) for kind in kinds]
         return kinds, inits, [x.name or self.random.choice(NAMES) for x in inits]
@@ -160,11 +160,8 @@ class Maker:
             tape, x = tape_pop(tape)
             return [tape, y + x]
 
-        tape, x = for_loop(0, 3, 1, [tape_new(Tape(VECTOR)) if False else tape_new_of(), x], save, names=["x_tape", x.name])
-        _, y = for_loop(0, 3, 1, [tape, x], load, names=["x_tape", self.random.choice(NAMES)])
+        tape, x = for_loop(0, 3, 1, [emit(tape_new), x], save, names=["x_tape", x.name])
+        trips = emit(tape_len, tape) if self.random.random() < 0.5 else 3
+        _, y = for_loop(0, trips, 1, [tape, x], load, names=["x_tape", self.random.choice(NAMES)])
         pool += [x, y]
 
-
-def tape_new_of() -> Value:
-    from s2s.ir.builder import emit
-    return emit(tape_new)

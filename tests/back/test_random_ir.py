@@ -1,0 +1,54 @@
+"""Printed code computes what the reference interpreter computes, and leaves its arguments alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from s2s.back.owners import own_results
+from s2s.back.python import render
+from s2s.ir.graph import Function
+from s2s.ir.interpret import interpret
+from s2s.ir.verify import verify
+from tests.back.random_ir import Maker
+
+SEEDS = range(150)
+
+
+def arguments() -> list:
+    return [0.7, np.array([0.1, 0.2, 0.3, 0.4]), np.array([1.0, -1.0, 0.5, 2.0]), 3]
+
+
+def run(function: Function, annotate: bool = False) -> tuple:
+    """What the printed function returns; checks that it does not change its arguments."""
+    module = render(function, annotate=annotate)
+    namespace: dict = {}
+    exec(module.text, namespace)
+    args = arguments()
+    results = namespace[module.entry](*args)
+    for mine, fresh in zip(args, arguments()):
+        assert np.array_equal(mine, fresh), f"an argument was overwritten:\n{module.text}"
+    assert render(function, annotate=annotate).text == module.text
+    return args, results
+
+
+@pytest.mark.parametrize("annotate", [False, True])
+@pytest.mark.parametrize("seeds", [SEEDS[k:k + 30] for k in range(0, len(SEEDS), 30)], ids=str)
+def test_printed_code_computes_what_the_ir_means(seeds, annotate):
+    with np.errstate(all="ignore"):
+        for seed in seeds:
+            function = verify(Maker(seed).function())
+            expected = interpret(function, *arguments())
+            args, results = run(function, annotate)
+            for want, got in zip(expected, results, strict=True):
+                assert np.array_equal(want, got, equal_nan=True), f"seed {seed}"
+
+
+def test_own_results_share_no_memory():
+    with np.errstate(all="ignore"):
+        for seed in SEEDS:
+            args, results = run(own_results(Maker(seed).function()))
+            arrays = [x for x in (*args, *results) if isinstance(x, np.ndarray)]
+            for k, x in enumerate(arrays):
+                for y in arrays[:k]:
+                    assert not np.shares_memory(x, y), f"seed {seed}"
