@@ -23,7 +23,7 @@ from .transform.ranks import types_from_results
 
 def value_of(function: Function) -> Function:
     """f itself, finished."""
-    return pipeline.finish(function)
+    return pipeline.finish(with_ranks(function))
 
 
 def first_result(function: Function) -> Function:
@@ -71,6 +71,7 @@ def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool =
 
 def pullback(function: Function) -> Function:
     """f(*xs) -> y becomes f_vjp(*xs, y_bar) -> x_bars, one for each argument; integers get zeros."""
+    function = with_ranks(function)
     wrt = differentiable_arguments(function)
     inner = pipeline.differentiate(function, wrt)
     count = len(function.params) - len(function.captures)
@@ -92,6 +93,7 @@ def pullback(function: Function) -> Function:
 
 def tangent(function: Function) -> Function:
     """f(*xs) -> y becomes f_jvp(*xs, *x_dots) -> (y, y_dot); the x_dot of an integer is not read."""
+    function = with_ranks(function)
     wrt = differentiable_arguments(function)
     inner = pipeline.push_forward(function, wrt)
     plain, count = len(function.params) - len(function.captures), len(function.results)
@@ -106,6 +108,13 @@ def tangent(function: Function) -> Function:
     doc = f"The value of {function.name} and its tangent for the tangents of its arguments{place(function)}."
     return described(pipeline.finish(Function(f"{function.name}_jvp", block, function.source, doc, True,
                                               dict(function.captures))))
+
+
+def batch(function: Function, in_axes: Sequence[int | None], out_axes) -> Function:
+    """f(*xs) -> *ys for one lane becomes f_vmap(*xs) -> *ys for many."""
+    made = pipeline.batch(function, in_axes, out_axes)
+    made.doc = f"{function.name} for many lanes at once{place(function)}."
+    return described(pipeline.finish(made))
 
 
 def seeded(function: Function, inner: Function, seeds, results, name: str, doc: str,
@@ -136,17 +145,23 @@ def name_results(function: Function, names: Sequence[str]) -> None:
 # --------------------------------------------------------------------------------------------- checking
 
 
+def with_ranks(function: Function, scalars: Sequence[Value] = ()) -> Function:
+    """`function` with the ranks that its loops and branches settle, and that `scalars` are numbers."""
+    if not any(isinstance(p.type, Unknown) for p in function.params):
+        return function
+    types = types_from_results(function, [y for y in scalars if isinstance(y.type, Unknown)])
+    if types == [p.type for p in function.params]:
+        return function
+    return pipeline.run(pipeline.PREPARE, rebuild(function, types))
+
+
 def with_scalar_result(function: Function, has_aux: bool = False) -> Function:
     """`function`, if its (first) result is a number; ranks that this settles are settled.
 
     Raises TypeMismatchError if it cannot be one.
     """
+    function = with_ranks(function, function.results[:1])
     y = function.results[0] if function.results else None
-    if y is not None and isinstance(y.type, Unknown):
-        types = types_from_results(function, [y])
-        if types != [p.type for p in function.params]:
-            function = pipeline.run(pipeline.PREPARE, rebuild(function, types))
-            y = function.results[0]
     several = function.tupled and not (has_aux and len(function.results) >= 2)
     if y is None or several or not isinstance(y.type, (Scalar, Unknown)) or not carries_derivative(y.type):
         said = "nothing" if y is None else said_of(function)
