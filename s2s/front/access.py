@@ -1,0 +1,185 @@
+"""`x[key]`, read and written, on bindings: what is a view stays tied to its base."""
+
+from __future__ import annotations
+
+from ..ir.builder import current
+from ..ir.graph import Value
+from ..ir.types import Array, Scalar, Tape, Tuple, Unknown
+from ..errors import TypeMismatchError
+from ..ops.control import item, tape_len, tape_pop
+from ..ops.index import getitem, is_advanced, parse_index, setitem
+from ..ops.record import value
+from ..ops.shape import length
+from .alias import Cell, is_shared
+from .frame import Frame
+
+
+def take(frame: Frame, base, key):
+    """The binding of `base[key]`."""
+    if isinstance(base, (tuple, list, str)):
+        return _member(frame, base, key)
+    if isinstance(base, Value) and isinstance(base.type, Scalar):
+        raise TypeMismatchError(f"{base.name or 'this'} is a number and cannot be indexed", current().line,
+                                "index an array")
+    if not isinstance(base, Cell):
+        if frame.is_static(base):
+            return base[_static_key(frame, key)]
+        raise frame.refuse(f"indexing a {type(base).__name__}", None, "index arrays and tuples")
+    content = frame.heap.read(base) if base.index is None or frame.heap.is_current(base) else None
+    if content is not None and content.op is not None and content.op.name == "shape":
+        axis = key.constant if isinstance(key, Value) else key
+        if isinstance(axis, int) and not isinstance(axis, bool):
+            return length(content.op.inputs[0], axis=axis)
+    if content is not None and isinstance(content.type, Tape):
+        raise frame.refuse("indexing a list that grows", None, "use a NumPy array of known length")
+    pattern, operands = _parsed(frame, key)
+    cell = base
+    if content is None:
+        cell, pattern, operands = _composed(base, pattern, operands)
+        content = frame.heap.read(cell)
+    result = getitem(content, *operands, pattern=pattern)
+    if not is_shared(result.type):
+        return frame.wrap(result)
+    if any(isinstance(x.type, Unknown) for p, x in _integers(pattern, operands)):
+        return frame.heap.new(result, cell.family())  # an array index copies, an integer views
+    if is_advanced(pattern, operands):
+        return frame.heap.new(result)
+    whole = (pattern, tuple(operands)) if set(pattern) <= {"i"} else None
+    return frame.heap.new_view(
+        cell, result,
+        lambda x: getitem(x, *operands, pattern=pattern),
+        lambda x, y: setitem(x, y, *operands, pattern=pattern), whole)
+
+
+def put(frame: Frame, base, key, v: Value) -> None:
+    """`base[key] = v`."""
+    if not isinstance(base, Cell):
+        what = {tuple: "a tuple", list: "a list", str: "a string"}.get(type(base), "this")
+        raise TypeMismatchError(f"{what} cannot be written into here", current().line, "write into a NumPy array")
+    pattern, operands = _parsed(frame, key)
+    cell, pattern, operands = _composed(base, pattern, operands)
+    frame.write(cell, setitem(frame.heap.read(cell), v, *operands, pattern=pattern))
+
+
+def pop(frame: Frame, cell: Cell):
+    """`tape.pop()`."""
+    tape, last = tape_pop(frame.heap.read(cell))
+    frame.write(cell, tape)
+    return frame.wrap(last)
+
+
+def length_of(frame: Frame, binding):
+    """len(binding)."""
+    match binding:
+        case tuple() | list() | str() | range():
+            return len(binding)
+        case Cell():
+            content = frame.heap.read(binding)
+            if isinstance(content.type, Tape):
+                return tape_len(content)
+            if content.op is not None and content.op.name == "shape":
+                return None
+            return length(content, axis=0)
+        case Value(type=Scalar()):
+            raise TypeMismatchError(f"{binding.name or 'this'} is a number and has no len()", current().line,
+                                    "pass an array")
+    return None
+
+
+def unpack(frame: Frame, binding, count: int, star: int | None):
+    """The `count` bindings of `a, b, *c = binding`; `star` is the position of the starred one."""
+    if isinstance(binding, Cell):
+        return _unpack_array(frame, binding, count, star)
+    if isinstance(binding, (str, range)):
+        binding = tuple(binding)
+    if not isinstance(binding, (tuple, list)):
+        raise TypeMismatchError("only tuples and arrays can be unpacked", current().line, "return or build a tuple")
+    if star is None:
+        if len(binding) != count:
+            raise TypeMismatchError(f"{len(binding)} values for {count} names", current().line,
+                                    "use as many names as there are values")
+        return list(binding)
+    if len(binding) < count - 1:
+        raise TypeMismatchError(f"{len(binding)} values for {count} names", current().line,
+                                "use as many names as there are values")
+    after = count - 1 - star
+    end = len(binding) - after
+    return [*binding[:star], list(binding[star:end]), *binding[end:]]
+
+
+def _unpack_array(frame: Frame, cell: Cell, count: int, star: int | None):
+    if star is not None:
+        raise frame.refuse("a starred name for part of an array", None, "use a slice")
+    content = frame.heap.read(cell)
+    if content.op is not None and content.op.name == "shape":
+        return [length(content.op.inputs[0], axis=k) for k in range(count)]
+    if isinstance(content.type, Array) and isinstance(content.type.dims[0], int) and content.type.dims[0] != count:
+        raise TypeMismatchError(f"an array of length {content.type.dims[0]} for {count} names", current().line,
+                                "use as many names as there are rows")
+    if isinstance(content.type, Unknown):
+        return [frame.heap.new(item(content, index=k), cell.family()) for k in range(count)]
+    return [take(frame, cell, k) for k in range(count)]
+
+
+def _member(frame: Frame, base, key):
+    """A member or slice of a tuple, list or string."""
+    if frame.is_static(key) and not isinstance(key, slice) or isinstance(key, slice) and all(
+            map(frame.is_static, (key.start, key.stop, key.step))):
+        try:
+            return base[_static_key(frame, key)]
+        except (IndexError, TypeError) as error:
+            raise TypeMismatchError(str(error), current().line, "index within the tuple") from None
+    if isinstance(base, str):
+        raise frame.refuse("indexing a string with a run-time index", None, "use numbers")
+    whole = frame.value(base)
+    if isinstance(whole.type, Tuple) and len(set(whole.type.items)) == 1:
+        return frame.wrap(getitem(whole, frame.value(key), pattern=("i",)))
+    raise frame.refuse("indexing a tuple with a run-time index", None, "index it with literals, or make it an array")
+
+
+def _static_key(frame: Frame, key):
+    if isinstance(key, slice):
+        return slice(*(frame.static(b, "this index") for b in (key.start, key.stop, key.step)))
+    return frame.static(key, "this index")
+
+
+def _parsed(frame: Frame, key):
+    """Pattern and operands of an index whose parts are bindings."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return parse_index(tuple(_part(frame, part) for part in parts))
+
+
+def _part(frame: Frame, part):
+    match part:
+        case slice():
+            return slice(*(None if b is None else frame.value(b) for b in (part.start, part.stop, part.step)))
+        case None:
+            return None
+        case _ if part is ...:
+            return part
+        case list() | tuple():
+            raise frame.refuse("a list as an index", None, "index with np.array([...])")
+        case bool() | int():
+            return value(part)
+        case float():
+            raise TypeMismatchError("a float as an index", current().line, "index with integers, slices or arrays")
+    return frame.value(part)
+
+
+def _integers(pattern, operands):
+    """The operands that stand for a whole position each."""
+    rest = list(operands)
+    for p in pattern:
+        if p == "i":
+            yield p, rest.pop(0)
+        elif isinstance(p, str):
+            del rest[:p.count("x")]
+
+
+def _composed(cell: Cell, pattern, operands):
+    """`a[i][j]` as `a[i, j]`, where the first index is of integers alone and the second copies nothing."""
+    while cell.index is not None and all(
+            isinstance(x.type, Scalar) and x.type.dtype != "bool" for _, x in _integers(pattern, operands)):
+        first, before = cell.index
+        pattern, operands, cell = (*first, *pattern), [*before, *operands], cell.base
+    return cell, pattern, operands

@@ -1,0 +1,114 @@
+"""Who shares memory with whom.
+
+Values never change; Python's arrays do.  An array that the user's program can name is a `Cell`; the heap
+says which Value each cell holds now.  `y = x` binds a second name to the same cell, so a write through
+either is seen by both.  A view is a cell that has a base: it is read through the base, and a write to it
+is a write to the base.
+
+Where two names may or may not share memory (an array chosen by a branch, one carried around a loop, a
+reshape that may have copied), the cells say so in `origins`, and a write that the other would have to
+see is refused: see `Heap.write`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ..errors import UnsupportedError
+from ..ir.builder import current
+from ..ir.graph import Value
+from ..ir.types import Array, Tape, Unknown
+
+
+@dataclass(eq=False)
+class Cell:
+    """One array (or growing list) of the user's program."""
+
+    base: Cell | None = None  # what it is a view of
+    view: Callable | None = None  # base's Value -> its own
+    write_back: Callable | None = None  # (base's Value, its own new Value) -> base's new Value
+    index: tuple | None = None  # (pattern, operands), where it is base[integers]
+    origins: frozenset = frozenset()  # cells that it may share memory with, or not
+    owner: str = ""  # whose array it is, where that is not this function's
+
+    @property
+    def root(self) -> Cell:
+        return self if self.base is None else self.base.root
+
+    def family(self) -> frozenset:
+        """The cells it may share memory with, itself included."""
+        root = self.root
+        return root.origins | {root}
+
+
+def cells_in(binding) -> Iterator[Cell]:
+    """The cells that a binding holds, those inside tuples included."""
+    match binding:
+        case Cell():
+            yield binding
+        case tuple() | list():
+            for item in binding:
+                yield from cells_in(item)
+
+
+class Heap:
+    """What each cell holds now."""
+
+    def __init__(self):
+        self.contents: dict[Cell, Value] = {}
+        self.seen: dict[Cell, tuple[Value, Value]] = {}  # view -> (base's Value then, its own)
+
+    def new(self, content: Value, origins: Iterable[Cell] = (), owner: str = "") -> Cell:
+        """A cell for a fresh array."""
+        cell = Cell(origins=frozenset(origins), owner=owner)
+        self.contents[cell] = content
+        return cell
+
+    def new_view(self, base: Cell, content: Value, view: Callable, write_back: Callable,
+                 index: tuple | None = None) -> Cell:
+        """A cell for a view of `base`, whose Value is now `content`."""
+        cell = Cell(base, view, write_back, index)
+        self.seen[cell] = (self.read(base), content)
+        return cell
+
+    def is_current(self, cell: Cell) -> bool:
+        """Whether reading `cell` needs no new op."""
+        return cell.base is None or (self.is_current(cell.base) and cell in self.seen
+                                     and self.seen[cell][0] is self.read(cell.base))
+
+    def read(self, cell: Cell) -> Value:
+        """The Value that `cell` holds now."""
+        if cell.base is None:
+            return self.contents[cell]
+        base = self.read(cell.base)
+        if cell not in self.seen or self.seen[cell][0] is not base:
+            name = self.seen[cell][1].name if cell in self.seen else ""
+            content = cell.view(base)
+            if not content.name:
+                content.name = name
+            self.seen[cell] = (base, content)
+        return self.seen[cell][1]
+
+    def write(self, cell: Cell, content: Value, reachable: Iterable[tuple[str, Cell]]) -> None:
+        """`cell` now holds `content`; `reachable` are the cells that names still to be read lead to."""
+        root = cell.root
+        if root.owner:
+            raise UnsupportedError(f"this writes into {root.owner}, which lives outside the function",
+                                   current().line, "pass the array as an argument and return it, or take a copy first")
+        family = root.family()
+        for name, other in reachable:
+            if other.root is not root and family & other.root.family():
+                raise UnsupportedError(f"this writes into an array that may or may not share memory with {name}",
+                                       current().line, "take a copy (`.copy()`) of one of the two first")
+        if cell.base is None:
+            self.contents[cell] = content
+        else:
+            base = self.read(cell.base)
+            self.write(cell.base, cell.write_back(base, content), reachable)
+            self.seen[cell] = (self.read(cell.base), content)
+
+
+def is_shared(type) -> bool:
+    """Whether a value of this type is an object that can change: an array, a list, or perhaps one."""
+    return isinstance(type, (Array, Unknown, Tape))

@@ -1,0 +1,195 @@
+"""Running both sides of a run-time condition, and joining what they leave behind.
+
+Each side starts from the same state and is run into a block of its own.  Names and cells on which the two
+disagree become results of one `if` op; a name that nothing reads afterwards is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..errors import TypeMismatchError
+from ..ir.builder import Builder, current
+from ..ir.graph import MISSING, Block, Value
+from ..ops.control import if_, make_undefined
+from ..ops.record import value
+from .alias import Cell
+from .frame import RESULT_OF, UNBOUND, Frame, Local, Object
+
+NUMBERS = (bool, int, float, complex)
+
+
+def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, live: frozenset):
+    """Run `then()` or `otherwise()`, as `condition` says at run time; returns what they returned, joined.
+
+    `live` are the names that may be read afterwards.
+    """
+    if condition.constant is not MISSING:
+        return then() if condition.constant else otherwise()
+    before = frame.snapshot()
+    arms, states = [], []
+    for body in (then, otherwise):
+        frame.restore(before)
+        block = Block()
+        with Builder(block):
+            frame.env[RESULT_OF] = body()
+        arms.append(block)
+        states.append(frame.snapshot())
+    frame.restore(before)
+    join = Join(frame, arms, [state[1] for state in states])
+    first, second = states[0][0], states[1][0]
+    joined = {}
+    for name in dict.fromkeys((*before[0], *first, *second)):
+        a, b = first.get(name, UNBOUND), second.get(name, UNBOUND)
+        if a is not UNBOUND or b is not UNBOUND:
+            if frame.is_live(name, live):
+                joined[name] = join.bindings(a, b, name)
+    cells = [cell for cell in before[1] if states[0][1].get(cell) is not states[1][1].get(cell)
+             or states[0][1].get(cell) is not before[1][cell]]
+    reachable = {cell.root for name, cell in frame.reachable()}
+    changed = [(cell, join.contents(cell)) for cell in cells if cell in reachable or cell in join.needed]
+    outputs = join.emit(condition)
+    frame.env = {name: place(outputs) for name, place in joined.items()}
+    for cell, place in changed:
+        frame.heap.contents[cell] = place(outputs)
+    return frame.env.pop(RESULT_OF)
+
+
+class Join:
+    """The pairs of Values on which two arms differ, and how the joined bindings are made of their join."""
+
+    def __init__(self, frame: Frame, arms: list[Block], contents: list[dict]):
+        self.frame, self.arms, self.heaps = frame, arms, contents
+        self.pairs: list[tuple[Value, Value]] = []
+        self.names: list[str] = []
+        self.cells: dict[tuple[Cell, Cell], Callable] = {}
+        self.needed: set[Cell] = set()
+        self.constants: dict[tuple, Value] = {}
+
+    def bindings(self, a, b, name: str) -> Callable:
+        """A function from the outputs of the `if` to the binding that is `a` or `b`."""
+        if a is b:
+            self.needed.update(self._roots(a))
+            return lambda outputs: a
+        if isinstance(a, (tuple, list)) and type(a) is type(b) and len(a) == len(b):
+            items = [self.bindings(x, y, name) for x, y in zip(a, b)]
+            return lambda outputs: type(a)(item(outputs) for item in items)
+        if a is UNBOUND and isinstance(b, (tuple, list)):
+            return self.bindings(type(b)(UNBOUND for _ in b), b, name)
+        if b is UNBOUND and isinstance(a, (tuple, list)):
+            return self.bindings(a, type(a)(UNBOUND for _ in a), name)
+        if isinstance(a, Cell) and isinstance(b, Cell):
+            if (a, b) not in self.cells:
+                self.cells[a, b] = self._new_cell(a, b, name)
+            return self.cells[a, b]
+        if _same_object(a, b):
+            return lambda outputs: a
+        if _is_number(a) and _is_number(b):
+            output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
+            origins = [cell for x in (a, b) if isinstance(x, Cell) for cell in x.family()]
+            return lambda outputs: self._wrapped(outputs[output], origins)
+        if name.startswith("<"):
+            raise TypeMismatchError("one path gives a number or an array and the other gives something else",
+                                    current().line, "give the same kind of value on all paths, tuples of the same "
+                                                    "length included; a function returns on all paths or on none")
+        raise TypeMismatchError(f"{name} is {_describe(a)} on one path and {_describe(b)} on another", current().line,
+                                "give it one kind of value on all paths")
+
+    def contents(self, cell: Cell) -> Callable:
+        """A function from the outputs to what `cell` holds after either arm."""
+        name = next((n for n, binding in self.frame.env.items() if binding is cell), "")
+        output = self._pair(self.heaps[0][cell], self.heaps[1][cell], name)
+        return lambda outputs: outputs[output]
+
+    def emit(self, condition: Value) -> tuple[Value, ...]:
+        """The `if` op, from the ops that the arms have emitted."""
+        if not self.pairs:
+            return ()
+
+        def splice(k: int) -> list[Value]:
+            current().block.ops.extend(self.arms[k].ops)
+            return [pair[k] for pair in self.pairs]
+
+        return if_(condition, lambda: splice(0), lambda: splice(1), self.names)
+
+    def _pair(self, a: Value, b: Value, name: str) -> int:
+        if (a, b) not in self.pairs:
+            self.pairs.append((a, b))
+            self.names.append("" if name.startswith("<") else name)
+        return self.pairs.index((a, b))
+
+    def _new_cell(self, a: Cell, b: Cell, name: str) -> Callable:
+        output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
+        made = []
+
+        def place(outputs):
+            if not made:
+                made.append(self.frame.heap.new(outputs[output], a.family() | b.family()))
+            return made[0]
+
+        return place
+
+    def _wrapped(self, output: Value, origins: list[Cell]):
+        binding = self.frame.wrap(output)
+        if isinstance(binding, Cell):
+            binding.origins = frozenset(origins)
+        return binding
+
+    def _leaf(self, binding, arm: int) -> Value:
+        """The Value of a leaf at the end of an arm."""
+        if isinstance(binding, Value):
+            return binding
+        with Builder(self.arms[arm]):
+            if binding is UNBOUND:
+                return make_undefined()
+            if not isinstance(binding, Cell):
+                key = arm, type(binding), repr(binding)
+                if key not in self.constants:
+                    self.constants[key] = value(binding)
+                return self.constants[key]
+            heap = self.frame.heap
+            kept = heap.contents, heap.seen
+            heap.contents, heap.seen = dict(self.heaps[arm]), {}
+            content = heap.read(binding)
+            heap.contents, heap.seen = kept
+            return content
+
+    def _roots(self, binding) -> list[Cell]:
+        match binding:
+            case Cell():
+                return [binding.root]
+            case tuple() | list():
+                return [root for item in binding for root in self._roots(item)]
+        return []
+
+
+def _is_number(binding) -> bool:
+    return isinstance(binding, (Value, Cell, *NUMBERS)) or binding is UNBOUND
+
+
+def _same_object(a, b) -> bool:
+    """Whether two things known now are the same thing."""
+    if isinstance(a, Value) and isinstance(b, Value) and a.constant is not MISSING and b.constant is not MISSING:
+        a, b = a.constant, b.constant
+    if isinstance(a, (Value, Cell, Local)) or isinstance(b, (Value, Cell, Local)):
+        return False
+    if isinstance(a, Object) and isinstance(b, Object):
+        return a.content is b.content
+    return type(a) is type(b) and isinstance(a, (str, *NUMBERS, type(None))) and (a == b) and repr(a) == repr(b)
+
+
+def _describe(binding) -> str:
+    match binding:
+        case Cell():
+            return "an array"
+        case Value():
+            return f"a number ({binding.type})"
+        case tuple() | list():
+            return f"a {type(binding).__name__} of {len(binding)}"
+        case Local():
+            return "a function"
+        case Object():
+            return f"a {type(binding.content).__name__}"
+        case None | str():
+            return repr(binding)
+    return "unbound" if binding is UNBOUND else f"a {type(binding).__name__}"

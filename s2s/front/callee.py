@@ -1,0 +1,238 @@
+"""`build`: a Python function and the types of its arguments become IR.  `Callee`: the same, kept per types."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import weakref
+from collections.abc import Callable, Sequence
+
+from ..errors import S2SError, TypeMismatchError, UnsupportedError
+from ..ir.builder import Builder, at
+from ..ir.graph import Block, Function, Value, free_values
+from ..ir.rebuild import rebuild
+from ..ir.types import Array, Extent, Static, Tuple, Type, Unknown
+from .alias import cells_in
+from .calls import bound_arguments, run
+from .capture import Fixed, is_data, type_of_data
+from .find import definition_of, target_of
+from .frame import Frame, Session, has_data, Object
+from .scope import local_names
+from .statements import execute
+
+
+def parameters(function: Callable) -> list[inspect.Parameter]:
+    """The parameters of `function` that are still open, in order."""
+    return list(inspect.signature(function).parameters.values())
+
+
+def build(function: Callable, types: Sequence[Type]) -> Function:
+    """The IR of `function` for arguments of these types, one per parameter (those of `*args` spread).
+
+    Parameters beyond `types` stand at their defaults' types.  Raises SourceError, UnsupportedError and
+    TypeMismatchError, each with the user's line.
+    """
+    return _build(function, types)[0]
+
+
+def _build(function: Callable, types: Sequence[Type]) -> tuple[Function, bool]:
+    """The IR, and whether the function changes its arguments or returns memory that is theirs."""
+    target = target_of(function)
+    plain = target.function
+    definition = definition_of(plain)
+    block = Block()
+    session = Session(execute, callee_of, block)
+    closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
+    frame = Frame(definition.node, definition.body, definition.source, session, plain.__globals__, closure)
+    session.taken.update(local_names(definition.node))
+    with Builder(block), at(frame.line(definition.node)):
+        args, keywords, params = _arguments(frame, function, types)
+        block.params = params
+        held = [_held(frame, getter, f"arg{k}") for k, getter in enumerate(target.arguments)]
+        kept = {name: _held(frame, getter, name) for name, getter in target.keywords if name not in keywords}
+        bindings = bound_arguments(frame, definition.node, inspect.signature(plain, follow_wrapped=False),
+                                   plain.__name__, [*held, *args], {**kept, **keywords}, definition.node)
+        cells = [cell for binding in bindings.values() for cell in cells_in(binding)]
+        before = {cell: frame.heap.read(cell) for cell in cells}
+        result = run(frame, bindings)
+        tupled = isinstance(result, (tuple, list))
+        block.yields = [frame.value(y) for y in (result if tupled else [result])]
+    changes = any(frame.heap.read(cell) is not content for cell, content in before.items())
+    captured = {cell for _, binding in session.captures.values() for cell in cells_in(binding)}
+    shared = {cell.root for cell in (*cells, *captured)}
+    shares = any(cell.family() & shared for cell in cells_in(result))
+    captures = _used(block, session)
+    block.params = [*block.params, *(param for param, _ in captures.values())]
+    made = Function(name_of(function), block, definition.source, inspect.cleandoc(plain.__doc__ or ""), tupled,
+                    {param.name: getter for getter, (param, _) in captures.items()},
+                    _defaults(function))
+    return made, changes or shares
+
+
+def name_of(function: Callable) -> str:
+    """What generated code calls this function."""
+    plain = target_of(function).function
+    return plain.__name__ if plain.__name__.isidentifier() else "f"
+
+
+def _arguments(frame: Frame, function: Callable, types: Sequence[Type]) -> tuple[list, dict, list[Value]]:
+    """Positional and keyword bindings, and the parameters of the block behind them."""
+    rest, args, keywords, params = list(types), [], {}, []
+
+    def parameter(name: str, type: Type):
+        params.append(Value(type, name))
+        match type:
+            case Static(content):
+                return Object(content, Fixed(content), name) if has_data(content) else content
+        return frame.wrap(params[-1])
+
+    open_ones = parameters(function)
+    for k, p in enumerate(open_ones):
+        if p.kind is p.VAR_POSITIONAL:
+            count = len(rest) - sum(q.kind is not q.VAR_KEYWORD for q in open_ones[k + 1:])
+            args += [parameter(f"{p.name}_{n}", rest.pop(0)) for n in range(max(count, 0))]
+        elif p.kind is p.VAR_KEYWORD:
+            raise frame.refuse(f"the parameter **{p.name}", frame.node, "name the parameters")
+        elif not rest and p.default is p.empty:
+            raise TypeMismatchError(f"{name_of(function)} is given no argument {p.name}", frame.line(frame.node),
+                                    "pass it")
+        else:
+            type = rest.pop(0) if rest else _default_type(p.default, p.name)
+            binding = parameter(p.name, type)
+            if p.kind is p.KEYWORD_ONLY:
+                keywords[p.name] = binding
+            else:
+                args.append(binding)
+    if rest:
+        raise TypeMismatchError(f"{name_of(function)} is given {len(types)} arguments and takes {len(open_ones)}",
+                                frame.line(frame.node), "pass the arguments that it takes")
+    return args, keywords, params
+
+
+def _default_type(default, name: str) -> Type:
+    return type_of_data(default, name) if is_data(default) else Static(default)
+
+
+def _defaults(function: Callable) -> dict[str, object]:
+    return {p.name: p.default for p in parameters(function) if p.default is not p.empty}
+
+
+def _held(frame: Frame, getter: Callable, name: str):
+    content = getter()
+    return frame.outside(content, getter, name if is_data(content) else "self")
+
+
+def _used(block: Block, session: Session) -> dict:
+    """The captures that the finished block reads, in order of first use."""
+    free = set(free_values(block))
+    return {getter: entry for getter, entry in session.captures.items() if entry[0] in free}
+
+
+# ----------------------------------------------------------------------------------------------- callees
+
+
+class Callee:
+    """A Python function as what a `call` op calls: its IR, built once per types of its arguments."""
+
+    def __init__(self, function: Callable):
+        self.function, self.name = function, name_of(function)
+        self.built: dict[tuple, tuple[Function, bool]] = {}
+        self.building: set[tuple] = set()
+
+    def __repr__(self) -> str:
+        return f"<callee {self.name}>"
+
+    def function_for(self, values: Sequence[Value]) -> Function:
+        """The IR for arguments like `values`, which may be followed by the values that it captures."""
+        return self._for(values)[0]
+
+    def runs_in_place(self, values: Sequence[Value]) -> bool:
+        """Whether the function changes its arguments or returns memory that is theirs: no `call` op says that."""
+        return self._for(values)[1]
+
+    def _for(self, values: Sequence[Value]) -> tuple[Function, bool]:
+        types = tuple(v.type for v in values)
+        for count in range(len(types), -1, -1):
+            found = self.built.get(self._key(types[:count]))
+            if found is not None and _is_current(found[0]) and len(found[0].params) in (len(types), count):
+                return self._with_captures(found, types, count)
+        return self._build(types)
+
+    def _with_captures(self, found: tuple[Function, bool], types: tuple, count: int) -> tuple[Function, bool]:
+        function, in_place = found
+        captured = types[count:]
+        if all(a == p.type for a, p in zip(captured, function.params[count:])):
+            return found
+        key = self._key(types)
+        self.built[key] = rebuild(function, list(key)), in_place
+        return self.built[key]
+
+    def _build(self, types: tuple) -> tuple[Function, bool]:
+        key = self._key(types)
+        if key in self.building:
+            raise UnsupportedError(f"{self.name} calls itself", None, "write a loop")
+        self.building.add(key)
+        try:
+            self.built[key] = _build(self.function, key)
+        finally:
+            self.building.discard(key)
+        return self.built[key]
+
+    def _key(self, types: tuple) -> tuple[Type, ...]:
+        """The types in the callee's own words: its extents are numbered by where they first appear."""
+        symbols: dict[str, str] = {}
+
+        def own(type: Type) -> Type:
+            match type:
+                case Array(dtype, dims):
+                    return Array(dtype, tuple(_renamed(d, symbols) for d in dims))
+                case Unknown(shape, dtype) if shape is not None:
+                    return Unknown(symbols.setdefault(f"shape {shape}", f"s{len(symbols)}"), dtype)
+                case Tuple(items):
+                    return Tuple(tuple(map(own, items)))
+            return type
+
+        return tuple(map(own, types))
+
+
+def _renamed(dim, symbols: dict[str, str]):
+    if not isinstance(dim, Extent):
+        return dim
+    return Extent(symbols.setdefault(dim.symbol, f"n{len(symbols)}"), dim.offset, dim.may_be_one)
+
+
+def _is_current(function: Function) -> bool:
+    """Whether the data that `function` captures still has the types that it was built for."""
+    captured = function.params[len(function.params) - len(function.captures):]
+    for param, getter in zip(captured, function.captures.values()):
+        try:
+            if _shape_of(type_of_data(getter(), param.name)) != _shape_of(param.type):
+                return False
+        except (S2SError, ValueError, KeyError, AttributeError):
+            return False
+    return True
+
+
+def _shape_of(type: Type):
+    """What of a captured value's type code is generated for."""
+    match type:
+        case Array(dtype, dims):
+            return dtype, tuple(d == 1 for d in dims)
+        case Tuple(items):
+            return tuple(map(_shape_of, items))
+    return type
+
+
+_callees: weakref.WeakKeyDictionary[types.FunctionType, Callee] = weakref.WeakKeyDictionary()
+_other_callees: dict[object, Callee] = {}
+
+
+def callee_of(function: Callable) -> Callee:
+    """The one Callee of a function, so that calls of the same function are calls of the same thing."""
+    kept = _callees if isinstance(function, types.FunctionType) else _other_callees
+    try:
+        if function not in kept:
+            kept[function] = Callee(function)
+        return kept[function]
+    except TypeError:  # neither hashable nor weakly referable
+        return Callee(function)

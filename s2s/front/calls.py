@@ -1,0 +1,440 @@
+"""What a call means: an op, a function of the user's own, or something worked out now.
+
+A function of the user's becomes a `call` op, unless the op could not say what happens: one that takes a
+function defined inside the caller, writes into its argument, or returns memory it shares with one, is run
+in place instead, on the caller's own cells.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import math
+import types
+from collections.abc import Callable
+
+import gast
+import numpy as np
+
+from ..errors import S2SError, TypeMismatchError, UnsupportedError
+from ..ir.builder import at, current
+from ..ir.graph import Value
+from ..ir.types import Array, Scalar, Tape, Unknown
+from ..ops.control import call as call_record
+from ..ops.control import tape_push
+from ..ops.index import additem, parse_index, setitem
+from ..ops.record import FUNCTIONS, METHODS, emit
+from .access import length_of, pop
+from .alias import Cell, cells_in
+from .capture import Fixed, is_data
+from .find import definition_of, lambda_body, target_of
+from .frame import RESULT, RETURNED, Frame, Local, Object
+from .iterables import Iterable, enumerated, iterable, popped, range_over, reversed_, zipped
+from .scope import parameter_names
+from .views import shared_result
+
+DEEPEST = 40  # activations run in place, one inside the other
+KNOWN_NOW = {np.finfo, np.iinfo, np.dtype, np.result_type, np.promote_types, np.can_cast, str, repr, getattr, hasattr,
+             type, id, callable, issubclass, slice, bool, int, float, complex, sum, min, max, abs, round, divmod, pow,
+             any, all, sorted, frozenset, set, dict}
+
+
+def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
+    """The binding of `function(*args, **keywords)`."""
+    if len(args) == 1 and isinstance(args[0], list) and not args[0] and function in (np.array, np.asarray):
+        raise frame.refuse("an empty list as an array", node, "use np.zeros(0)")
+    if isinstance(function, Local):
+        return _apply_local(frame, function, args, keywords, node)
+    if isinstance(function, Object):
+        function = function.content
+    own = _OWN.get(function) if _hashable(function) else None
+    if own is not None:
+        return own(frame, node, *args, **keywords)
+    rule = FUNCTIONS.get(function) if _hashable(function) else None
+    if rule is not None:
+        if function in KNOWN_NOW and _all_static(frame, args, keywords):
+            return _now(frame, function, args, keywords, node)
+        return _operate(frame, rule, _name_of(function), args, keywords, node)
+    if hasattr(function, "function_for"):
+        return _emit_call(frame, function, args, keywords, node)
+    if _hashable(function) and function in KNOWN_NOW:
+        if _all_static(frame, args, keywords):
+            return _now(frame, function, args, keywords, node)
+        raise frame.refuse(f"{_name_of(function)}() of run-time data", node, "use NumPy's functions")
+    if function == np.add.at:
+        return _add_at(frame, *args)
+    if isinstance(function, type) or isinstance(function, types.BuiltinFunctionType) or not callable(function) \
+            or isinstance(function, np.ufunc) or _is_of_numpy(function):
+        raise _unknown(frame, function, node)
+    return _apply_python(frame, function, args, keywords, node)
+
+
+def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node: gast.Call):
+    """The binding of `base.name(*args, **keywords)`, where `base` is an array, a number or a list."""
+    if isinstance(base, Cell):
+        content = frame.heap.read(base)
+        if isinstance(content.type, Tape):
+            if name == "append" and len(args) == 1 and not keywords:
+                frame.write(base, tape_push(content, frame.value(args[0])))
+                return None
+            if name == "pop" and not args:
+                return pop(frame, base)
+            raise frame.refuse(f"the method {name} of a list", node, "lists can be appended to and popped from the end")
+        if name == "fill" and len(args) == 1:
+            frame.write(base, _filled(content, frame.value(args[0])))
+            return None
+    elif isinstance(base, (tuple, list)):
+        raise frame.refuse(f"the method {name} of a {type(base).__name__}", node,
+                           "a list that grows starts as `[]`; others keep their length")
+    elif not isinstance(base, Value):
+        if _all_static(frame, args, keywords) and isinstance(base, (str, int, float, complex, np.dtype)):
+            return _now(frame, getattr(base, name), args, keywords, node)
+        raise frame.refuse(f"the method {name} of a {type(base).__name__}", node, "use arrays and numbers")
+    if name not in METHODS:
+        raise frame.refuse(f"the method {name}", node, "use a NumPy function that s2s knows, or write a loop")
+    return _operate(frame, METHODS[name], name, [base, *args], keywords, node)
+
+
+# --------------------------------------------------------------------------------------------------- ops
+
+
+def _operate(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, node: gast.AST):
+    """Emit what `rule` says, and find out whose memory the result has."""
+    values = [frame.value(a) for a in args]
+    named = {k: frame.static(v, k) if frame.is_static(v) else frame.value(v) for k, v in keywords.items()}
+    cells = {frame.heap.read(cell): cell for a in args for cell in cells_in(a)}
+    try:
+        result = rule(*values, **named)
+    except S2SError:
+        raise
+    except TypeError as error:
+        text = str(error).replace("<lambda>()", f"{name}()").replace("_infer", name)
+        raise frame.refuse(f"{name} called like this: {text}", node, "use the arguments that s2s knows") from error
+    if isinstance(result, tuple):
+        return tuple(shared_result(frame, r, name, args, named, cells) for r in result)
+    return shared_result(frame, result, name, args, named, cells)
+
+
+def _filled(content: Value, v: Value) -> Value:
+    return setitem(content, v, pattern=(...,))
+
+
+def _add_at(frame: Frame, cell, key, v) -> None:
+    parts = key if isinstance(key, tuple) else (key,)
+    pattern, operands = parse_index(tuple(frame.value(p) for p in parts))
+    frame.write(cell, additem(frame.heap.read(cell), frame.value(v), *operands, pattern=pattern))
+
+
+def _now(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
+    try:
+        return function(*(frame.static(a, "this") for a in args), **{k: frame.static(v, k) for k, v in keywords.items()})
+    except Exception as error:
+        raise TypeMismatchError(f"{_name_of(function)}: {error}", frame.line(node)) from error
+
+
+def _all_static(frame: Frame, args: list, keywords: dict) -> bool:
+    return all(map(frame.is_static, (*args, *keywords.values())))
+
+
+def _hashable(x) -> bool:
+    try:
+        hash(x)
+    except TypeError:
+        return False
+    return True
+
+
+def _name_of(function) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _is_of_numpy(function) -> bool:
+    module = getattr(function, "__module__", "") or ""
+    return module.split(".")[0] in ("numpy", "scipy", "math", "cmath", "builtins")
+
+
+def _unknown(frame: Frame, function, node: gast.AST) -> UnsupportedError:
+    name = getattr(function, "__qualname__", None) or _name_of(function)
+    if _is_of_numpy(function) or isinstance(function, np.ufunc):
+        module = "np." if isinstance(function, np.ufunc) or function.__module__.startswith("numpy") else \
+            "" if function.__module__ == "builtins" else f"{function.__module__}."
+        return frame.refuse(f"s2s does not know {module}{name}", node, "write it with functions that s2s knows, or as a loop")
+    if not callable(function):
+        return frame.refuse(f"a {type(function).__name__} is called", node, "call a function")
+    return frame.refuse(f"s2s cannot look into {name}", node, "write it in Python, with numbers and arrays")
+
+
+# ------------------------------------------------------------------------------------- Python functions
+
+
+def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
+    """A call of a function of the user's own."""
+    if any(_needs_the_caller(a) for a in (*args, *keywords.values())):
+        return _in_place(frame, function, args, keywords, node)
+    callee = frame.session.callee(function)
+    ordered = _ordered(frame, inspect.signature(function), callee.name, args, keywords, node)
+    if any(_needs_the_caller(a) for a in ordered):
+        return _in_place(frame, function, args, keywords, node)
+    values = [frame.value(a) for a in ordered]
+    if callee.runs_in_place(values):
+        return _in_place(frame, function, args, keywords, node)
+    return _emit_call(frame, callee, values, {}, node)
+
+
+def _needs_the_caller(binding) -> bool:
+    """Whether an argument means something only inside the caller: a local function, an object, a list."""
+    if isinstance(binding, (tuple, list)):
+        return any(map(_needs_the_caller, binding))
+    return isinstance(binding, (Local, Object, Iterable))
+
+
+def _ordered(frame: Frame, signature: inspect.Signature, name: str, args: list, keywords: dict, node) -> list:
+    """The arguments in the order of the parameters, defaults filled in, `*args` spread."""
+    try:
+        bound = signature.bind(*args, **keywords)
+    except TypeError as error:
+        raise TypeMismatchError(f"{name}(): {error}", frame.line(node), "pass the arguments that it takes") from None
+    ordered = []
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            ordered += bound.arguments.get(parameter.name, ())
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            if bound.arguments.get(parameter.name):
+                raise frame.refuse("keyword arguments of a `**` parameter", node, "name the parameters")
+        elif parameter.name in bound.arguments:
+            ordered.append(bound.arguments[parameter.name])
+        else:
+            ordered.append(default_binding(frame, parameter.default, parameter.name))
+    return ordered
+
+
+def default_binding(frame: Frame, default, name: str):
+    """The binding of a parameter's default."""
+    if isinstance(default, (np.ndarray, list, dict)) or (isinstance(default, tuple) and not frame.is_static(default)):
+        return frame.outside(default, Fixed(default), name)
+    return default
+
+
+def _emit_call(frame: Frame, callee, args: list, keywords: dict, node: gast.AST):
+    """A `call` op; what the callee captures, the caller captures and hands on."""
+    if keywords:
+        args = _ordered(frame, inspect.signature(callee), callee.name, args, keywords, node)
+    values = [frame.value(a) for a in args]
+    function = callee.function_for(values)
+    first = len(function.params) - len(function.captures)
+    for param, (name, getter) in zip(function.params[first:], function.captures.items()):
+        values.append(frame.value(frame.captured(param.type, getter, name)))
+    outputs = emit(call_record, *values, callee=callee)
+    results = tuple(map(frame.wrap, outputs))
+    return results if function.tupled else results[0]
+
+
+def _in_place(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
+    """Run a function of the user's on the caller's own bindings."""
+    target = target_of(function)
+    plain = target.function
+    args = [*(_held(frame, getter, f"arg{k}") for k, getter in enumerate(target.arguments)), *args]
+    keywords = {**{name: _held(frame, getter, name) for name, getter in target.keywords}, **keywords}
+    definition = definition_of(plain)
+    bindings = bound_arguments(frame, definition.node, inspect.signature(plain, follow_wrapped=False), plain.__name__,
+                               args, keywords, node)
+    closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
+    inner = Frame(definition.node, definition.body, definition.source, frame.session, plain.__globals__, closure,
+                  caller=frame)
+    return run(inner, bindings, node)
+
+
+def _held(frame: Frame, getter: Callable, name: str):
+    content = getter()
+    return frame.outside(content, getter, "self" if not is_data(content) else name)
+
+
+def _apply_local(frame: Frame, local: Local, args: list, keywords: dict, node: gast.AST):
+    """Run a lambda or a nested function of the program."""
+    body = lambda_body(local.node) if isinstance(local.node, gast.Lambda) else local.node.body
+    signature = local_signature(frame, local)
+    name = getattr(local.node, "name", "lambda")
+    bindings = bound_arguments(frame, local.node, signature, name, args, keywords, node)
+    outer = local.frame
+    inner = Frame(local.node, body, outer.source, frame.session, outer.globals, outer.closure, outer, frame)
+    return run(inner, bindings, node)
+
+
+def local_signature(frame: Frame, local: Local) -> inspect.Signature:
+    """The signature of a function that the program itself defines."""
+    a, kind = local.node.args, inspect.Parameter
+    parameters = [kind(x.id, kind.POSITIONAL_ONLY) for x in a.posonlyargs]
+    parameters += [kind(x.id, kind.POSITIONAL_OR_KEYWORD) for x in a.args]
+    parameters += [kind(a.vararg.id, kind.VAR_POSITIONAL)] if a.vararg else []
+    parameters += [kind(x.id, kind.KEYWORD_ONLY) for x in a.kwonlyargs]
+    if a.kwarg:
+        raise frame.refuse("a `**` parameter", local.node, "name the parameters")
+    return inspect.Signature([p.replace(default=local.defaults.get(p.name, kind.empty)) for p in parameters])
+
+
+def bound_arguments(frame: Frame, definition, signature: inspect.Signature, name: str, args: list, keywords: dict,
+                    node: gast.AST) -> dict:
+    """Parameter names and what they stand for."""
+    try:
+        bound = signature.bind(*args, **keywords)
+    except TypeError as error:
+        raise TypeMismatchError(f"{name}(): {error}", frame.line(node), "pass the arguments that it takes") from None
+    bindings = {}
+    for parameter in signature.parameters.values():
+        if parameter.name in bound.arguments:
+            bindings[parameter.name] = bound.arguments[parameter.name]
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            bindings[parameter.name] = ()
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            raise frame.refuse("a `**` parameter", node, "name the parameters")
+        else:
+            bindings[parameter.name] = default_binding(frame, parameter.default, parameter.name)
+    return bindings
+
+
+def run(inner: Frame, bindings: dict, node: gast.AST | None = None):
+    """Run an activation to its end; returns the binding of its result."""
+    caller, depth = inner.caller, 0
+    frame = caller
+    while frame is not None:
+        frame, depth = frame.caller, depth + 1
+    if depth > DEEPEST:
+        raise caller.refuse("recursion", node, "write a loop")
+    saved = None
+    if caller is not None:
+        saved, caller.live = caller.live, caller.live | caller.pending
+    for name, binding in bindings.items():
+        inner.env[name] = binding
+    inner.session.taken.update(parameter_names(inner.node))
+    with at(current().line):
+        inner.session.execute(inner, inner.body, frozenset())
+    if caller is not None:
+        caller.live = saved
+    return result_of(inner)
+
+
+def result_of(frame: Frame):
+    """What an activation that has ended returns."""
+    returned = frame.env[RETURNED]
+    if returned is False:
+        return None
+    result = frame.env.get(RESULT)
+    if returned is not True and result is not None:
+        raise TypeMismatchError("this function returns a value on some paths and nothing on others",
+                                frame.line(frame.node), "end it with a `return` of the same kind")
+    return result
+
+
+# ------------------------------------------------------------------------------------ Python's builtins
+
+
+def _range(frame: Frame, node, *bounds):
+    bounds = [frame.static(b, "a bound") if frame.is_static(b) else b for b in bounds]
+    if not 1 <= len(bounds) <= 3:
+        raise TypeMismatchError(f"range of {len(bounds)} arguments", frame.line(node), "pass one to three")
+    lo, hi, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    for bound in (lo, hi, step):
+        if isinstance(bound, float) or not isinstance(bound, (int, np.integer, Value, Cell)):
+            raise TypeMismatchError("range of something other than integers", frame.line(node), "convert with int()")
+        if isinstance(bound, Value) and (getattr(bound.type, "dtype", None) or "int").startswith(("float", "complex")):
+            raise TypeMismatchError(f"range of a {bound.type}", frame.line(node), "convert with int()")
+    bounds = [int(b) if isinstance(b, np.integer) else frame.value(b) if isinstance(b, Cell) else b
+              for b in (lo, hi, step)]
+    if all(isinstance(b, int) for b in bounds) and bounds[2] == 0:
+        raise TypeMismatchError("range with a step of 0", frame.line(node), "use another step")
+    return range_over(*bounds)
+
+
+def _enumerate(frame: Frame, node, source, start=0):
+    return enumerated(frame, iterable(frame, source, node), start, node)
+
+
+def _zip(frame: Frame, node, *sources):
+    return zipped(frame, [iterable(frame, s, node) for s in sources], lambda a, b: FUNCTIONS[min](a, b), node)
+
+
+def _reversed(frame: Frame, node, source):
+    if isinstance(source, (tuple, list)):
+        return source[::-1]
+    if isinstance(source, Cell) and isinstance(frame.heap.read(source).type, Tape):
+        return popped(frame, source)
+    return reversed_(frame, iterable(frame, source, node), node)
+
+
+def _len(frame: Frame, node, source):
+    if isinstance(source, Iterable):
+        raise frame.refuse("len of a range", node, "compute it from the bounds")
+    length = length_of(frame, source)
+    if length is not None:
+        return length
+    if isinstance(source, Cell):  # a shape
+        return FUNCTIONS[np.ndim](frame.heap.read(source).op.inputs[0])
+    if frame.is_static(source):
+        return len(frame.static(source, "this"))
+    raise frame.refuse("len of this", node, "use it on arrays and tuples")
+
+
+def _members(frame: Frame, node, source=()):
+    """The members of something of known length."""
+    if isinstance(source, (tuple, list)):
+        return list(source)
+    if isinstance(source, Iterable):
+        trips = source.trips
+        if trips is None and all(isinstance(b, int) for b in source.bounds):
+            return [source.get(k) for k in range(*source.bounds)]
+        if trips is not None:
+            return [source.get(k) for k in range(trips)]
+    if isinstance(source, Cell):
+        content = frame.heap.read(source)
+        if content.op is not None and content.op.name == "shape":
+            raise frame.refuse("the shape of an array of unknown rank as a tuple", node, "call the function once, or "
+                                                                                         "unpack the shape")
+    raise frame.refuse("a tuple of run-time length", node, "use an array")
+
+
+def _tuple(frame: Frame, node, source=()):
+    return tuple(_members(frame, node, source))
+
+
+def _isinstance(frame: Frame, node, x, kinds):
+    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+    if isinstance(x, (tuple, list)):
+        return isinstance(x, kinds)
+    content = x if isinstance(x, Value) else frame.heap.read(x) if isinstance(x, Cell) else None
+    if content is None:
+        return isinstance(x.content if isinstance(x, Object) else x, kinds)
+    match content.type:
+        case Array():
+            return any(issubclass(np.ndarray, kind) for kind in kinds)
+        case Scalar(dtype, weak) if dtype is not None:
+            kind = {"int64": int, "float64": float, "complex128": complex}[dtype] if weak else np.dtype(dtype).type
+            if dtype == "bool":
+                if (bool in kinds) != (np.bool_ in kinds):
+                    raise frame.refuse("isinstance of a truth value", node, "test for both bool and np.bool_")
+                return bool in kinds or int in kinds
+            return issubclass(kind, kinds)
+        case Unknown() if {np.ndarray, float, int} <= set(kinds):
+            return True
+    raise frame.refuse("isinstance of a value whose type is known only at a call", node, "call the function first, or "
+                                                                                        "annotate the parameter")
+
+
+def _refused(message: str, remedy: str) -> Callable:
+    def refuse(frame: Frame, node, *args, **keywords):
+        raise frame.refuse(message, node, remedy)
+
+    return refuse
+
+
+_OWN: dict[object, Callable] = {
+    range: _range, enumerate: _enumerate, zip: _zip, reversed: _reversed, len: _len, isinstance: _isinstance,
+    tuple: _tuple, list: _members,
+    print: _refused("print inside a differentiated function", "print what the function returns"),
+    map: _refused("map", "write a loop"), filter: _refused("filter", "write a loop"),
+    builtins.open: _refused("opening a file", "read it before, and pass the data"),
+    builtins.input: _refused("input", "pass the data as an argument"),
+    np.vectorize: _refused("np.vectorize", "write the loop"),
+    functools.reduce: _refused("functools.reduce", "write a loop"),
+    math.prod: _refused("math.prod", "use np.prod"), math.fsum: _refused("math.fsum", "use sum"),
+}

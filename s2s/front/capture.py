@@ -1,0 +1,101 @@
+"""Values from outside a function: closures, globals, attributes of objects.
+
+Modules, functions, strings, None are resolved when code is generated.  Numbers and arrays are data: they
+become trailing parameters of the function, each with a getter that reads the value at every call.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..ir.types import Array, Extent, Scalar, Static, Tuple, Type
+from ..ops.record import type_of_constant
+
+
+@dataclass(frozen=True, eq=False)
+class Global:
+    """Reads a global variable."""
+
+    namespace: dict
+    name: str
+
+    def __call__(self):
+        return self.namespace[self.name]
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Global) and self.namespace is other.namespace and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash((id(self.namespace), self.name))
+
+
+@dataclass(frozen=True, eq=False)
+class Closed:
+    """Reads a closure cell."""
+
+    cell: types.CellType
+
+    def __call__(self):
+        return self.cell.cell_contents
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Closed) and self.cell is other.cell
+
+    def __hash__(self) -> int:
+        return hash(id(self.cell))
+
+
+@dataclass(frozen=True)
+class Member:
+    """Reads an attribute of an object that another getter reads."""
+
+    owner: Callable
+    name: str
+
+    def __call__(self):
+        return getattr(self.owner(), self.name)
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """Reads the same object each time."""
+
+    content: object
+
+    def __call__(self):
+        return self.content
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Fixed) and self.content is other.content
+
+    def __hash__(self) -> int:
+        return hash(id(self.content))
+
+
+def is_data(x) -> bool:
+    """Whether `x` is a number, an array or a tuple of such: something a program computes with."""
+    match x:
+        case bool() | int() | float() | complex() | np.generic() | np.ndarray():
+            return not isinstance(x, (np.str_, np.bytes_, np.object_))
+        case tuple():
+            return bool(x) and all(map(is_data, x))
+    return False
+
+
+def type_of_data(x, name: str) -> Type:
+    """The type of a run-time object; `name` is what its extents are called after."""
+    match x:
+        case np.ndarray() if x.ndim:
+            return Array(x.dtype.name, tuple(1 if n == 1 else Extent(f"{name}.{axis}", 0, False)
+                                             for axis, n in enumerate(x.shape)))
+        case np.ndarray():
+            return Scalar(x.dtype.name)
+        case tuple():
+            return Tuple(tuple(type_of_data(item, f"{name}.{k}") for k, item in enumerate(x)))
+        case bool() | int() | float() | complex() | np.generic():
+            return type_of_constant(x)
+    return Static(x)

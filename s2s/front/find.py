@@ -1,0 +1,190 @@
+"""From a function object to the syntax tree of its definition, with positions.
+
+The whole file is parsed (once per text), and the definition is the node at the code object's first line;
+several lambdas on that line are told apart by the columns of their instructions, or, before Python 3.11,
+by compiling each of them.  What is found is kept per code object, so asking again is free.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import gast
+
+from ..errors import Source, SourceError
+
+REMEDY = "define it with `def` or `lambda` in a file or a notebook cell"
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """The syntax tree of one function; positions count from the top of its file."""
+
+    node: gast.FunctionDef | gast.Lambda
+    source: Source
+
+    @property
+    def body(self) -> list:
+        """The statements; a lambda's is one `return`."""
+        if isinstance(self.node, gast.Lambda):
+            return lambda_body(self.node)
+        return self.node.body
+
+
+_found: dict[tuple[str, types.CodeType], Definition] = {}
+_lambda_bodies: dict[int, tuple[gast.Lambda, list]] = {}
+
+
+def lambda_body(node: gast.Lambda) -> list:
+    """A lambda's body as statements, the same list each time."""
+    kept = _lambda_bodies.get(id(node))
+    if kept is None:
+        kept = _lambda_bodies[id(node)] = (node, [gast.copy_location(gast.Return(node.body), node.body)])
+    return kept[1]
+
+
+def definition_of(function: types.FunctionType) -> Definition:
+    """The definition of a plain Python function; SourceError where its text cannot be found."""
+    code = function.__code__
+    key = (code.co_filename, code)
+    if key not in _found:
+        _found[key] = _find(function.__qualname__, code, function)
+    return _found[key]
+
+
+def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Definition:
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines:
+        raise SourceError(f"the source of {name} cannot be found (it says it is from {code.co_filename})",
+                          None, REMEDY)
+    text = "".join(lines)
+    try:
+        tree = _parse(text)
+    except SyntaxError as error:
+        raise SourceError(f"the source of {name} does not parse: {error}", None,
+                          "reload the module that defines it") from None
+    candidates = [node for node in ast.walk(tree) if _starts_at(node) == code.co_firstlineno
+                  and _looks_like(node, code)]
+    if len(candidates) > 1:
+        candidates = _by_columns(candidates, code) or _by_bytecode(candidates, code) or candidates
+    if not candidates:
+        raise SourceError(f"line {code.co_firstlineno} of {code.co_filename} does not define {name}", None,
+                          "reload the module: its file has changed since it was imported, or the function was "
+                          "made by exec")
+    node = candidates[0]
+    if isinstance(node, ast.AsyncFunctionDef):
+        raise SourceError(f"{name} is a coroutine", None, "use a plain `def`")
+    first, last = code.co_firstlineno, node.end_lineno
+    source = Source(code.co_filename, first, "".join(lines[first - 1:last]), name.rpartition(".")[2])
+    return Definition(gast.ast_to_gast(node), source)
+
+
+@functools.lru_cache(maxsize=32)
+def _parse(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+def _starts_at(node: ast.AST) -> int | None:
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            return min([node.lineno, *(d.lineno for d in node.decorator_list)])
+        case ast.Lambda():
+            return node.lineno
+    return None
+
+
+def _argument_names(node) -> tuple[str, ...]:
+    a = node.args
+    names = [x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
+    return (*names, *(x.arg for x in (a.vararg, a.kwarg) if x is not None))
+
+
+def _looks_like(node: ast.AST, code: types.CodeType) -> bool:
+    name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+    arguments = _argument_names(node)
+    return name == code.co_name and arguments == code.co_varnames[:len(arguments)]
+
+
+def _by_columns(candidates: list, code: types.CodeType) -> list:
+    """The candidates whose body spans what the instructions span (Python 3.11 and later)."""
+    if not hasattr(code, "co_positions"):
+        return []
+    spans = {position for position in code.co_positions() if None not in position}
+    return [node for node in candidates if isinstance(node, ast.Lambda)
+            and (node.body.lineno, node.body.end_lineno, node.body.col_offset, node.body.end_col_offset) in spans
+            and all(_within(node, span) for span in spans)]
+
+
+def _within(node: ast.AST, span: tuple) -> bool:
+    line, end_line, column, end_column = span
+    return ((node.lineno, node.col_offset) <= (line, column)
+            and (end_line, end_column) <= (node.end_lineno, node.end_col_offset))
+
+
+def _by_bytecode(candidates: list, code: types.CodeType) -> list:
+    """The candidates that compile to the same instructions, constants and names."""
+
+    def fingerprint(c: types.CodeType) -> tuple:
+        constants = tuple((type(k), k) for k in c.co_consts if not isinstance(k, types.CodeType))
+        return c.co_code, constants, c.co_names, c.co_varnames, c.co_freevars
+
+    def compiled(node) -> types.CodeType | None:
+        outer = ast.parse(f"def outer({', '.join(code.co_freevars)}): return 0")
+        outer.body[0].body[0].value = node
+        (inner,) = [c for c in compile(outer, "<s2s>", "exec").co_consts if isinstance(c, types.CodeType)]
+        return next((c for c in inner.co_consts if isinstance(c, types.CodeType)), None)
+
+    return [node for node in candidates if isinstance(node, ast.Lambda)
+            and fingerprint(compiled(node)) == fingerprint(code)]
+
+
+# ---------------------------------------------------------------------------------- what a callable is
+
+
+@dataclass(frozen=True)
+class Target:
+    """A callable, taken apart: a plain function and what is already bound to its first parameters."""
+
+    function: types.FunctionType
+    arguments: tuple = ()  # one zero-argument getter per leading positional parameter already given
+    keywords: tuple = ()  # (name, getter) pairs
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """Reads an argument that a functools.partial or a method holds."""
+
+    read: Callable
+
+    def __call__(self):
+        return self.read()
+
+
+def target_of(function: Callable) -> Target:
+    """Unwrap methods, partials, callable objects, Numba dispatchers and functools.wraps."""
+    match function:
+        case types.FunctionType():
+            inner = getattr(function, "__wrapped__", None)
+            return target_of(inner) if inner is not None else Target(function)
+        case types.MethodType():
+            inner = target_of(function.__func__)
+            return Target(inner.function, (Bound(lambda: function.__self__), *inner.arguments), inner.keywords)
+        case functools.partial():
+            inner = target_of(function.func)
+            given = tuple(Bound(lambda k=k: function.args[k]) for k in range(len(function.args)))
+            named = tuple((k, Bound(lambda k=k: function.keywords[k])) for k in function.keywords)
+            return Target(inner.function, (*inner.arguments, *given), (*inner.keywords, *named))
+    if hasattr(function, "py_func"):  # a Numba dispatcher
+        return target_of(function.py_func)
+    if hasattr(function, "__wrapped__"):
+        return target_of(function.__wrapped__)
+    if not isinstance(function, type) and isinstance(getattr(type(function), "__call__", None), types.FunctionType):
+        return target_of(types.MethodType(type(function).__call__, function))
+    name = getattr(function, "__qualname__", repr(function))
+    raise SourceError(f"{name} is not written in Python: it has no source", None, REMEDY)

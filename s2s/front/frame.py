@@ -1,0 +1,284 @@
+"""One activation of one of the user's functions, while it is run on Values.
+
+A binding, what a name stands for, is a Cell (an array, see alias.py), a Value (a number), a tuple or list
+of bindings, a Local function, or any other Python object, which is known now.  Names that no program can
+have, such as "<exit>", hold the flags of control flow, so that branches and loops join them like any
+other variable.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import gast
+
+from ..errors import Line, Source, TypeMismatchError, UnsupportedError
+from ..ir.builder import current
+from ..ir.graph import MISSING, Block, Value
+from ..ir.types import Static, Tuple, Undefined
+from ..ops.control import item
+from ..ops.record import value
+from .alias import Cell, Heap, cells_in, is_shared
+from .capture import Closed, Global, Member, is_data, type_of_data
+from .scope import Liveness, local_names
+
+EXIT, STOP, RETURNED, RESULT, RESULT_OF = "<exit>", "<stop>", "<returned>", "<result>", "<value>"
+UNBOUND = type("Unbound", (), {"__repr__": lambda self: "unbound"})()
+
+
+@dataclass(eq=False)
+class Local:
+    """A lambda or a nested def of the program, with the activation it closes over."""
+
+    node: gast.FunctionDef | gast.Lambda
+    frame: Frame
+    defaults: dict
+
+
+@dataclass(frozen=True)
+class Object:
+    """A Python object that data is read from, and how generated code can get at it."""
+
+    content: object
+    getter: Callable
+    name: str
+
+
+@dataclass(eq=False)
+class Session:
+    """What all activations of one `build` share."""
+
+    execute: Callable  # (frame, statements, live names) -> None
+    callee: Callable  # (function) -> Callee
+    block: Block  # of the function that is built
+    heap: Heap = field(default_factory=Heap)
+    captures: dict[Callable, tuple[Value, object]] = field(default_factory=dict)  # getter -> parameter, binding
+    taken: set[str] = field(default_factory=set)  # names that captures may not have
+
+
+@dataclass(eq=False)
+class Frame:
+    """The activation of one function."""
+
+    node: gast.FunctionDef | gast.Lambda
+    body: list
+    source: Source
+    session: Session
+    globals: dict
+    closure: dict = field(default_factory=dict)  # name -> closure cell
+    lexical: Frame | None = None  # the activation around, for nested functions
+    caller: Frame | None = None
+    env: dict[str, object] = field(default_factory=dict)
+    live: frozenset = frozenset()  # names that may be read after the current statement
+    pending: frozenset = frozenset()  # names that the current statement reads
+    kept: tuple[frozenset, ...] = ()  # names that leaving the loops around may lead to
+    liveness: Liveness = None
+    locals: set[str] = None
+
+    def __post_init__(self):
+        self.liveness = Liveness(self.node, self.body)
+        self.locals = local_names(self.node)
+        self.env.update({EXIT: False, STOP: False, RETURNED: False})
+
+    @property
+    def heap(self) -> Heap:
+        return self.session.heap
+
+    # ------------------------------------------------------------------------------------- places
+
+    def line(self, node: gast.AST) -> Line | None:
+        """Where `node` stands."""
+        number = getattr(node, "lineno", None)
+        if number is None:
+            return None
+        end = node.end_col_offset if node.end_lineno == number else None
+        return Line(self.source, number, node.col_offset, end)
+
+    def refuse(self, message: str, node: gast.AST | None = None, remedy: str = "") -> UnsupportedError:
+        """The error to raise for what s2s does not understand."""
+        return UnsupportedError(message, self.line(node) if node is not None else current().line, remedy)
+
+    # ------------------------------------------------------------------------------------ bindings
+
+    def bind(self, name: str, binding) -> None:
+        """`name = binding`."""
+        if isinstance(binding, (bool, int, float, complex)):
+            binding = value(binding)
+        self.env[name] = binding
+        content = self.peek(binding)
+        if content is not None and not content.name and content.op is not None:
+            content.name = name
+
+    def peek(self, binding) -> Value | None:
+        """The Value behind a leaf, if there is one and it is up to date."""
+        match binding:
+            case Value():
+                return binding
+            case Cell() if self.heap.is_current(binding):
+                return self.heap.read(binding)
+        return None
+
+    def wrap(self, x):
+        """The binding of a Value that has just been made, as a new object."""
+        if not isinstance(x, Value):
+            return x
+        match x.type:
+            case Tuple(items):
+                return tuple(self.wrap(item(x, index=k)) for k in range(len(items)))
+            case Static(content):
+                return content
+        if x.op is not None and x.op.name == "tuple":
+            return tuple(map(self.wrap, x.op.inputs))
+        return self.heap.new(x) if is_shared(x.type) else x
+
+    def value(self, binding) -> Value:
+        """The Value of a binding, as ops want it."""
+        match binding:
+            case Value():
+                if isinstance(binding.type, Undefined):
+                    raise TypeMismatchError(f"{binding.name or 'this name'} is read before it is bound",
+                                            current().line, "bind it on every path that leads here")
+                return binding
+            case Cell():
+                return self.heap.read(binding)
+            case tuple() | list():
+                return value(tuple(self.value(b) for b in binding))
+            case Local():
+                raise self.refuse("a function defined inside this one cannot be stored, returned or passed on here",
+                                  None, "call it directly, or define it at module level")
+            case Object():
+                raise self.refuse(f"{binding.name} is an object of type {type(binding.content).__name__}", None,
+                                  "use its number and array attributes one by one")
+        return value(binding)
+
+    def static(self, binding, what: str, node: gast.AST | None = None):
+        """The Python object behind a binding that must be known now."""
+        match binding:
+            case tuple() | list():
+                return type(binding)(self.static(b, what, node) for b in binding)
+            case Value() if binding.constant is not MISSING:
+                return binding.constant
+            case Value() | Cell() | Local():
+                raise self.refuse(f"{what} must be known when code is generated, and depends on run-time data", node,
+                                  "write it as a literal")
+            case Object():
+                return binding.content
+        return binding
+
+    def is_static(self, binding) -> bool:
+        """Whether `static` would succeed."""
+        match binding:
+            case tuple() | list():
+                return all(map(self.is_static, binding))
+            case Value():
+                return binding.constant is not MISSING
+        return not isinstance(binding, (Cell, Local))
+
+    # --------------------------------------------------------------------------------------- names
+
+    def lookup(self, name: str, node: gast.AST | None = None):
+        """What `name` stands for."""
+        if name in self.env:
+            binding = self.env[name]
+            if isinstance(binding, Value) and isinstance(binding.type, Undefined):
+                raise self.unbound(name, node)
+            return binding
+        if name in self.locals:
+            raise self.unbound(name, node)
+        if self.lexical is not None:
+            return self.lexical.lookup(name, node)
+        if name in self.closure:
+            getter = Closed(self.closure[name])
+            try:
+                return self.outside(getter(), getter, name)
+            except ValueError:
+                raise self.unbound(name, node) from None
+        if name in self.globals:
+            return self.outside(self.globals[name], Global(self.globals, name), name)
+        if hasattr(builtins, name):
+            return getattr(builtins, name)
+        raise TypeMismatchError(f"the name {name} is not defined", self.line(node) if node else None,
+                                "define it, or import it")
+
+    def unbound(self, name: str, node: gast.AST | None) -> TypeMismatchError:
+        return TypeMismatchError(f"{name} is read before it is bound", self.line(node) if node else current().line,
+                                 "bind it on every path that leads here")
+
+    def outside(self, content, getter: Callable, name: str):
+        """The binding of an object that lives outside the function."""
+        if is_data(content):
+            return self.captured(type_of_data(content, name), getter, name)
+        if isinstance(content, list):
+            raise self.refuse(f"{name} is a list that lives outside the function", None,
+                              "make it a NumPy array or a tuple")
+        if has_data(content):
+            return Object(content, getter, name)
+        return content
+
+    def captured(self, type, getter: Callable, name: str):
+        """The binding of data that is read at each call."""
+        session = self.session
+        if getter not in session.captures:
+            unique, k = name, 0
+            while unique in session.taken:
+                k += 1
+                unique = f"{name}_{k}"
+            session.taken.add(unique)
+            param = Value(type, unique)
+            binding = self.heap.new(param, owner=name) if is_shared(type) else param
+            session.captures[getter] = (param, binding)
+        param, binding = session.captures[getter]
+        if isinstance(param.type, Tuple):
+            binding = self.wrap(param)
+            for cell in cells_in(binding):
+                cell.owner = name
+            return binding
+        if isinstance(binding, Cell):
+            self.heap.contents.setdefault(binding, param)
+        return binding
+
+    def attribute_of(self, owner: Object, name: str):
+        """An attribute of an object that lives outside the function."""
+        content = getattr(owner.content, name)
+        return self.outside(content, Member(owner.getter, name), f"{owner.name}_{name}")
+
+    # ---------------------------------------------------------------------------------------- state
+
+    def snapshot(self) -> tuple:
+        return dict(self.env), dict(self.heap.contents), dict(self.heap.seen)
+
+    def restore(self, state: tuple) -> None:
+        env, contents, seen = state
+        self.env, self.heap.contents, self.heap.seen = dict(env), dict(contents), dict(seen)
+
+    def is_live(self, name: str, live: frozenset) -> bool:
+        return name in live or name in self.liveness.always or name.startswith("<")
+
+    def reachable(self) -> Iterator[tuple[str, Cell]]:
+        """The cells that may still be read, here or in the activations that wait, and a name for each."""
+        frame = self
+        while frame is not None:
+            live = frame.live.union(*frame.kept)
+            for name, binding in frame.env.items():
+                if frame.is_live(name, live):
+                    for cell in cells_in(binding):
+                        yield name, cell
+            frame = frame.caller
+
+    def write(self, cell: Cell, content: Value) -> None:
+        """`cell` now holds `content`, and everything that shares its memory sees it."""
+        self.heap.write(cell, content, list(self.reachable()))
+        root = cell.root
+        if not content.name and content.op is not None:
+            content.name = next((name for name, other in self.reachable() if other is cell), "") or next(
+                (name for name, binding in self.env.items() if binding is root), "")
+
+
+def has_data(content) -> bool:
+    """Whether `content` is an object of the user's, with attributes of its own."""
+    return not isinstance(content, type) and not callable(content) and hasattr(content, "__dict__") and not (
+        type(content).__module__ in ("builtins", "numpy")) or (
+        not isinstance(content, type) and hasattr(type(content), "__dataclass_fields__"))
+

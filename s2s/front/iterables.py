@@ -1,0 +1,130 @@
+"""What a `for` can run over: ranges, arrays, tuples, and enumerate, zip and reversed of those."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import gast
+
+from ..errors import TypeMismatchError
+from ..ir.graph import Value
+from ..ir.types import Extent, Scalar, Tape
+from ..ops.control import tape_len
+from ..ops.record import value
+from ..ops.shape import length
+from .access import pop, take
+from .alias import Cell
+from .frame import Frame
+
+
+@dataclass
+class Iterable:
+    """What a `for` runs over: how often, and the binding of trip `k`."""
+
+    get: Callable  # index -> binding
+    bounds: tuple = ()  # (lo, hi, step) of the index
+    trips: int | None = None  # where the loop is to be unrolled
+    held: tuple = ()  # bindings that it reads from
+    is_range: bool = False
+    extent: object = None  # of the axis that it runs along, where known
+
+    def index_name(self, frame: Frame) -> str:
+        used = {*frame.locals, *frame.env}
+        return next(name for name in ("i", "j", "k", "index") if name not in used or name == "index")
+
+
+def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
+    """How to loop over `binding`."""
+    match binding:
+        case Iterable():
+            return binding
+        case tuple() | list():
+            return Iterable(lambda k: binding[k], trips=len(binding), held=(binding,))
+        case str():
+            return Iterable(lambda k: binding[k], trips=len(binding))
+        case range():
+            return range_over(binding.start, binding.stop, binding.step)
+        case Cell():
+            content = frame.heap.read(binding)
+            if isinstance(content.type, Tape):
+                raise frame.refuse("a loop over a list that grows", node, "loop over its indices")
+            extent = content.type.dims[0] if hasattr(content.type, "dims") else None
+            return Iterable(lambda k: take(frame, binding, k), (0, length(content, axis=0), 1),
+                            held=(binding,), extent=extent)
+        case Value(type=Scalar()):
+            raise TypeMismatchError("a loop over a number", frame.line(node), "loop over range(n)")
+    raise frame.refuse(f"a loop over a {type(binding).__name__}", node, "loop over a range, an array or a tuple")
+
+
+def range_over(lo, hi, step) -> Iterable:
+    """range(lo, hi, step)."""
+    return Iterable(lambda k: k, (lo, hi, step), is_range=True)
+
+
+def counted(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
+    """The same, with an index that counts from 0 by 1."""
+    if source.trips is not None or not source.is_range:
+        return source
+    lo, hi, step = source.bounds
+    if (lo, step) == (0, 1) or (_known(lo) == 0 and _known(step) == 1):
+        return Iterable(source.get, source.bounds)
+    if all(isinstance(_known(b), int) for b in source.bounds):
+        return Iterable(lambda k: lo + k * step, (0, len(range(*map(_known, source.bounds))), 1))
+    if _known(step) == 1:
+        return Iterable(lambda k: k + lo, (0, value(hi) - lo, 1))
+    raise frame.refuse("a range with a step inside zip, enumerate or reversed", node, "loop over range(n) and compute "
+                                                                                       "the index")
+
+
+def _known(bound):
+    return bound.constant if isinstance(bound, Value) else bound
+
+
+def enumerated(frame: Frame, source: Iterable, start, node: gast.AST) -> Iterable:
+    """enumerate(source, start)."""
+    source = counted(frame, source, node)
+    count = (lambda k: k) if _known(start) == 0 else (lambda k: k + start)
+    return Iterable(lambda k: (count(k), source.get(k)), source.bounds, source.trips, source.held,
+                    extent=source.extent)
+
+
+def zipped(frame: Frame, sources: list[Iterable], shortest: Callable, node: gast.AST) -> Iterable:
+    """zip(*sources); `shortest(a, b)` is the smaller of two run-time lengths."""
+    sources = [counted(frame, source, node) for source in sources]
+    held = tuple(h for source in sources for h in source.held)
+
+    def get(k):
+        return tuple(source.get(k) for source in sources)
+
+    if all(source.trips is not None for source in sources):
+        return Iterable(get, trips=min((source.trips for source in sources), default=0), held=held)
+    if any(source.trips is not None for source in sources):
+        raise frame.refuse("zip of a tuple with an array", node, "index the tuple, or make it an array")
+    length_of_all, extent = sources[0].bounds[1], sources[0].extent
+    for source in sources[1:]:
+        if extent is None or source.extent != extent or not isinstance(extent, (Extent, int)):
+            length_of_all, extent = shortest(length_of_all, source.bounds[1]), None
+    return Iterable(get, (0, length_of_all, 1), held=held, extent=extent)
+
+
+def reversed_(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
+    """reversed(source)."""
+    if source.trips is not None:
+        return Iterable(lambda k: source.get(source.trips - 1 - k), trips=source.trips, held=source.held)
+    if source.is_range:
+        lo, hi, step = source.bounds
+        if _known(step) == 1:
+            return range_over(value(hi) - 1, value(lo) - 1, -1)
+        if all(isinstance(_known(b), int) for b in source.bounds):
+            back = range(*map(_known, source.bounds))[::-1]
+            return range_over(back.start, back.stop, back.step)
+        raise frame.refuse("reversed(range) with a step", node, "write the range backwards")
+    lo, hi, step = source.bounds
+    return Iterable(source.get, (value(hi) - 1, -1, -1), held=source.held, extent=source.extent)
+
+
+def popped(frame: Frame, cell: Cell) -> Iterable:
+    """reversed(tape), as derivatives are printed: each trip takes the last item away."""
+
+    return Iterable(lambda k: pop(frame, cell), (0, tape_len(frame.heap.read(cell)), 1), held=(cell,))

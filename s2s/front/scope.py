@@ -1,0 +1,198 @@
+"""Which names a piece of syntax binds, changes and reads, and which are still needed later.
+
+Liveness keeps what a branch or a loop hands on to what is read afterwards: a temporary of a loop's body is
+no carry of the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import gast
+
+SCOPES = (gast.FunctionDef, gast.AsyncFunctionDef, gast.Lambda, gast.ClassDef)
+COMPREHENSIONS = (gast.ListComp, gast.SetComp, gast.DictComp, gast.GeneratorExp)
+
+
+def inside(node: gast.AST) -> Iterator[gast.AST]:
+    """`node` and all below it, without the bodies of nested functions, in the order of the text."""
+    yield node
+    if isinstance(node, SCOPES):
+        return
+    for child in gast.iter_child_nodes(node):
+        yield from inside(child)
+
+
+def _all_inside(nodes: Iterable[gast.AST]) -> Iterator[gast.AST]:
+    for node in nodes:
+        yield from inside(node)
+
+
+def names_in(target: gast.AST) -> list[str]:
+    """The names that an assignment to `target` binds."""
+    match target:
+        case gast.Name():
+            return [target.id]
+        case gast.Tuple() | gast.List():
+            return [name for item in target.elts for name in names_in(item)]
+        case gast.Starred():
+            return names_in(target.value)
+    return []
+
+
+def bound_names(nodes: Iterable[gast.AST]) -> dict[str, None]:
+    """Names that these statements bind anew (augmented assignments apart), in order of appearance."""
+    found: dict[str, None] = {}
+    augmented = set()
+    for node in _all_inside(nodes):
+        match node:
+            case gast.AugAssign():
+                augmented.add(id(node.target))
+            case gast.Name(ctx=gast.Store() | gast.Del()) if id(node) not in augmented:
+                found[node.id] = None
+            case gast.FunctionDef():
+                found[node.name] = None
+    return found
+
+
+def changed_names(nodes: Iterable[gast.AST]) -> dict[str, None]:
+    """Names whose arrays or lists these statements write into: `x[i] = v`, `x += v`, `x.append(v)`."""
+    found: dict[str, None] = {}
+    for node in _all_inside(nodes):
+        match node:
+            case gast.AugAssign(target=gast.Name(id=name)):
+                found[name] = None
+            case gast.Subscript(value=value, ctx=gast.Store()) | gast.Call(func=gast.Attribute(
+                    value=value, attr="append" | "pop" | "fill")):
+                while isinstance(value, (gast.Subscript, gast.Attribute)):
+                    value = value.value
+                if isinstance(value, gast.Name):
+                    found[value.id] = None
+    return found
+
+
+def read_names(nodes: Iterable[gast.AST]) -> set[str]:
+    """Names read, nested functions included."""
+    return {node.id for root in nodes for node in gast.walk(root)
+            if isinstance(node, gast.Name) and not isinstance(node.ctx, (gast.Store, gast.Param))}
+
+
+def parameter_names(node: gast.FunctionDef | gast.Lambda) -> list[str]:
+    """The names of all parameters, in order."""
+    a = node.args
+    return [x.id for x in (*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs,
+                           *([a.kwarg] if a.kwarg else []))]
+
+
+def local_names(node: gast.FunctionDef | gast.Lambda) -> set[str]:
+    """Parameters and names bound in the body."""
+    body = node.body if isinstance(node.body, list) else [node.body]
+    return {*parameter_names(node), *bound_names(body), *(n for n in changed_names(body) if _augmented(body, n))}
+
+
+def _augmented(body: list, name: str) -> bool:
+    return any(isinstance(node, gast.AugAssign) and isinstance(node.target, gast.Name) and node.target.id == name
+               for node in _all_inside(body))
+
+
+def may_leave(nodes: Iterable[gast.AST], returns_only: bool = False) -> bool:
+    """Whether control may leave these statements by `return`, or by a `break` or `continue` of a loop around."""
+    for node in nodes:
+        match node:
+            case gast.Return():
+                return True
+            case gast.Break() | gast.Continue():
+                if not returns_only:
+                    return True
+            case gast.If():
+                if may_leave(node.body, returns_only) or may_leave(node.orelse, returns_only):
+                    return True
+            case gast.For() | gast.While():
+                if may_leave(node.body, True) or may_leave(node.orelse, returns_only):
+                    return True
+    return False
+
+
+def may_stop(nodes: Iterable[gast.AST]) -> bool:
+    """Whether these statements of a loop's body may end the loop: `break` or `return`."""
+    for node in nodes:
+        match node:
+            case gast.Return() | gast.Break():
+                return True
+            case gast.If():
+                if may_stop(node.body) or may_stop(node.orelse):
+                    return True
+            case gast.For() | gast.While():
+                if may_leave(node.body, True) or may_stop(node.orelse):
+                    return True
+    return False
+
+
+def may_fall_through(nodes: list[gast.AST]) -> bool:
+    """Whether control may reach the end of these statements."""
+    for node in nodes:
+        match node:
+            case gast.Return() | gast.Break() | gast.Continue() | gast.Raise():
+                return False
+            case gast.If() if node.orelse and not may_fall_through(node.body) and not may_fall_through(node.orelse):
+                return False
+    return True
+
+
+class Liveness:
+    """For each statement of a function, by identity: the names that may be read after it.
+
+    `heads[loop]` are the names that the next trip of a loop, or what follows it, may read.
+    """
+
+    def __init__(self, node: gast.FunctionDef | gast.Lambda, body: list):
+        self.after: dict[int, frozenset[str]] = {}
+        self.heads: dict[int, frozenset[str]] = {}
+        self.always = frozenset(name for inner in gast.walk(node) if inner is not node and isinstance(inner, SCOPES)
+                                for name in read_names([inner]))
+        self._before(body, frozenset(), frozenset(), frozenset())
+
+    def _before(self, body: list, after: frozenset, broken: frozenset, continued: frozenset) -> frozenset:
+        for stmt in reversed(body):
+            self.after[id(stmt)] = after
+            after = self._before_one(stmt, after, broken, continued)
+        return after
+
+    def _before_one(self, stmt: gast.AST, after: frozenset, broken: frozenset, continued: frozenset) -> frozenset:
+        match stmt:
+            case gast.Return():
+                return frozenset(read_names([stmt]))
+            case gast.Break():
+                return broken
+            case gast.Continue():
+                return continued
+            case gast.If():
+                return (self._before(stmt.body, after, broken, continued)
+                        | self._before(stmt.orelse, after, broken, continued) | read_names([stmt.test]))
+            case gast.For() | gast.While():
+                return self._before_loop(stmt, after, broken, continued)
+            case gast.Assign():
+                killed = {name for target in stmt.targets for name in names_in(target)}
+                return (after - killed) | read_names([stmt])
+            case gast.AugAssign():
+                return after | read_names([stmt]) | set(names_in(stmt.target))
+            case gast.AnnAssign():
+                killed = set(names_in(stmt.target)) if stmt.value is not None else set()
+                read = read_names([stmt.value]) if stmt.value is not None else set()
+                return (after - killed) | read | (read_names([stmt.target]) if not killed else set())
+            case gast.FunctionDef():
+                return (after - {stmt.name}) | read_names([stmt])
+        return after | read_names([stmt])
+
+    def _before_loop(self, stmt, after: frozenset, broken: frozenset, continued: frozenset) -> frozenset:
+        head = self._before(stmt.orelse, after, broken, continued)
+        targets = frozenset(names_in(stmt.target)) if isinstance(stmt, gast.For) else frozenset()
+        if isinstance(stmt, gast.While):
+            head |= read_names([stmt.test])
+        while True:
+            new = head | (self._before(stmt.body, head, after, head) - targets)
+            if new == head:
+                break
+            head = new
+        self.heads[id(stmt)] = head | after
+        return head | read_names([stmt.iter]) if isinstance(stmt, gast.For) else head

@@ -1,0 +1,186 @@
+"""Statements, one after the other; what leaves a block early takes the rest with it.
+
+`return`, `break` and `continue` set flags.  Where an `if` may leave, the statements after it move into the
+side that goes on, so that the flags of each side are known; only where both sides may go on or leave is
+the flag tested at run time.
+"""
+
+from __future__ import annotations
+
+import gast
+
+from ..errors import S2SError, TypeMismatchError
+from ..ir.builder import at
+from ..ir.graph import MISSING, Value
+from .branches import branch
+from .expressions import assign, augment, evaluate, make_local, truth
+from .frame import EXIT, RESULT, RETURNED, STOP, Frame
+from .loops import run_for, run_while
+from .scope import may_fall_through, may_leave, read_names
+
+
+def execute(frame: Frame, body: list, live: frozenset, tail: bool = True) -> None:
+    """Run statements; `live` are the names read after them, `tail` says that no statement follows them
+    in this function or trip of a loop."""
+    for k, stmt in enumerate(body):
+        rest = body[k + 1:]
+        if isinstance(stmt, gast.If) and may_leave([stmt]):
+            if _run_leaving_if(frame, stmt, rest, live, tail):
+                return
+        else:
+            _run(frame, stmt)
+        leaving = frame.env[EXIT]
+        if leaving is True:
+            return
+        if leaving is not False:
+            if rest:
+                _run_unless(frame, leaving, rest, live, tail)
+            return
+
+
+def _run_unless(frame: Frame, leaving: Value, rest: list, live: frozenset, tail: bool) -> None:
+    """`rest`, unless the flag says that a statement before it has left."""
+
+    def gone():
+        for flag in (EXIT, STOP, RETURNED):
+            if frame.env[flag] is leaving:
+                frame.env[flag] = True
+
+    def go_on():
+        for flag in (EXIT, STOP, RETURNED):
+            if frame.env[flag] is not True:
+                frame.env[flag] = False
+        frame.env.pop(RESULT, None)
+        _arm(frame, rest, live, tail)
+
+    branch(frame, leaving, gone, go_on, live.union(*frame.kept[-1:]))
+
+
+def _run_leaving_if(frame: Frame, stmt: gast.If, rest: list, live: frozenset, tail: bool) -> bool:
+    """An `if` that may leave; returns whether `rest` has been run with it."""
+    with at(frame.line(stmt.test)):
+        _enter(frame, stmt, [stmt.test])
+        condition = truth(frame, evaluate(frame, stmt.test), stmt.test)
+    if condition.constant is not MISSING:
+        execute(frame, (stmt.body if condition.constant else stmt.orelse) + rest, live, tail)
+        return True
+    sides = [stmt.body, stmt.orelse]
+    going_on = [may_fall_through(side) for side in sides]
+    if rest and all(going_on):
+        after = frame.liveness.after[id(stmt)].union(*frame.kept[-1:])
+        branch(frame, condition, lambda: execute(frame, stmt.body, after, False),
+               lambda: execute(frame, stmt.orelse, after, False), after)
+        return False
+    arms = [side + rest if goes_on else side for side, goes_on in zip(sides, going_on)]
+    branch(frame, condition, lambda: _arm(frame, arms[0], live, tail), lambda: _arm(frame, arms[1], live, tail),
+           live.union(*frame.kept[-1:]))
+    return True
+
+
+def _arm(frame: Frame, body: list, live: frozenset, tail: bool) -> None:
+    execute(frame, body, live, tail)
+    if tail:
+        frame.env[EXIT] = False  # nothing follows that would ask
+
+
+def _enter(frame: Frame, stmt: gast.AST, read: list) -> None:
+    frame.live = frame.liveness.after[id(stmt)] | frame.liveness.always
+    frame.pending = frozenset(read_names(read))
+
+
+def _run(frame: Frame, stmt: gast.AST) -> None:
+    """One statement that does not leave, or leaves for certain."""
+    with at(frame.line(stmt)):
+        try:
+            _enter(frame, stmt, [] if isinstance(stmt, (gast.For, gast.While, gast.FunctionDef)) else
+                   [stmt.test] if isinstance(stmt, gast.If) else [stmt])
+            _dispatch(frame, stmt)
+        except S2SError as error:
+            if error.line is None:
+                error.line = frame.line(stmt)
+            raise
+
+
+def _dispatch(frame: Frame, stmt: gast.AST) -> None:
+    match stmt:
+        case gast.Assign():
+            binding = evaluate(frame, stmt.value)
+            for target in stmt.targets:
+                assign(frame, target, binding, stmt)
+        case gast.AugAssign():
+            augment(frame, stmt)
+        case gast.AnnAssign():
+            if stmt.value is not None:
+                assign(frame, stmt.target, evaluate(frame, stmt.value), stmt)
+        case gast.Expr():
+            evaluate(frame, stmt.value)
+        case gast.Return():
+            frame.env[RESULT] = evaluate(frame, stmt.value) if stmt.value is not None else None
+            frame.env[EXIT] = frame.env[RETURNED] = True
+            frame.env[STOP] = bool(frame.kept)
+        case gast.If():
+            _run_if(frame, stmt)
+        case gast.For():
+            run_for(frame, stmt)
+        case gast.While():
+            run_while(frame, stmt)
+        case gast.Break():
+            frame.env[EXIT] = frame.env[STOP] = True
+        case gast.Continue():
+            frame.env[EXIT] = True
+        case gast.Pass():
+            pass
+        case gast.FunctionDef():
+            if stmt.decorator_list:
+                raise frame.refuse("a decorator inside a function", stmt, "decorate at module level")
+            frame.env[stmt.name] = make_local(frame, stmt)
+        case gast.Delete():
+            _delete(frame, stmt)
+        case gast.Assert():
+            _assert(frame, stmt)
+        case gast.Raise():
+            raise frame.refuse("raise on a path that depends on run-time data", stmt,
+                               "check the arguments before the call")
+        case _:
+            _refuse(frame, stmt)
+
+
+def _run_if(frame: Frame, stmt: gast.If) -> None:
+    condition = truth(frame, evaluate(frame, stmt.test), stmt.test)
+    after = frame.liveness.after[id(stmt)]
+    branch(frame, condition, lambda: execute(frame, stmt.body, after, False),
+           lambda: execute(frame, stmt.orelse, after, False), after)
+
+
+def _delete(frame: Frame, stmt: gast.Delete) -> None:
+    for target in stmt.targets:
+        if not isinstance(target, gast.Name):
+            raise frame.refuse("deleting part of something", target, "build a new one")
+        frame.lookup(target.id, target)
+        frame.env.pop(target.id, None)
+
+
+def _assert(frame: Frame, stmt: gast.Assert) -> None:
+    condition = truth(frame, evaluate(frame, stmt.test), stmt.test)
+    if condition.constant is MISSING:
+        raise frame.refuse("an assertion about run-time data", stmt, "check it before the call")
+    if not condition.constant:
+        raise TypeMismatchError("this assertion fails for arguments of these types", frame.line(stmt),
+                                "pass arguments for which it holds")
+
+
+def _refuse(frame: Frame, stmt: gast.AST) -> None:
+    what, remedy = {
+        "With": ("a `with` statement", "do what it does outside the function"),
+        "Try": ("`try`", "test for the condition instead of catching the exception"),
+        "ClassDef": ("a class inside a function", "define it at module level"),
+        "Global": ("writing to a global variable", "return the new value"),
+        "Nonlocal": ("writing to a variable of the function around", "return the new value"),
+        "Import": ("an import inside a function", "import at the top of the module"),
+        "ImportFrom": ("an import inside a function", "import at the top of the module"),
+        "Match": ("`match`", "write if and elif"),
+        "AsyncFunctionDef": ("a coroutine", "use a plain `def`"),
+        "AsyncFor": ("a coroutine", "use a plain `for`"),
+        "AsyncWith": ("a coroutine", "use plain statements"),
+    }.get(type(stmt).__name__, (f"the statement {type(stmt).__name__}", "write it with plain statements"))
+    raise frame.refuse(what, stmt, remedy)
