@@ -20,7 +20,16 @@ import numpy as np
 from ..ir.graph import OPERATORS
 from . import fold
 from .record import RECORDS
-from .ufunc import binary, builtin_syntax, compare, elementwise, joined, numpy_syntax, sampled, unary
+from .ufunc import (
+    binary,
+    builtin_syntax,
+    compare,
+    elementwise,
+    joined,
+    numpy_syntax,
+    sampled,
+    unary,
+)
 
 # ------------------------------------------------------------------------------------- arithmetic
 #                                              ∂y/∂a                            ∂y/∂b

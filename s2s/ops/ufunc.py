@@ -19,8 +19,20 @@ from ..ir.graph import MISSING, Block, Value
 from ..ir.rebuild import emit_block
 from ..ir.types import BOOL, FLOAT, INT, Array, Scalar, Type, Unknown, join
 from .chain import elementwise_jvp, elementwise_vjp
-from .record import (FUNCTIONS, Record, array_type, broadcast_dims, constant, define, dims_of, dtype_of, emit,
-                     same_shape, type_of_constant, value)
+from .record import (
+    FUNCTIONS,
+    Record,
+    array_type,
+    broadcast_dims,
+    constant,
+    define,
+    dims_of,
+    dtype_of,
+    emit,
+    same_shape,
+    type_of_constant,
+    value,
+)
 
 IN_MATH: dict[Record, Record] = {}  # np.sin -> math.sin: the same function of one Python number
 
