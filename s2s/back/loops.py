@@ -30,11 +30,14 @@ from .access import Elements, in_memory, op_named
 from .buffers import as_dtype, new_buffer, same_length_op
 from .fuse import Equalities, partition, reads
 from .nest import emit_nest, loop, visited, write_region
+from .scans import scan
+from .simpler import simpler
 from .virtual import virtual
 
 
 def lower(function: Function) -> Function:
     """`function`, whose types are of known rank, as scalar ops and loops."""
+    function = simpler(function)
     for value_ in _all_values(function.block):
         if isinstance(value_.type, Unknown):
             raise UnsupportedError(f"{value_.name or 'a value'} of {function.name} has no known rank",
@@ -191,7 +194,7 @@ def emit_one(scope: Scope, op: Op) -> None:
             emit_control(scope, op)
         case "setitem" | "additem" if write_region(scope, op):
             pass
-        case _ if isinstance(getattr(op.outputs[0], "type", None), Array) and virtual(scope, op):
+        case _ if virtual(scope, op) or scan(scope, op):
             pass
         case _:
             emit_plain(scope, op)

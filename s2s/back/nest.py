@@ -104,7 +104,7 @@ def is_gather(op: Op) -> bool:
 
 def is_pointwise(op: Op) -> bool:
     """Whether each element of the result follows from one element of each operand."""
-    return op.record.elementwise or op.name in ("where", "astype", "copy") or is_gather(op)
+    return op.record.elementwise or is_gather(op) or op.name == "stop_gradient"
 
 
 def visited(op: Op, equal: Equalities) -> tuple | None:
@@ -414,7 +414,7 @@ class Nest:
         if is_gather(op):
             return gather(self.scope, op, index)
         xs = [number_of(x) for x in op.inputs]
-        if op.name in ("astype", "copy"):
+        if op.name in ("astype", "stop_gradient", "positive"):
             return as_dtype(xs[0], dtype)
         if op.name == "where":
             return select(xs[0], as_dtype(xs[1], dtype), as_dtype(xs[2], dtype))

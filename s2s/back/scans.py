@@ -1,0 +1,324 @@
+"""Ops that need a loop of their own: running sums, positions of extremes, arrays put together, masks.
+
+Each takes the scope and the op, emits its loops into the current block, and defines its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..ir.builder import Builder, add_op
+from ..ir.graph import Block, Op, Value
+from ..ir.types import Array, Scalar
+from ..ops.control import if_record
+from ..ops.elementwise import select
+from ..ops.index import expand
+from ..ops.record import RECORDS, value
+from ..ops.shape import normal_axes
+from .access import Elements, Index, add, flat_index, in_memory, op_named, read
+from .buffers import as_dtype, compute, new_buffer, nonempty_length_op
+from .nest import loop, put, source_reader, start
+
+SCANS: dict[str, Callable] = {}
+
+
+def scan(scope, op: Op) -> bool:
+    """Lower `op`, if it is one of these; False leaves it to others."""
+    found = SCANS.get(op.name)
+    return found is not None and found(scope, op)
+
+
+def entry(*names: str) -> Callable:
+    def register(function: Callable) -> Callable:
+        for name in names:
+            SCANS[name] = function
+        return function
+
+    return register
+
+
+def elements_of(scope, x: Value) -> Elements:
+    """The elements of `x`; a number is an array of no axes."""
+    if isinstance(x.type, Array):
+        return scope.elements(x)
+    return Elements(Array(x.type.dtype, ()), (), lambda index: scope.env[x], generated=True)
+
+
+# ----------------------------------------------------------------------------------------- running sums
+
+
+@entry("cumsum")
+def _cumsum(scope, op: Op) -> bool:
+    x, y = scope.elements(op.inputs[0]), op.output
+    axis = op.attrs["axis"] % y.type.rank
+    dtype = y.type.dtype
+    array = new_buffer(dtype, y.type.dims, x.lengths)
+    array.name = y.name
+    others = [n for k, n in enumerate(x.lengths) if k != axis]
+
+    def along(outer: Index, carries):
+        def step(index: Index, inner):
+            full = [*outer[:axis], index[-1], *outer[axis:]]
+            total = compute(RECORDS["add"], inner[1], as_dtype(x.at(full), dtype))
+            return [put(inner[0], total, full), total]
+
+        taken = (*scope.counters, *(i.name for i in outer))
+        return loop([x.lengths[axis]], [carries[0], start(_zero(dtype), dtype)], [array.type, Scalar(dtype)],
+                    [y.name, "total"], step, taken)[:1]
+
+    (array,) = loop(others, [array], [array.type], [y.name], along, scope.counters)
+    scope.define(y, array, x.lengths)
+    return True
+
+
+def _zero(dtype: str):
+    return 0.0 if dtype.startswith("float") else 0j if dtype.startswith("complex") else 0
+
+
+# ----------------------------------------------------------------------------------- positions of extremes
+
+
+@entry("argmax", "argmin")
+def _position(scope, op: Op) -> bool:
+    """The first place of the largest element; of the first NaN, if there is one."""
+    x, y = scope.elements(op.inputs[0]), op.output
+    rank, dtype, axis = x.type.rank, x.type.dtype, op.attrs["axis"]
+    axes = normal_axes(axis, rank)
+    better = "greater" if op.name == "argmax" else "less"
+    inner = [nonempty_length_op(x.lengths[k]) for k in axes]
+    outer = [x.lengths[k] for k in range(rank) if k not in axes]
+
+    def merged(kept: Index, index: Index) -> list[Value]:
+        rest, own = iter(kept), dict(zip(axes, index))
+        return [own[k] if k in own else next(rest) for k in range(rank)]
+
+    def find(kept: Index) -> Value:
+        first = as_dtype(x.at(merged(kept, [value(0)] * len(axes))), dtype)
+
+        def step(index: Index, carries):
+            best, place = carries
+            this = x.at(merged(kept, index))
+            wins = op_named(better, this, best)
+            if dtype.startswith("float"):
+                is_nan, was_nan = op_named("not_equal", this, this), op_named("not_equal", best, best)
+                wins = op_named("logical_and", op_named("logical_or", wins, is_nan), op_named("logical_not", was_nan))
+            return [select(wins, this, best), select(wins, flat_index(index, inner), place)]
+
+        taken = (*scope.counters, *(i.name for i in kept))
+        return loop(inner, [first, value(0)], [Scalar(dtype), Scalar("int64")], ["best", y.name or "place"], step,
+                    taken)[1]
+
+    if not isinstance(y.type, Array):
+        scope.define(y, find([]))
+        return True
+    array = new_buffer(y.type.dtype, y.type.dims, [value(1) if k in axes else n for k, n in enumerate(x.lengths)
+                                                   if op.attrs["keepdims"] or k not in axes])
+    array.name = y.name
+
+    def each(kept: Index, carries):
+        rest = iter(kept)
+        where = [value(0) if k in axes else next(rest) for k in range(rank) if op.attrs["keepdims"] or k not in axes]
+        return [put(carries[0], find(kept), where)]
+
+    (array,) = loop(outer, [array], [array.type], [y.name], each, scope.counters)
+    scope.define(y, array)
+    return True
+
+
+# ------------------------------------------------------------------------------------ arrays put together
+
+
+@entry("array")
+def _array(scope, op: Op) -> bool:
+    """np.array of numbers, or of arrays, in nested lists."""
+    y, shape = op.output, op.attrs["shape"]
+    if not isinstance(y.type, Array):
+        return False
+    leaves = [elements_of(scope, x) for x in op.inputs]
+    inner = leaves[0].lengths if leaves else ()
+    for leaf in leaves[1:]:
+        inner = tuple(scope.same(n, m) for n, m in zip(inner, leaf.lengths))
+    array = new_buffer(y.type.dtype, y.type.dims, [*map(value, shape), *inner])
+    array.name = y.name
+    places = [()]
+    for n in shape:
+        places = [(*place, k) for place in places for k in range(n)]
+    for place, leaf in zip(places, leaves, strict=True):
+        array = _copied(scope, array, leaf, [value(k) for k in place], y)
+    scope.define(y, array)
+    return True
+
+
+def _copied(scope, array: Value, source: Elements, before: Sequence[Value], y: Value,
+            shift: Callable[[Index], list[Value]] = list) -> Value:
+    """`array[*before, i, j, ...] = source[i, j, ...]` for all i, j, ..."""
+    dtype = y.type.dtype
+
+    def body(index: Index, carries):
+        return [put(carries[0], as_dtype(source.at(index), dtype), [*before, *shift(index)])]
+
+    return loop(source.lengths, [array], [array.type], [y.name], body, scope.counters)[0]
+
+
+@entry("concatenate")
+def _concatenate(scope, op: Op) -> bool:
+    y = op.output
+    sources = [scope.elements(x) for x in op.inputs]
+    axis = op.attrs["axis"] % y.type.rank
+    lengths = list(sources[0].lengths)
+    for source in sources[1:]:
+        lengths = [add(n, m) if k == axis else scope.same(n, m)
+                   for k, (n, m) in enumerate(zip(lengths, source.lengths))]
+    array = new_buffer(y.type.dtype, y.type.dims, lengths)
+    array.name = y.name
+    begin = value(0)
+    for source in sources:
+        array = _copied(scope, array, source, [], y, lambda index, begin=begin:
+                        [add(i, begin) if k == axis else i for k, i in enumerate(index)])
+        begin = add(begin, source.lengths[axis])
+    scope.define(y, array, lengths)
+    return True
+
+
+# ------------------------------------------------------------------------------- sums back to a shape
+
+
+def _summed(scope, op: Op, lengths: Sequence[Value], target: Callable[[Index], list[Value]]) -> bool:
+    """A new array of these lengths, into which every element of the operand is added at `target(index)`."""
+    y, source = op.output, scope.elements(op.inputs[0])
+    array = new_buffer(y.type.dtype, y.type.dims, lengths, zero=True)
+    array.name = y.name
+
+    def body(index: Index, carries):
+        place = target(index)
+        return [put(carries[0], compute(RECORDS["add"], read(carries[0], place), source.at(index)), place)]
+
+    (array,) = loop(source.lengths, [array], [array.type], [y.name], body, scope.counters)
+    scope.define(y, array, lengths)
+    return True
+
+
+@entry("sum_to")
+def _sum_to(scope, op: Op) -> bool:
+    """Of the axes of which only the run knows whether they were broadcast, index 0 takes everything."""
+    lengths = scope.lengths(op.inputs[1])
+    extra = op.inputs[0].type.rank - len(lengths)
+    if not lengths:
+        return False
+    steps = [select(op_named("equal", n, 1), value(0), value(1)) for n in lengths]
+    return _summed(scope, op, lengths,
+                   lambda index: [op_named("multiply", i, s) for i, s in zip(index[extra:], steps)])
+
+
+@entry("unrepeat")
+def _unrepeat(scope, op: Op) -> bool:
+    lengths, count, axis = scope.lengths(op.inputs[1]), scope.env[op.inputs[2]], op.attrs["axis"]
+    if not lengths or (axis is None and len(lengths) > 1):
+        return False
+    axis = (axis or 0) % len(lengths)
+    return _summed(scope, op, lengths, lambda index: [op_named("floor_divide", i, count) if k == axis else i
+                                                      for k, i in enumerate(index)])
+
+
+@entry("untile")
+def _untile(scope, op: Op) -> bool:
+    lengths = scope.lengths(op.inputs[1])
+    if not lengths:
+        return False
+    extra = op.inputs[0].type.rank - len(lengths)
+    return _summed(scope, op, lengths,
+                   lambda index: [op_named("remainder", i, n) for i, n in zip(index[extra:], lengths)])
+
+
+# ------------------------------------------------------------------------------------------------ masks
+
+
+def _mask(op: Op, operands: Sequence[Value]) -> Value | None:
+    """The mask, where the whole index is one mask that covers all axes."""
+    pattern = op.attrs["pattern"]
+    if len(operands) != 1 or not isinstance(operands[0].type, Array) or operands[0].type.dtype != "bool":
+        return None
+    source = op.inputs[0].type
+    if not isinstance(source, Array) or operands[0].type.rank != source.rank or [p for p in pattern if p != "i" and p is not ...]:
+        return None
+    return operands[0]
+
+
+@entry("getitem")
+def _masked_read(scope, op: Op) -> bool:
+    """`x[mask]`: count, allocate, fill."""
+    mask = _mask(op, op.inputs[1:])
+    if mask is None:
+        return False
+    x, chosen, y = scope.elements(op.inputs[0]), scope.elements(mask), op.output
+    lengths = [scope.same(n, m) for n, m in zip(x.lengths, chosen.lengths)]
+    (count,) = loop(lengths, [value(0)], [Scalar("int64")], ["count"],
+                    lambda index, carries: [select(chosen.at(index), add(carries[0], 1), carries[0])], scope.counters)
+    array = new_buffer(y.type.dtype, y.type.dims, [count])
+    array.name = y.name
+
+    def body(index: Index, carries):
+        from_mask = chosen.at(index)
+        return branch(from_mask, lambda: [put(carries[0], x.at(index), [carries[1]]), add(carries[1], 1)], carries)
+
+    array, _ = loop(lengths, [array, value(0)], [array.type, Scalar("int64")], [y.name, "k"], body, scope.counters)
+    scope.define(y, array, [count])
+    return True
+
+
+@entry("setitem", "additem")
+def _written(scope, op: Op) -> bool:
+    """`x[mask] = v` and `x[rows, cols] = v`."""
+    a, v, *operands = op.inputs
+    if not isinstance(a.type, Array):
+        return False
+    array = scope.whole(a)
+    lengths = scope.lengths(a)
+    name = op.output.name or a.name
+    mask = _mask(op, operands)
+    if mask is not None:
+        chosen = scope.elements(mask)
+        lengths = [scope.same(n, m) for n, m in zip(lengths, chosen.lengths)]
+        source = None if not isinstance(v.type, Array) else scope.elements(v)
+        if source is not None and source.value is None and not source.generated:
+            source = in_memory(scope.whole(v), source.lengths, v.type)
+
+        def body(index: Index, carries):
+            def write():
+                x = scope.env[v] if source is None else source.at([carries[1]])
+                return [op.record(carries[0], x, *index, pattern=("i",) * len(index)), *([add(carries[1], 1)] if source else [])]
+
+            return branch(chosen.at(index), write, carries)
+
+        inits = [array, value(0)] if source else [array]
+        types = [array.type, Scalar("int64")] if source else [array.type]
+        array = loop(lengths, inits, types, [name, "k"], body, scope.counters)[0]
+        scope.define(op.output, array, scope.lengths(a))
+        return True
+    entries = expand(op.attrs["pattern"], a.type.rank)
+    if any(p != "i" for p in entries) or any(x.type.dtype == "bool" for x in operands):
+        return False
+    arrays = [x for x in operands if isinstance(x.type, Array)]
+    rank = max(x.type.rank for x in arrays)
+    widest = next(x for x in arrays if x.type.rank == rank)
+    region = list(scope.lengths(widest))
+    dims = tuple(widest.type.dims)
+    readers = [source_reader(scope, x, region, dims) for x in operands]
+    read_v = source_reader(scope, v, region, dims)
+
+    def each(index: Index, carries):
+        place = [as_dtype(f(index), "int64") for f in readers]
+        return [op.record(carries[0], read_v(index), *place, pattern=("i",) * len(place))]
+
+    (array,) = loop(region, [array], [array.type], [name], each, scope.counters)
+    scope.define(op.output, array, lengths)
+    return True
+
+
+def branch(condition: Value, then: Callable[[], list[Value]], otherwise: list[Value]) -> list[Value]:
+    """An `if` whose other side changes nothing."""
+    first, second = Block(), Block(yields=list(otherwise))
+    with Builder(first):
+        first.yields = then()
+    return add_op(if_record, [condition], {}, [x.type for x in otherwise], [first, second],
+                  [x.name for x in otherwise]).outputs

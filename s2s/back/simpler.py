@@ -1,0 +1,61 @@
+"""Ops that are other ops in disguise, rewritten before loops are made of them.
+
+    np.outer(a, b)           a[:, None] * b
+    a @ b, of vectors        np.sum(a * b)
+    a @ b, of stacks of matrices, or of integers       np.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
+    np.stack(xs, axis)       np.concatenate of xs with a new axis each
+
+Matrix products of floats stay: they are BLAS's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir.graph import Function, Op, Value
+from ..ir.rebuild import rebuild
+from ..ir.types import Array
+from ..ops.arrange import expand_dims
+from ..ops.cast import astype
+from ..ops.join import concatenate_record
+from ..ops.linalg import matmul
+from ..ops.record import rank
+from ..ops.reduce import sum_record
+
+BLAS = ("float32", "float64", "complex64", "complex128")
+
+
+def simpler(function: Function) -> Function:
+    """`function` with the ops of the table above rewritten."""
+    return rebuild(function, rule=_rewrite)
+
+
+def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
+    match op.name:
+        case "outer":
+            a, b = inputs
+            return [expand_dims(a, 1) * b]
+        case "matmul":
+            return _product(op, *inputs)
+        case "stack" if isinstance(inputs[0].type, Array):
+            axis = op.attrs["axis"]
+            return [concatenate_record(*(expand_dims(x, axis) for x in inputs), axis=axis)]
+    return None
+
+
+def _product(op: Op, a: Value, b: Value) -> Sequence[Value] | None:
+    dtype = op.output.type.dtype
+    match rank(a), rank(b):
+        case 1, 1:
+            return [sum_record(a * b, axis=None, keepdims=False)]
+        case (1 | 2), (1 | 2) if dtype in BLAS:
+            if a.type.dtype == b.type.dtype == dtype:
+                return None
+            return [matmul(*(x if x.type.dtype == dtype else astype(x, dtype=dtype) for x in (a, b)))]
+        case m, n:
+            left = expand_dims(a, -1) if n > 1 else a  # (..., i, k, 1)
+            right = b if n == 1 else b if m == 1 else expand_dims(b, -3)  # (..., 1, k, j)
+            return [sum_record(left * right, axis=-2 if n > 1 else -1, keepdims=False)]
+    return None
+
+
