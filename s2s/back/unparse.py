@@ -7,7 +7,7 @@ precedence its surroundings ask for, and writes parentheses only if its own is l
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import astunparse
 
@@ -320,11 +320,10 @@ def wrap(text: str, width: int) -> list[str]:
 def break_line(line: str, width: int) -> list[str]:
     """A logical line as several: broken inside brackets, after a comma or before an operator."""
     indent = len(line) - len(line.lstrip())
-    places = _break_places(line, indent)
-    fitting = [place for place in places if place[0] <= width]
+    line = _in_parentheses(line, indent)
+    fitting = [place for place in _break_places(line, indent) if place[0] <= width]
     if not fitting:
-        wrapped = _in_parentheses(line, indent)
-        return [line] if wrapped is None else break_line(wrapped, width)
+        return [line]
     depth = min(place[1] for place in fitting)
     column, _, hang = [place for place in fitting if place[1] == depth][-1]
     head, rest = line[:column].rstrip(), " " * hang + line[column:].lstrip()
@@ -338,41 +337,46 @@ def break_line(line: str, width: int) -> list[str]:
     return [head, tail[0].replace(opened, " " * depth, 1), *tail[1:]]
 
 
-def _in_parentheses(line: str, indent: int) -> str | None:
-    """`a = b + c` as `a = (b + c)`, `return x` as `return (x)`: somewhere to break."""
-    text = line[indent:]
-    if text.startswith("return ") and not text.startswith("return ("):
-        return f"{line[:indent]}return ({text[7:]})"
-    depth = 0
-    for k, c in enumerate(text):
-        depth += (c in "([{") - (c in ")]}")
-        if not depth and text[k:k + 2] == "= " and not text[k + 2:].startswith("("):
-            return f"{line[:indent]}{text[:k + 2]}({text[k + 2:]})"
-    return None
+def _in_parentheses(line: str, indent: int) -> str:
+    """`a = b + c` as `a = (b + c)`, `return b, c` as `return (b, c)`: so that it may be broken at the top."""
+    start = next((k for k, depth in _depths(line, indent) if not depth and line[k - 2:k] == "= "), None)
+    start = indent + 7 if line.startswith("return ", indent) else start
+    if start is None or not any(depth == 0 and _may_break(line, k) for k, depth in _depths(line, start)):
+        return line
+    return f"{line[:start]}({line[start:]})"
 
 
 def _break_places(line: str, indent: int) -> list[tuple[int, int, int]]:
     """(column, depth of brackets, column where the next line starts) of every place to break at."""
-    places, opened, quote = [], [], ""
-    k = indent
-    while k < len(line):
+    places, opened, last = [], [], 0
+    for k, depth in _depths(line, indent):
+        if depth > last:
+            opened.append(k)
+        elif depth < last:
+            opened.pop()
+        last = depth
+        if opened and _may_break(line, k) and k > opened[-1]:
+            places.append((k, depth, opened[-1]))
+    return places
+
+
+def _depths(line: str, start: int) -> Iterator[tuple[int, int]]:
+    """Each column from `start` that no string covers, with the number of brackets open before it."""
+    depth, quote, escaped = 0, "", False
+    for k in range(start, len(line)):
         c = line[k]
         if quote:
-            if c == "\\":
-                k += 1
-            elif c == quote:
-                quote = ""
-        elif c in "'\"":
-            quote = c
-        elif c in "([{":
-            opened.append(k + 1)
-        elif c in ")]}" and opened:
-            opened.pop()
-        elif opened and c == " ":
-            before, after = line[:k], line[k + 1:]
-            operator = after.split(" ", 1)[0]
-            if before.endswith(",") or operator in ("+", "-", "*", "/", "@", "if", "else", "and", "or"):
-                if k + 1 > opened[-1]:
-                    places.append((k + 1, len(opened), opened[-1]))
-        k += 1
-    return places
+            quote = "" if c == quote and not escaped else quote
+            escaped = c == "\\" and not escaped
+            continue
+        yield k, depth
+        quote = c if c in "'\"" else ""
+        depth += (c in "([{") - (c in ")]}")
+
+
+def _may_break(line: str, k: int) -> bool:
+    """Whether a line may end before column k: after a comma or before an operator."""
+    return line[k - 1] == " " and (line[k - 2] == "," or line[k:].split(" ", 1)[0] in _BREAKING)
+
+
+_BREAKING = ("+", "-", "*", "/", "@", "if", "else", "and", "or")

@@ -1,0 +1,301 @@
+"""The loop form computes what the array form computes, and consists of scalar ops in few loops."""
+
+import numpy as np
+import pytest
+
+from s2s.back.loops import lower
+from s2s.back.python import render
+from s2s.ir.builder import Builder
+from s2s.ir.graph import Block, Function, Value, walk
+from s2s.ir.interpret import interpret
+from s2s.ir.types import BOOL, FLOAT, INT, Array, Extent, Scalar
+from s2s.ir.verify import verify
+from s2s.ops.control import for_loop, if_
+from s2s.ops.index import additem, parse_index, put, take
+from s2s.ops.record import FUNCTIONS, METHODS, value
+from s2s.ops.shape import length
+
+ALLOWED = {"buffer", "getitem", "setitem", "additem", "length", "for", "while", "if", "constant", "tuple", "item",
+           "matmul", "contiguous"}
+RNG = np.random.default_rng(0)
+
+
+def call(function, *args, **kwargs):
+    """A NumPy function on Values."""
+    return FUNCTIONS[function](*args, **kwargs)
+
+
+def type_of(x, name: str):
+    match x:
+        case np.ndarray():
+            dims = tuple(1 if n == 1 else Extent(f"{name}.{k}", 0, False) for k, n in enumerate(x.shape))
+            return Array(x.dtype.name, dims)
+        case bool():
+            return BOOL
+        case int():
+            return INT
+        case float():
+            return FLOAT
+    return Scalar(x.dtype.name)
+
+
+def program(body, *args) -> Function:
+    """The IR of `body`, for arguments like these."""
+    params = [Value(type_of(x, name), name) for name, x in zip("xyzuvw", args)]
+    block = Block(params)
+    with Builder(block):
+        results = body(*params)
+        block.yields = [value(r) for r in (results if isinstance(results, tuple) else (results,))]
+    return verify(Function("f", block, tupled=True))
+
+
+def run_text(function: Function, *args):
+    namespace: dict = {}
+    exec(render(function).text, namespace)
+    return namespace[function.name](*args)
+
+
+def check(body, *args, rtol=1e-13) -> Function:
+    """Interpreted and printed, the loop form gives what the array form gives, in the same dtypes."""
+    function = program(body, *args)
+    lowered = verify(lower(function))
+    with np.errstate(all="ignore"):
+        expected = interpret(function, *copied(args))
+        for got in (interpret(lowered, *copied(args)), run_text(lowered, *copied(args))):
+            for a, b in zip(expected, got, strict=True):
+                np.testing.assert_allclose(b, a, rtol=rtol, atol=1e-14)
+                assert np.asarray(b).dtype == np.asarray(a).dtype
+    for op in walk(lowered.block):
+        arrays = [x for x in (*op.inputs, *op.outputs) if isinstance(x.type, Array)]
+        assert not arrays or op.name in ALLOWED, op
+    return lowered
+
+
+def copied(args):
+    return [x.copy() if isinstance(x, np.ndarray) else x for x in args]
+
+
+def count(function: Function, name: str) -> int:
+    return sum(op.name == name for op in walk(function.block))
+
+
+V = np.array([0.5, -1.0, 2.0, 0.25])
+W = np.array([1.5, 0.75, -0.5, 3.0])
+A = RNG.normal(size=(3, 4))
+ROW, COLUMN = RNG.normal(size=4), RNG.normal(size=(3, 1))
+SINGLE = np.array([2.5])
+INTS = np.array([2, 0, 3, 2])
+F32 = V.astype(np.float32)
+
+ONE_EACH = {
+    "chain": (lambda x, y: call(np.sin, x) * 2 + y / x, V, W),
+    "broadcast_row": (lambda x, y: x + y, A, ROW),
+    "broadcast_column": (lambda x, y: x * y, A, COLUMN),
+    "broadcast_single": (lambda x, y: x * y, V, SINGLE),
+    "outer_broadcast": (lambda x, y: take(x, (slice(None), None)) * y, V, ROW),
+    "scalar_and_array": (lambda x, y: x * y + 1, 2.5, V),
+    "sum": (lambda x: call(np.sum, x), A),
+    "sum_axis_0": (lambda x: call(np.sum, x, axis=0), A),
+    "sum_axis_1": (lambda x: call(np.sum, x, axis=1), A),
+    "sum_keepdims": (lambda x: call(np.sum, x, axis=1, keepdims=True), A),
+    "sum_negative_axis": (lambda x: call(np.sum, x, axis=-2), A),
+    "sum_of_3d": (lambda x: call(np.sum, x, axis=(0, 2)), RNG.normal(size=(2, 3, 4))),
+    "mean": (lambda x: call(np.mean, x), A),
+    "mean_axis": (lambda x: call(np.mean, x, axis=0), A),
+    "var": (lambda x: call(np.var, x, axis=1), A),
+    "max": (lambda x: call(np.max, x), A),
+    "min_axis": (lambda x: call(np.min, x, axis=0), A),
+    "max_with_nan": (lambda x: call(np.max, x), np.array([1.0, np.nan, 3.0])),
+    "prod": (lambda x: call(np.sum, x * x) * 2, V),
+    "any": (lambda x: call(np.any, x > 1.0), V),
+    "all_axis": (lambda x: call(np.all, x > -1.0, axis=1), A),
+    "argmax": (lambda x: call(np.argmax, x), A),
+    "argmin_axis": (lambda x: call(np.argmin, x, axis=1), A),
+    "argmax_nan": (lambda x: call(np.argmax, x), np.array([1.0, np.nan, 3.0, np.nan])),
+    "cumsum": (lambda x: call(np.cumsum, x), V),
+    "cumsum_axis": (lambda x: call(np.cumsum, x, axis=0), A),
+    "slice": (lambda x: take(x, slice(1, -1)) * 2, V),
+    "slice_step": (lambda x: take(x, slice(None, None, 2)) * 2, V),
+    "slice_backwards": (lambda x: take(x, slice(None, None, -1)) - x, V),
+    "slice_of_slice": (lambda x: take(take(x, slice(1, None)), slice(None, -1)) * 2, V),
+    "slice_run_time": (lambda x, n: take(x, slice(n, None)) * 2, V, 2),
+    "slice_short": (lambda x: take(x, slice(3, -3)) * 2, V),
+    "row": (lambda x: take(x, 1) * 2, A),
+    "last_column": (lambda x: take(x, (slice(None), -1)) * 2, A),
+    "transpose": (lambda x: METHODS["transpose"](x) * 2, A),
+    "transpose_kept": (lambda x: METHODS["transpose"](x), A),
+    "reshape": (lambda x: call(np.reshape, x, (4, 3)) * 2, A),
+    "ravel": (lambda x: call(np.ravel, x) * 2, A),
+    "flip": (lambda x: call(np.flip, x, 1) * x, A),
+    "roll": (lambda x: call(np.roll, x, 1) - x, V),
+    "repeat": (lambda x: call(np.repeat, x, 3) * 2, V),
+    "tile": (lambda x: call(np.tile, x, (2, 1)) * 2, A),
+    "concatenate": (lambda x, y: call(np.concatenate, (x * 2, y)), V, W),
+    "concatenate_axis": (lambda x, y: call(np.concatenate, (x, y), axis=1), A, A),
+    "stack": (lambda x, y: call(np.stack, (x, y), axis=1), V, W),
+    "array_of_numbers": (lambda x: call(np.array, (call(np.sum, x), 2.0, 3.0)) * 2, V),
+    "arange": (lambda x: call(np.arange, length(x, axis=0)) * x, V),
+    "linspace": (lambda x: call(np.linspace, 0.0, 1.0, 4) * x, V),
+    "zeros_ones": (lambda x: (call(np.zeros, length(x, axis=0)), call(np.ones_like, x) + x), V),
+    "full": (lambda x: call(np.full, (2, 3), call(np.sum, x)), V),
+    "eye": (lambda x: call(np.eye, length(x, axis=0)) * x, V),
+    "where": (lambda x, y: call(np.where, x > y, x, 0.0), V, W),
+    "clip": (lambda x: call(np.clip, x, -0.5, 0.75), V),
+    "gather": (lambda x, i: take(x, i) * 2, V, INTS),
+    "gather_rows": (lambda x, i: take(x, i), A, np.array([2, 0])),
+    "gather_pairs": (lambda x, i, j: take(x, (i, j)), A, np.array([2, 0]), np.array([-1, 1])),
+    "mask": (lambda x: take(x, x > 0.0), V),
+    "outer": (lambda x, y: call(np.outer, x, y), V, W),
+    "dot": (lambda x, y: call(np.dot, x, y), V, W),
+    "matrix_vector": (lambda x, y: x @ (y * 2), A, ROW),
+    "matrix_matrix": (lambda x: x @ METHODS["transpose"](x), A),
+    "matmul_of_ints": (lambda x, y: x @ y, np.arange(6).reshape(2, 3), np.arange(3)),
+    "batched_matmul": (lambda x, y: x @ y, RNG.normal(size=(2, 3, 4)), RNG.normal(size=(2, 4, 2))),
+    "float32": (lambda x: x * 2.0 + call(np.exp, x), F32),
+    "float32_sum": (lambda x: call(np.sum, x * 0.1), F32),
+    "float32_with_float64": (lambda x, y: x * y, F32, V),
+    "bool_arithmetic": (lambda x, y: (x > 0.0) + (y > 0.0), V, W),
+    "count": (lambda x: call(np.sum, x > 0.0), V),
+    "int_overflow": (lambda x: x * 100, np.array([1, 2, 3, 100], dtype=np.int8)),
+    "int_division": (lambda x: x / 2, INTS),
+    "int_floor": (lambda x: x // 3 + x % 3, np.array([7, -7, 3, -1])),
+    "broadcast_to": (lambda x: call(np.broadcast_to, x, (2, 4)) * 1.0, V),
+    "astype": (lambda x: METHODS["astype"](x, np.int64), V),
+    "softmax": (lambda x: _softmax(x), A),
+    "logsumexp": (lambda x: call(np.log, call(np.sum, call(np.exp, x - call(np.max, x)))), V),
+}
+
+
+def _softmax(x):
+    e = call(np.exp, x - call(np.max, x, axis=1, keepdims=True))
+    return e / call(np.sum, e, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("name", ONE_EACH)
+def test_loops_compute_what_arrays_compute(name):
+    body, *args = ONE_EACH[name]
+    check(body, *args, rtol=1e-5 if "float32" in name else 1e-13)
+
+
+WRITES = {
+    "element": (lambda x, y: put(x, 1, call(np.sum, y)), V, W),
+    "slice": (lambda x, y: put(x, slice(1, None), take(y, slice(1, None)) * 2), V, W),
+    "slice_number": (lambda x: put(x, slice(None, None, 2), 7.0), V),
+    "overlap": (lambda x: put(x, slice(1, None), take(x, slice(None, -1))), V),
+    "overlap_backwards": (lambda x: put(x, slice(None), take(x, slice(None, None, -1))), V),
+    "stencil": (lambda x: put(x, slice(1, -1), take(x, slice(2, None)) + take(x, slice(None, -2))), V),
+    "row": (lambda x, y: put(x, 1, y * 2), A, ROW),
+    "column": (lambda x: put(x, (slice(None), 0), 1.5), A),
+    "block": (lambda x, y: put(x, (slice(1, None), slice(None, 2)), y), A, RNG.normal(size=(2, 2))),
+    "broadcast_row": (lambda x, y: put(x, slice(1, None), y), A, ROW),
+    "old_and_new": (lambda x: (put(x, 0, 5.0), x * 2), V),
+    "mask": (lambda x: put(x, x > 0.0, 0.0), V),
+    "mask_values": (lambda x, y: put(x, y > 0.0, take(y, y > 0.0) * 2), V, W),
+    "gather": (lambda x, i: put(x, i, 9.0), V, np.array([0, 2])),
+    "scatter_add": (lambda x, y, i: _added(x, i, y), V, W, INTS),
+    "scatter_add_rows": (lambda x, i: _added(x, (i, i), 1.0), A, np.array([1, 1, 2])),
+    "add_slice": (lambda x, y: _added(x, slice(1, None), take(y, slice(1, None))), V, W),
+    "run_time_slice": (lambda x, n: put(x, slice(n, None), 1.0), V, 2),
+}
+
+
+def _added(x, key, v):
+    pattern, operands = parse_index(key)
+    return additem(x, value(v), *operands, pattern=pattern)
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_writes_as_loops(name):
+    body, *args = WRITES[name]
+    check(body, *args)
+
+
+def test_chain_is_one_nest_without_temporaries():
+    lowered = check(lambda x, y: call(np.exp, call(np.sin, x) * y) + x, V, W)
+    assert count(lowered, "for") == 1
+    assert count(lowered, "buffer") == 1
+
+
+def test_reduction_of_a_chain_allocates_nothing():
+    lowered = check(lambda x, y: call(np.sum, call(np.sin, x) * y), V, W)
+    assert count(lowered, "for") == 1
+    assert count(lowered, "buffer") == 0
+
+
+def test_several_results_share_a_nest():
+    lowered = check(lambda x, y: (call(np.sin, x) * y, call(np.cos, x) + y, call(np.sum, x * y)), V, W)
+    assert count(lowered, "for") == 1
+    assert count(lowered, "buffer") == 2
+
+
+def test_views_cost_nothing():
+    lowered = check(lambda x: call(np.sum, take(x, slice(1, None)) - take(x, slice(None, -1))), V)
+    assert count(lowered, "for") == 1
+    assert count(lowered, "buffer") == 0
+
+
+def test_row_sums_are_numbers_while_they_run():
+    text = render(check(lambda x: call(np.sum, x * x, axis=1), A)).text
+    assert "total += t * t" in text
+    assert "np.empty" in text
+
+
+def test_what_a_sum_decides_comes_after_it():
+    lowered = check(lambda x: x / call(np.sum, x), V)
+    assert count(lowered, "for") == 2
+
+
+@pytest.mark.parametrize("body, args", [
+    (lambda x, y: x + y, (np.ones(3), np.ones(4))),
+    (lambda x, y: x + y, (np.ones((2, 3)), np.ones(4))),
+    (lambda x, y: call(np.sum, x * y), (np.ones(3), np.ones(4))),
+    (lambda x, y: put(x, slice(None), y), (np.ones(3), np.ones(4))),
+    (lambda x, y: call(np.concatenate, (x, y), axis=1), (np.ones((2, 2)), np.ones((3, 2)))),
+    (lambda x, y: take(x, slice(1, None)) + take(y, slice(1, None)), (np.ones(3), np.ones(5))),
+])
+def test_mismatched_lengths_raise_as_numpy_does(body, args):
+    function = program(body, *args)
+    with pytest.raises(ValueError):
+        interpret(function, *args)
+    with pytest.raises(ValueError):
+        run_text(lower(function), *args)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 6])
+def test_extents_that_only_the_run_knows(n):
+    """x[1:] may turn out to be of length 1, and is then broadcast."""
+    x, y = RNG.normal(size=n + 1), RNG.normal(size=4)
+    body = (lambda x, y: take(x, slice(1, None)) * take(y, slice(1, None)))
+    function = program(body, x, y)
+    lowered = lower(function)
+    try:
+        expected = interpret(function, x, y)
+    except ValueError:
+        with pytest.raises(ValueError):
+            run_text(lowered, x, y)
+        return
+    np.testing.assert_allclose(run_text(lowered, x, y)[0], expected[0])
+
+
+def test_empty_arrays():
+    empty = np.zeros(0)
+    function = program(lambda x: (call(np.sum, x), x * 2, take(x, slice(1, None)) - take(x, slice(None, -1))), empty)
+    got = run_text(lower(function), empty)
+    assert got[0] == 0.0 and got[1].shape == (0,) and got[2].shape == (0,)
+    with pytest.raises(ValueError, match="zero-size"):
+        run_text(lower(program(lambda x: call(np.max, x), empty)), empty)
+
+
+def test_arrays_inside_loops_and_branches():
+    def body(x, y, n):
+        def step(i, u):
+            moved = put(u, slice(1, -1), take(u, slice(2, None)) * 0.5 + take(u, slice(None, -2)) * 0.5)
+            return [if_(call(np.sum, moved) > 1.0, lambda: [moved * 0.5 + y], lambda: [moved + y])[0]]
+
+        return for_loop(0, n, 1, [x], step, names=["u"])
+
+    check(body, V, W, 3)
+
+
+def test_an_integer_array_that_becomes_floats():
+    check(lambda x, n: for_loop(0, n, 1, [x], lambda i, u: [u * 0.5], names=["u"]), INTS, 3)
