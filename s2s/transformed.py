@@ -15,11 +15,11 @@ from pathlib import Path
 
 from . import assemble, pipeline
 from .display import side_by_side
-from .errors import S2SError, UnsupportedError
+from .errors import S2SError, TypeMismatchError, UnsupportedError
 from .ir.graph import Function, Value
 from .ir.types import Type
 from .runtime.load import load, measure_tapes
-from .signature import annotated_types, bind, key_of, normalised, parameters_of, type_of
+from .signature import annotated_types, bind, key_of, lane_type, normalised, parameters_of, type_of
 
 
 @dataclass(eq=False)
@@ -251,9 +251,10 @@ def same_signature(transformed: Transformed) -> inspect.Signature:
 
 def doubled_signature(transformed: Transformed) -> inspect.Signature:
     """(x, y) becomes (x, y, x_dot, y_dot)."""
-    names = [p.name for p in parameters_of(transformed.inner)] if "count" not in transformed.options else None
-    if names is None or len(names) != transformed.options["count"]:
-        names = names or spread_names(transformed.inner, transformed.options["count"])
+    if "count" in transformed.options:
+        names = spread_names(transformed.inner, transformed.options["count"])
+    else:
+        names = [p.name for p in parameters_of(transformed.inner)]
     dots = [f"{n}_dot" for n in names]
     return positional(names + dots)
 
@@ -293,6 +294,16 @@ def first_of(t: Transformed, types: tuple) -> Function:
     return assemble.first_result(function)
 
 
+def batch_of(t: Transformed, types: tuple) -> Function:
+    in_axes, out_axes = t.options["in_axes"], t.options["out_axes"]
+    axes = [in_axes] * len(types) if isinstance(in_axes, int) else list(in_axes)
+    if len(axes) != len(types):
+        raise TypeMismatchError(f"{t.name} has {len(types)} arguments and in_axes {len(axes)} entries", None,
+                                "give one entry, or one for each argument")
+    lanes = [lane_type(type, axis, name) for type, axis, name in zip(types, axes, t.parameter_names(len(types)))]
+    return assemble.batch(t.inner_function(lanes), axes, out_axes)
+
+
 def tangent_of(t: Transformed, types: tuple) -> Function:
     return assemble.tangent(t.inner_function(types[:len(types) // 2]))
 
@@ -307,6 +318,7 @@ KINDS: dict[str, Kind] = {
     "jvp": Kind("_jvp", tangent_of, doubled_signature, interpreted),
     "vjp": Kind("_vjp", pullback_of, pullback_signature, interpreted),
     "first": Kind("", first_of, same_signature, interpreted),
+    "vmap": Kind("_vmap", batch_of, same_signature, interpreted),
     "value": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature, interpreted),
     "jit": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature,
                 lambda t, function: t.compiled(function)),
