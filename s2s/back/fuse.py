@@ -41,8 +41,12 @@ def reads(op: Op) -> list[Value]:
     return op_free_values(op)
 
 
-def partition(block: Block, space: Callable[[Op], tuple | None]) -> list[Group]:
-    """The groups of a block in an order in which they can run; `space(op)` is what the op visits, if anything."""
+def partition(block: Block, space: Callable[[Op], tuple | None], reduces: Callable[[Op], bool]) -> list[Group]:
+    """The groups of a block in an order in which they can run.
+
+    `space(op)` is the index space that the op visits, if any; what an op that `reduces` gives is known only
+    after the nest.
+    """
     groups: list[Group] = []
     home: dict[Op, Group] = {}
     readers: dict[Value, list[Op]] = {}
@@ -52,7 +56,8 @@ def partition(block: Block, space: Callable[[Op], tuple | None]) -> list[Group]:
             for old in _versions(op.inputs[op.record.writes]):
                 before.update(home[reader] for reader in readers.get(old, ()))
         dims = space(op)
-        group = _joinable(groups, dims, before) if dims is not None else None
+        awaited = {home[x.op] for x in op.inputs if x.op in home and reduces(x.op)}
+        group = _joinable(groups, dims, before, awaited) if dims is not None else None
         if group is None:
             group = Group([], dims, position)
             groups.append(group)
@@ -73,10 +78,10 @@ def _versions(x: Value) -> list[Value]:
     return found
 
 
-def _joinable(groups: list[Group], dims: tuple, before: set[Group]) -> Group | None:
-    """The last group over `dims` that an op which must run after `before` can join."""
+def _joinable(groups: list[Group], dims: tuple, before: set[Group], awaited: set[Group]) -> Group | None:
+    """The last group over `dims` that an op which must run after `before` and outside `awaited` can join."""
     for group in reversed(groups):
-        if group.dims == dims and not any(_must_follow(other, group) for other in before if other is not group):
+        if group.dims == dims and group not in awaited and not any(_must_follow(other, group) for other in before if other is not group):
             return group
     return None
 

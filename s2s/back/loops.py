@@ -29,7 +29,7 @@ from ..ops.shape import length, shape_source
 from .access import Elements, in_memory, op_named
 from .buffers import as_dtype, new_buffer, same_length_op
 from .fuse import Equalities, partition, reads
-from .nest import emit_nest, loop, visited, write_region
+from .nest import emit_nest, loop, reduction, visited, write_region
 from .scans import scan
 from .simpler import simpler
 from .virtual import virtual
@@ -170,7 +170,7 @@ def fill(x: Value, elements: Elements, counters: tuple[str, ...] = ()) -> Value:
 
 def lower_block(scope: Scope, block: Block) -> list[Value]:
     """Emit the ops of `block` into the current builder; returns what its yields have become."""
-    groups = partition(block, lambda op: visited(op, scope.equal))
+    groups = partition(block, lambda op: visited(op, scope.equal), lambda op: reduction(op) is not None)
     for group in groups:
         if group.dims is not None:
             emit_nest(scope, group, block)
