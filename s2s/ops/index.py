@@ -16,15 +16,18 @@ and the operands it consumes, which follow the array in the op's inputs.
 from __future__ import annotations
 
 import ast
+from collections.abc import Container
 
 import numpy as np
 
 from ..errors import TypeMismatchError, UnsupportedError
-from ..ir.builder import current, fresh_extent
-from ..ir.graph import Value
-from ..ir.types import Array, Extent, Scalar, Tuple, Unknown
-from .record import array_type, broadcast_dims, define, dims_of, is_static, same_shape, static, value
-from .shape import sum_to, zeros_of
+from ..ir.builder import current, fresh_extent, fresh_shape
+from ..ir.graph import MISSING, Value
+from ..ir.types import Array, Extent, Scalar, Static, Tuple, Type, Unknown, carries_derivative, is_inexact
+from .chain import like_operand
+from .record import (RECORDS, array_type, broadcast_dims, define, dims_of, dtype_of, is_static, rank, same_shape,
+                     static, value)
+from .shape import base_and_offset, extent_of, named_extent, sum_to, zeros_of
 
 Pattern = tuple
 
@@ -71,77 +74,274 @@ def expand(pattern: Pattern, rank: int) -> Pattern:
 def index_dims(x: Value, operands, pattern: Pattern) -> tuple:
     """The extents of `x[...]`."""
     dims = list(dims_of(x.type))
+    consumed = sum(_axes_of(p, o) for p, o in _paired(pattern, operands))
     basic, advanced, places = [], [], []
-    for p, operand in _paired(expand(pattern, len(dims)), operands):
+    for p, operand in _paired(expand(pattern, len(dims) - consumed + _named(pattern)), operands):
         if p is None:
             basic.append(1)
         elif p == "i":
-            extent = dims.pop(0)
-            if isinstance(operand.type, Scalar) and operand.type.dtype != "bool":
-                if isinstance(operand.constant, int) and isinstance(extent, int) and not -extent <= operand.constant < extent:
-                    raise TypeMismatchError(f"index {operand.constant} is out of range for an axis of {extent}", current().line)
-                places.append((len(basic), None))
-            elif isinstance(operand.type, Array) and operand.type.dtype == "bool":
-                for _ in operand.type.dims[1:]:
-                    dims.pop(0)
-                advanced.append((fresh_extent(),))
-                places.append((len(basic), True))
-            elif isinstance(operand.type, Array):
-                advanced.append(operand.type.dims)
-                places.append((len(basic), True))
-            else:
-                raise UnsupportedError(f"an index of type {operand.type}", current().line,
-                                       "index with integers, slices or arrays of integers")
+            places.append(len(basic))
+            advanced.append(_picked(dims, operand))
         else:
             basic.append(_slice_extent(dims.pop(0), *operand))
-    if not advanced:
+    if not places:
         return tuple(basic)
-    positions = [at for at, is_array in places]
     shape = broadcast_dims(*advanced)
-    first = positions[0] if len(set(positions)) == 1 else 0
+    # indices side by side give their axes in their place, indices apart from one another in front
+    first = places[0] if len(set(places)) == 1 or not shape else 0
     return tuple(basic[:first]) + shape + tuple(basic[first:])
 
 
+def _named(pattern: Pattern) -> int:
+    return sum(p is not None and p is not ... for p in pattern)
+
+
+def _axes_of(p, operand) -> int:
+    """How many axes one entry of an index names."""
+    if p == "i" and isinstance(operand.type, Array) and operand.type.dtype == "bool":
+        return operand.type.rank
+    return 0 if p is None or p is ... else 1
+
+
+def _picked(dims: list, operand: Value) -> tuple:
+    """The extents that an integer or array puts in place of the axes it names, which leave `dims`."""
+    match operand.type:
+        case Scalar("bool"):
+            raise UnsupportedError("a truth value as an index", current().line, "use np.where, or an array of truth values")
+        case Scalar(dtype) | Array(dtype) if dtype is not None and np.dtype(dtype).kind in "fc":
+            raise TypeMismatchError(f"an index of type {operand.type}", current().line,
+                                    "index with integers, slices or arrays of integers")
+        case Scalar():
+            extent, k = dims.pop(0), operand.constant
+            if isinstance(k, int) and isinstance(extent, int) and not -extent <= k < extent:
+                raise TypeMismatchError(f"index {k} is out of range for an axis of length {extent}", current().line,
+                                        f"use an index from {-extent} to {extent - 1}" if extent else "")
+            return ()
+        case Array("bool", mask):
+            for extent in mask:
+                other = dims.pop(0)
+                if isinstance(extent, int) and isinstance(other, int) and extent != other:
+                    raise TypeMismatchError(f"a mask of length {extent} for an axis of length {other}", current().line,
+                                            "make the mask as long as the axis")
+            return (named_extent(("mask", operand)),)
+        case Array(_, picked):
+            dims.pop(0)
+            return picked
+    raise UnsupportedError(f"an index of type {operand.type}", current().line,
+                           "index with integers, slices or arrays of integers")
+
+
 def _slice_extent(extent, lo, hi, step):
-    """The length of a slice of an axis of length `extent`, exactly where offsets from its ends are known."""
+    """The length of a slice of an axis, exactly where offsets from its ends are known.
+
+    Slices of equal bounds of axes of equal length have equal lengths, known or not.
+    """
+    for b in (lo, hi, step):
+        if b is not None and isinstance(b.type, Scalar) and is_inexact(b.type.dtype or "int64"):
+            raise TypeMismatchError(f"a slice bound of type {b.type}", current().line, "slice with integers")
     bounds = [None if b is None or b.constant is None else b for b in (lo, hi, step)]
     known = [None if b is None else b.constant if isinstance(b.constant, int) else "?" for b in bounds]
-    if isinstance(extent, int):
-        return fresh_extent() if "?" in known else len(range(extent)[slice(*known)])
+    if known[2] == 0:
+        raise TypeMismatchError("a slice with step 0", current().line, "give a step other than 0")
     start, stop, stride = known
     if start in (None, 0) and stop is None and stride in (None, 1, -1):
         return extent
-    if "?" in known or stride not in (None, 1) or extent.offset > 0:
-        return fresh_extent()
+    key = "slice", extent, *(k if k != "?" else b for k, b in zip(known, bounds))
+    if isinstance(extent, int):
+        return named_extent(key) if "?" in known else len(range(extent)[slice(*known)])
+    if stop == "?" and isinstance(start, int | None) and (start or 0) >= 0:
+        stop = _from_the_end(extent, bounds[1])
+    if stride not in (None, 1) or "?" in (start, stop) or extent.offset > 0 or extent.accepts_any:
+        return named_extent(key) if not extent.accepts_any else fresh_extent()
     start = start or 0
     if start >= 0 and (stop is None or stop < 0):
         return Extent(extent.symbol, extent.offset - start + (stop or 0))
-    return fresh_extent()
+    return named_extent(key)
+
+
+def _from_the_end(extent: Extent, stop: Value):
+    """x[:len(x) - 1] is x[:-1]; not for more than 2, where a short x would count from its end again."""
+    bound = extent_of(stop)
+    if isinstance(bound, Extent) and bound.symbol == extent.symbol and 0 <= extent.offset - bound.offset <= 2:
+        return bound.offset - extent.offset or None
+    return "?"
 
 
 def _infer_getitem(x: Value, *operands: Value, pattern: Pattern):
     match x.type:
         case Unknown(_, dtype):
-            return Unknown(dtype=dtype)
+            return Unknown(fresh_shape(), dtype)
         case Array(dtype):
+            if any(isinstance(o.type, Unknown) for o in operands):
+                return Unknown(fresh_shape(), dtype)
             return array_type(dtype, index_dims(x, operands, pattern))
         case Tuple(items):
             if len(set(items)) == 1 and pattern == ("i",):
                 return items[0]
             raise UnsupportedError(f"indexing {x.type} with a run-time index", current().line,
                                    "index a tuple with literals, or use an array")
-    raise TypeMismatchError(f"{x.name or 'this'} is {x.type} and cannot be indexed", current().line)
+    raise TypeMismatchError(f"{x.name or 'this'} is {x.type} and cannot be indexed", current().line, "index an array")
 
 
 def _infer_setitem(x: Value, v: Value, *operands: Value, pattern: Pattern):
-    if isinstance(x.type, (Array, Unknown)):
-        return x.type
+    match x.type:
+        case Unknown():
+            return x.type
+        case Array():
+            if not any(isinstance(o.type, Unknown) for o in operands):
+                _check_fits(v.type, index_dims(x, operands, pattern))
+            return x.type
     raise TypeMismatchError(f"{x.name or 'this'} is {x.type} and cannot be written into", current().line,
                             "write into an array")
 
 
-def _infer_additem(x: Value, v: Value, *operands: Value, pattern: Pattern):
-    return _infer_setitem(x, v, *operands, pattern=pattern)
+def _check_fits(type: Type, dims: tuple) -> None:
+    """A value that is written must broadcast to the place it is written to."""
+    if not isinstance(type, (Scalar, Array, Unknown)):
+        raise TypeMismatchError(f"{type} cannot be an element of an array", current().line, "write numbers or arrays")
+    given = dims_of(type)
+    extra = len(given) - len(dims)
+    if any(isinstance(d, int) and d != 1 for d in given[:max(extra, 0)]) or any(
+            isinstance(m, int) and m != 1 and isinstance(n, int) and m != n
+            for m, n in zip(given[::-1], dims[::-1])):
+        raise TypeMismatchError(f"an array of shape {_shown(given)} does not fit a place of shape {_shown(dims)}",
+                                current().line, "write a number, or an array of that shape")
+
+
+def _shown(dims: tuple) -> str:
+    return f"({', '.join(map(str, dims))}{',' * (len(dims) == 1)})"
+
+
+# ------------------------------------------------------------------------------------------ identities
+
+
+def is_basic(pattern: Pattern, operands) -> bool:
+    """Whether the index is of integers and slices alone, so that it names no element twice."""
+    return all(_is_integer(x) for p, x in _paired(pattern, operands) if p == "i")
+
+
+def is_same_index(pattern: Pattern, operands, other: Pattern, others) -> bool:
+    """Whether two indices are one: the same values, or the same numbers."""
+    return pattern == other and all(
+        a is b or (type(a.constant) is int and type(b.constant) is int and a.constant == b.constant)
+        for a, b in zip(operands, others, strict=True))
+
+
+def distinct(i: Value, j: Value, counters: Container[Value] = ()) -> bool:
+    """Whether two indices name different elements for certain, and neither counts from the end.
+
+    `counters` are values known not to be negative: those of loops over a `range` that starts at 0 or
+    above and counts up.  Numbers must be 0 or more; otherwise both must be a counter plus a number that
+    is 0 or more.
+    """
+    (base, offset), (other, shift) = base_and_offset(i), base_and_offset(j)
+    known = base is None or base in counters
+    return base is other and known and offset != shift and min(offset, shift) >= 0
+
+
+def _written(x: Value, operands, pattern: Pattern) -> Value | None:
+    """What the op that made `x` wrote at this very place, if it did."""
+    op = x.op
+    if op is None or op.record is not setitem or not is_basic(pattern, operands):
+        return None
+    return op.inputs[1] if is_same_index(pattern, operands, op.attrs["pattern"], op.inputs[2:]) else None
+
+
+def _fold_getitem(x: Value, *operands: Value, pattern: Pattern):
+    made = x.op.name if x.op is not None else ""
+    if isinstance(x.type, (Tuple, Static)):
+        return _fold_member(x, operands, pattern)
+    if made == "shape" and pattern == ("i",) and isinstance(operands[0].constant, int):
+        return RECORDS["length"](x.op.inputs[0], axis=operands[0].constant)
+    if isinstance(x.type, Array) and not operands and all(p == "..." or p is ... for p in pattern):
+        return x if _named(pattern) <= x.type.rank else None
+    v = _written(x, operands, pattern)
+    if v is not None and dtype_of(v.type) is not None:
+        type = _infer_getitem(x, *operands, pattern=pattern)
+        if v.type == type:
+            return v
+        if isinstance(type, Scalar) and v.constant is not MISSING and dtype_of(v.type) == type.dtype:
+            return _zero(type.dtype) if v.constant == 0 else value(np.dtype(type.dtype).type(v.constant))
+    if made in ("zeros_like", "spread") and is_basic(pattern, operands) and isinstance(x.type, Array):
+        type = _infer_getitem(x, *operands, pattern=pattern)
+        if isinstance(type, Scalar) and made == "zeros_like":
+            return _zero(type.dtype)
+        if isinstance(type, Scalar) and x.op.inputs[0].type == type:
+            return x.op.inputs[0]
+    return None
+
+
+def _zero(dtype: str) -> Value:
+    """An element that is 0: NumPy's in the user's lines, where 1 / x must not raise; 0.0 in adjoints."""
+    if dtype == "float64" and _runs_backwards():
+        return value(0.0)
+    return value(np.dtype(dtype).type(0))
+
+
+def _fold_member(x: Value, operands, pattern: Pattern):
+    """A member or slice of a tuple by literals."""
+    if len(pattern) != 1 or not all(type(o.constant) is int for o in operands):
+        return None
+    key = python_index(pattern, [o.constant for o in operands])
+    content = x.constant if isinstance(x.type, Static) else tuple(range(len(x.type.items)))
+    if not isinstance(content, (tuple, list, str)) or key is ... or key is None:
+        return None
+    try:
+        picked = content[key]
+    except IndexError:
+        raise TypeMismatchError(f"index {key} of a tuple of {len(content)}", current().line,
+                                "index within the tuple") from None
+    if isinstance(x.type, Static):
+        return value(tuple(picked) if isinstance(picked, list) else picked)
+    if isinstance(key, slice):
+        return value(tuple(RECORDS["item"](x, index=k) for k in picked))
+    return RECORDS["item"](x, index=picked)
+
+
+def _is_unread(x: Value) -> bool:
+    """Whether nothing in the current block has read `x`, made there, so far.
+
+    A fold that skips a version of an array must not skip one that is read: the one before it would have to
+    outlive the write, that is, be copied.
+    """
+    for op in reversed(current().block.ops):
+        if op is x.op:
+            return True
+        if x in op.inputs or op.blocks:
+            return False
+    return False
+
+
+def _fold_setitem(x: Value, v: Value, *operands: Value, pattern: Pattern):
+    """Storing what is there already changes nothing; what is overwritten at once need not be written."""
+    if v.op is not None and v.op.record is getitem and v.op.inputs[0] is x and is_basic(pattern, operands):
+        if is_same_index(pattern, operands, v.op.attrs["pattern"], v.op.inputs[1:]):
+            return x
+    if x.op is not None and x.op.record in (setitem, additem) and _is_unread(x):
+        if is_same_index(pattern, operands, x.op.attrs["pattern"], x.op.inputs[2:]):
+            return setitem(x.op.inputs[0], v, *operands, pattern=pattern)
+    return None
+
+
+def _fold_additem(x: Value, v: Value, *operands: Value, pattern: Pattern):
+    """In a reverse sweep, adding to a zero is storing; elsewhere -0.0 forbids it."""
+    if not _runs_backwards() or x.op is None or not is_basic(pattern, operands):
+        return None
+    if not isinstance(x.type, Array) or not same_shape(v.type, _infer_getitem(x, *operands, pattern=pattern)):
+        return None
+    if x.op.name == "zeros_like":
+        return setitem(x, v, *operands, pattern=pattern)
+    if _written(x, operands, pattern) is not None and x.op.inputs[1].constant == 0 and _is_unread(x):
+        return setitem(x.op.inputs[0], v, *operands, pattern=pattern)
+    return None
+
+
+def _runs_backwards() -> bool:
+    line = current().line
+    return line is not None and line.backwards
+
+
+# ------------------------------------------------------------------------------------- as Python has it
 
 
 def python_index(pattern: Pattern, operands):
@@ -176,6 +376,14 @@ def _add(x, v, *operands, pattern):
     return result
 
 
+# ----------------------------------------------------------------------------------------- derivatives
+#
+# Note [Writes that meet]
+# Where an array of integers names an element twice, `x[i] = v` keeps one of the values and NumPy does not
+# say which; its rule gives the cotangent of the element to both, which is JAX's answer too.  `x[i] += v` in
+# the user's program is x[i] = x[i] + v, as in NumPy; `additem`, which is np.add.at, adds every one.
+
+
 def _vjp_getitem(bar, y, x, *operands, pattern):
     def accumulate(x_bar):
         return additem(zeros_of(x) if x_bar is None else x_bar, bar, *operands, pattern=pattern)
@@ -184,16 +392,26 @@ def _vjp_getitem(bar, y, x, *operands, pattern):
 
 
 def _vjp_setitem(bar, y, x, v, *operands, pattern):
-    return (lambda x_bar: _plus(x_bar, setitem(bar, 0.0, *operands, pattern=pattern)),
-            sum_to(getitem(bar, *operands, pattern=pattern), v), *(None for _ in operands))
+    def restore(x_bar):
+        rest = setitem(bar, 0.0, *operands, pattern=pattern)
+        return rest if x_bar is None else x_bar + rest
+
+    return restore, _part_of(bar, v, operands, pattern), *(None for _ in operands)
 
 
 def _vjp_additem(bar, y, x, v, *operands, pattern):
-    return bar, sum_to(getitem(bar, *operands, pattern=pattern), v), *(None for _ in operands)
+    return bar, _part_of(bar, v, operands, pattern), *(None for _ in operands)
 
 
-def _plus(a: Value | None, b: Value) -> Value:
-    return b if a is None else a + b
+def _part_of(bar: Value, v: Value, operands, pattern: Pattern) -> Value | None:
+    """What the cotangent of the whole says of `v`."""
+    if not carries_derivative(v.type):
+        return None
+    part = getitem(bar, *operands, pattern=pattern)
+    extra = None if None in (rank(v), rank(part)) else rank(v) - rank(part)
+    if extra and extra > 0:  # NumPy lets go of leading axes of length 1
+        part = getitem(part, pattern=(None,) * extra + (...,))
+    return like_operand(sum_to(part, v), v)
 
 
 def _jvp_getitem(dots, y, x, *operands, pattern):
@@ -217,6 +435,7 @@ getitem = define(
     "getitem",
     evaluate=lambda x, *operands, pattern: x[python_index(pattern, operands)],
     infer=_infer_getitem,
+    fold=_fold_getitem,
     syntax=lambda x, *operands, pattern: ast.Subscript(x, index_syntax(pattern, operands), ast.Load()),
     vjp=_vjp_getitem,
     jvp=_jvp_getitem,
@@ -225,37 +444,9 @@ getitem = define(
 )
 
 
-def _same_place(a: Value, operands, pattern: Pattern) -> bool:
-    """Whether `a` is made by reading or writing just there."""
-    first = 1 if a.op.record is getitem else 2
-    return a.op.attrs["pattern"] == pattern and len(a.op.inputs) == len(operands) + first and all(
-        x is y or (type(x.constant) is int and x.constant == y.constant)
-        for x, y in zip(a.op.inputs[first:], operands))
-
-
-def _fold_setitem(x: Value, v: Value, *operands: Value, pattern: Pattern):
-    """Storing what is there already changes nothing; what is overwritten at once need not be written."""
-    if v.op is not None and v.op.record is getitem and v.op.inputs[0] is x and _same_place(v, operands, pattern):
-        return x
-    if x.op is not None and x.op.record in (setitem, additem) and _same_place(x, operands, pattern):
-        return setitem(x.op.inputs[0], v, *operands, pattern=pattern)
-    return None
-
-
-def _fold_additem(x: Value, v: Value, *operands: Value, pattern: Pattern):
-    """In a reverse sweep, adding to a zero that was just stored is storing; elsewhere -0.0 forbids it."""
-    line = current().line
-    if (line is not None and line.backwards and x.op is not None and x.op.record is setitem
-            and x.op.inputs[1].constant == 0 and _same_place(x, operands, pattern)
-            and not is_advanced(pattern, operands)
-            and same_shape(v.type, getitem.infer(x, *operands, pattern=pattern))):
-        return setitem(x.op.inputs[0], v, *operands, pattern=pattern)
-    return None
-
-
 setitem = define("setitem", evaluate=_set, infer=_infer_setitem, fold=_fold_setitem, vjp=_vjp_setitem, writes=0,
                  views=(0,))
-additem = define("additem", evaluate=_add, infer=_infer_additem, fold=_fold_additem, vjp=_vjp_additem, writes=0,
+additem = define("additem", evaluate=_add, infer=_infer_setitem, fold=_fold_additem, vjp=_vjp_additem, writes=0,
                  views=(0,))
 setitem.jvp, additem.jvp = _jvp_written(setitem), _jvp_written(additem)
 

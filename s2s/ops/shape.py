@@ -252,7 +252,7 @@ def extent_of(n: Value):
     """
     if isinstance(n.constant, (int, np.integer)) and not isinstance(n.constant, bool):
         return int(n.constant)
-    base, offset = _base_and_offset(n)
+    base, offset = base_and_offset(n)
     if base is not None and base.op is not None and base.op.name == "length":
         dims = dims_of(base.op.inputs[0].type)
         if dims and isinstance(extent := dims[base.op.attrs["axis"]], Extent) and not extent.accepts_any:
@@ -271,13 +271,18 @@ def named_extent(key) -> Extent:
     return extents[key]
 
 
-def _base_and_offset(n: Value) -> tuple[Value | None, int]:
-    """n as base + offset, with an offset known when code is generated."""
+def base_and_offset(n: Value) -> tuple[Value | None, int]:
+    """n as base + offset, with an offset known when code is generated; a number has no base."""
     offset = 0
-    while n.op is not None and n.op.name in ("add", "subtract") and isinstance(n.op.inputs[1].constant, int):
-        offset += n.op.inputs[1].constant * (1 if n.op.name == "add" else -1)
-        n = n.op.inputs[0]
-    return n, offset
+    while n.op is not None and n.op.name in ("add", "subtract"):
+        first, second = n.op.inputs
+        if n.op.name == "add" and type(first.constant) is int:
+            first, second = second, first
+        if type(second.constant) is not int:
+            break
+        offset += second.constant if n.op.name == "add" else -second.constant
+        n = first
+    return (None, offset + n.constant) if type(n.constant) is int else (n, offset)
 
 
 def members(x) -> list[Value] | None:
