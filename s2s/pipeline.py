@@ -26,12 +26,13 @@ from .ir.graph import Function
 from .ir.types import Type
 from .ir.verify import verify
 from .runtime.compile import compiled as compile_function
-from .transform import jvp, vjp
+from .transform import jvp, vjp, vmap
 from .transform.cse import cse
 from .transform.dce import dce
 from .transform.inline import inline, inline_all
 from .transform.licm import licm
 from .transform.simplify import simplify
+from .transform.stores import stores
 
 _checking: ContextVar[bool] = ContextVar("checking", default=False)
 
@@ -73,6 +74,7 @@ FINISH = ordered(
     Pass(licm, "adjoints repeat factors that no trip changes", after=cse),
     Pass(simplify, "carries that lost their other readers are constant now", after=dce),
     Pass(cse, "hoisted ops meet their equals", after=licm),
+    Pass(stores, "an adjoint clears an element and adds to it again", after=cse),
     Pass(dce, "what folded away leaves operands behind", after=simplify),
 )
 
@@ -97,6 +99,11 @@ def differentiate(function: Function, wrt: Sequence[int]) -> Function:
 def push_forward(function: Function, wrt: Sequence[int]) -> Function:
     """f(*xs) -> *ys becomes f_jvp(*xs, *x_dots) -> (*ys, *y_dots)."""
     return stage(jvp.jvp(function, wrt), "jvp")
+
+
+def batch(function: Function, in_axes: Sequence[int | None], out_axes) -> Function:
+    """f(*xs) -> *ys for one lane becomes f_vmap(*xs) -> *ys for many."""
+    return stage(vmap.vmap(function, in_axes, out_axes), "vmap")
 
 
 def finish(function: Function) -> Function:

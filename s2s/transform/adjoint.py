@@ -52,7 +52,7 @@ class Adjoint:
             return
         old = self.bars.get(x)
         if isinstance(contribution, Value):
-            self.bars[x] = contribution if old is None else old + contribution
+            self.bars[x] = contribution if old is None else total(old, contribution)
         else:
             self.bars[x] = contribution(old)
 
@@ -196,6 +196,17 @@ class Adjoint:
         counted = op.name == "for" and not op.attrs["breaks"] and isinstance(op.inputs[2].constant, int)
         if region.is_loop and not counted:
             region.trips = Value(INT, "trips", op)
+
+
+def total(a: Value, b: Value) -> Value:
+    """a + b; twice a where both are the same product, as in the adjoint of x * x."""
+    if a is b:
+        return 2 * a
+    if a.op is None or b.op is None or a.op.record is not b.op.record or a.op.name not in ("multiply", "negative"):
+        return a + b
+    if any(x is not y for x, y in zip(a.op.inputs, b.op.inputs)):
+        return a + b
+    return a.op.record(2 * a.op.inputs[0], *a.op.inputs[1:])
 
 
 def blocks_of(block: Block) -> Iterator[Block]:

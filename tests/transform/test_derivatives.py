@@ -17,11 +17,13 @@ from s2s.ir.types import INT, Array, Extent, Scalar
 from s2s.ir.verify import verify
 from s2s.ops.control import Known, call, for_loop, if_, while_loop
 from s2s.ops.elementwise import sin
-from s2s.ops.index import put, take
+from s2s.ops.index import additem, put, take
 from s2s.ops.record import define, value
 from s2s.ops.reduce import sum_
 from s2s.ops.shape import length
+from s2s.pipeline import finish
 from s2s.transform.jvp import jvp
+from s2s.transform.stores import stores
 from s2s.transform.vjp import vjp
 
 F = Scalar("float64")
@@ -180,3 +182,29 @@ def test_an_op_without_a_rule_is_an_error():
         vjp(f, [0])
     with pytest.raises(DerivativeError, match="custom_jvp"):
         jvp(f, [0])
+
+
+def test_clearing_an_element_and_adding_to_it_is_one_write():
+    reverse = finish(vjp(function("relax", {"u": V, "k": F, "sweeps": INT}, relax), [0]))
+    verify(reverse)
+    assert [op.name for op in walk(reverse.block) if op.record.writes is not None][-3:].count("setitem") == 1
+    u, k = np.arange(6.0) ** 2, 0.1
+    before = vjp(function("relax", {"u": V, "k": F, "sweeps": INT}, relax), [0])
+    np.testing.assert_allclose(interpret(reverse, u, k, 3, 1.0)[1], interpret(before, u, k, 3, 1.0)[1], rtol=1e-14)
+
+
+def test_writes_that_may_meet_through_negative_indices_stay_in_order():
+    def body(u, n):
+        def step(i, u):  # i - 1 and i + 1 are the same element for n = 2, i = 0
+            t = take(u, i - 1)
+            u = put(u, i - 1, 0.0)
+            u = additem(u, 3.0 * t, i + 1, pattern=("i",))
+            return [additem(u, t, i - 1, pattern=("i",))]
+
+        return for_loop(0, n, 1, [u], step, names=["u"])
+
+    f = function("f", {"u": V, "n": INT}, body)
+    g = verify(stores(f))
+    for size, n in ((2, 1), (3, 2), (4, 3)):
+        u = np.arange(1.0, size + 1)
+        np.testing.assert_array_equal(interpret(f, u, n), interpret(g, u, n))

@@ -1,0 +1,142 @@
+"""Store merging: several writes to one element become one, where nothing reads it in between.
+
+    t = u_bar[i]                          t = u_bar[i]
+    u_bar[i] = 0.0              becomes   u_bar[i + 1] += k * t
+    u_bar[i + 1] += k * t                 u_bar[i] = t
+    u_bar[i] += t
+
+An adjoint takes the cotangent of an element that a write destroyed (`t = u_bar[i]; u_bar[i] = 0`) and then
+adds to the same element what its reads contributed.  Between the two stand writes to its neighbours; they
+are stepped over only if the indices are proved to differ: the same base with other offsets, where neither
+can be negative (a negative index means an element from the end).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..ir.builder import Builder
+from ..ir.graph import MISSING, Block, Function, Op, Value, walk
+from ..ir.rebuild import clone
+from ..ir.substitute import substitute
+from ..ops.index import additem, setitem
+
+
+def stores(function: Function) -> Function:
+    """`function`, with writes to one element merged into the last of them."""
+    function = clone(function)
+    counters = {op.blocks[0].params[0]: op for op in walk(function.block) if op.name == "for"}
+    reads = Counter(_reads(function.block))
+    for block in _blocks(function.block):
+        _merge(block, reads, counters)
+    return function
+
+
+def _blocks(block: Block):
+    yield block
+    for op in block.ops:
+        for inner in op.blocks:
+            yield from _blocks(inner)
+
+
+def _reads(block: Block):
+    yield from block.yields
+    for op in block.ops:
+        yield from op.inputs
+        for inner in op.blocks:
+            yield from _reads(inner)
+
+
+def _merge(block: Block, reads: Counter, counters: dict[Value, Op]) -> None:
+    position = {op: k for k, op in enumerate(block.ops)}
+    for op in list(block.ops):
+        if op.record not in (setitem, additem) or not _is_element(op):
+            continue
+        earlier = _earlier_write(op, position, reads, counters)
+        if earlier is None:
+            continue
+        if op.record is additem:
+            if earlier.record is setitem and earlier.inputs[1].constant == 0:
+                op.record = setitem
+            elif earlier.record is setitem:
+                continue
+            else:
+                with Builder(line=op.line) as builder:
+                    total = earlier.inputs[1] + op.inputs[1]
+                at = block.ops.index(op)
+                block.ops[at:at] = builder.block.ops
+                op.inputs[1] = total
+        substitute(block, {earlier.output: earlier.inputs[0]})
+        block.ops.remove(earlier)
+
+
+def _earlier_write(op: Op, position: dict[Op, int], reads: Counter, counters: dict[Value, Op]) -> Op | None:
+    """The write to the same element that `op` can take over, if nothing reads the array in between."""
+    state = op.inputs[0]
+    while reads[state] == 1 and state.op in position and state.op.record in (setitem, additem):
+        before = state.op
+        if not _is_element(before):
+            return None
+        if _same_index(before, op):
+            return before
+        if not _differ(before, op, counters):
+            return None
+        state = before.inputs[0]
+    return None
+
+
+def _is_element(op: Op) -> bool:
+    return set(op.attrs["pattern"]) == {"i"} and all(hasattr(x.type, "weak") and x.type.dtype != "bool"
+                                                     for x in op.inputs[2:])
+
+
+def _same_index(a: Op, b: Op) -> bool:
+    return len(a.inputs) == len(b.inputs) and all(map(_same, a.inputs[2:], b.inputs[2:]))
+
+
+def _same(i: Value, j: Value) -> bool:
+    return i is j or base_and_offset(i) == base_and_offset(j)
+
+
+def _differ(a: Op, b: Op, counters: dict[Value, Op]) -> bool:
+    """Whether the two writes are proved to be to different elements."""
+    return len(a.inputs) == len(b.inputs) and any(
+        indices_differ(i, j, counters) for i, j in zip(a.inputs[2:], b.inputs[2:]))
+
+
+def indices_differ(i: Value, j: Value, counters: dict[Value, Op]) -> bool:
+    """Whether two indices into one axis are proved to name different elements."""
+    (base, m), (other, n) = base_and_offset(i), base_and_offset(j)
+    if base is not other or m == n:
+        return False
+    low = 0 if base is None else lower_bound(base, counters)
+    return low is not None and min(low + m, low + n) >= 0
+
+
+def base_and_offset(i: Value) -> tuple[Value | None, int]:
+    """An integer as a value plus a constant; a constant has no base."""
+    if i.constant is not MISSING:
+        return (None, i.constant) if isinstance(i.constant, int) else (i, 0)
+    if i.op is not None and i.op.name in ("add", "subtract") and isinstance(i.op.inputs[1].constant, int):
+        base, offset = base_and_offset(i.op.inputs[0])
+        return base, offset + (i.op.inputs[1].constant if i.op.name == "add" else -i.op.inputs[1].constant)
+    return i, 0
+
+
+def lower_bound(i: Value, counters: dict[Value, Op]) -> int | None:
+    """A number that the integer `i` is never below, None where none is known.
+
+    `counters` maps the counter of each `for` to its op.
+    """
+    base, offset = base_and_offset(i)
+    if base is None:
+        return offset
+    if base in counters:
+        lo, hi, step = counters[base].inputs[:3]
+        if not isinstance(step.constant, int):
+            return None
+        low = lower_bound(lo, counters) if step.constant > 0 else lower_bound(hi, counters)
+        return None if low is None else low + offset + (step.constant < 0)
+    if base.op is not None and base.op.name in ("length", "size", "at_least_zero"):
+        return offset
+    return None
