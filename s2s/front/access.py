@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ..errors import TypeMismatchError
 from ..ir.builder import current
 from ..ir.graph import Value
 from ..ir.types import Array, Scalar, Tape, Tuple, Unknown
-from ..errors import TypeMismatchError
 from ..ops.control import item, tape_len, tape_pop
 from ..ops.index import getitem, is_advanced, parse_index, setitem
 from ..ops.record import value

@@ -16,7 +16,7 @@ from .alias import cells_in
 from .calls import bound_arguments, run
 from .capture import Fixed, is_data, type_of_data
 from .find import definition_of, target_of
-from .frame import Frame, Session, has_data, Object
+from .frame import Frame, Object, Session, has_data
 from .scope import local_names
 from .statements import execute
 

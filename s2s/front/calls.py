@@ -24,7 +24,7 @@ from ..ir.types import Array, Scalar, Tape, Unknown
 from ..ops.control import call as call_record
 from ..ops.control import tape_push
 from ..ops.index import additem, parse_index, setitem
-from ..ops.record import FUNCTIONS, METHODS, emit
+from ..ops.record import FUNCTIONS, METHODS, emit, value
 from .access import length_of, pop
 from .alias import Cell, cells_in
 from .capture import Fixed, is_data
@@ -351,7 +351,7 @@ def _enumerate(frame: Frame, node, source, start=0):
 
 
 def _zip(frame: Frame, node, *sources):
-    return zipped(frame, [iterable(frame, s, node) for s in sources], lambda a, b: FUNCTIONS[min](a, b), node)
+    return zipped(frame, [iterable(frame, s, node) for s in sources], lambda a, b: FUNCTIONS[min](value(a), value(b)), node)
 
 
 def _reversed(frame: Frame, node, source):

@@ -184,7 +184,8 @@ def target_of(function: Callable) -> Target:
         return target_of(function.py_func)
     if hasattr(function, "__wrapped__"):
         return target_of(function.__wrapped__)
-    if not isinstance(function, type) and isinstance(getattr(type(function), "__call__", None), types.FunctionType):
-        return target_of(types.MethodType(type(function).__call__, function))
+    called = getattr(type(function), "__call__", None)  # noqa: B004
+    if not isinstance(function, type) and isinstance(called, types.FunctionType):
+        return target_of(types.MethodType(called, function))
     name = getattr(function, "__qualname__", repr(function))
     raise SourceError(f"{name} is not written in Python: it has no source", None, REMEDY)

@@ -278,7 +278,6 @@ class Frame:
 
 def has_data(content) -> bool:
     """Whether `content` is an object of the user's, with attributes of its own."""
-    return not isinstance(content, type) and not callable(content) and hasattr(content, "__dict__") and not (
-        type(content).__module__ in ("builtins", "numpy")) or (
+    return not isinstance(content, type) and not callable(content) and hasattr(content, "__dict__") and type(content).__module__ not in ("builtins", "numpy") or (
         not isinstance(content, type) and hasattr(type(content), "__dataclass_fields__"))
 

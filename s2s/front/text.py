@@ -16,7 +16,20 @@ import numpy as np
 
 from ..errors import SourceError, UnsupportedError
 from ..ir.graph import Function
-from ..ir.types import FLOAT, INT, NONE, UNDEFINED, Array, Extent, Scalar, Static, Tape, Tuple, Type, Unknown
+from ..ir.types import (
+    FLOAT,
+    INT,
+    NONE,
+    UNDEFINED,
+    Array,
+    Extent,
+    Scalar,
+    Static,
+    Tape,
+    Tuple,
+    Type,
+    Unknown,
+)
 from .callee import build
 
 _PYTHON = {"float": FLOAT, "int": INT, "bool": Scalar("bool"), "complex": Scalar("complex128", weak=True),
