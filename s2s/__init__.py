@@ -1,0 +1,71 @@
+"""s2s: a source-to-source compiler for numerical Python.
+
+    import s2s
+
+    df = s2s.grad(f)        # a function: the derivative of f, as plain Python
+    print(df.source)        # the text of it
+    fast = s2s.jit(df)      # native code
+"""
+
+from . import tree
+from .api import (
+    check_grads,
+    dump,
+    from_source,
+    grad,
+    hessian,
+    hvp,
+    jacfwd,
+    jacobian,
+    jacrev,
+    jit,
+    jvp,
+    linearize,
+    source,
+    stages,
+    value_and_grad,
+    vjp,
+    vmap,
+)
+from .errors import (
+    DerivativeError,
+    S2SError,
+    SourceError,
+    TypeMismatchError,
+    UnsupportedError,
+    VerifyError,
+)
+from .ops.barrier import stop_gradient
+from .transformed import Lowered, Transformed
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DerivativeError",
+    "Lowered",
+    "S2SError",
+    "SourceError",
+    "Transformed",
+    "TypeMismatchError",
+    "UnsupportedError",
+    "VerifyError",
+    "check_grads",
+    "dump",
+    "from_source",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jit",
+    "jvp",
+    "linearize",
+    "source",
+    "stages",
+    "stop_gradient",
+    "tree",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]

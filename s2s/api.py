@@ -148,6 +148,19 @@ def hvp(f: Callable, primals: Sequence, tangents: Sequence):
     return jvp(grad(f), primals, tangents)[1]
 
 
+# ---------------------------------------------------------------------------------------------- batching
+
+
+def vmap(f: Callable, in_axes: int | Sequence[int | None] = 0,
+         out_axes: int | Sequence[int | None] = 0) -> Transformed:
+    """`f` for many lanes at once: each argument has one more axis, where `in_axes` says, and so has the result.
+
+    `in_axes` is one axis for all arguments, or one per argument, None for what all lanes share.
+    """
+    return Transformed("vmap", f, {"in_axes": in_axes if isinstance(in_axes, int) else tuple(in_axes),
+                                   "out_axes": out_axes})
+
+
 # -------------------------------------------------------------------------------------------- native code
 
 
