@@ -7,6 +7,7 @@ and `linearize` take the arguments along and run.
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ import optree
 from . import pipeline
 from .errors import TypeMismatchError
 from .front import build_from_text
+from .signature import bind
 from .transformed import Transformed
 
 # ------------------------------------------------------------------------------------------- reverse mode
@@ -51,12 +53,13 @@ def vjp(f: Callable, *primals, has_aux: bool = False):
         y, aux = f(*copies(primals))
         _, pull = vjp(first_of(f), *primals)
         return y, pull, aux
-    back = cached(f, "vjp", len(primals))
+    args = with_defaults(f, primals)
+    back = cached(f, "vjp", len(args))
     y = cached(f, "value", None)(*primals)
 
     def pullback(y_bar):
         same_structure(y_bar, y, "the cotangent given to the pullback", f)
-        return back(*primals, y_bar)
+        return back(*args, y_bar)[:len(primals)]
 
     return y, pullback
 
@@ -77,8 +80,9 @@ def jvp(f: Callable, primals: Sequence | None = None, tangents: Sequence | None 
                                 "give one tangent for each primal")
     for x, x_dot in zip(primals, tangents):
         same_structure(x_dot, x, "a tangent given to jvp", f)
-    forward = cached(f, "jvp", len(primals))
-    y, y_dot = forward(*primals, *tangents)
+    args = with_defaults(f, primals)
+    rest = [zeros(x) for x in args[len(primals):]]
+    y, y_dot = cached(f, "jvp", len(args))(*args, *tangents, *rest)
     if has_aux:
         (y, aux), (y_dot, _) = y, y_dot
         return y, y_dot, aux
@@ -267,7 +271,14 @@ def numbers(argnums: int | Sequence[int]) -> int | tuple[int, ...]:
     return argnums if isinstance(argnums, int) else tuple(argnums)
 
 
-_KEPT: dict[tuple, Transformed] = {}
+def with_defaults(f: Callable, args: tuple) -> tuple:
+    """`args`, followed by the defaults of the parameters that they leave open."""
+    return bind(inspect.signature(f), args, {})
+
+
+def zeros(x):
+    """A tangent or cotangent of zero for `x`."""
+    return optree.tree_map(lambda leaf: np.zeros(np.shape(leaf)) if np.ndim(leaf) else 0.0, x)
 
 
 def cached(f: Callable, kind: str, count: int | None) -> Transformed:

@@ -7,7 +7,7 @@ Captured values stay trailing parameters throughout.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from . import pipeline
 from .errors import Line, TypeMismatchError
@@ -46,24 +46,23 @@ def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool =
     check_arguments(function, wrt)
     if has_aux:
         function = with_constant_aux(function)
-    inner = pipeline.differentiate(function, wrt)
-    name = f"{function.name}_{'value_and_grad' if with_value else 'grad'}"
-    count = len(function.results)
-    seeds = [value_seed(k, y) for k, y in enumerate(differentiable(function))]
+    seeds = [1.0 if k == 0 else zero_of(y.type) for k, y in enumerate(differentiable(function))]
 
     def results(ys, bars):
-        bars = bars[0] if isinstance(argnums, int) else tuple(bars)
-        aux = () if not has_aux else tuple(ys[1:]) if count > 2 else ys[1]
+        found = [bars[k] for k in wrt]
+        bars = found[0] if isinstance(argnums, int) else tuple(found)
+        aux = () if not has_aux else tuple(ys[1:]) if len(ys) > 2 else ys[1]
         if with_value:
             return [(ys[0], aux) if has_aux else ys[0], bars], True
         if has_aux:
             return [bars, aux], True
-        return ([bars], False) if isinstance(argnums, int) else (list(bars), True)
+        return ([bars], False) if isinstance(argnums, int) else (found, True)
 
-    what = f"of {function.name}" if not with_value else f"of {function.name}, and its value,"
     subject = " and ".join(function.params[k].name for k in wrt)
-    doc = f"The derivative {what} with respect to {subject}{place(function)}."
-    made = seeded(function, inner, seeds, results, name, doc)
+    what = "value and the derivative" if with_value else "derivative"
+    doc = f"The {what} of {function.name}{place(function)} with respect to {subject}."
+    name = f"{function.name}_{'value_and_grad' if with_value else 'grad'}"
+    made = reverse(function, wrt, lambda: [value(s) for s in seeds], results, name, doc)
     if not with_value and not has_aux:
         name_results(made, [f"{function.params[k].name}_bar" for k in wrt])
     return made
@@ -72,22 +71,17 @@ def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool =
 def pullback(function: Function) -> Function:
     """f(*xs) -> y becomes f_vjp(*xs, y_bar) -> x_bars, one for each argument; integers get zeros."""
     function = with_ranks(function)
-    wrt = differentiable_arguments(function)
-    inner = pipeline.differentiate(function, wrt)
-    count = len(function.params) - len(function.captures)
+    plain = function.params[:len(function.params) - len(function.captures)]
     y_bar = Value(cotangent_of([y.type for y in function.results], function.tupled), "y_bar")
-
-    def results(ys, bars):
-        found = dict(zip(wrt, bars))
-        return [found.get(k, 0.0) for k in range(count)], True
 
     def seeds():
         ks = [k for k, y in enumerate(function.results) if carries_derivative(y.type)]
         return [item(y_bar, index=k) if function.tupled else y_bar for k in ks]
 
-    doc = f"The cotangents of the arguments of {function.name} for a cotangent y_bar of its result{place(function)}."
-    made = seeded(function, inner, seeds, results, f"{function.name}_vjp", doc, [y_bar])
-    name_results(made, [f"{p.name}_bar" for p in function.params[:count]])
+    doc = f"The cotangents of the arguments of {function.name}{place(function)} for a cotangent y_bar of its result."
+    made = reverse(function, differentiable_arguments(function), seeds, lambda ys, bars: (bars, True),
+                   f"{function.name}_vjp", doc, [y_bar])
+    name_results(made, [f"{p.name}_bar" for p in plain])
     return made
 
 
@@ -95,17 +89,19 @@ def tangent(function: Function) -> Function:
     """f(*xs) -> y becomes f_jvp(*xs, *x_dots) -> (y, y_dot); the x_dot of an integer is not read."""
     function = with_ranks(function)
     wrt = differentiable_arguments(function)
-    inner = pipeline.push_forward(function, wrt)
+    flat, leaves = flattened(function, wrt)
+    inner = pipeline.push_forward(flat, [k for ks in leaves.values() for k in ks])
     plain, count = len(function.params) - len(function.captures), len(function.results)
     params = [Value(p.type, p.name) for p in function.params]
     dots = [Value(p.type, f"{p.name}_dot") for p in params[:plain]]
     block = Block([*params[:plain], *dots, *params[plain:]])
     with Builder(block):
-        found = emit_block(inner.block, [*params[:plain], *(dots[k] for k in wrt), *params[plain:]], {})
+        given = [leaf for k in wrt for leaf in leaves_of(dots[k]) if carries_derivative(leaf.type)]
+        found = emit_block(inner.block, [*spread_out(function, params, wrt), *given, *params[plain:]], {})
         ys, y_dots = found[:count], iter(found[count:])
         y_dots = [next(y_dots) if carries_derivative(y.type) else value(0.0) for y in function.results]
         block.yields = [value(tuple(ys)), value(tuple(y_dots))] if function.tupled else [ys[0], y_dots[0]]
-    doc = f"The value of {function.name} and its tangent for the tangents of its arguments{place(function)}."
+    doc = f"The value of {function.name}{place(function)} and its tangent, for the tangents of its arguments."
     return described(pipeline.finish(Function(f"{function.name}_jvp", block, function.source, doc, True,
                                               dict(function.captures))))
 
@@ -117,21 +113,83 @@ def batch(function: Function, in_axes: Sequence[int | None], out_axes) -> Functi
     return described(pipeline.finish(made))
 
 
-def seeded(function: Function, inner: Function, seeds, results, name: str, doc: str,
-           extra: Sequence[Value] = ()) -> Function:
-    """f_vjp with its cotangents given: a function of the arguments of f and of `extra`."""
-    captured = len(function.captures)
-    plain = len(function.params) - captured
+def reverse(function: Function, wrt: Sequence[int], seeds: Callable, results: Callable, name: str, doc: str,
+            extra: Sequence[Value] = ()) -> Function:
+    """f_vjp with its cotangents given: a function of the arguments of f and of `extra`.
+
+    `seeds()` emits the cotangents of the results; `results(ys, bars)` says what is returned, from the values of f
+    and the cotangents of its arguments, and whether that is a tuple.
+    """
+    flat, leaves = flattened(function, wrt)
+    inner = pipeline.differentiate(flat, [k for ks in leaves.values() for k in ks])
+    plain, count = len(function.params) - len(function.captures), len(function.results)
     params = [Value(p.type, p.name) for p in function.params]
     block = Block([*params[:plain], *extra, *params[plain:]])
     with Builder(block):
-        bars = seeds() if callable(seeds) else [value(s) for s in seeds]
-        found = emit_block(inner.block, [*params[:plain], *bars, *params[plain:]], {})
-        count = len(function.results)
-        yields, tupled = results(found[:count], found[count:])
+        found = emit_block(inner.block, [*spread_out(function, params, wrt), *seeds(), *params[plain:]], {})
+        bars = iter(found[count:])
+        bars = [gathered(p.type, bars) if k in leaves else zero_of(p.type) for k, p in enumerate(params[:plain])]
+        yields, tupled = results(found[:count], bars)
         block.yields = [value(y) for y in yields]
     made = Function(name, block, function.source, doc, tupled, dict(function.captures), dict(function.defaults))
     return described(pipeline.finish(made))
+
+
+# ----------------------------------------------------------------------------------- tuples of arguments
+
+
+def flattened(function: Function, wrt: Sequence[int]) -> tuple[Function, dict[int, list[int]]]:
+    """`function` with the tuples among its arguments `wrt` given member by member.
+
+    Also, for each of `wrt`, which arguments of the new function are the members that carry derivatives.
+    """
+    leaves: dict[int, list[int]] = {}
+    params: list[Value] = []
+    block = Block(params)
+    with Builder(block):
+        args = []
+        for k, p in enumerate(function.params):
+            if k in wrt:
+                before = len(params)
+                args.append(value(parameter_tree(p.type, p.name, params)))
+                leaves[k] = [n for n in range(before, len(params)) if carries_derivative(params[n].type)]
+            else:
+                params.append(Value(p.type, p.name))
+                args.append(params[-1])
+        if not any(isinstance(function.params[k].type, Tuple) for k in wrt):
+            return function, leaves
+        block.yields = emit_block(function.block, args, {})
+    return Function(function.name, block, function.source, function.doc, function.tupled,
+                    dict(function.captures)), leaves
+
+
+def parameter_tree(type: Type, name: str, params: list[Value]):
+    """A parameter for each leaf of `type`, appended to `params`; the tree of them."""
+    if isinstance(type, Tuple):
+        return tuple(parameter_tree(t, f"{name}_{k}", params) for k, t in enumerate(type.items))
+    params.append(Value(type, name))
+    return params[-1]
+
+
+def leaves_of(x: Value) -> list[Value]:
+    """The leaves of a tuple, in order; a value that is no tuple is its own leaf."""
+    if isinstance(x.type, Tuple):
+        return [leaf for k in range(len(x.type.items)) for leaf in leaves_of(item(x, index=k))]
+    return [x]
+
+
+def spread_out(function: Function, params: Sequence[Value], wrt: Sequence[int]) -> list[Value]:
+    """The arguments of the flattened function, without captures, from those of `function`."""
+    plain = len(params) - len(function.captures)
+    return [leaf for k, p in enumerate(params[:plain]) for leaf in (leaves_of(p) if k in wrt else [p])]
+
+
+def gathered(type: Type, bars: Iterator[Value]):
+    """A tree like `type` of the next of `bars`; zeros where it carries no derivative."""
+    match type:
+        case Tuple(items):
+            return tuple(gathered(t, bars) for t in items)
+    return next(bars) if carries_derivative(type) else 0.0
 
 
 def name_results(function: Function, names: Sequence[str]) -> None:
@@ -179,12 +237,19 @@ def check_arguments(function: Function, wrt: Sequence[int]) -> None:
             raise TypeMismatchError(f"{function.name} has {count} arguments, and argnums names argument {k}",
                                     first_line(function), "number them from 0")
         param = function.params[k]
-        if not carries_derivative(param.type):
+        if not wholly_differentiable(param.type):
             whole = isinstance(param.type, (Scalar, Array))
             raise TypeMismatchError(
                 f"grad with respect to {param.name}, which is {describe(param.type)}: it has no derivative",
                 first_line(function),
                 f"pass a float, e.g. `{param.name} = 2.0`" if whole else "pass a float or an array of floats")
+
+
+def wholly_differentiable(type: Type) -> bool:
+    """Whether `type`, or every member of it, carries a derivative."""
+    if isinstance(type, Tuple):
+        return all(map(wholly_differentiable, type.items))
+    return carries_derivative(type)
 
 
 def differentiable_arguments(function: Function) -> list[int]:
@@ -196,11 +261,6 @@ def differentiable_arguments(function: Function) -> list[int]:
 def differentiable(function: Function) -> list[Value]:
     """The results that have a cotangent."""
     return [y for y in function.results if carries_derivative(y.type)]
-
-
-def value_seed(k: int, y: Value):
-    """The cotangent of result `k` of a function to be differentiated: 1 for the first, 0 for what is beside it."""
-    return 1.0 if k == 0 else zero_of(y.type)
 
 
 def zero_of(type: Type):
@@ -251,7 +311,7 @@ def describe(type: Type) -> str:
     """`type` in words."""
     match type:
         case Scalar(dtype, weak):
-            return f"a {_short(dtype)}" if weak else f"a number ({dtype})"
+            return f"an {_short(dtype)}" if weak and dtype == "int64" else f"a {_short(dtype)}" if weak else f"a number ({dtype})"
         case Array():
             return f"an array {short(type)}"
         case Unknown():

@@ -12,7 +12,7 @@ from types import NoneType
 
 import numpy as np
 
-from .errors import UnsupportedError
+from .errors import TypeMismatchError, UnsupportedError
 from .ir.types import FLOAT, INT, NONE, Array, Extent, Scalar, Static, Tuple, Type, Unknown
 
 _PLAIN = (float, int, bool, complex)
@@ -61,6 +61,22 @@ def type_of(x, name: str) -> Type:
         case NoneType():
             return NONE
     return Static(x)
+
+
+def lane_type(type: Type, axis: int | None, name: str) -> Type:
+    """The type of one lane of a batched argument; before any call, a lane is a number."""
+    match type:
+        case _ if axis is None:
+            return FLOAT if isinstance(type, Unknown) else type
+        case Unknown():
+            return FLOAT
+        case Array(dtype, dims) if -len(dims) <= axis < len(dims):
+            rest = dims[:axis % len(dims)] + dims[axis % len(dims) + 1:]
+            return Array(dtype, rest) if rest else Scalar(dtype)
+        case Tuple(items):
+            return Tuple(tuple(lane_type(item, axis, name) for item in items))
+    raise TypeMismatchError(f"vmap over axis {axis} of {name}, which is {type}", None,
+                            "pass an array with that axis, or None for it in in_axes")
 
 
 def normalised(x):
