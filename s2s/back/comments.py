@@ -6,37 +6,53 @@ import ast
 
 from ..errors import Line
 from ..ir.graph import Function, walk
-from .unparse import Comment
+from .unparse import Comment, Unparser
 
-SHORT = 6  # statements of a function that needs no comments
+SHORT = 6  # statements at the top of a straight function that needs no comments
+SHORT_WITH_LOOPS = 12  # where loops show the structure already
+DEEP = 8  # statements in a nested block that is worth comments of its own
 
 
 def with_comments(body: list[ast.stmt], function: Function) -> list[ast.stmt]:
     """`body` with a comment above each group of statements, if it is a derivative long enough to need them."""
     lines = [op.line for op in walk(function.block)]
-    if not any(line is not None and line.backwards for line in lines) or _count(body) <= SHORT:
+    if not any(line is not None and line.backwards for line in lines):
         return body
-    return _commented(body, set())
-
-
-def _count(body: list[ast.stmt]) -> int:
-    return sum(isinstance(node, ast.stmt) for statement in body for node in ast.walk(statement))
+    loops = any(isinstance(statement, (ast.For, ast.While, ast.If)) for statement in body)
+    return body if len(body) <= (SHORT_WITH_LOOPS if loops else SHORT) else _commented(body, set())
 
 
 def _commented(body: list[ast.stmt], seen: set[int]) -> list[ast.stmt]:
     result: list[ast.stmt] = []
-    current: Line | None = None
-    for statement in body:
-        line = getattr(statement, "line", None)
-        if line is not None and not isinstance(statement, ast.Return) and _key(line) != _key(current):
+    for line, statements in _groups(body):
+        if line is not None and not _says_the_same(line, statements):
             result.append(Comment(_text(line, seen)))
-            current = line
-        for field in ("body", "orelse"):
-            inner = getattr(statement, field, None)
-            if inner and not isinstance(statement, ast.FunctionDef):
-                setattr(statement, field, _commented(inner, seen))
-        result.append(statement)
+        for statement in statements:
+            for field in ("body", "orelse"):
+                inner = getattr(statement, field, None)
+                if inner and len(inner) > DEEP:
+                    setattr(statement, field, _commented(inner, seen))
+        result += statements
     return result
+
+
+def _groups(body: list[ast.stmt]) -> list[tuple[Line | None, list[ast.stmt]]]:
+    """Runs of statements that come from one line of the user's, run in one direction."""
+    groups: list[tuple[Line | None, list[ast.stmt]]] = []
+    for statement in body:
+        line = None if isinstance(statement, (ast.Return, ast.Break)) else getattr(statement, "line", None)
+        if groups and (line is None or _key(line) == _key(groups[-1][0])):
+            groups[-1][1].append(statement)
+        else:
+            groups.append((line, [statement]))
+    return groups
+
+
+def _says_the_same(line: Line, statements: list[ast.stmt]) -> bool:
+    """Whether a comment would only repeat what stands under it."""
+    unparser = Unparser()
+    unparser.dispatch(statements)
+    return not line.backwards and line.text in (text.strip() for text in unparser.out)
 
 
 def _key(line: Line | None) -> tuple | None:

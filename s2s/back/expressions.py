@@ -36,7 +36,7 @@ class Layout:
         self.inlined: set[Op] = set()
         self.inlined_owner: dict[object, Op] = {}  # block of an `if` printed as an expression -> that op
         self.target: dict[Op, int] = {}  # where an inlined op is evaluated
-        self.definitions: dict[str, list[int]] = {}  # the user's name -> where it is given to a value
+        self.definitions: dict[str, list[tuple[int, Value]]] = {}  # the user's name -> where it is given to a value
         self._number(function.block, (), 0)
         self.memory = Memory(function)
         self.writes = [(self.position[op], self.memory.of(op.outputs[0])) for op in self.ops
@@ -70,7 +70,7 @@ class Layout:
 
     def _names(self, value: Value, clock: int) -> None:
         if value.name:
-            self.definitions.setdefault(value.name, []).append(clock)
+            self.definitions.setdefault(value.name, []).append((clock, value))
 
     # ------------------------------------------------------------------------------- decisions
 
@@ -156,7 +156,8 @@ class Layout:
         start, stop = self.position[op], self._last_evaluation(op)
         for inner in (op, *(inner for block in op.blocks for inner in walk(block))):
             for k, x in enumerate(inner.inputs):
-                if x.name and any(start < p < stop for p in self.definitions.get(x.name, ())):
+                if x.name and any(start < p < stop and y not in op.outputs and not self.is_inlined(y)
+                                  for p, y in self.definitions.get(x.name, ())):
                     return False
                 if k not in inner.record.shapes and self._is_overwritten(x, start, stop):
                     return False
@@ -245,6 +246,8 @@ class Layout:
         test = self.expression(op.inputs[0], name)
         first, second = (self.expression(block.yields[0], name) for block in op.blocks)
         match _choice(op):
+            case "test":
+                return test
             case "and":
                 return ast.BoolOp(ast.And(), [*_operands(test, ast.And), *_operands(first, ast.And)])
             case "or":
@@ -265,6 +268,8 @@ def _choice(op: Op) -> str | None:
         return None
     first, second = (block.yields[0] for block in op.blocks)
     boolean = all(isinstance(x.type, Scalar) and x.type.dtype == "bool" for x in (op.inputs[0], first, second))
+    if boolean and first.constant is True and second.constant is False:
+        return "test"
     if boolean and second.constant is False:
         return "and"
     if boolean and first.constant is True:

@@ -62,6 +62,10 @@ def _float(x: float) -> str:
         return "np.nan"
     if math.isinf(x):
         return "np.inf" if x > 0 else "-np.inf"
-    text = repr(x)
-    mantissa, e, exponent = text.partition("e")
-    return f"{mantissa}{e}{int(exponent)}" if e else text  # 1e-05 is written 1e-5
+    plain, scientific = repr(x), f"{x:e}"
+    mantissa, _, exponent = plain.partition("e")
+    if exponent:
+        return f"{mantissa}e{int(exponent)}"  # 1e-05 is written 1e-5
+    mantissa, _, exponent = scientific.partition("e")
+    scientific = f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
+    return scientific if len(scientific) < len(plain) and abs(x) < 1 and float(scientific) == x else plain

@@ -144,7 +144,7 @@ class Names:
                 if op.name == "if":
                     for k, y in enumerate(op.outputs):
                         for child in op.blocks:
-                            ends.append((child.yields[k], y, True))
+                            ends.append((child.yields[k], y, False))
                 elif op.name in ("for", "while"):
                     inits = op.inputs[3:] if op.name == "for" else op.inputs
                     body = op.blocks[-1]
@@ -154,7 +154,7 @@ class Names:
                         for head in op.blocks[:-1]:
                             loops.append((head.params[k], param, True))
                         loops.append((param, op.outputs[k], True))
-                        ends.append((yields[k], param, True))
+                        ends.append((yields[k], param, False))
                         starts.append((inits[k], param, False))
 
         visit(block)
@@ -166,7 +166,7 @@ class Names:
         a, b = self.find(a), self.find(b)
         if a is b or b in self.apart[a]:
             return
-        if not eager or self._is_param(a) or self._is_param(b):
+        if not eager:
             hints = {self._hint(a), self._hint(b)} - {""}
             if len(hints) > 1:
                 return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..errors import Line
 from ..ir.graph import MISSING, Block, Op, Value
@@ -13,12 +13,13 @@ from .expressions import Layout
 from .names import Names
 from .owners import AUGMENTED
 
-_OPERATORS = {"add": ast.Add, "subtract": ast.Sub, "multiply": ast.Mult, "divide": ast.Div,
-              "floor_divide": ast.FloorDiv, "matmul": None}
+_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_OPERATORS = {"add": ast.Add, "subtract": ast.Sub, "multiply": ast.Mult, "divide": ast.Div}
 _INVERSE = {ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
 LONG_REST = 3  # statements after which `if c: continue` reads better than one more level
 
 Body = list[ast.stmt]
+Finish = Callable[[dict[Value, Value], bool], Body]  # (what outputs are on this path, does it stop) -> assignments
 
 
 class Writer:
@@ -109,7 +110,15 @@ class Writer:
 
     def assign(self, output: Value, value: ast.expr) -> ast.stmt:
         """`x = value`, or `x += y` for numbers."""
-        return assignment(self.names[output], value, augment=isinstance(output.type, Scalar))
+        return assignment(self.names[output], value, self.operators(output, output.op.line))
+
+    def operators(self, target: Value, line: Line | None) -> str:
+        """The operators of which `target` may have the augmented form: the user's own, `+=` and `-=` elsewhere."""
+        if not isinstance(target.type, Scalar):
+            return ""
+        if line is None or line.backwards or line.text.startswith(("for ", "while ")):
+            return "+-"
+        return "".join(sign for sign in "+-*/" if f"{sign}= " in line.text)
 
     def alias(self, op: Op) -> Body:
         """`b = a`, where what is written into goes by another name afterwards."""
@@ -148,6 +157,8 @@ class Writer:
         old, other = value.op.inputs
         if not self.layout.is_inlined(old) or old.op.name != "getitem" or old.op.inputs[0] is not array:
             return None
+        if op.line is not None and not op.line.backwards and f"{AUGMENTED[value.op.name]}= " not in op.line.text:
+            return None
         same = len(old.op.inputs) == len(op.inputs) - 1 and old.op.attrs["pattern"] == op.attrs["pattern"] and all(
             x is y or (x.constant is not MISSING and x.constant is not None and x.constant == y.constant)
             for x, y in zip(old.op.inputs[1:], operands))
@@ -170,7 +181,8 @@ class Writer:
             if isinstance(expression, ast.Name) and expression.id == name:
                 continue
             reads = {self.names[x] for x in self.layout.leaves(value) if x in self.names.order}
-            pending.append((name, expression, reads, isinstance(target.type, Scalar)))
+            place = value.op.line if value.op is not None and self.layout.is_inlined(value) else None
+            pending.append((name, expression, reads, self.operators(target, place)))
         body: Body = []
         while pending:
             for move in pending:
@@ -181,7 +193,7 @@ class Writer:
                 body.append(ast.Assign([targets_], ast.Tuple([e for _, e, *_ in pending], ast.Load())))
                 break
             pending.remove(move)
-            body.append(assignment(move[0], move[1], augment=move[3]))
+            body.append(assignment(move[0], move[1], move[3]))
         return [_at(statement, line) for statement in body]
 
     def is_carried(self, value: Value) -> bool:
@@ -220,10 +232,10 @@ class Writer:
             trips = _range(*map(self.expression, op.inputs[:3]))
         before = self.moves(params, inits, op.line)
         if is_for:
-            inner = self.loop_body(body, params, yields, stop)
+            inner = self.loop_body(body, params, yields, stop, inits)
             return before + [ast.For(target, trips, inner or [ast.Pass()], [])]
         head, test = op.blocks[0], op.blocks[0].yields[0]
-        inner = self.loop_body(body, params, yields, stop)
+        inner = self.loop_body(body, params, yields, stop, inits)
         preparation = self.statements(head)
         if preparation:
             leave = ast.If(negated(self.expression(test)), [ast.Break()], [])
@@ -249,37 +261,42 @@ class Writer:
         backwards = hi.constant == -1 and step.constant == -1 and _is_length(lo, tape, -1)
         return (first, k) if forwards or backwards else None
 
-    def loop_body(self, body: Block, params: Sequence[Value], yields: Sequence[Value], stop: Value | None) -> Body:
+    def loop_body(self, body: Block, params: Sequence[Value], yields: Sequence[Value], stop: Value | None,
+                  inits: Sequence[Value]) -> Body:
         """The statements of a loop's body, with what it carries on to the next trip."""
         if stop is None or stop.constant is False:
             return unnested(self.statements(body) + self.moves(params, yields))
-        return self.breaking(body, stop, lambda seen: self.moves(params, [seen.get(y, y) for y in yields]))
+        flags = [k for k, init in enumerate(inits) if isinstance(init.constant, (bool, int, float)) and all(
+            y is params[k] or repr(y.constant) == repr(init.constant) for y in _continuing(body, stop, yields[k]))]
 
-    def breaking(self, block: Block, stop: Value, finish) -> Body:
-        """The statements of `block` and of `finish({})`, then `break` if `stop` holds."""
+        def finish(ends: dict[Value, Value], stops: bool) -> Body:
+            carried = [k for k in range(len(params)) if stops or k not in flags]
+            return self.moves([params[k] for k in carried], [ends.get(yields[k], yields[k]) for k in carried])
+
+        return self.breaking(body, stop, finish)
+
+    def breaking(self, block: Block, stop: Value, finish: Finish) -> Body:
+        """The statements of `block`, what has to be done at its end, and `break` if `stop` holds."""
         if stop.constant is not MISSING:
-            return self.statements(block) + finish({}) + ([ast.Break()] if stop.constant else [])
-        printed = [op for op in block.ops if op not in self.layout.inlined]
+            return self.statements(block) + finish({}, bool(stop.constant)) + ([ast.Break()] if stop.constant else [])
+        printed = [op for op in block.ops if op not in self.layout.inlined and op not in self.skipped]
         if stop.op is not None and printed and stop.op is printed[-1] and stop.op.name == "if":
-            op = stop.op
-            k = op.outputs.index(stop)
-            if self.reads[stop] == 1:
-                before = self.statements(block, printed[:-1])
-                return before + self.breaking_branches(op, k, finish)
-        test = self.expression(stop)
-        return self.statements(block) + self.tested(test, self.layout.leaves(stop), finish)
+            return self.statements(block, printed[:-1]) + self.breaking_branches(stop.op, block, stop, finish)
+        return self.statements(block) + self.tested(self.expression(stop), self.layout.leaves(stop), finish)
 
-    def breaking_branches(self, op: Op, k: int, finish) -> Body:
-        """An `if` whose output k says whether to leave the loop."""
+    def breaking_branches(self, op: Op, block: Block, stop: Value, finish: Finish) -> Body:
+        """The `if` at the end of `block` that says whether to leave the loop."""
+        k = op.outputs.index(stop)
+        carried = [all(user is block for user, _ in self.layout.uses.get(y, [])) for y in op.outputs]
         bodies = []
-        for block in op.blocks:
-            others = [(y, x) for j, (y, x) in enumerate(zip(op.outputs, block.yields)) if j != k]
+        for inner in op.blocks:
+            def finish_branch(ends: dict[Value, Value], stops: bool, inner=inner) -> Body:
+                last = {y: ends.get(x, x) for y, x in zip(op.outputs, inner.yields)}
+                kept = [y for y, direct in zip(op.outputs, carried) if not direct]
+                direct = {y: last[y] for y in op.outputs if y not in kept}
+                return self.moves(kept, [last[y] for y in kept]) + finish(direct, stops)
 
-            def finish_branch(seen, others=others) -> Body:
-                assigned = self.moves([y for y, _ in others], [seen.get(x, x) for _, x in others])
-                return assigned + finish({})
-
-            bodies.append(self.breaking(block, block.yields[k], finish_branch))
+            bodies.append(self.breaking(inner, inner.yields[k], finish_branch))
         test = self.expression(op.inputs[0])
         first, second = bodies
         if leaves(first):
@@ -290,13 +307,13 @@ class Writer:
 
     def tested(self, test: ast.expr, read, finish) -> Body:
         """`finish`, then `if test: break`, where finishing may overwrite what the test reads."""
-        after = finish({})
+        after = finish({}, True)
         overwritten = {node.id for statement in after for node in ast.walk(statement)
                        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
         if any(self.names[x] in overwritten for x in read if x in self.names.order):
             if not after:
                 return [ast.If(test, [ast.Break()], [])]
-            return [ast.If(test, [*after, ast.Break()], []), *finish({})]
+            return [ast.If(test, [*after, ast.Break()], []), *finish({}, True)]
         return [*after, ast.If(test, [ast.Break()], [])]
 
 
@@ -315,6 +332,17 @@ def _do(value: ast.expr) -> ast.stmt:
 
 def _method(name: str, method: str, *args: ast.expr) -> ast.expr:
     return ast.Call(ast.Attribute(ast.Name(name, ast.Load()), method, ast.Load()), list(args), [])
+
+
+def _continuing(block: Block, stop: Value, y: Value) -> list[Value]:
+    """What `y`, read at the end of `block`, may be where `stop` does not hold."""
+    if stop.constant is not MISSING:
+        return [] if stop.constant else [y]
+    op = stop.op
+    if op is None or op.name != "if" or op not in block.ops:
+        return [y]
+    k = op.outputs.index(stop)
+    return [end for inner in op.blocks for end in _continuing(inner, inner.yields[k], _selected(y, op, inner))]
 
 
 def _selected(x: Value, op: Op, block: Block) -> Value:
@@ -339,13 +367,12 @@ def _operand_kinds(pattern, operands):
             del rest[:p.count("x")]
 
 
-def assignment(name: str, value: ast.expr, augment: bool) -> ast.stmt:
-    """`name = value`, written `name += rest` where `augment` allows and value is `name + rest`."""
+def assignment(name: str, value: ast.expr, operators: str) -> ast.stmt:
+    """`name = value`, written `name += rest` where value is `name + rest` and `operators` has the sign."""
     match value:
-        case ast.BinOp(ast.Name(left), (ast.Add() | ast.Sub() | ast.Mult() | ast.Div() | ast.FloorDiv()) as op,
-                       right) if augment and left == name:
-            if isinstance(op, ast.Add) and isinstance(right, ast.UnaryOp) and isinstance(right.op, ast.USub):
-                return ast.AugAssign(ast.Name(name, ast.Store()), ast.Sub(), right.operand)
+        case ast.BinOp(ast.Name(left), ast.Add(), ast.UnaryOp(ast.USub(), right)) if left == name and "-" in operators:
+            return ast.AugAssign(ast.Name(name, ast.Store()), ast.Sub(), right)
+        case ast.BinOp(ast.Name(left), op, right) if left == name and _SIGNS.get(type(op), "none") in operators:
             return ast.AugAssign(ast.Name(name, ast.Store()), op, right)
     return ast.Assign([ast.Name(name, ast.Store())], value)
 
@@ -389,7 +416,7 @@ def leaves(body: Body) -> bool:
 def unnested(body: Body) -> Body:
     """A loop's body; `if c: long rest` at its end becomes `if not c: continue` and the rest."""
     match body[-1] if body else None:
-        case ast.If(ast.UnaryOp(ast.Not(), test), rest, []) if len(rest) > LONG_REST:
+        case ast.If(ast.UnaryOp(ast.Not(), test), rest, []) if len(rest) > LONG_REST or isinstance(test, ast.Compare):
             statement = ast.If(test, [ast.Continue()], [])
             statement.line = getattr(body[-1], "line", None)
             return [*body[:-1], statement, *rest]
