@@ -1,0 +1,124 @@
+"""Which loops may run all their trips at once.
+
+A loop is independent if each trip writes only its own elements, `a[i, ...]` for the loop's index i, reads
+nothing that another trip writes, and carries nothing else but sums.  `roles(loop)` says so:
+
+    "own"     an array of which each trip touches only the elements at its index
+    "sum"     a number to which each trip adds
+    "gather"  an array to which trips add anywhere, and which none of them reads
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..ir.graph import Block, Op, Value, walk
+from ..ir.types import Array, Scalar
+
+
+def roles(loop: Op) -> list[str] | None:
+    """The role of each carry of a `for`; None if its trips depend on one another."""
+    if loop.name != "for" or loop.attrs["breaks"] or loop.inputs[2].constant != 1:
+        return None
+    (body,) = loop.blocks
+    if any(not op.record.pure or op.name == "call" for op in walk(body)):
+        return None
+    trip = Trip(body)
+    found = [trip.role(param, end) for param, end in zip(body.params[1:], body.yields)]
+    return None if None in found else found
+
+
+class Trip:
+    """The body of a loop, and where in it each value is read."""
+
+    def __init__(self, body: Block):
+        self.body, self.index = body, body.params[0]
+        self.uses: dict[Value, list[tuple[Op | Block, int]]] = {}
+        self.owner: dict[Block, Op] = {}
+        self._note(body)
+
+    def _note(self, block: Block) -> None:
+        for op in block.ops:
+            for k, x in enumerate(op.inputs):
+                self.uses.setdefault(x, []).append((op, k))
+            for inner in op.blocks:
+                self.owner[inner] = op
+                self._note(inner)
+        for k, y in enumerate(block.yields):
+            self.uses.setdefault(y, []).append((block, k))
+
+    def role(self, param: Value, end: Value) -> str | None:
+        """What the trips do with the carry `param`, which each leaves as `end`."""
+        match param.type:
+            case Array():
+                return self.array_role(param, end)
+            case Scalar() if self.is_sum(param, end):
+                return "sum"
+        return None
+
+    # arrays
+
+    def array_role(self, param: Value, end: Value) -> str | None:
+        versions = list(self.versions(param))
+        if end not in versions:
+            return None
+        touching = [(user, k) for v in versions for user, k in self.uses.get(v, ())
+                    if isinstance(user, Op) and not user.blocks and k not in user.record.shapes]
+        if all(self.at_own_index(op, k) for op, k in touching):
+            return "own"
+        if all(op.name == "additem" and k == 0 and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
+               for op, k in touching):
+            return "gather"
+        return None
+
+    def at_own_index(self, op: Op, k: int) -> bool:
+        """Whether `op` touches its input `k` at the elements that belong to the trip."""
+        if k != 0 or op.name not in ("getitem", "setitem", "additem"):
+            return False
+        first = op.inputs[1 if op.name == "getitem" else 2:][:1]
+        return op.attrs["pattern"][:1] == ("i",) and first == [self.index]
+
+    def versions(self, param: Value) -> Iterator[Value]:
+        """`param` and what it becomes by writes, branches and inner loops."""
+        seen: set[Value] = set()
+        pending = [param]
+        while pending:
+            v = pending.pop()
+            if v in seen:
+                continue
+            seen.add(v)
+            yield v
+            for user, k in self.uses.get(v, ()):
+                if isinstance(user, Op):
+                    pending += self.carried(user, k) if user.blocks else user.outputs if user.record.writes == k else []
+                elif user in self.owner:
+                    owner = self.owner[user]
+                    if owner.name == "if":
+                        pending.append(owner.outputs[k])
+                    elif user is owner.blocks[-1] and k >= len(user.yields) - len(owner.outputs):
+                        pending += self.carried(owner, k - len(user.yields) + len(owner.inputs))
+
+    def carried(self, op: Op, k: int) -> list[Value]:
+        """What the carry that starts as input `k` of a loop is called inside it and after it."""
+        k -= len(op.inputs) - len(op.outputs)
+        if op.name == "if" or k < 0:
+            return []
+        return [op.outputs[k], *(block.params[k + len(block.params) - len(op.outputs)] for block in op.blocks)]
+
+    # sums
+
+    def is_sum(self, param: Value, end: Value) -> bool:
+        """Whether `end` is `param` plus what does not depend on it, said in one place, in loops or not."""
+        if len(self.uses.get(param, ())) != 1 or len(self.uses.get(end, ())) != 1 or end.op is None:
+            return False
+        op = end.op
+        match op.name:
+            case "add":
+                return any(x is param or self.is_sum(param, x) for x in op.inputs)
+            case "subtract":
+                return op.inputs[0] is param or self.is_sum(param, op.inputs[0])
+            case "for" if not op.attrs["breaks"]:
+                k = op.outputs.index(end)
+                (body,) = op.blocks
+                return op.inputs[3 + k] is param and self.is_sum(body.params[1 + k], body.yields[k])
+        return False
