@@ -19,7 +19,7 @@ from ..ir.builder import Builder
 from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.rebuild import clone
 from ..ir.substitute import substitute
-from ..ops.index import additem, setitem
+from ..ops.index import additem, getitem, setitem
 
 
 def stores(function: Function) -> Function:
@@ -50,10 +50,11 @@ def _reads(block: Block):
 def _merge(block: Block, reads: Counter, counters: dict[Value, Op]) -> None:
     position = {op: k for k, op in enumerate(block.ops)}
     for op in list(block.ops):
-        if op.record not in (setitem, additem) or not _is_element(op):
+        if op not in block.ops or op.record not in (setitem, additem) or not _is_element(op):
             continue
         earlier = _earlier_write(op, position, reads, counters)
         if earlier is None:
+            _drop_if_unchanged(op, block)
             continue
         if op.record is additem:
             if earlier.record is setitem and earlier.inputs[1].constant == 0:
@@ -68,6 +69,17 @@ def _merge(block: Block, reads: Counter, counters: dict[Value, Op]) -> None:
                 op.inputs[1] = total
         substitute(block, {earlier.output: earlier.inputs[0]})
         block.ops.remove(earlier)
+        _drop_if_unchanged(op, block)
+
+
+def _drop_if_unchanged(op: Op, block: Block) -> None:
+    """Remove `a[i] = a[i]`."""
+    read = op.inputs[1].op
+    if (op.record is setitem and read is not None and read.record is getitem and _is_element(op)
+            and read.inputs[0] is op.inputs[0] and read.attrs == op.attrs
+            and len(read.inputs) + 1 == len(op.inputs) and all(map(_same, read.inputs[1:], op.inputs[2:]))):
+        substitute(block, {op.output: op.inputs[0]})
+        block.ops.remove(op)
 
 
 def _earlier_write(op: Op, position: dict[Op, int], reads: Counter, counters: dict[Value, Op]) -> Op | None:
