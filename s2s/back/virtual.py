@@ -289,6 +289,14 @@ def _filled(scope, op: Op) -> Elements:
     return constant_array(op, [scope.env[n] for n in op.inputs], 1 if op.name == "ones" else 0)
 
 
+@entry("empty")
+def _empty(scope, op: Op) -> Elements:
+    array = new_buffer(op.output.type.dtype, op.output.type.dims, [scope.env[n] for n in op.inputs])
+    array.name = op.output.name
+    scope.define(op.output, array)
+    return scope.elements(op.output)
+
+
 @entry("arange")
 def _arange(scope, op: Op) -> Elements | None:
     start, stop, step = (scope.env[x] for x in op.inputs)
