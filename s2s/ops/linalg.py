@@ -347,9 +347,7 @@ def _infer_solve(a: Value, b: Value) -> Type:
 
 def _vjp_solve(bar, y, a, b):
     b_bar = solve(_transposed(a), bar)
-    if rank(b) == 1:
-        return -outer_record(b_bar, y), shaped_like(b_bar, b)
-    return sum_to(-matmul(b_bar, _transposed(y)), a), shaped_like(b_bar, b)
+    return shaped_like(-dot_left(b_bar, a, y), a), shaped_like(b_bar, b)  # b is a @ y
 
 
 def _jvp_solve(dots, y, a, b):

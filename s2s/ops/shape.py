@@ -423,7 +423,6 @@ sum_to = define(
     shapes=(1,),
     views=(0,),  # x_bar itself, where nothing is summed
     views=(0,),  # where there is nothing to sum
-    views=(0,),  # where there is nothing to sum
 )
 
 
