@@ -421,7 +421,7 @@ sum_to = define(
     syntax=lambda x_bar, x, *, known=False: ast.Call(
         ast.Name("sum_to_shape", ast.Load()), [x_bar, shape_syntax(x, known)], []),
     shapes=(1,),
-    views=(0,),  # where there is nothing to sum
+    views=(0,),  # x_bar itself, where nothing is summed
 )
 
 
