@@ -389,7 +389,8 @@ class Nest:
                 found = reduction(op)
                 if found is None:
                     result = self.compute(op, number_of, index)
-                    if not result.name and result.op is not None and result.op.name not in ("constant", "getitem"):
+                    nameless = not result.name and result.op is not None and result.op.name not in ("constant", "getitem")
+                    if nameless and op.output not in self.needed:
                         result.name = op.output.name
                     memo[op.output] = result
                 elif op in kinds:

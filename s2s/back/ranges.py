@@ -1,10 +1,11 @@
 """Which indices are proved to lie inside their arrays, so that compiled code need not check them.
 
     for i in range(1, len(u) - 1):
-        u[i - 1] + u[i + 1]            proved: 1 <= i <= len(u) - 2
+        u[i - 1] + u[i + 1]            proved: 1 <= i < len(u) - 1
+        f[i]                           holds if len(u) - 1 <= len(f), which is asked once, at the call
 
-An integer is bounded below by a number and above by an extent plus a number: all that loops over `range`
-need.  What is not proved is checked when it runs, and raises IndexError.
+Bounds are a symbol plus a number, where a symbol is an extent of an argument or an integer argument: all
+that loops over `range` need.  An index with no such bounds has to be checked each time it is used.
 """
 
 from __future__ import annotations
@@ -15,120 +16,185 @@ from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array, Extent, Scalar
 from ..ops.index import _paired, expand
 
-INFINITE = None
+
+@dataclass(frozen=True)
+class Bound:
+    """symbol + offset, or offset alone."""
+
+    symbol: str | None
+    offset: int
+
+    def __add__(self, by: int) -> Bound:
+        return Bound(self.symbol, self.offset + by)
 
 
 @dataclass(frozen=True)
 class Range:
-    """low <= x, and x < symbol + high (or x < high where there is no symbol)."""
+    """low <= x < high, as far as known."""
 
-    low: int | None = None
-    symbol: str | None = None
-    high: int | None = None
-
-
-def indices_are_proved(function: Function) -> bool:
-    """Whether no index that the program writes out can leave its array."""
-    return _proved(function.block, extents_named(function.block))
+    low: Bound | None = None
+    high: Bound | None = None
 
 
-def extents_named(block: Block) -> dict[Value, Range]:
-    """Numbers that arrays were made as long as: after `np.empty(n)`, n is that array's extent."""
+@dataclass(frozen=True)
+class Requirement:
+    """small <= large."""
+
+    small: Bound
+    large: Bound
+
+
+ZERO = Bound(None, 0)
+
+
+def requirements(function: Function) -> list[str] | None:
+    """What has to hold for no index to leave its array, as Python over the parameters a0, a1, ...
+
+    None if some index has to be checked each time.
+    """
+    spelled = symbols(function)
+    found = Indices(extents_named(function.block, spelled))
+    if not found.block(function.block):
+        return None
+    texts = []
+    for r in found.required:
+        if any(b.symbol is not None and b.symbol not in spelled for b in (r.small, r.large)):
+            return None
+        texts.append(f"{spell(r.small, spelled)} <= {spell(r.large, spelled)}")
+    return sorted(set(texts))
+
+
+def spell(bound: Bound, spelled: dict[str, str]) -> str:
+    if bound.symbol is None:
+        return str(bound.offset)
+    return f"{spelled[bound.symbol]} {'+' if bound.offset >= 0 else '-'} {abs(bound.offset)}"
+
+
+def symbols(function: Function) -> dict[str, str]:
+    """How the symbols that are known at a call are asked of the arguments."""
+    spelled: dict[str, str] = {}
+    for k, p in enumerate(function.params):
+        match p.type:
+            case Array(_, dims):
+                for axis, d in enumerate(dims):
+                    if isinstance(d, Extent) and not d.offset:
+                        spelled.setdefault(d.symbol, f"a{k}.shape[{axis}]")
+            case Scalar("int64"):
+                spelled[f"a{k}"] = f"a{k}"
+    return spelled
+
+
+def extents_named(block: Block, spelled: dict[str, str]) -> dict[Value, Range]:
+    """Integers that have a symbol: parameters, and what arrays were made as long as."""
     known: dict[Value, Range] = {}
+    for k, p in enumerate(block.params):
+        if p.type == Scalar("int64") or p.type == Scalar("int64", weak=True):
+            known[p] = exactly(Bound(f"a{k}", 0))
     for op in walk(block):
         if op.name in ("zeros", "ones", "empty") and isinstance(op.output.type, Array):
             for n, dim in zip(op.inputs, op.output.type.dims):
-                if isinstance(dim, Extent) and not dim.offset and n.op is not None and n.op.name != "length":
-                    known[n] = Range(None, dim.symbol, 1)
-                elif isinstance(dim, Extent) and not dim.offset and n.op is None:
-                    known[n] = Range(None, dim.symbol, 1)
+                if isinstance(dim, Extent) and not dim.offset and dim.symbol not in spelled and n not in known \
+                        and (n.op is None or n.op.name != "length"):
+                    known[n] = exactly(Bound(dim.symbol, 0))
+    for op in walk(block):  # an extent that an integer parameter names is that parameter
+        if op.name in ("zeros", "ones", "empty") and isinstance(op.output.type, Array):
+            for n, dim in zip(op.inputs, op.output.type.dims):
+                if isinstance(dim, Extent) and not dim.offset and n in known and n.op is None \
+                        and known[n].low is not None and known[n].low.symbol in spelled:
+                    spelled.setdefault(dim.symbol, spelled[known[n].low.symbol])
     return known
 
 
-def _proved(block: Block, known: dict[Value, Range]) -> bool:
-    for op in block.ops:
-        if op.name in ("getitem", "setitem", "additem") and not _index_proved(op, known):
-            return False
-        if op.name == "call":
-            if not indices_are_proved(op.attrs["callee"].function_for(op.inputs)):
+def exactly(bound: Bound) -> Range:
+    return Range(bound, bound + 1)
+
+
+class Indices:
+    """Walks a function, with what is known of its integers, and collects what its indices require."""
+
+    def __init__(self, known: dict[Value, Range]):
+        self.known, self.required = known, []
+
+    def block(self, block: Block) -> bool:
+        """Whether every index in `block` has bounds."""
+        for op in block.ops:
+            if op.name in ("getitem", "setitem", "additem") and not self.index(op):
                 return False
-        if op.name == "for":
-            known[op.blocks[0].params[0]] = _counter(op, known)
-        if not all(_proved(inner, known) for inner in op.blocks):
+            if op.name == "call":
+                return False
+            if op.name == "for":
+                self.known[op.blocks[0].params[0]] = self.counter(op)
+            if not all(map(self.block, op.blocks)):
+                return False
+        return True
+
+    def index(self, op: Op) -> bool:
+        array = op.inputs[0]
+        if not isinstance(array.type, Array):
             return False
-    return True
+        operands = op.inputs[1 if op.name == "getitem" else 2:]
+        dims = list(array.type.dims)
+        entries = op.attrs["pattern"]
+        if any(p == "i" and isinstance(o.type, Array) for p, o in _paired(entries, operands)):
+            return all(o.type.dtype == "bool" for p, o in _paired(entries, operands) if p == "i")
+        for p, operand in _paired(expand(entries, len(dims)), operands):
+            if p is None:
+                continue
+            dim = dims.pop(0)
+            if p == "i" and not self.inside(self.range_of(operand), dim):
+                return False
+        return True
 
-
-def _index_proved(op: Op, known: dict[Value, Range]) -> bool:
-    array = op.inputs[0]
-    if not isinstance(array.type, Array):
-        return False
-    operands = op.inputs[1 if op.name == "getitem" else 2:]
-    dims = list(array.type.dims)
-    for p, operand in _paired(expand(op.attrs["pattern"], len(dims)), operands):
-        if p is None:
-            continue
-        if p == "i" and isinstance(operand.type, Array) and operand.type.dtype == "bool":
-            for _ in operand.type.dims:
-                dims.pop(0)
-            continue
-        dim = dims.pop(0)
-        if p == "i" and not (isinstance(operand.type, Scalar) and _inside(range_of(operand, known), dim)):
+    def inside(self, r: Range, dim) -> bool:
+        """0 <= x < dim: so, or so under a requirement."""
+        if r.low is None or r.high is None or isinstance(dim, Extent) and dim.accepts_any:
             return False
-    return True
+        large = Bound(None, dim) if isinstance(dim, int) else Bound(dim.symbol, dim.offset)
+        return self.require(ZERO, r.low) and self.require(r.high, large)
 
+    def require(self, small: Bound, large: Bound) -> bool:
+        if small.symbol == large.symbol:
+            return small.offset <= large.offset
+        self.required.append(Requirement(small, large))
+        return True
 
-def _inside(r: Range, dim) -> bool:
-    """0 <= x < dim."""
-    if r.low is None or r.low < 0 or r.high is None:
-        return False
-    if isinstance(dim, int):
-        return r.symbol is None and r.high <= dim
-    return not dim.accepts_any and r.symbol == dim.symbol and r.high <= dim.offset
-
-
-def range_of(x: Value, known: dict[Value, Range]) -> Range:
-    """What is known of the integer `x`."""
-    if x in known:
-        return known[x]
-    if type(x.constant) is int:
-        return Range(x.constant, None, x.constant + 1)
-    op = x.op
-    if op is None:
+    def range_of(self, x: Value) -> Range:
+        """What is known of the integer `x`."""
+        if x in self.known:
+            return self.known[x]
+        if type(x.constant) is int:
+            return exactly(Bound(None, x.constant))
+        op = x.op
+        if op is None:
+            return Range()
+        if op.name in ("add", "subtract") and type(op.inputs[1].constant) is int:
+            shift = op.inputs[1].constant * (1 if op.name == "add" else -1)
+            r = self.range_of(op.inputs[0])
+            return Range(None if r.low is None else r.low + shift, None if r.high is None else r.high + shift)
+        if op.name == "length" and isinstance(op.inputs[0].type, Array):
+            dim = op.inputs[0].type.dims[op.attrs["axis"]]
+            if isinstance(dim, Extent) and not dim.accepts_any:
+                at_least = Bound(dim.symbol, dim.offset)  # exactly, unless it is negative
+                return exactly(at_least) if dim.offset >= 0 else Range(at_least, None)
         return Range()
-    if op.name in ("add", "subtract") and type(op.inputs[1].constant) is int:
-        shift = op.inputs[1].constant * (1 if op.name == "add" else -1)
-        return _shifted(range_of(op.inputs[0], known), shift)
-    if op.name == "length" and isinstance(op.inputs[0].type, Array):
-        dim = op.inputs[0].type.dims[op.attrs["axis"]]
-        if isinstance(dim, Extent) and not dim.accepts_any:
-            return Range(0, dim.symbol, dim.offset + 1 if dim.offset >= 0 else None)
-    return Range()
 
+    def end(self, x: Value) -> Bound | None:
+        """A bound of the end of a loop's range, where a negative number is as good as 0."""
+        if x.op is not None and x.op.name == "at_least_zero":
+            return self.end(x.op.inputs[0])
+        if x.op is not None and x.op.name == "length" and isinstance(x.op.inputs[0].type, Array):
+            dim = x.op.inputs[0].type.dims[x.op.attrs["axis"]]
+            if isinstance(dim, Extent) and not dim.accepts_any:
+                return Bound(dim.symbol, dim.offset)
+        high = self.range_of(x).high
+        return None if high is None else high + -1
 
-def _end(x: Value, known: dict[Value, Range]) -> Range:
-    """What is known of the end of a loop's range, where a negative number is as good as 0."""
-    if x.op is not None and x.op.name == "at_least_zero":
-        return _end(x.op.inputs[0], known)
-    if x.op is not None and x.op.name == "length" and isinstance(x.op.inputs[0].type, Array):
-        dim = x.op.inputs[0].type.dims[x.op.attrs["axis"]]
-        if isinstance(dim, Extent) and not dim.accepts_any:
-            return Range(None, dim.symbol, dim.offset + 1)
-    return range_of(x, known)
-
-
-def _shifted(r: Range, by: int) -> Range:
-    return Range(None if r.low is None else r.low + by, r.symbol, None if r.high is None else r.high + by)
-
-
-def _counter(op: Op, known: dict[Value, Range]) -> Range:
-    """The values that a loop's counter takes."""
-    lo, hi, step = op.inputs[:3]
-    first, last = range_of(lo, known), range_of(hi, known)
-    if type(step.constant) is not int or step.constant == 0:
-        return Range()
-    if step.constant > 0:  # lo <= i <= hi - 1
-        last = _end(hi, known)
-        return Range(first.low, last.symbol, None if last.high is None else last.high - 1)
-    low = None if last.low is None else last.low + 1  # hi + 1 <= i <= lo
-    return Range(low, first.symbol, first.high)
+    def counter(self, op: Op) -> Range:
+        """The values that a loop's counter takes."""
+        lo, hi, step = op.inputs[:3]
+        if type(step.constant) is not int or step.constant == 0:
+            return Range()
+        if step.constant > 0:  # lo <= i < hi
+            return Range(self.range_of(lo).low, self.end(hi))
+        last = self.range_of(hi).low  # hi < i <= lo
+        return Range(None if last is None else last + 1, self.range_of(lo).high)

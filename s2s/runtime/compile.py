@@ -9,8 +9,12 @@ error_model="numpy": division by zero makes inf or nan, as in NumPy.  fastmath={
 be one instruction, which rounds once where NumPy rounds twice; results differ from the interpreted ones in
 the last bit, never in what NaN and infinity do.  fastmath=True also lets sums be reordered, which is what
 makes them vectorise; still never nnan or ninf, because adjoints meet both.  nogil: compiled code holds no
-Python object.  boundscheck: only for functions with an index that ranges do not prove (back/ranges.py);
-a single flag for the function, because Numba has no finer one, and LLVM drops the checks of most loops.
+Python object.
+
+Note [Indices]
+An index out of range raises IndexError.  Ranges prove most indices; for the others back/ranges.py says what
+would have to hold of the arguments, which is asked at each call, in Python.  Where it holds, the code runs
+that checks nothing; where not, or where an index is data, Numba's boundscheck, a flag for a whole function.
 
 Note [Where an error came from]
 Compiled code does not know its line, and carrying it would cost every access.  An error is rare and ends
@@ -31,7 +35,7 @@ from numba.core.errors import NumbaError, NumbaPerformanceWarning
 
 from ..back.loops import lower
 from ..back.python import Module, render
-from ..back.ranges import indices_are_proved
+from ..back.ranges import requirements
 from ..errors import S2SError, UnsupportedError
 from ..ir.graph import Function
 from . import cache as disk
@@ -56,18 +60,32 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
     """
     if target != "cpu":
         raise UnsupportedError(f"the target {target!r}", remedy='use target="cpu" or target="cuda"')
-    module = native_module(function, fastmath)
-    dispatcher = getattr(loaded(module, cache), module.entry)
-    return guarded(dispatcher, function, module)
-
-
-def native_module(function: Function, fastmath: bool = False) -> Module:
-    """The text that Numba compiles: the loop form with a decorator above each function."""
+    required = requirements(function)
     module = render(lower(function), native=True)
+
+    def dispatcher(checks: bool) -> Callable:
+        native = decorated(module, fastmath, checks)
+        return getattr(loaded(native, cache), native.entry)
+
+    if required is None:
+        return guarded(dispatcher(True), function, module)
+    if not required:
+        return guarded(dispatcher(False), function, module)
+    return guarded(dispatcher(False), function, module, condition(function, required), lambda: dispatcher(True))
+
+
+def condition(function: Function, required: list[str]) -> Callable:
+    """Whether the arguments are such that no index can leave its array."""
+    parameters = ", ".join(f"a{k}" for k in range(len(function.params)))
+    return eval(f"lambda {parameters}: {' and '.join(required)}")
+
+
+def decorated(module: Module, fastmath: bool, checks: bool) -> Module:
+    """The text that Numba compiles: the loop form with a decorator above each function."""
     options = f"error_model='numpy', fastmath={FLAGS[bool(fastmath)]}, nogil=True"
-    if not indices_are_proved(function):
+    if checks:
         options += ", boundscheck=True"
-    text, count = re.subn(r"(?m)^def ", f"@njit({options})\ndef ", module.text)
+    text = re.sub(r"(?m)^def ", f"@njit({options})\ndef ", module.text)
     return Module(f"from numba import njit\n{text}", module.entry, module.lines)
 
 
@@ -103,12 +121,21 @@ def keep_text(filename: str, text: str) -> None:
     disk.write(path, text.encode(), plain=True)
 
 
-def guarded(dispatcher, function: Function, module: Module) -> Callable:
-    """Call `dispatcher`; what it raises is explained on the way out."""
+def guarded(dispatcher: Callable, function: Function, module: Module, safe: Callable | None = None,
+            careful: Callable | None = None) -> Callable:
+    """Call `dispatcher`; what it raises is explained on the way out.
+
+    Where `safe(*args)` does not hold, the code that checks indices is called, which `careful()` makes.
+    """
+    checked: list[Callable] = []
 
     def call(*args):
         try:
-            return dispatcher(*args)
+            if safe is None or safe(*args):
+                return dispatcher(*args)
+            if not checked:
+                checked.append(careful())
+            return checked[0](*args)
         except NumbaError as error:
             raise explained(error, function) from None
         except Exception as error:
