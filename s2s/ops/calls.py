@@ -13,11 +13,11 @@ import numpy as np
 from ..errors import UnsupportedError
 from ..ir.builder import current
 from ..ir.graph import Value
-from ..ir.types import INT, Array, Tuple
+from ..ir.types import INT, Array, Scalar, Tuple
 from . import elementwise as ew
-from .cast import float_
+from .cast import bool_, complex_, float_, int_
 from .control import item
-from .record import ATTRIBUTES, FUNCTIONS, METHODS, define, numpy_function, value
+from .record import ATTRIBUTES, FUNCTIONS, METHODS, define, numpy_function, static, value
 from .ufunc import IN_MATH, builtin_syntax, is_none
 
 METHODS["conj"] = METHODS["conjugate"] = ew.conjugate
@@ -105,6 +105,22 @@ def math_pow(a: Value, b: Value) -> Value:
 def math_log(x: Value, base=None) -> Value:
     log = IN_MATH[ew.log]
     return log(x) if is_none(base) else log(x) / log(value(base))
+
+
+@numpy_function(np.isclose)
+def isclose(a: Value, b: Value, rtol=1e-05, atol=1e-08, equal_nan=False) -> Value:
+    """|a - b| <= atol + rtol * |b|, or a == b (infinities)."""
+    near = ew.logical_and(ew.isfinite(b), ew.less_equal(ew.absolute(a - b), atol + rtol * ew.absolute(b)))
+    near = ew.logical_or(near, ew.equal(a, b))
+    return ew.logical_or(near, ew.logical_and(ew.isnan(a), ew.isnan(b))) if static(equal_nan) else near
+
+
+@numpy_function(method="item")
+def item_method(x: Value) -> Value:
+    """x.item(), of a number."""
+    if not isinstance(x.type, Scalar):
+        raise UnsupportedError("the method item of an array", current().line, "index the element")
+    return {"b": bool_, "i": int_, "u": int_, "f": float_, "c": complex_}[np.dtype(x.type.dtype).kind](x)
 
 
 @numpy_function(np.angle)

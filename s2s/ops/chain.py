@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..ir.builder import current
 from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Scalar, Type, carries_derivative, is_inexact
 from .record import RECORDS, dtype_of, same_shape, value
@@ -24,8 +25,11 @@ def times(bar, partial, atoms: tuple = ()):
     """`bar * partial` as a person would write it: bar, -bar, bar / b, 2 * bar * x, where(c, bar, 0).
 
     `partial` is taken apart where a rule has just put it together; `atoms` are the values that existed
-    before and stay whole.  A choice with a constant side, `where(c, p, 0)`, becomes a choice between
-    products, so that the side not taken is masked before it can multiply an inf or a nan.
+    before and stay whole.
+
+    Note [Masks stay outermost]: a choice with a constant side, `where(c, p, 0)`, becomes a choice between
+    products, in the partial as in the cotangent, and so through a whole chain of ops: what belongs to the
+    side not taken never multiplies, so an inf or a nan there stays there.
     """
     if not isinstance(partial, Value):
         return _times_number(bar, partial)
@@ -41,6 +45,9 @@ def times(bar, partial, atoms: tuple = ()):
             return times(s, partial, atoms)
         if isinstance(partial.type, Scalar):
             return spread(times(s, partial, atoms), like)
+    if bar.op is not None and bar.op.name in ("where", "select") and any(_is_zero(x) for x in bar.op.inputs[1:]):
+        condition, *sides = bar.op.inputs
+        return RECORDS["where"](condition, *(x if _is_zero(x) else times(x, partial, atoms) for x in sides))
     if partial.op is not None and all(partial is not atom for atom in atoms):
         inputs = partial.op.inputs
         match partial.op.name:
@@ -48,25 +55,43 @@ def times(bar, partial, atoms: tuple = ()):
                 return -times(bar, inputs[0], atoms)
             case "divide":
                 return times(bar, inputs[0], atoms) / inputs[1]
-            case "multiply":
+            case "multiply" if not (_is_seed(bar) and inputs[0].constant is not MISSING):
                 return times(times(bar, inputs[0], atoms), inputs[1], atoms)
             case "where" | "select" if any(x.constant is not MISSING for x in inputs[1:]):
                 return RECORDS["where"](inputs[0], times(bar, inputs[1], atoms), times(bar, inputs[2], atoms))
     return bar * partial
 
 
+def _is_zero(x: Value) -> bool:
+    return type(x.constant) in (int, float) and x.constant == 0
+
+
+def _is_seed(bar: Value) -> bool:
+    """Whether 1.0 may take the place of `bar` later, which 2 * x should not show: an argument of the function."""
+    return bar.op is None and current().outer is None
+
+
 def _times_number(bar, number):
-    if isinstance(bar, Value) and isinstance(number, (int, float, complex)):
-        if number == 0:
-            return value(0.0)
-        if number == 1:
-            return bar
-        if number == -1:
-            return -bar
-        if bar.op is not None and bar.op.name == "spread":
+    """`number * bar`, with the numbers in `bar` multiplied out: 2 * (0.5 * z / y) is z / y."""
+    if not isinstance(bar, Value) or not isinstance(number, (int, float, complex)):
+        return bar * number
+    if number == 0:
+        return value(0.0)
+    if number == 1:
+        return bar
+    if number == -1:
+        return -bar
+    match bar.op.name if bar.op is not None else "":
+        case "negative":
+            return -_times_number(bar.op.inputs[0], number)
+        case "spread":
             return spread(_times_number(bar.op.inputs[0], number), bar.op.inputs[1])
-        return number * bar
-    return bar * number
+        case "multiply" if type(bar.op.inputs[0].constant) in (int, float):
+            return _times_number(bar.op.inputs[1], number * bar.op.inputs[0].constant)
+        case "divide" if (n := bar.op.inputs[0]).op is not None and n.op.name == "multiply" \
+                and type(n.op.inputs[0].constant) in (int, float):
+            return _times_number(n, number) / bar.op.inputs[1]
+    return number * bar
 
 
 def elementwise_vjp(bar, y, *xs, record, **attrs) -> tuple:
@@ -87,6 +112,11 @@ def elementwise_jvp(dots, y, *xs, record, **attrs):
         total = term if total is None else total + term
     if total is None:
         return None
+    return like_tangent(total, y, covered)
+
+
+def like_tangent(total, y, covered: bool = False):
+    """`total` as the tangent of `y`: real where y is, and of its shape, which it has already if `covered`."""
     total = real_if(total, y)
     return total if covered else spread(total, y)
 

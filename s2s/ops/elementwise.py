@@ -19,6 +19,7 @@ import numpy as np
 
 from ..ir.graph import OPERATORS
 from . import fold
+from .chain import like_operand, like_tangent
 from .record import RECORDS
 from .ufunc import (
     binary,
@@ -45,7 +46,7 @@ divide = elementwise("divide",                 lambda y, a, b: 1 / b,           
                      also=(np.true_divide,))
 power = elementwise("power",                   lambda y, a, b: _power_base(y, a, b),
                                                                                 lambda y, a, b: y * log(_positive(a)),
-                    evaluate=operator.pow, syntax=binary(ast.Pow()), operator=True, fold=fold.power, also=(pow,))
+                    evaluate=operator.pow, syntax=binary(ast.Pow()), operator=True, fold=fold.power)
 floor_divide = elementwise("floor_divide",     None,                            None,
                            evaluate=operator.floordiv, syntax=binary(ast.FloorDiv()), operator=True)
 remainder = elementwise("remainder",           1,                               lambda y, a, b: -(a // b),
@@ -160,11 +161,22 @@ select = elementwise("select",                 None,
                      evaluate=lambda c, a, b: a if c else b, syntax=lambda c, a, b: ast.IfExp(c, a, b),
                      result=lambda c, a, b: joined(a, b) if a.weak and b.weak else _type_of_where(c, a, b), operator=True)
 
+
+
+def _jvp_choice(dots, y, c, a, b):
+    """A choice between tangents."""
+    if dots[1] is None and dots[2] is None:
+        return None
+    return like_tangent(where(c, *(0.0 if dot is None else dot for dot in dots[1:])), y)
+
+
+where.jvp = select.jvp = _jvp_choice
+
 #                                              ∂y/∂x
 
 absolute = elementwise("absolute",             lambda y, x: _direction(x),      syntax=numpy_syntax("abs"))
 abs_ = elementwise("abs_",                     lambda y, x: _direction(x),
-                   evaluate=abs, syntax=builtin_syntax("abs"), operator=True, also=(abs,))
+                   evaluate=abs, syntax=builtin_syntax("abs"), operator=True)
 fabs = elementwise("fabs",                     lambda y, x: sign(x),            math=math.fabs)
 sign = elementwise("sign",                     None)
 copysign = elementwise("copysign",             lambda y, a, b: sign(a) * sign(y),   None,   math=math.copysign)
@@ -174,6 +186,7 @@ floor = elementwise("floor", None, math=math.floor)
 ceil = elementwise("ceil", None, math=math.ceil)
 trunc = elementwise("trunc", None, math=math.trunc)
 rint = elementwise("rint", None)
+nan_to_num = elementwise("nan_to_num",         lambda y, x: where(isfinite(x), 1, 0))
 round_ = elementwise("round", None, None, syntax=lambda x, n: _call_round(x, n))
 
 
@@ -201,7 +214,7 @@ real.jvp = lambda dots, y, x: None if dots[0] is None else real(dots[0])
 imag.jvp = lambda dots, y, x: None if dots[0] is None else imag(dots[0])
 conjugate = elementwise("conjugate",           1,
                         syntax=numpy_syntax("conj"))  # not holomorphic: its rules are its own
-conjugate.vjp = lambda bar, y, x: (conjugate(bar),)
+conjugate.vjp = lambda bar, y, x: (like_operand(conjugate(bar), x),)
 conjugate.jvp = lambda dots, y, x: None if dots[0] is None else conjugate(dots[0])
 
 # --------------------------------------------------------------------- comparisons, logic and bits

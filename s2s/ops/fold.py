@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..ir.graph import Value
-from ..ir.types import Scalar, is_inexact
+from ..ir.types import INT, Scalar, is_inexact
 from .record import RECORDS, value
 
 
@@ -35,12 +35,25 @@ def _integers(*xs: Value) -> bool:
 
 
 def add(record, a: Value, b: Value):
-    """a + (-b) is a - b; (i + 1) + 2 is i + 3."""
+    """a + (-b) is a - b; (i + 1) + 2 is i + 3; two values masked alike are masked once."""
     if _negated(b) is not None:
         return a - _negated(b)
     if _negated(a) is not None:
         return b - _negated(a)
-    return _same_type(_affine(a, b, 1), record, a, b) if _integers(a, b) else None
+    return _same_type(_affine(a, b, 1), record, a, b) if _integers(a, b) else _masked_alike(record, a, b)
+
+
+def _masked_alike(record, a: Value, b: Value):
+    """where(c, p, 0) + where(c, q, 0) is where(c, p + q, 0)."""
+    if a.op is None or b.op is None or a.op is b.op or not a.op.name == b.op.name in ("where", "select"):
+        return None
+    (condition, *sides), (other, *sides_of_b) = a.op.inputs, b.op.inputs
+    for k in (0, 1):
+        if condition is other and _is(sides[k], 0) and _is(sides_of_b[k], 0):
+            total = sides[1 - k] + sides_of_b[1 - k]
+            branches = [sides[k], total] if k == 0 else [total, sides[k]]
+            return _same_type(RECORDS["where"](condition, *branches), record, a, b)
+    return None
 
 
 def subtract(record, a: Value, b: Value):
@@ -110,7 +123,9 @@ def divide(record, a: Value, b: Value):
 
 
 def power(record, a: Value, b: Value):
-    """a ** 1 is a."""
+    """a ** 1 is a; an int to a negative power is a float, and Python goes by way of float(a)."""
+    if a.type == INT and type(b.constant) is int and b.constant < 0:
+        return RECORDS["float_"](a) ** b
     return _same_type(a, record, a, b) if _is(b, 1) else None
 
 

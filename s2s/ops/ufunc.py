@@ -175,7 +175,7 @@ def elementwise(name: str, *partials, evaluate: Callable | None = None, syntax: 
                     infer=_infer(name, result or sampled(compute, name)), elementwise=True, cheap=True, scalar=scalar)
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
-    for function in (getattr(np, name, None), *also):
+    for function in (getattr(np, name, None), compute if operator else None, *also):
         if function is not None:
             FUNCTIONS[function] = called(record, len(partials))
     if math is not None:
