@@ -19,7 +19,7 @@ import optree
 
 from . import pipeline
 from .errors import TypeMismatchError
-from .front import build_from_text
+from .front import load_text
 from .signature import bind
 from .transformed import Transformed
 
@@ -203,12 +203,9 @@ def dump(t: Callable, directory: str | Path, *args) -> Path:
     return Path(directory)
 
 
-def from_source(text: str, globals: dict, filename: str = "<text>") -> Callable:
-    """The last function that `text` defines, made by s2s from the text: as if it had been in a file.
-
-    Other names are looked up in `globals`.
-    """
-    return build_from_text(text, globals, filename)
+def from_source(text: str, globals: dict | None = None, filename: str = "<text>") -> Callable:
+    """The last function that `text` defines, as if it had been in a file; `globals` is what its names mean."""
+    return load_text(text, globals, filename)
 
 
 # ----------------------------------------------------------------------------------------------- checking

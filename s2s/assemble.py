@@ -6,7 +6,6 @@ Captured values stay trailing parameters throughout.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 
 from . import pipeline
@@ -327,7 +326,8 @@ def short(type: Type) -> str:
         case Scalar(dtype, weak):
             return _short(dtype) if weak else dtype
         case Array(dtype, dims):
-            return f"{dtype}[{', '.join(str(d) if isinstance(d, int) else ':' for d in dims)}]"
+            extents = ", ".join(str(d) if isinstance(d, int) else ":" for d in dims)
+            return f"{dtype}[{extents}]"
         case Tuple(items):
             return f"({', '.join(map(short, items))})"
         case Static(content):
@@ -350,8 +350,8 @@ def place(function: Function) -> str:
 
 def described(function: Function) -> Function:
     """`function`, whose docstring also says what its arguments are."""
-    known = [f"{p.name}: {short(p.type)}" for p in function.params if not isinstance(p.type, (Unknown, Static))]
+    # non-breaking spaces: no line ends after a colon
+    known = [f"{p.name}: {short(p.type)}".replace(" ", "\xa0") for p in function.params if not isinstance(p.type, (Unknown, Static))]
     if known:
         function.doc = f"{function.doc.rstrip('.')}, for {', '.join(known)}."
-    function.doc = "\n".join(textwrap.wrap(function.doc, 92, subsequent_indent="    "))
     return function

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from .back.loops import lower
 from .back.python import render
-from .errors import UnsupportedError
+from .errors import UnsupportedError, VerifyError
 from .front import build as front_build
 from .ir.graph import Function
 from .ir.types import Type
@@ -161,8 +161,8 @@ def stage(function: Function, name: str) -> Function:
     if is_checking():
         try:
             verify(function)
-        except Exception as error:
-            error.args = (f"after {name}: {error}",)
+        except VerifyError as error:
+            error.message = f"after {name}: {error.message}"
             raise
     if _stages.get() is not None:
         _stages.get().append((name, function))

@@ -92,24 +92,6 @@ def normalised(x):
     return x
 
 
-_ANNOTATIONS = {
-    float: FLOAT, int: INT, bool: Scalar("bool"), complex: Scalar("complex128", weak=True),
-    "float": FLOAT, "int": INT, "bool": Scalar("bool"), "complex": Scalar("complex128", weak=True),
-    np.float64: Scalar("float64"), np.float32: Scalar("float32"), np.int64: Scalar("int64"),
-}
-
-
-def annotated_types(parameters: Sequence[inspect.Parameter]) -> list[Type]:
-    """What the annotations of `parameters` say of them; Unknown where they say nothing."""
-    types = []
-    for p in parameters:
-        try:
-            types.append(_ANNOTATIONS.get(p.annotation, Unknown(p.name)))
-        except TypeError:
-            types.append(Unknown(p.name))
-    return types
-
-
 def parameters_of(function: Callable) -> list[inspect.Parameter]:
     """The parameters of `function`, in order."""
     return list(inspect.signature(function).parameters.values())

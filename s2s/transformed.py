@@ -16,10 +16,11 @@ from pathlib import Path
 from . import assemble, pipeline
 from .display import side_by_side
 from .errors import S2SError, TypeMismatchError, UnsupportedError
+from .front import annotated_types
 from .ir.graph import Function, Value
 from .ir.types import Type
 from .runtime.load import load, measure_tapes
-from .signature import annotated_types, bind, key_of, lane_type, normalised, parameters_of, type_of
+from .signature import bind, key_of, lane_type, normalised, parameters_of, type_of
 
 
 @dataclass(eq=False)
@@ -168,7 +169,7 @@ class Transformed:
 
     def generic(self) -> Function:
         """The IR for whatever the annotations say, and nothing where they say nothing."""
-        return self.function_for_types(annotated_types(list(self.signature.parameters.values())))
+        return self.function_for_types(annotated_types(self))
 
     def compiled(self, function: Function) -> Callable:
         """Native code of `function`."""

@@ -132,7 +132,7 @@ class Unparser(astunparse.Unparser):
     def _Expr(self, tree: ast.Expr) -> None:
         match tree.value:
             case ast.Constant(str() as text) if getattr(tree, "docstring", False):
-                lines = wrap(text, WIDTH - 4 * self._indent - 6)
+                lines = [line.replace("\xa0", " ") for line in wrap(text, WIDTH - 4 * self._indent - 6)]
                 self.fill('"""' + lines[0])
                 for line in lines[1:]:
                     self.fill(line)

@@ -1,13 +1,18 @@
 """Simplification: the program emitted again, with what is now known of it.
 
     >>> show(simplify(read('''
-    ... def f(x: 'float64[n]', k):
+    ... def f(x: 'float64[n]', k: 'float64'):
     ...     y = x.copy()
-    ...     for i in range(3):
+    ...     for i in range(len(y)):
     ...         k = k
-    ...         y[i] = y[i] * k * 1 + (len(y) - len(x))
+    ...         y[i] = y[i] * k * 1 + (len(y) - len(x) + i)
     ...     return y
     ... ''')))
+    def f(x, k):
+        y = x.copy()
+        for i in range(len(x)):
+            y[i] = y[i] * k + i
+        return y
 
 Emitting folds: constants, `x * 1`, what the types prove.  Here are added the simplifications that need
 more than one op: a carry that every trip hands on unchanged is no carry, a branch result that is the same
@@ -34,7 +39,7 @@ def simplify(function: Function) -> Function:
         elif op.name == "if":
             _drop_equal_results(op, same)
     substitute(function.block, same)
-    lengths_from_arguments(function.block, {})
+    ask_lengths_once(function.block)
     return rebuild(function)
 
 
@@ -65,28 +70,59 @@ def _drop_equal_results(op: Op, same: dict[Value, Value]) -> None:
             del op.outputs[k]
 
 
-def lengths_from_arguments(block: Block, first: dict[Extent, tuple[Value, int]]) -> None:
-    """Ask for each length at the first value that is known to have it.
+def ask_lengths_once(block: Block) -> None:
+    """Ask for each length once, at the first value that is known to have it.
 
     Loops make new versions of an array, and a length asked of the last of them would hold up everything
     that depends on it until the loop is done; equal extents mean equal lengths, so any value will do.
+    What an argument can tell is asked before anything else: the argument may be overwritten later.
     """
-    first = dict(first)
+    arguments = set(block.params)
+    on_top: dict[Extent, Op] = {}
+    same: dict[Value, Value] = {}
 
-    def meet(value: Value) -> None:
-        if isinstance(value.type, Array):
-            for axis, dim in enumerate(value.type.dims):
-                if isinstance(dim, Extent) and not dim.accepts_any:
-                    first.setdefault(dim, (value, axis))
+    def visit(block: Block, first: dict[Extent, tuple[Value, int]], asked: dict[Extent, Value]) -> None:
+        def meet(value: Value) -> None:
+            if isinstance(value.type, Array):
+                for axis, dim in enumerate(value.type.dims):
+                    if isinstance(dim, Extent) and not dim.accepts_any:
+                        first.setdefault(dim, (value, axis))
 
-    for param in block.params:
-        meet(param)
-    for op in block.ops:
-        if op.name == "length" and isinstance(op.inputs[0].type, Array):
-            known = first.get(op.inputs[0].type.dims[op.attrs["axis"]])
-            if known is not None:
-                op.inputs, op.attrs = [known[0]], {**op.attrs, "axis": known[1]}
-        for inner in op.blocks:
-            lengths_from_arguments(inner, first)
-        for out in op.outputs:
-            meet(out)
+        for param in block.params:
+            meet(param)
+        kept = []
+        for op in block.ops:
+            for inner in op.blocks:
+                visit(inner, dict(first), dict(asked))
+            for out in op.outputs:
+                meet(out)
+            dim = length_asked(op)
+            if dim not in first:
+                kept.append(op)
+            elif dim in asked:
+                same[op.output] = asked[dim]
+            elif dim in on_top:
+                same[op.output] = on_top[dim].output
+            else:
+                value, axis = first[dim]
+                moved = value in arguments and value is not op.inputs[0]
+                op.inputs, op.attrs = [value], {**op.attrs, "axis": axis}
+                asked[dim] = op.output
+                if moved:
+                    on_top[dim] = op
+                else:
+                    kept.append(op)
+        block.ops = kept
+
+    visit(block, {}, {})
+    block.ops[:0] = on_top.values()
+    substitute(block, same)
+
+
+def length_asked(op: Op) -> Extent | None:
+    """The extent that a `length` op asks for, if it is a symbol that means the same everywhere."""
+    if op.name == "length" and isinstance(op.inputs[0].type, Array):
+        dim = op.inputs[0].type.dims[op.attrs["axis"]]
+        if isinstance(dim, Extent) and not dim.accepts_any:
+            return dim
+    return None

@@ -11,10 +11,11 @@ import pytest
 
 from s2s import pipeline
 from s2s.back.python import render
-from s2s.front import build_from_text
-from s2s.ir.graph import Value, walk
+from s2s.errors import VerifyError
+from s2s.front import annotated_types, build, load_text
+from s2s.ir.graph import walk
 from s2s.ir.interpret import interpret
-from s2s.ir.types import UNKNOWN, Array, Extent, Scalar
+from s2s.ir.types import Array, Extent, Scalar
 from s2s.ir.verify import verify
 from s2s.transform.cse import cse
 from s2s.transform.dce import dce
@@ -29,10 +30,8 @@ VECTOR = Array("float64", (Extent("x.0", 0, False),))
 
 def read(text: str, *types):
     """The IR of the last function in `text`, as the front end gives it."""
-    callee = build_from_text(text, {"np": np}, "<test>")
-    count = callee.__code__.co_argcount if hasattr(callee, "__code__") else len(types)
-    types = types or (UNKNOWN,) * (count or text.rpartition("def ")[2].partition(")")[0].count(",") + 1)
-    return callee.function_for([Value(t) for t in types])
+    function = load_text(text, {"np": np}, "<test>")
+    return build(function, types or annotated_types(function))
 
 
 def shown(function) -> str:
@@ -152,5 +151,5 @@ def test_broken_pass_is_named():
         function.block.ops.reverse()
         return function
 
-    with pipeline.checked(), pytest.raises(Exception, match="after breaks: .* before it is defined"):
+    with pipeline.checked(), pytest.raises(VerifyError, match="after breaks: .* before it is defined"):
         pipeline.run([pipeline.Pass(breaks, "it is broken")], f)
