@@ -7,7 +7,7 @@ type of the IR.  Lengths other than 1 are in neither, so that 1,000 lengths are 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import NoneType
 
 import numpy as np
