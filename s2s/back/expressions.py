@@ -267,7 +267,7 @@ def _choice(op: Op) -> str | None:
     if len(op.outputs) != 1:
         return None
     first, second = (block.yields[0] for block in op.blocks)
-    boolean = all(isinstance(x.type, Scalar) and x.type.dtype == "bool" for x in (op.inputs[0], first, second))
+    boolean = all(isinstance(x.type, (Scalar, Unknown)) and x.type.dtype == "bool" for x in (op.inputs[0], first, second))
     if boolean and first.constant is True and second.constant is False:
         return "test"
     if boolean and second.constant is False:

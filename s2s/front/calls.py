@@ -183,10 +183,15 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
 
 
 def _needs_the_caller(binding) -> bool:
-    """Whether an argument means something only inside the caller: a local function, an object, a list."""
-    if isinstance(binding, (tuple, list)):
-        return any(map(_needs_the_caller, binding))
-    return isinstance(binding, (Local, Object, Iterable))
+    """Whether an argument means something only inside the caller: a function, an object, a range."""
+    match binding:
+        case tuple() | list():
+            return any(map(_needs_the_caller, binding))
+        case Local() | Object() | Iterable():
+            return True
+        case Value() | Cell() | type():
+            return False
+    return callable(binding)
 
 
 def _ordered(frame: Frame, signature: inspect.Signature, name: str, args: list, keywords: dict, node) -> list:

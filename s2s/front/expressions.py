@@ -10,11 +10,11 @@ import gast
 import numpy as np
 
 from ..errors import S2SError, TypeMismatchError
-from ..ir.builder import Builder, at, current
-from ..ir.graph import MISSING, OPERATORS, Block, Value
+from ..ir.builder import at, current
+from ..ir.graph import MISSING, OPERATORS, Value
 from ..ir.types import Array, Scalar, Tape, Unknown
 from ..ops.control import tape_new
-from ..ops.record import ATTRIBUTES, FUNCTIONS, RECORDS, value
+from ..ops.record import ATTRIBUTES, RECORDS, emit, value
 from .access import put, take, unpack
 from .alias import Cell
 from .branches import branch
@@ -35,9 +35,6 @@ UNARY = {gast.USub: ("negative", operator.neg), gast.UAdd: ("positive", operator
 COMPARE = {gast.Lt: ("less", operator.lt), gast.LtE: ("less_equal", operator.le), gast.Gt: ("greater", operator.gt),
            gast.GtE: ("greater_equal", operator.ge), gast.Eq: ("equal", operator.eq),
            gast.NotEq: ("not_equal", operator.ne)}
-SAFE = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "add", "subtract", "multiply",
-        "negative", "constant", "not_", "logical_and", "logical_or", "logical_not", "length"}  # of numbers: never raise
-SAFE_AT_MOST = 6
 STATIC_MODULES = ("numpy", "math", "scipy", "builtins", "cmath")
 
 
@@ -62,16 +59,15 @@ def _evaluate(frame: Frame, node: gast.AST):
         case gast.BinOp():
             return binary(frame, node.op, evaluate(frame, node.left), evaluate(frame, node.right), node)
         case gast.UnaryOp(op=gast.Not()):
-            return _not(frame, truth(frame, evaluate(frame, node.operand), node.operand))
+            return _not(frame, condition(frame, node.operand))
         case gast.UnaryOp():
             return _unary(frame, node)
         case gast.BoolOp():
-            return _short_circuit(frame, isinstance(node.op, gast.And), node.values)
+            return _short_circuit(frame, isinstance(node.op, gast.And), node.values, evaluate)
         case gast.Compare():
             return _chain(frame, node, evaluate(frame, node.left), 0)
         case gast.IfExp():
-            condition = truth(frame, evaluate(frame, node.test), node.test)
-            return branch(frame, condition, lambda: evaluate(frame, node.body), lambda: evaluate(frame, node.orelse),
+            return branch(frame, condition(frame, node.test), lambda: evaluate(frame, node.body), lambda: evaluate(frame, node.orelse),
                           live_here(frame))
         case gast.Call():
             return _call(frame, node)
@@ -83,7 +79,7 @@ def _evaluate(frame: Frame, node: gast.AST):
         case gast.Tuple():
             return tuple(_items(frame, node.elts))
         case gast.List():
-            return _items(frame, node.elts) if node.elts else frame.heap.new(tape_new())
+            return _items(frame, node.elts) if node.elts else frame.heap.new(emit(tape_new))
         case gast.NamedExpr():
             binding = evaluate(frame, node.value)
             frame.bind(node.target.id, binding)
@@ -210,59 +206,50 @@ def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
     return frame.value(content)
 
 
-def _not(frame: Frame, condition: Value):
-    if condition.constant is not MISSING:
-        return not condition.constant
-    return RECORDS["not_"](condition)
+def _not(frame: Frame, test: Value):
+    if test.constant is not MISSING:
+        return not test.constant
+    return RECORDS["not_"](test)
 
 
-def _short_circuit(frame: Frame, both: bool, nodes: list):
-    """`a and b and ...` (both) or `a or b or ...`: the value of the operand that decides."""
-    first = evaluate(frame, nodes[0])
+def condition(frame: Frame, node: gast.AST) -> Value:
+    """The truth of an expression that stands where only its truth matters."""
+    match node:
+        case gast.BoolOp():
+            with at(frame.line(node)):
+                return truth(frame, _short_circuit(frame, isinstance(node.op, gast.And), node.values, condition), node)
+        case gast.UnaryOp(op=gast.Not()):
+            return value(_not(frame, condition(frame, node.operand)))
+        case gast.Compare() if len(node.ops) > 1:
+            with at(frame.line(node)):
+                return truth(frame, _chain(frame, node, evaluate(frame, node.left), 0, True), node)
+    return truth(frame, evaluate(frame, node), node)
+
+
+def _short_circuit(frame: Frame, both: bool, nodes: list, operand: Callable):
+    """`a and b and ...` (both) or `a or b or ...`: the operand that decides; `operand` evaluates them."""
+    first = operand(frame, nodes[0])
     if len(nodes) == 1:
         return first
-    return _decide(frame, both, first, lambda: _short_circuit(frame, both, nodes[1:]), nodes[0])
+    return _decide(frame, both, first, lambda: _short_circuit(frame, both, nodes[1:], operand), nodes[0],
+                   operand is condition)
 
 
-def _decide(frame: Frame, both: bool, first, rest: Callable, node: gast.AST):
-    condition = truth(frame, first, node)
-    if condition.constant is not MISSING:
-        return rest() if bool(condition.constant) is both else first
-    quick = _both_at_once(frame, both, condition, rest) if condition is first else None
-    if quick is not None:
-        return quick
-    decided = not both if condition is first else first
+def _decide(frame: Frame, both: bool, first, rest: Callable, node: gast.AST, truth_only: bool):
+    test = truth(frame, first, node)
+    if test.constant is not MISSING:
+        return rest() if bool(test.constant) is both else first
+    decided = not both if truth_only or test is first else first
     arms = (rest, lambda: decided) if both else (lambda: decided, rest)
-    return branch(frame, condition, *arms, live_here(frame))
+    return branch(frame, test, *arms, live_here(frame))
 
 
-def _both_at_once(frame: Frame, both: bool, first: Value, rest: Callable):
-    """One logical op, where evaluating both sides is cheap, cannot raise, and changes nothing."""
-    if first.type != Scalar("bool"):
-        return None
-    state, block = frame.snapshot(), Block()
-    with Builder(block):
-        second = rest()
-    plain = isinstance(second, Value) and second.type == Scalar("bool") and second.constant is MISSING
-    if not (plain and len(block.ops) <= SAFE_AT_MOST and all(map(_cannot_raise, block.ops))
-            and frame.env == state[0] and frame.heap.contents == state[1]):
-        frame.restore(state)
-        return None
-    current().block.ops.extend(block.ops)
-    return RECORDS["logical_and" if both else "logical_or"](first, second)
-
-
-def _cannot_raise(op) -> bool:
-    return op.name in SAFE and all(isinstance(x.type, Scalar) or op.name == "length" and isinstance(x.type, Array)
-                                   for x in op.inputs)
-
-
-def _chain(frame: Frame, node: gast.Compare, left, k: int):
+def _chain(frame: Frame, node: gast.Compare, left, k: int, truth_only: bool = False):
     right = evaluate(frame, node.comparators[k])
     first = _compare(frame, node.ops[k], left, right, node)
     if k + 1 == len(node.ops):
         return first
-    return _decide(frame, True, first, lambda: _chain(frame, node, right, k + 1), node)
+    return _decide(frame, True, first, lambda: _chain(frame, node, right, k + 1, truth_only), node, truth_only)
 
 
 def _compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
@@ -298,7 +285,7 @@ def _compare_tuples(frame: Frame, equal: bool, a: tuple, b: tuple, node: gast.AS
         def rest(x=x, y=y):
             return _compare(frame, gast.Eq(), x, y, node)
 
-        same = rest() if same is True else _decide(frame, True, same, rest, node)
+        same = rest() if same is True else _decide(frame, True, same, rest, node, True)
     return same if equal else _not(frame, truth(frame, same, node))
 
 
@@ -408,8 +395,7 @@ def _comprehension(frame: Frame, node):
 
 
 def _known_condition(frame: Frame, node: gast.AST) -> bool:
-    condition = truth(frame, evaluate(frame, node), node)
-    return bool(frame.static(condition, "the condition of a list comprehension", node))
+    return bool(frame.static(condition(frame, node), "the condition of a list comprehension", node))
 
 
 # ------------------------------------------------------------------------------------------- assignment
@@ -487,7 +473,3 @@ def _same_kind(frame: Frame, before: Value, after: Value) -> None:
         raise TypeMismatchError(f"{new} values cannot be written into an array of {old} in place", current().line,
                                 "make the array of the wider dtype first, with .astype")
 
-
-def function_of(name: str) -> Callable:
-    """What s2s knows for a NumPy function, by its name."""
-    return FUNCTIONS[getattr(np, name)]

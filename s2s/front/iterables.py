@@ -125,6 +125,6 @@ def reversed_(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
 
 
 def popped(frame: Frame, cell: Cell) -> Iterable:
-    """reversed(tape), as derivatives are printed: each trip takes the last item away."""
-
-    return Iterable(lambda k: pop(frame, cell), (0, tape_len(frame.heap.read(cell)), 1), held=(cell,))
+    """reversed(tape), as derivatives are printed: each trip takes the last item of a tape of its own."""
+    own = frame.heap.new(frame.heap.read(cell))
+    return Iterable(lambda k: pop(frame, own), (0, tape_len(frame.heap.read(own)), 1), held=(own,))

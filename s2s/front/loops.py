@@ -20,7 +20,7 @@ from ..ops.control import for_loop, make_undefined, while_loop
 from ..ops.record import value
 from .alias import Cell, cells_in
 from .branches import NUMBERS, branch
-from .expressions import assign, evaluate, truth
+from .expressions import assign, condition, evaluate
 from .frame import EXIT, RESULT, RETURNED, STOP, UNBOUND, Frame
 from .iterables import Iterable, iterable
 from .scope import bound_names, changed_names, inside, may_leave, may_stop, names_in
@@ -180,8 +180,7 @@ def _attempt(frame: Frame, node, source: Iterable | None, carried: Carried, live
         if source is not None:
             assign(frame, node.target, source.get(index), node.target)
         if carried.test_inside:
-            go_on = truth(frame, evaluate(frame, node.test), node.test)
-            branch(frame, go_on, lambda: frame.session.execute(frame, node.body, live), lambda: _stop(frame), live)
+            branch(frame, condition(frame, node.test), lambda: frame.session.execute(frame, node.body, live), lambda: _stop(frame), live)
         else:
             frame.session.execute(frame, node.body, live)
         return _leave(frame, carried, before, entered, ends, live)
@@ -191,11 +190,11 @@ def _attempt(frame: Frame, node, source: Iterable | None, carried: Carried, live
             return value(True)
         enter(list(params))
         contents = dict(frame.heap.contents)
-        condition = truth(frame, evaluate(frame, node.test), node.test)
+        go_on = condition(frame, node.test)
         if any(frame.heap.contents[cell] is not contents[cell] for cell in contents):
             carried.test_inside = carried.breaks = True
             raise Again
-        return condition
+        return go_on
 
     if source is not None:
         index = node.target.id if isinstance(node.target, gast.Name) and source.is_range else source.index_name(frame)

@@ -13,8 +13,9 @@ from ..errors import S2SError, TypeMismatchError
 from ..ir.builder import at
 from ..ir.graph import MISSING, Value
 from .branches import branch
-from .expressions import assign, augment, evaluate, make_local, truth
-from .frame import EXIT, RESULT, RETURNED, STOP, Frame
+from .expressions import assign, augment, condition, evaluate, make_local
+from .frame import EXIT, RESULT, RETURNED, STOP, Frame, Local, Object
+from .iterables import Iterable
 from .loops import run_for, run_while
 from .scope import may_fall_through, may_leave, read_names
 
@@ -60,19 +61,18 @@ def _run_leaving_if(frame: Frame, stmt: gast.If, rest: list, live: frozenset, ta
     """An `if` that may leave; returns whether `rest` has been run with it."""
     with at(frame.line(stmt.test)):
         _enter(frame, stmt, [stmt.test])
-        condition = truth(frame, evaluate(frame, stmt.test), stmt.test)
-    if condition.constant is not MISSING:
-        execute(frame, (stmt.body if condition.constant else stmt.orelse) + rest, live, tail)
+        test, sides = _decision(frame, stmt)
+    if test.constant is not MISSING:
+        execute(frame, sides[0 if test.constant else 1] + rest, live, tail)
         return True
-    sides = [stmt.body, stmt.orelse]
     going_on = [may_fall_through(side) for side in sides]
     if rest and all(going_on):
         after = frame.liveness.after[id(stmt)].union(*frame.kept[-1:])
-        branch(frame, condition, lambda: execute(frame, stmt.body, after, False),
-               lambda: execute(frame, stmt.orelse, after, False), after)
+        branch(frame, test, lambda: execute(frame, sides[0], after, False),
+               lambda: execute(frame, sides[1], after, False), after)
         return False
     arms = [side + rest if goes_on else side for side, goes_on in zip(sides, going_on)]
-    branch(frame, condition, lambda: _arm(frame, arms[0], live, tail), lambda: _arm(frame, arms[1], live, tail),
+    branch(frame, test, lambda: _arm(frame, arms[0], live, tail), lambda: _arm(frame, arms[1], live, tail),
            live.union(*frame.kept[-1:]))
     return True
 
@@ -115,7 +115,10 @@ def _dispatch(frame: Frame, stmt: gast.AST) -> None:
         case gast.Expr():
             evaluate(frame, stmt.value)
         case gast.Return():
-            frame.env[RESULT] = evaluate(frame, stmt.value) if stmt.value is not None else None
+            result = evaluate(frame, stmt.value) if stmt.value is not None else None
+            if frame.caller is None:
+                _returnable(frame, result, stmt)
+            frame.env[RESULT] = result
             frame.env[EXIT] = frame.env[RETURNED] = True
             frame.env[STOP] = bool(frame.kept)
         case gast.If():
@@ -146,10 +149,29 @@ def _dispatch(frame: Frame, stmt: gast.AST) -> None:
 
 
 def _run_if(frame: Frame, stmt: gast.If) -> None:
-    condition = truth(frame, evaluate(frame, stmt.test), stmt.test)
+    test, sides = _decision(frame, stmt)
     after = frame.liveness.after[id(stmt)]
-    branch(frame, condition, lambda: execute(frame, stmt.body, after, False),
-           lambda: execute(frame, stmt.orelse, after, False), after)
+    branch(frame, test, lambda: execute(frame, sides[0], after, False),
+           lambda: execute(frame, sides[1], after, False), after)
+
+
+def _decision(frame: Frame, stmt: gast.If) -> tuple[Value, list]:
+    """The condition of an `if`, and what runs where it holds and where not; `not` exchanges the two."""
+    test, sides = stmt.test, [stmt.body, stmt.orelse]
+    while isinstance(test, gast.UnaryOp) and isinstance(test.op, gast.Not):
+        test, sides = test.operand, sides[::-1]
+    return condition(frame, test), sides
+
+
+def _returnable(frame: Frame, binding, stmt: gast.Return) -> None:
+    """Refuse what a caller outside could not be given."""
+    if isinstance(binding, (tuple, list)):
+        for item in binding:
+            _returnable(frame, item, stmt)
+    elif isinstance(binding, (Local, Object)):
+        frame.value(binding)
+    elif isinstance(binding, Iterable) or callable(binding):
+        raise frame.refuse(f"returning a {type(binding).__name__}", stmt, "return numbers, arrays and tuples of them")
 
 
 def _delete(frame: Frame, stmt: gast.Delete) -> None:
@@ -161,10 +183,10 @@ def _delete(frame: Frame, stmt: gast.Delete) -> None:
 
 
 def _assert(frame: Frame, stmt: gast.Assert) -> None:
-    condition = truth(frame, evaluate(frame, stmt.test), stmt.test)
-    if condition.constant is MISSING:
+    test = condition(frame, stmt.test)
+    if test.constant is MISSING:
         raise frame.refuse("an assertion about run-time data", stmt, "check it before the call")
-    if not condition.constant:
+    if not test.constant:
         raise TypeMismatchError("this assertion fails for arguments of these types", frame.line(stmt),
                                 "pass arguments for which it holds")
 

@@ -34,7 +34,7 @@ from .callee import build
 
 _PYTHON = {"float": FLOAT, "int": INT, "bool": Scalar("bool"), "complex": Scalar("complex128", weak=True),
            "None": NONE, "undefined": UNDEFINED}
-_TOKEN = re.compile(r"\s*(tape of|static|\?\[\*\w+\]|\w+(?:[+-]\d+)?|[\[\](),?])")
+_TOKEN = re.compile(r"\s*(tape of|static|\?\[\*[\w.]+\]|[\w.]+(?:[+-]\d+)?|[\[\](),?])")
 
 
 def build_from_text(text: str, globals: dict | None = None, filename: str = "<s2s>") -> Function:
@@ -55,7 +55,7 @@ def load_text(text: str, globals: dict | None = None, filename: str = "<s2s>") -
     filename = _unused(filename, text)
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     namespace = {"np": np, **(globals or {}), "__name__": "s2s_text"}
-    exec(compile(tree, filename, "exec"), namespace)
+    exec(compile(tree, filename, "exec", dont_inherit=True), namespace)
     function = namespace[names[-1]]
     if not isinstance(function, types.FunctionType):
         raise SourceError(f"{names[-1]} is not a plain function", None, "leave decorators out")
@@ -140,7 +140,7 @@ def _parse(tokens: list[str], name: str, text: str) -> Type:
 def _extent(token: str, text: str):
     if token.isdecimal():
         return int(token)
-    match = re.fullmatch(r"(\w+?)([+-]\d+)?", token)
+    match = re.fullmatch(r"([\w.]+?)([+-]\d+)?", token)
     if match is None:
         raise UnsupportedError(f"the extent {token!r} in the type {text!r}", None, "write a name or a number")
     return Extent(match.group(1), int(match.group(2) or 0), bool(match.group(2)))

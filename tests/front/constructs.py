@@ -1,3 +1,4 @@
+# ruff: noqa: F821, F841, F842
 """Small programs, one for each construct that the front end reads, and arguments to run them on."""
 
 import functools

@@ -1,0 +1,294 @@
+# ruff: noqa: F821, F841, F842
+"""What the front end refuses: each error shows the user's line, a caret, what is wrong, and what to write."""
+
+import numpy as np
+import pytest
+
+from s2s.errors import S2SError, SourceError, TypeMismatchError, UnsupportedError
+from s2s.front import build
+from s2s.ir.types import FLOAT, INT, Array, Extent, Unknown
+
+VECTOR = Array("float64", (Extent("x.0", 0, False),))
+MATRIX = Array("float64", (Extent("x.0", 0, False), Extent("x.1", 0, False)))
+STORE = np.zeros(3)
+
+
+def generator(x):
+    yield x
+
+
+def with_statement(x):
+    with np.errstate():
+        return x
+
+
+def try_statement(x):
+    try:
+        return x
+    except ValueError:
+        return -x
+
+
+def global_write(x):
+    global STORE
+    STORE = x
+    return x
+
+
+def nonlocal_write(x):
+    def inner():
+        nonlocal x
+        x = 2.0
+
+    inner()
+    return x
+
+
+def class_inside(x):
+    class Point:
+        pass
+
+    return x
+
+
+def import_inside(x):
+    import math
+
+    return math.sin(x)
+
+
+def prints(x):
+    print(x)
+    return x
+
+
+def raises(x):
+    if x < 0:
+        raise ValueError("negative")
+    return x
+
+
+def asserts(x):
+    assert x > 0
+    return x
+
+
+def dictionary(x):
+    return {"x": x}
+
+
+def escaping_lambda(x):
+    return lambda t: t + x
+
+
+def run_time_list(x, n):
+    return [x * i for i in range(n)]
+
+
+def unknown_function(x):
+    return np.kaiser(3, x)
+
+
+def unknown_method(x):
+    return x.partition(2)
+
+
+def attribute_write(x):
+    np.something = x
+    return x
+
+
+def writes_global(x):
+    STORE[0] = x
+    return x
+
+
+def chosen_alias(x, a):
+    y = np.zeros(3)
+    z = np.ones(3)
+    w = y if a > 0 else z
+    w[0] = x
+    return y
+
+
+def reshaped_alias(x):
+    y = x.reshape(-1)
+    y[0] = 1.0
+    return x
+
+
+def carried_alias(x, n):
+    y = x.copy()
+    z = y
+    for i in range(n):
+        z[0] = 2.0
+        z = z * 2
+    return y
+
+
+def recursive(x):
+    if x < 1:
+        return x
+    return recursive(x - 1)
+
+
+UNSUPPORTED = [
+    (generator, [FLOAT], "generators and coroutines", "return the values"),
+    (with_statement, [FLOAT], "a `with` statement", "outside the function"),
+    (try_statement, [FLOAT], "`try`", "test for the condition"),
+    (global_write, [FLOAT], "writing to a global variable", "return the new value"),
+    (nonlocal_write, [FLOAT], "writing to a variable of the function around", "return the new value"),
+    (class_inside, [FLOAT], "a class inside a function", "module level"),
+    (import_inside, [FLOAT], "an import inside a function", "top of the module"),
+    (prints, [FLOAT], "print inside", "print what the function returns"),
+    (raises, [FLOAT], "raise on a path", "before the call"),
+    (asserts, [FLOAT], "an assertion about run-time data", "before the call"),
+    (dictionary, [FLOAT], "a dict or set", "use tuples"),
+    (escaping_lambda, [FLOAT], "cannot be stored, returned or passed on", "call it directly"),
+    (run_time_list, [FLOAT, INT], "a list of run-time length", "fill an array"),
+    (unknown_function, [FLOAT], "s2s does not know np.kaiser", "write it with functions that s2s knows"),
+    (unknown_method, [VECTOR], "the method partition", "write a loop"),
+    (attribute_write, [FLOAT], "writing to an attribute", "return the new value"),
+    (writes_global, [FLOAT], "writes into STORE", "pass the array as an argument"),
+    (chosen_alias, [FLOAT, FLOAT], "may or may not share memory with y", ".copy()"),
+    (reshaped_alias, [MATRIX], "may or may not share memory with x", ".copy()"),
+    (carried_alias, [VECTOR, INT], "may or may not share memory with y", ".copy()"),
+    (recursive, [FLOAT], "recursive calls itself", "write a loop"),
+]
+
+
+@pytest.mark.parametrize("function, types, message, remedy", UNSUPPORTED, ids=lambda p: getattr(p, "__name__", ""))
+def test_unsupported_constructs_name_the_line_and_the_remedy(function, types, message, remedy):
+    with pytest.raises(UnsupportedError) as caught:
+        build(function, types)
+    text = str(caught.value)
+    assert message in text and f"Instead: {caught.value.remedy}" in text and remedy in text
+    assert __file__ in text and "^" in text and f"in {function.__name__}" in text
+    assert caught.value.line.number > function.__code__.co_firstlineno
+
+
+def unbound(x):
+    y = x + z
+    z = 1.0
+    return y
+
+
+def undefined_name(x):
+    return x + no_such_name
+
+
+def one_path_returns(x):
+    if x > 0:
+        return x
+
+
+def two_kinds(x):
+    if x > 0:
+        y = (x, x)
+    else:
+        y = x
+    return y
+
+
+def none_then_number(x, n):
+    best = None
+    for i in range(n):
+        best = x * i
+    return best
+
+
+def array_truth(x):
+    if x > 0:
+        return x
+    return -x
+
+
+def indexes_a_number(x):
+    return x[0]
+
+
+def too_many_names(x):
+    a, b = (x, x, x)
+    return a
+
+
+def too_many_indices(x):
+    return x[0, 0]
+
+
+def wrong_arguments(x):
+    return undefined_name(x, x)
+
+
+def float_range(x):
+    for i in range(x):
+        pass
+    return x
+
+
+def int_in_place(x):
+    y = np.zeros(3, np.int64)
+    y += 0.5
+    return y
+
+
+MISMATCHED = [
+    (unbound, [FLOAT], "z is read before it is bound", "on every path"),
+    (undefined_name, [FLOAT], "the name no_such_name is not defined", "define it"),
+    (one_path_returns, [FLOAT], "on some paths and nothing on others", "end it with a `return`"),
+    (two_kinds, [FLOAT], "y is a tuple of 2 on one path and a number (float64) on another", "one kind of value"),
+    (none_then_number, [FLOAT, INT], "best is None before the loop", "before the loop"),
+    (array_truth, [VECTOR], "the truth of an array is ambiguous", ".any() or .all()"),
+    (indexes_a_number, [FLOAT], "x is a number and cannot be indexed", "index an array"),
+    (too_many_names, [FLOAT], "3 values for 2 names", "as many names"),
+    (too_many_indices, [VECTOR], "2 indices for an array of 1 axes", "as many indices"),
+    (wrong_arguments, [FLOAT], "undefined_name(): too many positional arguments", "the arguments that it takes"),
+    (float_range, [FLOAT], "range of a float64", "int()"),
+    (int_in_place, [FLOAT], "float64 values cannot be written into an array of int64", ".astype"),
+]
+
+
+@pytest.mark.parametrize("function, types, message, remedy", MISMATCHED, ids=lambda p: getattr(p, "__name__", ""))
+def test_mismatches_name_the_line_and_the_remedy(function, types, message, remedy):
+    with pytest.raises(TypeMismatchError) as caught:
+        build(function, types)
+    text = str(caught.value)
+    assert message in text and f"Instead: {caught.value.remedy}" in text and remedy in text
+    assert __file__ in text and "^" in text
+
+
+def test_the_caret_is_under_what_is_meant():
+    with pytest.raises(UnsupportedError) as caught:
+        build(unknown_function, [FLOAT])
+    shown = str(caught.value).splitlines()
+    assert shown[1] == "    return np.kaiser(3, x)"
+    assert shown[2] == "           ^^^^^^^^^^^^^^^"
+
+
+def test_a_generic_array_and_its_alias_are_told_apart_only_at_a_call():
+    def aliased(x):
+        y = x
+        y += 1
+        return x
+
+    with pytest.raises(UnsupportedError, match="may be a number or an array"):
+        build(aliased, [Unknown("x")])
+
+
+def test_a_function_without_source_is_refused():
+    namespace = {}
+    exec("def f(x):\n    return x", namespace)
+    with pytest.raises(SourceError) as caught:
+        build(namespace["f"], [FLOAT])
+    assert "the source of f cannot be found" in str(caught.value)
+    assert "define it with `def` or `lambda` in a file" in str(caught.value)
+
+
+def test_a_builtin_is_refused():
+    with pytest.raises(SourceError, match="not written in Python"):
+        build(len, [VECTOR])
+
+
+def test_too_few_arguments_are_refused():
+    with pytest.raises(S2SError, match="is given no argument n"):
+        build(run_time_list, [FLOAT])
