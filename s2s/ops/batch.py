@@ -11,11 +11,15 @@ from collections.abc import Sequence
 
 from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Scalar
-from .create import arange, empty, full, zeros
+from .arrange import (broadcast_to_record, expand_dims, expand_dims_record, flip_record, ravel, repeat_record,
+                      reshape, reshape_like, roll_record, squeeze_record, tile_record, transpose_record)
+from .create import arange, array_record, as_array, empty, full, full_like_record, full_record, linspace_record, zeros
 from .elementwise import absolute, logical_not, maximum, minimum, select, where
 from .index import Pattern, additem, expand, getitem, put, setitem
 from .record import RECORDS, dims_of, dtype_of, rank, value
-from .shape import length, shaped_like, spread, sum_to, zeros_like
+from .join import concatenate_record, stack_record
+from .linalg import matmul, outer_record, solve
+from .shape import length, normal_axes, shaped_like, spread, sum_to, zeros_like
 from .ufunc import IN_MATH
 
 # ----------------------------------------------------------------------------------------- aligning
@@ -188,21 +192,186 @@ def _batch_written(record):
 getitem.batch = _batch_getitem
 setitem.batch, additem.batch = _batch_written(setitem), _batch_written(additem)
 
-# ---------------------------------------------------------------------------------------- reductions
+# ------------------------------------------------------------------------------------------ along axes
+
+
+def _shifted(axis, own: int):
+    """Axes of one lane, as axes of all lanes."""
+    axes = tuple(k + 1 for k in normal_axes(axis, own))
+    return axes[0] if len(axes) == 1 and not isinstance(axis, tuple) else axes
 
 
 def _batch_reduction(record):
-    def batch(flags, x: Value, *, axis=None, **attrs):
+    def batch(flags, x: Value, *, axis, **attrs):
         own = rank(x) - 1
-        if axis is None:
-            axes = tuple(range(1, own + 1))
-        else:
-            axes = tuple(a % own + 1 for a in (axis if isinstance(axis, tuple) else (axis,)))
-        return record(x, axis=axes[0] if len(axes) == 1 else axes, **attrs) if axes else x
+        return record(x, axis=_shifted(axis, own), **attrs) if own else x
 
     return batch
 
 
-for _name in ("sum", "prod", "max", "min", "any", "all", "mean"):
+for _name in ("sum", "prod", "max", "min", "any", "all"):
+    RECORDS[_name].batch = _batch_reduction(RECORDS[_name])
+
+
+def _batch_along(record):
+    """An op along one axis; along all of them, raveled, it has no rule unless there is only one."""
+    def batch(flags, x: Value, *rest: Value, axis, **attrs):
+        own = rank(x) - 1
+        if any(flags[1:]) or not flags[0] or axis is None and own != 1:
+            return None
+        return record(x, *rest, axis=_shifted(axis or 0, own), **attrs)
+
+    return batch
+
+
+for _name in ("argmax", "argmin", "cumsum", "cumprod", "sort", "argsort", "roll", "repeat"):
     if _name in RECORDS:
-        RECORDS[_name].batch = _batch_reduction(RECORDS[_name])
+        RECORDS[_name].batch = _batch_along(RECORDS[_name])
+flip_record.batch = lambda flags, x, *, axis: flip_record(x, axis=_shifted(axis, rank(x) - 1))
+
+# ----------------------------------------------------------------------------------- other arrangements
+
+
+def _batch_reshape(flags, x: Value, *sizes: Value):
+    return reshape(x, length(x, axis=0), *sizes) if flags[0] and not any(flags[1:]) else None
+
+
+def _batch_reshape_like(flags, x: Value, like: Value, *, known=False):
+    if all(flags):
+        return reshape_like(x, like)
+    if not flags[0]:
+        x = batched_over(x, length(like, axis=0))
+    return reshape(x, length(x, axis=0), *(length(like, axis=k) for k in range(flags[1], rank(like))))
+
+
+def _batch_expand(flags, x: Value, *, axis, count=None):
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    return expand_dims(x, tuple(k + 1 for k in normal_axes(axes, rank(x) - 1 + len(axes))))
+
+
+def _batch_squeeze(flags, x: Value, *, axis):
+    dims = dims_of(x.type)[1:]
+    if axis is None and any(not isinstance(d, int) and d.may_be_one for d in dims):
+        return None
+    axes = tuple(k for k, d in enumerate(dims) if d == 1) if axis is None else normal_axes(axis, len(dims))
+    return squeeze_record(x, axis=tuple(k + 1 for k in axes))
+
+
+def _batch_transpose(flags, x: Value, *, axes):
+    own = rank(x) - 1
+    order = range(own)[::-1] if axes is None else normal_axes(axes, own)
+    return transpose_record(x, axes=(0, *(k + 1 for k in order)))
+
+
+def _batch_tile(flags, x: Value, *counts: Value):
+    own = rank(x) - flags[0]
+    if not flags[0] or any(flags[1:]):
+        return None
+    x = x if len(counts) <= own else expand_dims(x, tuple(range(1, len(counts) - own + 1)))
+    return tile_record(x, value(1), *[value(1)] * (own - len(counts)), *counts)
+
+
+def _batch_broadcast_to(flags, x: Value, *sizes: Value):
+    if not flags[0] or any(flags[1:]):
+        return None
+    return broadcast_to_record(align(x, rank(x) - 1, len(sizes)), length(x, axis=0), *sizes)
+
+
+reshape.batch, reshape_like.batch = _batch_reshape, _batch_reshape_like
+ravel.batch = lambda flags, x: reshape(x, length(x, axis=0), value(-1))
+expand_dims_record.batch, squeeze_record.batch = _batch_expand, _batch_squeeze
+transpose_record.batch, tile_record.batch = _batch_transpose, _batch_tile
+broadcast_to_record.batch = _batch_broadcast_to
+as_array.batch = lambda flags, x, *, function: as_array(x, function=function)
+
+# --------------------------------------------------------------------------------- making and joining
+
+
+def _all_batched(flags, xs) -> list[Value]:
+    count = lane_count(flags, xs)
+    return [_whole(flag, x, count) for flag, x in zip(flags, xs)]
+
+
+def _batch_concatenate(flags, *xs: Value, axis):
+    xs = _all_batched(flags, xs)
+    return concatenate_record(*xs, axis=normal_axes(axis, rank(xs[0]) - 1)[0] + 1)
+
+
+def _batch_stack(flags, *xs: Value, axis):
+    xs = _all_batched(flags, xs)
+    return stack_record(*xs, axis=normal_axes(axis, rank(xs[0]))[0] + 1)
+
+
+def _batch_array(flags, *leaves: Value, shape, dtype):
+    leaves = _all_batched(flags, leaves)
+    rows = stack_record(*leaves, axis=1)
+    if len(shape) > 1:
+        rest = (length(leaves[0], axis=k) for k in range(1, rank(leaves[0])))
+        rows = reshape(rows, length(leaves[0], axis=0), *map(value, shape), *rest)
+    return rows if dtype is None or dtype == dtype_of(rows.type) else RECORDS["astype"](rows, dtype=dtype)
+
+
+def _batch_full(flags, v: Value, *extents: Value):
+    if any(flags[1:]):
+        return None
+    return full_record(align(v, rank(v) - 1, len(extents)), length(v, axis=0), *extents)
+
+
+def _batch_full_like(flags, v: Value, x: Value):
+    own = rank(x) - flags[1]
+    v, count = align(v, rank(v) - flags[0], own, flags[0]), lane_count(flags, (v, x))
+    return full_record(v, count, *(length(x, axis=k) for k in range(flags[1], rank(x))))
+
+
+def _batch_linspace(flags, start: Value, stop: Value, num: Value, *, endpoint):
+    if flags[2]:
+        return None
+    weights = linspace_record(value(0.0), value(1.0), num, endpoint=endpoint)
+    start, stop = (align(x, 0, 1, flag) for x, flag in zip((start, stop), flags))
+    return start + (stop - start) * weights
+
+
+concatenate_record.batch, stack_record.batch, array_record.batch = _batch_concatenate, _batch_stack, _batch_array
+full_record.batch, full_like_record.batch, linspace_record.batch = _batch_full, _batch_full_like, _batch_linspace
+
+# ------------------------------------------------------------------------------------ linear algebra
+#
+# Many products of one matrix with a vector are one product of two matrices.
+
+
+def _batch_matmul(flags, a: Value, b: Value):
+    match rank(a) - flags[0], rank(b) - flags[1]:
+        case 1, 1:
+            return _sum(a * b, (1,), False) if all(flags) else matmul(a, b) if flags[0] else matmul(b, a)
+        case 2, 1 if flags == (False, True):
+            return matmul(b, transpose_record(a, axes=None))
+        case 2, 1 if all(flags):
+            return _sum(a * expand_dims(b, 1), (2,), False)
+        case 1, 2 if flags == (False, True):
+            return matmul(a, b)
+        case 1, 2 if all(flags):
+            return _sum(expand_dims(a, 2) * b, (1,), False)
+        case (1, _) | (_, 1) if all(flags):
+            return None  # stacks of vectors and of stacks
+    return matmul(a, b)
+
+
+def _batch_outer(flags, a: Value, b: Value):
+    a = expand_dims(a, rank(a))
+    return a * (expand_dims(b, 1) if flags[1] else b)
+
+
+def _batch_solve(flags, a: Value, b: Value):
+    own = rank(b) - flags[1]
+    if flags == (False, True) and own == 1 and rank(a) == 2:
+        return transpose_record(solve(a, transpose_record(b, axes=None)), axes=None)
+    if flags[0] and not flags[1]:
+        b = batched_over(b, length(a, axis=0))
+    if own == 1:
+        return squeeze_record(solve(a, expand_dims(b, 2)), axis=2)
+    return solve(a, b)
+
+
+matmul.batch, outer_record.batch, solve.batch = _batch_matmul, _batch_outer, _batch_solve
+for _name in ("inv", "det", "slogdet", "cholesky"):
+    RECORDS[_name].batch = lambda flags, x, record=RECORDS[_name]: record(x)
