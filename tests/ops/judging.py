@@ -1,0 +1,113 @@
+"""One judgement of an op: its value and type against NumPy, its two modes against central differences."""
+
+import numpy as np
+
+from s2s.ir.builder import Builder
+from s2s.ir.graph import Block, Function, Value
+from s2s.ir.interpret import interpret
+from s2s.ir.types import Array, Extent, Scalar, Unknown, carries_derivative
+from s2s.ir.verify import verify
+from s2s.ops.record import type_of_constant, value
+from s2s.transform.jvp import jvp
+from s2s.transform.vjp import vjp
+
+NAMES = "xyzwuv"
+RANDOM = np.random.default_rng(7)
+
+
+def array(*shape):
+    """A different array each time, the same in each run."""
+    return np.round(RANDOM.normal(size=shape) * 2, 3) + 0.0005
+
+
+def type_of(x, name: str, known: bool):
+    """The type of an argument: of known rank, with run-time extents, or of unknown rank."""
+    if isinstance(x, np.ndarray) and known:
+        dims = tuple(1 if n == 1 else Extent(f"{name}.{k}", 0, False) for k, n in enumerate(x.shape))
+        return Array(x.dtype.name, dims)
+    return type_of_constant(x) if not isinstance(x, np.ndarray) else Unknown(name, x.dtype.name)
+
+
+def traced(rule, args, known: bool = True) -> Function:
+    """`rule`, which works on Values, as a function of arguments like `args`."""
+    block = Block([Value(type_of(x, name, known), name) for x, name in zip(args, NAMES)])
+    with Builder(block):
+        block.yields = [value(rule(*block.params))]
+    return verify(Function("f", block))
+
+
+def judge(rule, function, *args, modes=(True, False), derivative=True, second=True, tolerance=2e-6):
+    """`rule` on Values must mean what `function` computes on arrays, with known ranks and without."""
+    for known in modes:
+        f = traced(rule, args, known)
+        expected = function(*args)
+        same(interpret(f, *args), expected, f.results[0].type)
+        if derivative:
+            differentiate(f, args, expected, tolerance)
+            if second:
+                twice(f, args)
+
+
+def same(result, expected, type) -> None:
+    """Equal values; and the type says what they are."""
+    np.testing.assert_allclose(result, expected, rtol=1e-12, atol=1e-13)
+    assert np.shape(result) == np.shape(expected)
+    expected = np.asarray(expected)
+    match type:
+        case Scalar(dtype):
+            assert expected.shape == () and dtype in (expected.dtype.name, None)
+        case Array(dtype, dims):
+            assert dtype == expected.dtype.name and len(dims) == expected.ndim
+            assert all(d == n for d, n in zip(dims, expected.shape) if isinstance(d, int))
+            assert all(n != 1 for d, n in zip(dims, expected.shape) if isinstance(d, Extent) and not d.may_be_one)
+            lengths = {}
+            for d, n in zip(dims, expected.shape):
+                assert lengths.setdefault(d, n) == n
+        case Unknown(_, dtype):
+            assert dtype in (expected.dtype.name, None)
+        case _:
+            raise AssertionError(type)
+
+
+def active(f: Function) -> list[int]:
+    return [k for k, p in enumerate(f.params) if carries_derivative(p.type)]
+
+
+def moved(args, wrt, directions, step):
+    return [x + step * directions[wrt.index(k)] if k in wrt else x for k, x in enumerate(args)]
+
+
+def differentiate(f: Function, args, y, tolerance) -> None:
+    """Reverse, forward and central differences agree, and cotangents have their arguments' shapes."""
+    wrt = active(f)
+    y_bar = array(*np.shape(y)) if np.shape(y) else float(array())
+    x_dots = [array(*np.shape(args[k])) if np.shape(args[k]) else float(array()) for k in wrt]
+    reverse, forward = verify(vjp(f, wrt)), verify(jvp(f, wrt))
+    x_bars = interpret(reverse, *args, y_bar)[1:]
+    for x_bar, k in zip(x_bars, wrt, strict=True):
+        assert np.shape(x_bar) == np.shape(args[k])
+    y_dot = interpret(forward, *args, *x_dots)[-1]
+    assert np.shape(y_dot) == np.shape(y)
+    across = sum(np.vdot(bar, dot) for bar, dot in zip(x_bars, x_dots))
+    along = np.vdot(y_bar, y_dot)
+    np.testing.assert_allclose(across, along, rtol=1e-9, atol=1e-9)
+    step = 1e-5
+    difference = (np.asarray(interpret(f, *moved(args, wrt, x_dots, step)))
+                  - np.asarray(interpret(f, *moved(args, wrt, x_dots, -step)))) / (2 * step)
+    np.testing.assert_allclose(along, np.vdot(y_bar, difference), rtol=tolerance, atol=tolerance)
+
+
+def twice(f: Function, args) -> None:
+    """The derivative's own derivative, forward over reverse, against central differences of the derivative."""
+    wrt = active(f)
+    y = interpret(f, *args)
+    y_bar = array(*np.shape(y)) if np.shape(y) else float(array())
+    x_dots = [array(*np.shape(args[k])) if np.shape(args[k]) else float(array()) for k in wrt]
+    reverse = vjp(f, wrt)
+    results = interpret(verify(jvp(reverse, wrt)), *args, y_bar, *x_dots)
+    x_bar_dots = results[1 + len(wrt) + 1:]
+    step = 1e-5
+    plus = interpret(reverse, *moved(args, wrt, x_dots, step), y_bar)[1:]
+    minus = interpret(reverse, *moved(args, wrt, x_dots, -step), y_bar)[1:]
+    for dot, a, b in zip(x_bar_dots, plus, minus, strict=True):
+        np.testing.assert_allclose(dot, (np.asarray(a) - np.asarray(b)) / (2 * step), rtol=2e-5, atol=2e-5)

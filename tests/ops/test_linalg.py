@@ -1,0 +1,136 @@
+"""Products and systems: value, type, both modes and second order, ranks known and unknown; and how they read."""
+
+import ast
+import operator
+
+import numpy as np
+import pytest
+from judging import array, judge, traced
+
+from s2s.errors import TypeMismatchError, UnsupportedError
+from s2s.ir.builder import Builder
+from s2s.ir.graph import Block, Value
+from s2s.ir.types import Array, Extent
+from s2s.ops.linalg import matmul
+from s2s.ops.record import FUNCTIONS, METHODS, value
+
+V, W, M, A, B = array(3), array(4), array(3, 4), array(4, 2), array(5, 3, 4)
+WELL = array(3, 3) + 5 * np.eye(3)
+
+
+@pytest.mark.parametrize("a, b", [(V, V), (M, W), (V, M), (M, A), (B, A), (B, W), (V, B), (B, array(5, 4, 2)), (M, array(5, 4, 2))],
+                         ids=lambda x: str(x.shape))
+def test_matmul(a, b):
+    judge(operator.matmul, operator.matmul, a, b)
+
+
+@pytest.mark.parametrize("a, b", [(V, V), (M, W), (V, M), (M, A), (2.5, M), (M, 2.5), (B, W)], ids=lambda x: str(np.shape(x)))
+def test_dot(a, b):
+    judge(FUNCTIONS[np.dot], np.dot, a, b)
+
+
+def test_dot_as_a_method():
+    judge(METHODS["dot"], lambda a, b: a.dot(b), M, W)
+
+
+@pytest.mark.parametrize("function", [np.outer, np.vdot])
+def test_raveled_products(function):
+    judge(FUNCTIONS[function], function, V, array(3))
+    judge(FUNCTIONS[function], function, array(2, 3), array(2, 3))
+
+
+@pytest.mark.parametrize("a, b", [(V, V), (M, W), (M, array(2, 4))], ids=lambda x: str(np.shape(x)))
+def test_inner(a, b):
+    judge(FUNCTIONS[np.inner], np.inner, a, b, modes=(True,))
+
+
+@pytest.mark.parametrize("axes", [0, 1, 2, ((1,), (0,)), ((0, 1), (1, 0)), ((-1,), (-2,))])
+def test_tensordot(axes):
+    judge(lambda a, b: FUNCTIONS[np.tensordot](a, b, axes=axes), lambda a, b: np.tensordot(a, b, axes=axes),
+          array(3, 3), array(3, 3), modes=(True,))
+
+
+def test_tensordot_of_three_axes():
+    judge(lambda a, b: FUNCTIONS[np.tensordot](a, b, axes=((0, 2), (1, 2))),
+          lambda a, b: np.tensordot(a, b, axes=((0, 2), (1, 2))), array(2, 3, 4), array(5, 2, 4), modes=(True,))
+
+
+@pytest.mark.parametrize("function", [np.linalg.inv, np.linalg.det])
+def test_of_a_square_matrix(function):
+    judge(FUNCTIONS[function], function, WELL)
+    judge(FUNCTIONS[function], function, np.stack([WELL, WELL + 1]), modes=(True,))
+
+
+def test_slogdet():
+    judge(lambda a: FUNCTIONS[np.linalg.slogdet](a).op.inputs[1], lambda a: np.linalg.slogdet(a)[1], WELL)
+
+
+@pytest.mark.parametrize("b", [V, M], ids=["vector", "matrix"])
+def test_solve(b):
+    judge(FUNCTIONS[np.linalg.solve], np.linalg.solve, WELL, b)
+
+
+def test_solve_of_a_stack():
+    judge(FUNCTIONS[np.linalg.solve], np.linalg.solve, np.stack([WELL, WELL + 1]), array(2, 3, 4), modes=(True,))
+
+
+def test_cholesky():
+    judge(lambda a: FUNCTIONS[np.linalg.cholesky](a @ a.T if isinstance(a, np.ndarray) else a @ FUNCTIONS[np.transpose](a)),
+          lambda a: np.linalg.cholesky(a @ a.T), WELL, modes=(True,))
+
+
+@pytest.mark.parametrize("a, b, dtype", [("float32", "float32", "float32"), ("float32", "float64", "float64"), ("int64", "float32", "float64"),
+                                         ("int64", "int64", "int64")])
+def test_dtypes_of_products(a, b, dtype):
+    f = traced(matmul, [M.astype(a), W.astype(b)])
+    assert f.results[0].type.dtype == dtype
+    judge(matmul, operator.matmul, M.astype(a), W.astype(b), derivative=False)
+
+
+def test_products_with_numbers_are_refused():
+    with pytest.raises(TypeMismatchError, match="a matrix product with a number"):
+        traced(matmul, [M, 2.0])
+
+
+def test_known_lengths_must_agree():
+    block = Block([Value(Array("float64", (3, 4)), "a"), Value(Array("float64", (3,)), "b")])
+    with Builder(block), pytest.raises(TypeMismatchError, match="lengths 4 and 3"):
+        matmul(*block.params)
+
+
+def test_dot_with_a_stack_on_the_right():
+    with pytest.raises(UnsupportedError, match="np.dot with an array of 3 axes on the right"):
+        traced(FUNCTIONS[np.dot], [V, B])
+
+
+def spelled(v: Value) -> str:
+    def expression(v):
+        if v.op is None:
+            return ast.Name(v.name, ast.Load())
+        return v.op.record.syntax(*map(expression, v.op.inputs), **v.op.attrs)
+
+    return ast.unparse(expression(v))
+
+
+@pytest.mark.parametrize("a, b, left, right", [
+    (1, 1, "y_bar * b", "y_bar * a"),
+    (2, 1, "np.outer(y_bar, b)", "y_bar @ a"),
+    (1, 2, "b @ y_bar", "np.outer(a, y_bar)"),
+    (2, 2, "y_bar @ b.T", "a.T @ y_bar"),
+    (3, 2, "y_bar @ b.T", "np.sum(np.swapaxes(a, -1, -2) @ y_bar, axis=0)"),
+])
+def test_cotangents_of_products_read_as_products(a, b, left, right):
+    n = [Extent(f"n{k}", 0, False) for k in range(4)]
+    dims = {1: (n[1],), 2: (n[0], n[1]), 3: (n[3], n[0], n[1])}[a], {1: (n[1],), 2: (n[1], n[2])}[b]
+    block = Block([Value(Array("float64", d), name) for d, name in zip(dims, "ab")])
+    with Builder(block):
+        y = matmul(*block.params)
+        y_bar = Value(y.type, "y_bar")
+        bars = y.op.record.vjp(y_bar, y, *block.params)
+    assert spelled(bars[0]) == left
+    assert spelled(bars[1]).replace("np.transpose(a, (0, 2, 1))", "np.swapaxes(a, -1, -2)") == right
+
+
+def test_value_of_numbers():
+    with Builder(Block()):
+        assert FUNCTIONS[np.dot](value(2.0), value(3.0)).constant == 6.0
