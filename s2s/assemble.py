@@ -309,8 +309,10 @@ def said_of(function: Function) -> str:
 def describe(type: Type) -> str:
     """`type` in words."""
     match type:
+        case Scalar("int64", True):
+            return "an integer"
         case Scalar(dtype, weak):
-            return f"an {_short(dtype)}" if weak and dtype == "int64" else f"a {_short(dtype)}" if weak else f"a number ({dtype})"
+            return f"a {_short(dtype)}" if weak else f"a number ({dtype})"
         case Array():
             return f"an array {short(type)}"
         case Unknown():
