@@ -63,7 +63,7 @@ def _split(function: Function, wrt: tuple[int, ...]) -> Halves:
     drop_unread(front)
     rear.ops = constants + rear.ops
     rear.params = [*(params[k] for k in arguments), *kept, *seeds]
-    forward = Function(f"{function.name}_fwd", front, function.source, function.doc, True)
-    backward = Function(f"{function.name}_bwd", rear, function.source, function.doc, True)
+    forward = Function(f"{function.name}_fwd", front, function.source, function.doc, len(front.yields) != 1)
+    backward = Function(f"{function.name}_bwd", rear, function.source, function.doc, len(rear.yields) != 1)
     forward, backward = rebuild(forward), rebuild(backward)  # apart: they share no values
     return Halves(forward, backward, forward.results[len(ys):], arguments)
