@@ -25,7 +25,7 @@ def with_comments(body: list[ast.stmt], function: Function) -> list[ast.stmt]:
 def _commented(body: list[ast.stmt], seen: set[int]) -> list[ast.stmt]:
     result: list[ast.stmt] = []
     for line, statements in _groups(body):
-        if line is not None and not _says_the_same(line, statements):
+        if line is not None and not line.text.startswith(("def ", "@")) and not _says_the_same(line, statements):
             result.append(Comment(_text(line, seen)))
         for statement in statements:
             for field in ("body", "orelse"):

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.types import Array, Scalar, Unknown
 from ..ops.copy import copy
+from ..ops.shape import numpy_call
 from .memory import Memory
 from .prune import is_pure
 from .unparse import expression_text
@@ -240,6 +241,9 @@ class Layout:
             return ast.Call(ast.Name(op.attrs["callee"].name, ast.Load()), inputs, [])
         if op.record is copy and isinstance(op.inputs[0].type, Unknown) and not _is_written(op, self):
             return ast.UnaryOp(ast.UAdd(), inputs[0])  # of a number it is the number, of an array a copy
+        if op.name == "zeros_like" and isinstance(op.inputs[0].type, Array) and (
+                op.inputs[0].type.dtype == op.attrs["dtype"]):
+            return numpy_call("zeros_like", *inputs)  # shorter than np.zeros(np.shape(x)), and as good here
         return op.record.syntax(*inputs, **op.attrs)
 
     def _choice_expression(self, op: Op, name: Callable[[Value], str]) -> ast.expr:

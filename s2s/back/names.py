@@ -235,6 +235,8 @@ def _default_hint(value: Value) -> str:
     """What a variable that the user has no name for is called."""
     if isinstance(value.type, Tape):
         return "tape"
+    if value.op is None and getattr(value.type, "dtype", "") == "bool":
+        return "done"
     if value.op is not None and value.op.name == "length":
         return "n"
     if value.op is not None and value.op.name == "shape":

@@ -35,12 +35,18 @@ def _in_place(name: str) -> Record:
 IN_PLACE = {name: _in_place(name) for name in AUGMENTED}
 
 
-def owned(function: Function) -> Function:
-    """A copy of `function` in which every write may be printed in place."""
+def owned(function: Function, results: bool = False, augmented: bool = True) -> Function:
+    """A copy of `function` in which every write may be printed in place.
+
+    With `results` it does not return an argument, nor the same array twice, either; with `augmented` sums
+    like `x = x + y` may become `x += y` on arrays.
+    """
     function = clone(function)
     read_latest_shapes(function)
     copied = _copies(function, frozenset())
-    in_place = _augmented(function, copied)
+    if results:
+        copied = _own_results(function, copied)
+    in_place = _augmented(function, copied) if augmented else []
     _insert_copies(function, copied)
     for op in in_place:
         op.record = IN_PLACE[op.name]
@@ -50,15 +56,19 @@ def owned(function: Function) -> Function:
 def own_results(function: Function) -> Function:
     """`function` with copies of the results that would share memory with an argument or another result."""
     function = clone(function)
-    copied = _copies(function, frozenset())
-    for k, y in enumerate(function.results):
-        memory = Memory(function, copied)
-        others = [memory.leaving(function.block, j) for j in range(k)]
-        mine = memory.leaving(function.block, k)
-        if not memory.is_owned(mine) or any(mine & other for other in others):
-            copied |= {(function.block, k)}
-    _insert_copies(function, copied)
+    _insert_copies(function, _own_results(function, _copies(function, frozenset())))
     return function
+
+
+def _own_results(function: Function, copied: frozenset) -> frozenset:
+    block = function.block
+    for k, y in enumerate(block.yields):
+        memory = Memory(function, copied)
+        mine = memory.leaving(block, k)
+        shared = any(mine & memory.leaving(block, j) for j in range(k))
+        if isinstance(y.type, Array) and (shared or not memory.is_owned(mine)):
+            copied |= {(block, k)}
+    return copied
 
 
 def clone(function: Function) -> Function:

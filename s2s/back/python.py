@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from ..errors import Line
 from ..ir.graph import Function, walk
 from .comments import with_comments
+from .exits import with_returns
 from .expressions import Layout
 from .names import Names
 from .owners import owned
@@ -47,7 +48,8 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
         for op in walk(called.block):
             if op.record.helper is not None:
                 helpers[op.record.helper] = None
-        definitions.append(definition(called, annotate, native, reserved | {h.__name__ for h in helpers}))
+        definitions.append(definition(called, annotate, native, reserved | {h.__name__ for h in helpers},
+                                      entry=called is function))
     used = {node.id for tree in definitions for node in ast.walk(tree) if isinstance(node, ast.Name)}
     sources = [textwrap.dedent(inspect.getsource(helper)).rstrip() for helper in helpers]
     used |= {node.id for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
@@ -78,9 +80,9 @@ def _module(unparser: Unparser, entry: str) -> Module:
 
 
 def definition(function: Function, annotate: bool = False, native: bool = False,
-               reserved: frozenset[str] = frozenset()) -> ast.FunctionDef:
+               reserved: frozenset[str] = frozenset(), entry: bool = True) -> ast.FunctionDef:
     """`function` as a `def`."""
-    function = owned(function)
+    function = owned(function, results=entry and not annotate, augmented=not annotate)
     unpack_tuples(function)
     drop_dead(function)
     layout = Layout(function, one_per_line=annotate)
@@ -88,7 +90,9 @@ def definition(function: Function, annotate: bool = False, native: bool = False,
     while not annotate and layout.inline_moved(names):
         names = Names(layout, reserved, native)
     writer = Writer(layout, names, native)
-    body = with_comments(writer.function_body(function.block, function.tupled), function)
+    body = writer.function_body(function.block, function.tupled)
+    if not annotate:
+        body = with_comments(with_returns(body), function)
     if function.doc:
         doc = ast.Expr(ast.Constant(function.doc))
         doc.docstring = True

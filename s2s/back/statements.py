@@ -27,6 +27,7 @@ class Writer:
 
     def __init__(self, layout: Layout, names: Names, native: bool = False):
         self.layout, self.names, self.native = layout, names, native
+        self.annotate = layout.one_per_line
         self.skipped: set[Op] = set()  # printed by the statement around them
         self.reads = {x: len(uses) for x, uses in layout.uses.items()}
 
@@ -109,12 +110,14 @@ class Writer:
         return ast.Assign([targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())], value)
 
     def assign(self, output: Value, value: ast.expr) -> ast.stmt:
-        """`x = value`, or `x += y` for numbers."""
+        """`x = value`, or `x += y` for numbers; with its type in the dump form."""
+        if self.annotate:
+            return ast.AnnAssign(ast.Name(self.names[output], ast.Store()), ast.Constant(str(output.type)), value, 1)
         return assignment(self.names[output], value, self.operators(output, output.op.line))
 
     def operators(self, target: Value, line: Line | None) -> str:
         """The operators of which `target` may have the augmented form: the user's own, `+=` and `-=` elsewhere."""
-        if not isinstance(target.type, Scalar):
+        if self.annotate or not isinstance(target.type, Scalar):
             return ""
         if line is None or line.backwards or line.text.startswith(("for ", "while ")):
             return "+-"
@@ -132,15 +135,17 @@ class Writer:
         index = index_syntax(op.attrs["pattern"], [self.expression(x) for x in operands])
         target = ast.Subscript(place, index, ast.Store())
         if op.name == "setitem":
-            update = self.update_of(op)
+            update = None if self.annotate else self.update_of(op)
             if update is None:
                 return body + [ast.Assign([target], self.expression(value))]
             kind, other = update
             return body + [ast.AugAssign(target, _OPERATORS[kind](), self.expression(other))]
-        if any(p == "i" and not isinstance(x.type, Scalar) and getattr(x.type, "dtype", None) != "bool"
-               for p, x in _operand_kinds(op.attrs["pattern"], operands)):
+        pattern = op.attrs["pattern"]
+        if self.annotate and set(pattern) == {"i"} or any(
+                p == "i" and not isinstance(x.type, Scalar) and getattr(x.type, "dtype", None) != "bool"
+                for p, x in _operand_kinds(pattern, operands)):
             function = ast.Attribute(ast.Attribute(ast.Name("np", ast.Load()), "add", ast.Load()), "at", ast.Load())
-            return body + [_do(ast.Call(function, [place, index, self.expression(value)], []))]
+            return body + [_do(ast.Call(function, [place, _as_argument(index), self.expression(value)], []))]
         added = self.expression(value)
         match added:
             case ast.UnaryOp(ast.USub(), positive):
@@ -219,7 +224,7 @@ class Writer:
         stop = None
         if op.attrs["breaks"]:
             stop, yields = yields[0], yields[1:]
-        popped = self.popped(op) if is_for and not self.native else None
+        popped = self.popped(op) if is_for and not self.native and not self.annotate else None
         if popped is not None:
             pop, k = popped
             self.skipped.add(pop)
@@ -355,6 +360,18 @@ def _is_length(value: Value, tape: Value, offset: int) -> bool:
     if offset and value.op is not None and value.op.name == "subtract" and value.op.inputs[1].constant == -offset:
         return _is_length(value.op.inputs[0], tape, 0)
     return not offset and value.op is not None and value.op.name == "tape_len" and value.op.inputs[0] is tape
+
+
+def _as_argument(index: ast.expr) -> ast.expr:
+    """What stands between the brackets of `a[...]`, as an expression of its own."""
+    match index:
+        case ast.Slice(lower, upper, step):
+            bounds = [b if b is not None else ast.Constant(None) for b in (lower, upper, step)]
+            bounds = bounds if step is not None else bounds[:2] if lower is not None else bounds[1:2]
+            return ast.Call(ast.Name("slice", ast.Load()), bounds, [])
+        case ast.Tuple(entries):
+            return ast.Tuple([_as_argument(entry) for entry in entries], ast.Load())
+    return index
 
 
 def _operand_kinds(pattern, operands):
