@@ -1,0 +1,324 @@
+"""vmap against stacked calls: array style where lanes agree, lane style where they do not, in both modes."""
+
+import math
+
+import numpy as np
+import pytest
+
+import s2s
+from s2s.errors import TypeMismatchError, UnsupportedError
+
+rng = np.random.default_rng(7)
+A, V, M = rng.normal(size=(5, 4)), rng.normal(size=(6, 4)), rng.normal(size=(6, 3, 4))
+S = rng.uniform(0.5, 3.0, size=6)
+
+
+def stacked(f, in_axes, args, out_axes=0):
+    """What vmap means: one call per lane, and the results stacked."""
+    count = next(np.shape(x)[a] for x, a in zip(args, in_axes) if a is not None)
+    lanes = [f(*(x if a is None else np.take(x, k, axis=a) for x, a in zip(args, in_axes))) for k in range(count)]
+    if isinstance(lanes[0], tuple):
+        return tuple(np.stack([lane[k] for lane in lanes], axis=out_axes) for k in range(len(lanes[0])))
+    return np.stack(lanes, axis=out_axes)
+
+
+def check(f, in_axes, *args, tolerance=1e-12):
+    """vmap(f) equals stacked calls; so does vmap(grad) of a sum of f; and grad of vmap matches the sum of grads."""
+    agree(s2s.vmap(f, in_axes)(*args), stacked(f, in_axes, args), tolerance)
+
+
+def check_gradients(f, in_axes, *args, tolerance=1e-10):
+    """Reverse and forward mode, inside and outside of vmap, against lane by lane."""
+    wrt = tuple(k for k, x in enumerate(args) if np.asarray(x).dtype.kind == "f")
+
+    def total(*xs):
+        return np.sum(f(*xs))
+
+    gradient = s2s.grad(total, wrt)
+    lanes = stacked(gradient, in_axes, args)
+    agree(s2s.vmap(gradient, in_axes)(*args), lanes, tolerance)
+    batched = s2s.vmap(f, in_axes)
+
+    def total_of_all(*xs):
+        return np.sum(batched(*xs))
+
+    whole = s2s.grad(total_of_all, wrt)(*args)
+    for k, bar, lane_bars in zip(wrt, whole, lanes):
+        axis = in_axes[k]
+        expected = np.sum(lane_bars, axis=0) if axis is None else np.moveaxis(lane_bars, 0, axis)
+        agree(bar, expected, tolerance)
+    dots = [rng.normal(size=np.shape(x)) if k in wrt else np.zeros(np.shape(x)) for k, x in enumerate(args)]
+    _, y_dot = s2s.jvp(total_of_all, args, tuple(d if np.ndim(d) else float(d) for d in dots))
+    agree(y_dot, sum(np.sum(bar * dots[k]) for k, bar in zip(wrt, whole)), 1e-8)
+
+
+def agree(got, expected, tolerance):
+    if isinstance(expected, tuple):
+        assert len(got) == len(expected)
+        for a, b in zip(got, expected):
+            agree(a, b, tolerance)
+    else:
+        assert np.shape(got) == np.shape(expected)
+        np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
+
+
+# ------------------------------------------------------------------------------------------ array style
+
+
+def layer(W, x):
+    return np.tanh(W @ x)
+
+
+def test_matrix_times_vector_becomes_one_matrix_product():
+    batched = s2s.vmap(layer, (None, 0))
+    agree(batched(A, V), stacked(layer, (None, 0), (A, V)), 1e-12)
+    assert "np.tanh(x @ W.T)" in batched.source
+    assert "for" not in batched.source.split('"""')[2]
+
+
+def test_gradient_of_matrix_times_vector():
+    check_gradients(layer, (None, 0), A, V)
+    check_gradients(layer, (None, 1), A, np.ascontiguousarray(V.T))
+
+
+def scaled(x, a):
+    return a * x + np.sum(x) - x.shape[0]
+
+
+def standardised(x):
+    return (x - np.mean(x)) / np.sqrt(np.var(x) + 1.0)
+
+
+def table(m):
+    return np.sum(m, axis=1) + np.max(m, axis=-1) + m[:, 0] + m.T[1]
+
+
+def quadratic(m, v):
+    return v @ (m.T @ m) @ v
+
+
+def outer_of(v, w):
+    return np.outer(v, w).ravel()
+
+
+def chosen(v):
+    return np.where(v > 0.0, v, 0.1 * v)[::-1]
+
+
+def joined(v, a):
+    return np.concatenate([v, np.array([a, 2.0 * a])])
+
+
+def written(v, a):
+    w = v.copy()
+    w[1] = a
+    w[2:] += 3.0 * v[0]
+    return w
+
+
+def recurrence(v):
+    s = np.zeros(len(v))
+    for i in range(1, len(v)):
+        s[i] = 0.5 * s[i - 1] + v[i] * v[i]
+    return s
+
+
+def shared_branch(v, n):
+    if n > 2:
+        v = v * 2.0
+    else:
+        v = np.sin(v)
+    return v
+
+
+def by_index(v, k):
+    return v[k] * v[k - 1]
+
+
+def from_table(t, k):
+    return t[k] + 1.0
+
+
+def logsumexp(v):
+    m = np.max(v)
+    return m + np.log(np.sum(np.exp(v - m)))
+
+
+ARRAY_STYLE = [
+    (scaled, (0, 0), (V, S)), (scaled, (0, None), (V, 2.0)), (scaled, (None, 0), (V[0], S)),
+    (standardised, (0,), (V,)), (table, (0,), (M,)), (quadratic, (0, 0), (M, V)), (quadratic, (0, None), (M, V[0])),
+    (quadratic, (None, 0), (M[0], V)), (outer_of, (0, 0), (V, V[::-1].copy())), (outer_of, (None, 0), (V[0], V)),
+    (chosen, (0,), (V,)), (joined, (0, 0), (V, S)), (joined, (None, 0), (V[0], S)), (written, (0, 0), (V, S)),
+    (written, (None, 0), (V[0], S)), (recurrence, (0,), (V,)), (shared_branch, (0, None), (V, 3)),
+    (shared_branch, (0, None), (V, 1)), (logsumexp, (0,), (V,)), (logsumexp, (1,), (V,)),
+]
+
+
+@pytest.mark.parametrize("f, in_axes, args", ARRAY_STYLE, ids=[f"{f.__name__}-{a}" for f, a, _ in ARRAY_STYLE])
+def test_array_style(f, in_axes, args):
+    check(f, in_axes, *args)
+    check_gradients(f, in_axes, *args)
+
+
+@pytest.mark.parametrize("f, in_axes, args", [
+    (by_index, (0, 0), (V, np.array([0, 1, 2, 3, -1, 1]))),
+    (by_index, (None, 0), (V[0], np.array([0, 1, 2, 3, -1, 1]))),
+    (from_table, (None, 0), (A, np.array([0, 4, 2]))),
+    (from_table, (0, 0), (M, np.array([0, 1, 2, 2, 1, 0]))),
+])
+def test_index_that_differs_from_lane_to_lane(f, in_axes, args):
+    check(f, in_axes, *args)
+    check_gradients(f, in_axes, *args)
+
+
+def test_out_axes():
+    got = s2s.vmap(layer, (None, 0), 1)(A, V)
+    agree(got, stacked(layer, (None, 0), (A, V), 1), 1e-12)
+
+
+def test_results_that_no_lane_changes():
+    agree(s2s.vmap(lambda x, y: (x + 1.0, y * 2.0), (0, None))(S, 3.0), (S + 1.0, np.full(6, 6.0)), 0)
+
+
+def test_vmap_of_vmap():
+    pairs = s2s.vmap(s2s.vmap(lambda a, b: a * np.exp(-b), (None, 0)), (0, None))
+    agree(pairs(S, V[0]), S[:, None] * np.exp(-V[0]), 1e-12)
+
+
+def test_one_lane_and_none():
+    agree(s2s.vmap(layer, (None, 0))(A, V[:1]), np.tanh(V[:1] @ A.T), 1e-12)
+    assert s2s.vmap(layer, (None, 0))(A, V[:0]).shape == (0, 5)
+
+
+# ------------------------------------------------------------------------------------------- lane style
+
+
+def newton(a, tolerance):
+    x = a + 1.0
+    while abs(x * x - a) > tolerance:
+        x = 0.5 * (x + a / x)
+    return x
+
+
+def trips(a, tolerance):
+    n = 0
+    x = a + 1.0
+    while abs(x * x - a) > tolerance:
+        x = 0.5 * (x + a / x)
+        n += 1
+    return n
+
+
+def relu(x):
+    if x > 1.5:
+        y = x * x
+    elif x > 1.0:
+        y = 3.0 * x
+    else:
+        y = np.sin(x)
+    return y
+
+
+def power_by_loop(x, n):
+    y = 1.0
+    for _ in range(n):
+        y = y * x
+    return y
+
+
+def bisection(c):
+    lo, hi = 0.0, 4.0
+    for _ in range(60):
+        middle = 0.5 * (lo + hi)
+        if middle * middle > c:
+            hi = middle
+        else:
+            lo = middle
+    return lo
+
+
+def early(x):
+    for k in range(10):
+        x = x * 1.5
+        if x > 10.0:
+            return x * k
+    return -x
+
+
+def relaxed(v, tolerance):
+    v = v.copy()
+    while np.sum(v * v) > tolerance:
+        for i in range(1, len(v)):
+            v[i] = 0.5 * (v[i] + 0.1 * v[i - 1])
+        v[0] = 0.5 * v[0]
+    return v
+
+
+def mixed(W, x, tolerance):
+    y = W @ x
+    s = np.sum(y * y) + 1.0
+    while s > tolerance:
+        s = math.sqrt(s)
+    return y * s
+
+
+LANE_STYLE = [
+    (newton, (0, None), (S, 1e-12)), (newton, (0, 0), (S, np.full(6, 1e-12))), (relu, (0,), (S,)),
+    (power_by_loop, (0, 0), (S, np.array([0, 1, 2, 3, 4, 5]))), (early, (0,), (np.append(S, 20.0),)),
+    (relaxed, (0, None), (V, 0.01)), (mixed, (None, 0, None), (A, V, 1.2)),
+]
+
+
+@pytest.mark.parametrize("f, in_axes, args", LANE_STYLE, ids=[f"{f.__name__}-{a}" for f, a, _ in LANE_STYLE])
+def test_lane_style(f, in_axes, args):
+    check(f, in_axes, *args)
+    check_gradients(f, in_axes, *args)
+
+
+def test_branch_in_a_loop_that_lanes_share():
+    check(bisection, (0,), S)
+
+
+def test_each_lane_has_its_own_trip_count():
+    a = np.array([1.0, 2.0, 1e6, 1e12])
+    counts = s2s.vmap(trips, (0, None))(a, 1e-3)
+    agree(counts, np.array([trips(x, 1e-3) for x in a]), 0)
+    assert len(set(counts)) > 2
+
+
+def test_divergent_code_reads_as_the_user_wrote_it():
+    batched = s2s.vmap(newton, (0, None))
+    batched(S, 1e-12)
+    body = batched.source.split('"""')[2]
+    assert body.count("for lane in range(") == 1
+    assert "while abs(x_1 * x_1 - a_1) > tolerance:" in body
+
+
+def test_matrix_product_stays_one_beside_divergent_code():
+    batched = s2s.vmap(mixed, (None, 0, None))
+    batched(A, V, 1.2)
+    before, _, _ = batched.source.partition("for lane")
+    assert "x @ W.T" in before
+
+
+def test_second_order_through_vmap():
+    curvature = s2s.vmap(s2s.grad(s2s.grad(newton)), (0, None))
+    agree(curvature(S, 1e-14), -0.25 * S ** -1.5, 1e-6)
+
+
+# ----------------------------------------------------------------------------------------------- errors
+
+
+def test_lanes_of_different_lengths_are_refused():
+    with pytest.raises(UnsupportedError, match="known only to each lane"):
+        s2s.vmap(lambda v, k: v[:k], (0, 0))(V, np.array([1, 2, 3, 1, 2, 3]))
+
+
+def test_no_batched_argument():
+    with pytest.raises(TypeMismatchError, match="no batched argument"):
+        s2s.vmap(layer, (None, None))(A, V[0])
+
+
+def test_axis_that_is_not_there():
+    with pytest.raises(TypeMismatchError, match="vmap over axis 1 of x"):
+        s2s.vmap(layer, (None, 1))(A, V[0])
