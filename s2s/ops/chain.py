@@ -41,10 +41,8 @@ def times(bar, partial, atoms: tuple = ()):
         return partial
     if bar.op is not None and bar.op.name == "spread":
         s, like = bar.op.inputs
-        if same_shape(partial.type, bar.type):
-            return times(s, partial, atoms)
-        if isinstance(partial.type, Scalar):
-            return spread(times(s, partial, atoms), like)
+        product = times(s, partial, atoms)
+        return product if same_shape(product.type, bar.type) else spread(product, like)
     if bar.op is not None and bar.op.name in ("where", "select") and any(_is_zero(x) for x in bar.op.inputs[1:]):
         condition, *sides = bar.op.inputs
         return RECORDS["where"](condition, *(x if _is_zero(x) else times(x, partial, atoms) for x in sides))

@@ -30,6 +30,21 @@ def _negated(x: Value) -> Value | None:
     return x.op.inputs[0] if is_inexact(x.type.dtype or "float64") else None
 
 
+def _surely_inexact(x: Value, depth: int = 4) -> bool:
+    """Whether `x`, whose dtype is not known, can only be floating-point: a quotient, a sine, a product with one."""
+    if x.type.dtype is not None:
+        return is_inexact(x.type.dtype)
+    if x.op is None or not x.op.record.elementwise or not depth:
+        return False
+    if x.op.name in ("add", "subtract", "multiply", "negative"):
+        return any(_surely_inexact(v, depth - 1) for v in x.op.inputs)
+    return x.op.name == "divide" or x.op.record.scalar in _FLOATS
+
+
+_FLOATS = frozenset(f"math.{name}" for name in (
+    "exp expm1 log log2 log10 log1p sqrt sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh".split()))
+
+
 def _integers(*xs: Value) -> bool:
     return all(isinstance(x.type, Scalar) and not is_inexact(x.type.dtype) and x.type.dtype != "bool" for x in xs)
 
@@ -98,10 +113,10 @@ def _base_offset(x: Value) -> tuple[Value | None, int]:
 def multiply(record, a: Value, b: Value):
     """1 * a is a; -1 * a is -a; (-a) * b is -(a * b); 0 * i is 0 for an integer i."""
     for x, y in ((a, b), (b, a)):
-        if _is(x, 1):
-            return _same_type(y, record, a, b)
-        if _is(x, -1) and _same_type(y, record, a, b) is not None:
-            return -y
+        if _is(x, 1) or _is(x, -1):
+            if _same_type(y, record, a, b) is None and not (y.type.dtype is None and _surely_inexact(y)):
+                return None
+            return y if x.constant == 1 else -y
         if _is(x, 0) and type(x.constant) is int and _integers(y):
             return _same_type(x, record, a, b)
     if _negated(a) is not None and _negated(b) is not None:
