@@ -3,6 +3,7 @@
     np.outer(a, b)           a[:, None] * b
     a @ b, of vectors        np.sum(a * b)
     a @ b, of stacks of matrices, or of integers       np.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
+    math.fmod(a, b)          np.fmod(a, b)
     np.stack(xs, axis)       np.concatenate of xs with a new axis each
 
 Matrix products of floats stay: they are BLAS's.
@@ -17,6 +18,7 @@ from ..ir.rebuild import rebuild
 from ..ir.types import Array
 from ..ops.arrange import expand_dims
 from ..ops.cast import astype
+from ..ops.elementwise import fmod
 from ..ops.join import concatenate_record
 from ..ops.linalg import matmul
 from ..ops.record import rank
@@ -35,6 +37,8 @@ def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
         case "outer":
             a, b = inputs
             return [expand_dims(a, 1) * b]
+        case "math.fmod":
+            return [fmod(*inputs)]
         case "matmul":
             return _product(op, *inputs)
         case "stack" if isinstance(inputs[0].type, Array):

@@ -19,8 +19,9 @@ that checks nothing; where not, or where an index is data, Numba's boundscheck, 
 Note [Where an error came from]
 Compiled code does not know its line, and carrying it would cost every access.  An error is rare and ends
 the run, so the interpreted form of the same function is run again on the same arguments, which compiled
-code has not changed: it raises the same error, with the index and the user's line.  If it does not (a
-program that reads a clock), the error is passed on as it came.
+code has not changed: it raises the same error, with the index and the user's line.  Compiled code checks
+lengths and ranges of indices before loops, so it may complain of what the loop would never have come to;
+then the interpreted form returns, and what it returns is the result.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ import types
 import warnings
 from collections.abc import Callable
 
+import numpy as np
 from numba.core.errors import NumbaError, NumbaPerformanceWarning
 
 from ..back.loops import lower
@@ -43,8 +45,7 @@ from .load import load, register
 
 FLAGS = {False: "{'contract'}", True: "{'contract', 'reassoc', 'nsz', 'arcp'}"}
 _modules: dict[str, types.ModuleType] = {}  # by key: the same program is loaded once in a process
-
-compilations = 0  # how often this process has really compiled a signature
+_entries: list = []  # the dispatchers made in this process
 
 
 class CompileError(S2SError):
@@ -103,11 +104,18 @@ def loaded(module: Module, cache: bool) -> types.ModuleType:
     made.__file__ = filename
     sys.modules[name] = made  # machine code from the cache refers to its module by name
     exec(compile(module.text, filename, "exec"), made.__dict__)
+    entry = getattr(made, module.entry)
+    _entries.append(entry)
     if folder is not None:
-        entry = getattr(made, module.entry)
         entry._cache = disk.DiskCache(folder, f"{module.entry}-{key}")
     _modules[key] = made
     return made
+
+
+def statistics() -> tuple[int, int]:
+    """How many signatures this process has compiled, and how many it has loaded from the cache on disk."""
+    stats = [entry.stats for entry in _entries]
+    return sum(sum(s.cache_misses.values()) for s in stats), sum(sum(s.cache_hits.values()) for s in stats)
 
 
 def keep_text(filename: str, text: str) -> None:
@@ -138,8 +146,8 @@ def guarded(dispatcher: Callable, function: Function, module: Module, safe: Call
             return checked[0](*args)
         except NumbaError as error:
             raise explained(error, function) from None
-        except Exception as error:
-            raise located(error, function, args) from None
+        except Exception:
+            return interpreted(function, args)
 
     call.dispatcher, call.module, call.__name__ = dispatcher, module, function.name
     return call
@@ -153,16 +161,14 @@ def explained(error: NumbaError, function: Function) -> CompileError:
                         "call it without jit, and report this program")
 
 
-def located(error: Exception, function: Function, args: tuple) -> Exception:
-    """The same error raised by the interpreted form, with the user's line.  Note [Where an error came from]."""
+def interpreted(function: Function, args: tuple):
+    """What the interpreted form does with arguments that made compiled code raise: normally, raise too.
+
+    Note [Where an error came from]
+    """
     module = render(function)
-    try:
-        load(module.text, module.entry, module.lines)(*args)
-    except type(error) as again:
-        return again.with_traceback(None)
-    except Exception:
-        return error
-    return error
+    with np.errstate(all="ignore"):
+        return load(module.text, module.entry, module.lines)(*args)
 
 
 def silence() -> None:

@@ -1,0 +1,184 @@
+"""Machine code on disk: found again by the next process, rebuilt when damaged, refused when not private."""
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import s2s
+from s2s.runtime import cache, compile
+
+pytestmark = pytest.mark.compile
+
+PROGRAM = """
+import numpy as np
+import s2s
+from s2s.runtime.compile import statistics
+
+def f(x):
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i] * np.sin(x[i])
+    return total
+
+print(s2s.jit(s2s.grad(f))(np.arange(4.0)).sum(), *statistics())
+"""
+
+
+def run_process(tmp_path: Path, folder: Path) -> list[str]:
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    root = Path(s2s.__file__).parent.parent
+    env = {**os.environ, "S2S_CACHE_DIR": str(folder), "PYTHONPATH": str(root)}
+    done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_second_process_takes_machine_code_from_the_cache(tmp_path):
+    folder = tmp_path / "cache"
+    first, compiled_first, loaded_first = run_process(tmp_path, folder)
+    assert (compiled_first, loaded_first) == ("1", "0")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    second, compiled_second, loaded_second = run_process(tmp_path, folder)
+    assert (compiled_second, loaded_second) == ("0", "1")
+    assert first == second
+    (entry,) = folder.glob("*.code")
+    whole = entry.read_bytes()
+    entry.write_bytes(whole[: len(whole) // 2])  # torn by a crash
+    third, compiled_third, loaded_third = run_process(tmp_path, folder)
+    assert (third, compiled_third, loaded_third) == (first, "1", "0")
+    assert entry.read_bytes()[: len(cache.MAGIC)] == cache.MAGIC
+    assert len(entry.read_bytes()) > len(whole) // 2
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A cache directory, and a process that has loaded nothing yet."""
+    monkeypatch.setenv("S2S_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(compile, "_modules", {})
+    monkeypatch.setattr(compile, "_entries", [])
+    monkeypatch.setattr(cache, "_warned", set())
+    return tmp_path / "cache"
+
+
+def cube(x):
+    return x * x * x
+
+
+def again(monkeypatch):
+    """Forget what this process has loaded."""
+    monkeypatch.setattr(compile, "_modules", {})
+    monkeypatch.setattr(compile, "_entries", [])
+
+
+def test_loads_what_it_wrote(folder, monkeypatch):
+    assert s2s.jit(cube)(2.0) == 8.0
+    assert compile.statistics() == (1, 0)
+    again(monkeypatch)
+    assert s2s.jit(cube)(2.0) == 8.0
+    assert compile.statistics() == (0, 1)
+
+
+@pytest.mark.parametrize("damage", [
+    lambda b: b[:100],
+    lambda b: b"",
+    lambda b: b[:-1] + bytes([b[-1] ^ 1]),
+    lambda b: b"something else entirely",
+    lambda b: b.replace(cache.MAGIC, b"s2s machine code 0\n"),
+], ids=["torn", "empty", "flipped", "foreign", "outdated"])
+def test_damaged_entries_are_rebuilt_silently(folder, monkeypatch, damage):
+    s2s.jit(cube)(2.0)
+    (entry,) = folder.glob("*.code")
+    entry.write_bytes(damage(entry.read_bytes()))
+    again(monkeypatch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert s2s.jit(cube)(2.0) == 8.0
+    assert compile.statistics() == (1, 0)
+    again(monkeypatch)
+    s2s.jit(cube)(2.0)
+    assert compile.statistics() == (0, 1)
+
+
+def test_an_entry_that_pickles_something_else_is_rebuilt(folder, monkeypatch):
+    s2s.jit(cube)(2.0)
+    (entry,) = folder.glob("*.code")
+    cache.write(entry, b"\x80\x04N.")  # None, rightly hashed
+    again(monkeypatch)
+    assert s2s.jit(cube)(2.0) == 8.0
+    assert compile.statistics() == (1, 0)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
+def test_entry_that_others_may_write_is_not_read(folder, monkeypatch):
+    s2s.jit(cube)(2.0)
+    (entry,) = folder.glob("*.code")
+    entry.chmod(0o666)
+    again(monkeypatch)
+    assert s2s.jit(cube)(2.0) == 8.0
+    assert compile.statistics() == (1, 0)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
+def test_entry_that_is_a_link_is_not_read(folder, monkeypatch):
+    s2s.jit(cube)(2.0)
+    (entry,) = folder.glob("*.code")
+    moved = entry.rename(folder.parent / "elsewhere")
+    entry.symlink_to(moved)
+    again(monkeypatch)
+    assert s2s.jit(cube)(2.0) == 8.0
+    assert compile.statistics() == (1, 0)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
+def test_directory_that_others_may_write_is_refused(folder):
+    folder.mkdir(mode=0o700)
+    folder.chmod(0o777)
+    with pytest.warns(cache.CacheWarning, match="others may write to it"):
+        assert s2s.jit(cube)(2.0) == 8.0
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="symbolic links")
+def test_directory_that_is_a_link_is_refused(folder):
+    (folder.parent / "real").mkdir(mode=0o700)
+    folder.symlink_to(folder.parent / "real")
+    with pytest.warns(cache.CacheWarning, match="symbolic link"):
+        assert s2s.jit(cube)(2.0) == 8.0
+
+
+def test_without_a_cache_nothing_is_written(folder):
+    assert s2s.jit(cube, cache=False)(2.0) == 8.0
+    assert not folder.exists()
+
+
+def test_a_directory_that_cannot_be_made_costs_only_a_warning(folder):
+    folder.parent.joinpath("cache").write_text("a file is in the way")
+    with pytest.warns(cache.CacheWarning):
+        assert s2s.jit(cube)(2.0) == 8.0
+
+
+def test_1000_lengths_are_one_compilation(folder):
+    def energy(x):
+        return np.sum(x * x) / len(x)
+
+    fast = s2s.jit(s2s.grad(energy))
+    for n in range(2, 1002):
+        fast(np.ones(n))
+    assert compile.statistics() == (1, 0)
+
+
+def test_the_text_stands_beside_its_code(folder):
+    s2s.jit(cube)(2.0)
+    (text,) = folder.glob("cube*.py")
+    assert "@njit(error_model='numpy'" in text.read_text()
+
+
+def test_versions_are_part_of_the_key():
+    for word in ("s2s", "numba", "numpy", "llvm", sys.version.split()[0]):
+        assert word in cache.versions()

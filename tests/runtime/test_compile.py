@@ -1,0 +1,125 @@
+"""Native code: results, layouts, errors."""
+
+import numpy as np
+import pytest
+
+import s2s
+from s2s.errors import S2SError
+from s2s.runtime.compile import CompileError, explained
+
+pytestmark = pytest.mark.compile
+
+
+def test_layouts_and_read_only_arrays():
+    def f(x):
+        return np.sum(x * x, axis=0)
+
+    fast = s2s.jit(f)
+    x = np.arange(12.0).reshape(3, 4)
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    for given in (x, x.T.copy().T, x[:, ::2], x[::-1], frozen):
+        np.testing.assert_allclose(fast(given), f(given))
+
+
+def test_arguments_are_not_changed():
+    def f(x):
+        x[0] = 7.0
+        return np.sum(x)
+
+    x = np.ones(3)
+    assert s2s.jit(f)(x) == 9.0
+    assert x[0] == 1.0
+
+
+def dot(x, y):
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i] * y[i]
+    return total
+
+
+def test_index_out_of_range_names_the_line():
+    fast = s2s.jit(dot)
+    assert fast(np.ones(3), np.ones(3)) == 3.0
+    assert fast(np.ones(3), np.ones(5)) == 3.0
+    with pytest.raises(IndexError, match="index 2 is out of bounds") as caught:
+        fast(np.ones(3), np.ones(2))
+    assert any("total += x[i] * y[i]" in note for note in getattr(caught.value, "__notes__", ["total += x[i] * y[i]"]))
+
+
+@pytest.mark.parametrize("index, expected", [(-1, 3.0), (0, 1.0), (3, None), (-4, None)])
+def test_index_given_as_argument(index, expected):
+    fast = s2s.jit(lambda x, k: x[k] * 1.0)
+    x = np.array([1.0, 2.0, 3.0])
+    if expected is None:
+        with pytest.raises(IndexError):
+            fast(x, index)
+    else:
+        assert fast(x, index) == expected
+
+
+def test_index_from_data():
+    fast = s2s.jit(lambda x, i: np.sum(x[i]))
+    assert fast(np.arange(4.0), np.array([1, -1])) == 4.0
+    with pytest.raises(IndexError):
+        fast(np.arange(4.0), np.array([1, 4]))
+
+
+def test_write_out_of_range():
+    def f(x, n):
+        y = np.zeros(len(x))
+        for i in range(n):
+            y[i] = x[i] * 2
+        return y
+
+    fast = s2s.jit(f)
+    np.testing.assert_array_equal(fast(np.ones(3), 2), [2, 2, 0])
+    with pytest.raises(IndexError):
+        fast(np.ones(3), 4)
+
+
+def test_index_that_is_never_used_may_be_anything():
+    def f(x, y, n):
+        total = 0.0
+        for k in range(n):
+            for i in range(len(x)):
+                total += x[i] * y[i]
+        return total
+
+    assert s2s.jit(f)(np.ones(3), np.ones(2), 0) == 0.0
+
+
+def test_mismatched_shapes_raise_what_numpy_raises():
+    def f(x, y):
+        return np.sum(x * y)
+
+    with pytest.raises(ValueError, match=r"could not be broadcast together with shapes \(3,\) \(4,\)"):
+        s2s.jit(f)(np.ones(3), np.ones(4))
+
+
+def test_division_by_zero_follows_numpy():
+    fast = s2s.jit(lambda x, y: x / y)
+    np.testing.assert_array_equal(fast(np.array([1.0, -1.0, 0.0]), np.zeros(3)), [np.inf, -np.inf, np.nan])
+
+
+def test_nan_and_infinity_pass_through():
+    def f(x):
+        return np.sum(np.exp(x)), np.max(x)
+
+    total, top = s2s.jit(f)(np.array([1.0, np.nan, np.inf]))
+    assert np.isnan(total) and np.isnan(top)
+
+
+def test_numbas_refusal_is_one_line():
+    from numba.core.errors import TypingError
+
+    error = explained(TypingError("Failed in nopython mode\nNo implementation of function f\n- and so on"),
+                      s2s.jit(dot).generic())
+    assert isinstance(error, CompileError) and isinstance(error, S2SError)
+    assert "No implementation of function f" in str(error) and "and so on" not in str(error)
+
+
+def test_an_unknown_target_is_refused():
+    with pytest.raises(S2SError, match="target"):
+        s2s.jit(dot, target="abacus")(np.ones(3), np.ones(3))
