@@ -14,7 +14,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..ir.builder import Builder, add_op, at, emit
+from ..ir.builder import Builder, at, emit
 from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.rebuild import emit_op
 from ..ir.types import INT, NONE, Array, Scalar, Type

@@ -9,17 +9,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.graph import MISSING, Value
+from ..ir.graph import Value
 from ..ir.types import Array, Scalar
-from .arrange import (broadcast_to_record, expand_dims, expand_dims_record, flip_record, ravel, repeat_record,
-                      reshape, reshape_like, roll_record, squeeze_record, tile_record, transpose_record)
-from .create import arange, array_record, as_array, empty, full, full_like_record, full_record, linspace_record, zeros
-from .elementwise import absolute, logical_not, maximum, minimum, select, where
+from .arrange import (
+    broadcast_to_record,
+    expand_dims,
+    expand_dims_record,
+    flip_record,
+    ravel,
+    reshape,
+    reshape_like,
+    squeeze_record,
+    tile_record,
+    transpose_record,
+)
+from .create import (
+    arange,
+    array_record,
+    as_array,
+    empty,
+    full,
+    full_like_record,
+    full_record,
+    linspace_record,
+    zeros,
+)
+from .elementwise import absolute, logical_not, maximum, select, where
 from .index import Pattern, additem, expand, getitem, put, setitem
-from .record import RECORDS, dims_of, dtype_of, rank, value
 from .join import concatenate_record, stack_record
 from .linalg import matmul, outer_record, solve
-from .shape import length, normal_axes, shaped_like, spread, sum_to, zeros_like
+from .record import RECORDS, dims_of, dtype_of, rank, value
+from .shape import length, normal_axes, shaped_like, spread, sum_to
 from .ufunc import IN_MATH
 
 # ----------------------------------------------------------------------------------------- aligning
@@ -373,5 +393,5 @@ def _batch_solve(flags, a: Value, b: Value):
 
 
 matmul.batch, outer_record.batch, solve.batch = _batch_matmul, _batch_outer, _batch_solve
-for _name in ("inv", "det", "slogdet", "cholesky"):
+for _name in ("inv", "det", "sign_of_det", "log_of_det", "cholesky"):
     RECORDS[_name].batch = lambda flags, x, record=RECORDS[_name]: record(x)

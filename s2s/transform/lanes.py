@@ -2,7 +2,7 @@
 
 A value is *batched* if it depends on a batched argument.  An op is *divergent* if lanes may take different
 paths through it: an `if` on a batched condition, a loop whose trip count is batched, an op without a
-batching rule, and whatever contains a growing tape that another divergent op fills.
+batching rule, and whatever touches an array or tape that is *ragged*, of another length in each lane.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..ir.graph import Block, Function, Op, Value, op_free_values, walk
-from ..ir.types import Tape
+from ..ir.types import Array, Extent, Tape, Type
 from .activity import loop_parts
 
-# Note [Ragged tapes]
-# A growing tape that a divergent op fills has another length in each lane, and no array can hold it.  So
-# everything between the making of such a tape and its last use is one region, which runs lane by lane.
-# The versions of a tape are one family: whether one of them is batched, or ragged, decides for all.
+# Note [Ragged values]
+# A growing tape that a divergent op fills has another length in each lane, and so has `np.empty(n)` where n
+# is batched; no array can hold them all.  So everything between the making of such a value and its last use
+# is one region, which runs lane by lane.  The versions of a tape are one family: whether one of them is
+# batched, or ragged, decides for all.  A ragged array is known by its extent, which is new where it is made.
 
 ASKS_FOR_SHAPE = ("length", "shape", "size")  # what lanes have in common
 
@@ -26,14 +27,19 @@ class Lanes:
 
     def __init__(self, function: Function, roots: Iterable[Value]):
         self.batched: set[Value] = set(roots)
-        self.ragged: set[Value] = set()  # tapes only
+        self.ragged: set[Value] = set()  # tapes
+        self.ragged_extents: set[str] = set()  # of arrays
+        self.known_extents = {symbol for p in function.params for symbol in symbols_of(p.type)}
         self.divergent: set[Op] = set()
         self.families = _tape_families(function.block)
         while True:
-            before = len(self.batched), len(self.ragged), len(self.divergent)
+            before = self.size()
             self.visit(function.block)
-            if before == (len(self.batched), len(self.ragged), len(self.divergent)):
+            if self.size() == before:
                 break
+
+    def size(self) -> tuple[int, ...]:
+        return tuple(map(len, (self.batched, self.ragged, self.ragged_extents, self.divergent)))
 
     def mark(self, value: Value) -> None:
         self.batched.update(self.families.get(value, (value,)))
@@ -52,6 +58,11 @@ class Lanes:
                     self.divergent.add(op)
             if self.touches_ragged(op):
                 self.divergent.add(op)
+                for out in op.outputs:
+                    self.mark(out)
+            if op in self.divergent:
+                known = self.known_extents.union(*(symbols_of(x.type) for x in op_free_values(op)))
+                self.ragged_extents.update(s for out in op.outputs for s in symbols_of(out.type) if s not in known)
 
     def control(self, op: Op) -> None:
         for inner in op.blocks:
@@ -83,7 +94,19 @@ class Lanes:
                 self.mark(value)
 
     def touches_ragged(self, op: Op) -> bool:
-        return any(x in self.ragged for x in (*op_free_values(op), *op.outputs))
+        return any(x in self.ragged or symbols_of(x.type) & self.ragged_extents
+                   for x in (*op_free_values(op), *op.outputs))
+
+
+def symbols_of(type: Type) -> set[str]:
+    """The symbols of an array's extents."""
+    return {d.symbol for d in type.dims if isinstance(d, Extent)} if isinstance(type, Array) else set()
+
+
+def has_results_of_unknown_length(call: Op) -> bool:
+    """Whether a call returns a tape, or an array of a shape that no argument has."""
+    known = set().union(*(symbols_of(x.type) for x in call.inputs))
+    return any(isinstance(v.type, Tape) or symbols_of(v.type) - known for v in (*call.inputs, *call.outputs))
 
 
 def _tape_families(block: Block) -> dict[Value, set[Value]]:

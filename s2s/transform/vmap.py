@@ -18,15 +18,15 @@ from ..ir.builder import Builder, at, current, emit
 from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
 from ..ir.rebuild import emit_block, emit_op
 from ..ir.types import Array, Extent, Scalar, Static, Tape, Tuple, Type, Undefined, Unknown
-from ..ops.control import call, for_loop, if_, item, tape_pop, tape_push, tuple_record, while_loop
+from ..ops.arrange import moveaxis
+from ..ops.batch import align, batched_over
+from ..ops.control import call, for_loop, if_, item, tape_push, tuple_record, while_loop
 from ..ops.create import empty
 from ..ops.index import put, take
 from ..ops.record import RECORDS, dims_of, dtype_of, rank, value
-from ..ops.batch import align, batched_over
-from ..ops.arrange import moveaxis
 from ..ops.shape import length
 from .inline import inline_all
-from .lanes import Lanes
+from .lanes import Lanes, has_results_of_unknown_length
 
 
 def vmap(function: Function, in_axes: Sequence[int | None], out_axes) -> Function:
@@ -36,9 +36,8 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes) -> Functio
     `out_axes` is one axis, or one per result; None for a result that is the same in every lane.
     Raises UnsupportedError where lanes make arrays whose shapes are not known beforehand.
     """
-    if any(isinstance(v.type, Tape) for op in walk(function.block) if op.name == "call"
-           for v in (*op.inputs, *op.outputs)):
-        function = inline_all(function)
+    if any(op.name == "call" and has_results_of_unknown_length(op) for op in walk(function.block)):
+        function = inline_all(function)  # what it returns may be ragged: lanes.py, Note [Ragged values]
     axes = [*in_axes, *[None] * (len(function.params) - len(in_axes))]
     if isinstance(out_axes, int) or out_axes is None:
         out_axes = [out_axes] * len(function.results)
@@ -131,7 +130,7 @@ class Batched:
         """Array style where it can be, lane style where it must be, and the user's own scalar lines with it.
 
         Numbers computed next to a divergent op join its loop over lanes, so that it reads as the user's code;
-        a region ends where an op wants whole arrays, a matrix product say, unless a ragged tape spans it.
+        a region ends where an op wants whole arrays, a matrix product say, unless something ragged spans it.
         """
         together = self.spans(block)
         regions: list[Region] = []
@@ -160,7 +159,7 @@ class Batched:
         return regions
 
     def spans(self, block: Block) -> list[tuple[int, int]]:
-        """From the first to the last op that touches a ragged tape.  See Note [Ragged tapes]."""
+        """From the first to the last op that touches something ragged.  lanes.py, Note [Ragged values]."""
         touched = [k for k, op in enumerate(block.ops) if self.lanes.touches_ragged(op)]
         return [(touched[0], touched[-1])] if touched else []
 
