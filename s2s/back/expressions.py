@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable
 
 from ..ir.graph import MISSING, Block, Function, Op, Value, walk
-from ..ir.types import Array, Scalar, Unknown
+from ..ir.types import Array, Scalar, Unknown, is_inexact
 from ..ops.copy import copy
 from ..ops.shape import numpy_call
 from .memory import Memory
@@ -20,6 +20,8 @@ from .unparse import expression_text
 
 LONGEST = 60  # columns of an inlined expression
 LONGEST_OF_USER = 84  # where the user wrote it on one line
+MOST_SHAPES = 2  # times that `len(u)` is written before it gets a name
+_SHAPES = ("length", "size", "shape")
 MOST_READS = 3  # uses of `u[i]` that may each read it
 NEVER_STATEMENTS = ("constant", "undefined")
 
@@ -125,8 +127,33 @@ class Layout:
         if op.output.name:
             return False
         if len(self.uses[op.output]) == 1:
-            return self.is_evaluated_once(op) and self.can_move(op)
+            return self.is_evaluated_once(op) and self.can_move(op) and not self.is_forward_result(op)
+        if op.name in _SHAPES:
+            return self._occurrences(op) <= MOST_SHAPES and self.can_move(op)
         return self._is_element_read(op) and self.can_move(op)
+
+    def _occurrences(self, op: Op) -> int:
+        """How often `op` would be printed in expressions that are evaluated once."""
+        count = 0
+        for user, _ in self.uses.get(op.output, []):
+            user = self.inlined_owner.get(user, user)
+            if self.loops[user] != self.loops[op]:
+                return MOST_SHAPES + 1
+            count += self._occurrences(user) if user in self.inlined else 1
+        return count
+
+    def is_forward_result(self, op: Op) -> bool:
+        """Whether this is what the user's function returns, in code that also runs backwards.
+
+        It keeps its place above the reverse sweep.
+        """
+        if op.line is None or op.line.backwards or self.loops[op]:
+            return False
+        users = [user for user, _ in self.uses.get(op.output, [])]
+        while len(users) == 1 and users[0] in self.inlined and users[0].name == "tuple":
+            users = [user for user, _ in self.uses.get(users[0].output, [])]
+        return users == [self.function.block] and any(
+            inner.line is not None and inner.line.backwards for inner in self.function.block.ops)
 
     def _is_element_read(self, op: Op) -> bool:
         """Whether this is `u[i]`, read so few times that a person would write it again each time."""
@@ -289,7 +316,7 @@ def _is_offset(op: Op | None) -> bool:
     if op is None or op.name not in ("add", "subtract") or not isinstance(op.output.type, Scalar):
         return False
     x, offset = op.inputs
-    return (isinstance(x.type, Scalar) and not x.type.dtype.startswith(("float", "complex"))
+    return (isinstance(x.type, Scalar) and not is_inexact(x.type.dtype)
             and isinstance(offset.constant, int) and offset.constant is not MISSING)
 
 
