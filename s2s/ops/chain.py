@@ -24,6 +24,7 @@ from .shape import spread, sum_to
 def times(bar, partial, atoms: tuple = ()):
     """`bar * partial` as a person would write it: bar, -bar, bar / b, 2 * bar * x, where(c, bar, 0).
 
+    If `bar` is spread over a shape, the partial must broadcast to that shape.
     `partial` is taken apart where a rule has just put it together; `atoms` are the values that existed
     before and stay whole.
 
@@ -106,6 +107,8 @@ def elementwise_jvp(dots, y, *xs, record, **attrs):
         if dot is None or partial is None or not _differentiable(x):
             covered = covered and isinstance(x, Value) and isinstance(x.type, Scalar)
             continue
+        if isinstance(dot, Value) and dot.op is not None and dot.op.name == "spread":
+            dot, covered = dot.op.inputs[0], False
         term = _product(dot, partial, y, xs, attrs)
         total = term if total is None else total + term
     if total is None:
