@@ -137,16 +137,16 @@ _ORDER = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"
           "float16", "float32", "float64", "complex64", "complex128")
 
 
-def is_inexact(dtype: str) -> bool:
-    """Whether values of `dtype` can carry a derivative."""
-    return dtype.startswith(("float", "complex"))
+def is_inexact(dtype: str | None) -> bool:
+    """Whether values of `dtype`, None if it is not known, can carry a derivative."""
+    return dtype is None or dtype.startswith(("float", "complex"))
 
 
 def carries_derivative(type: Type) -> bool:
     """Whether a value of `type` can carry a derivative."""
     match type:
         case Scalar(dtype) | Array(dtype):
-            return is_inexact(dtype)
+            return dtype is None or is_inexact(dtype)
         case Tuple(items):
             return any(map(carries_derivative, items))
         case Tape(item):
@@ -179,6 +179,10 @@ def _join_dims(m: Dim, n: Dim, fresh) -> Dim:
     return replace(fresh(), may_be_one=may_be_one(m) or may_be_one(n))
 
 
+def _wider(a: str | None, b: str | None) -> str | None:
+    return None if a is None or b is None else max(a, b, key=_ORDER.index)
+
+
 def join(a: Type, b: Type, fresh=lambda: Extent("?")) -> Type | None:
     """The least type that describes both `a` and `b`, or None where there is none.
 
@@ -194,11 +198,9 @@ def join(a: Type, b: Type, fresh=lambda: Extent("?")) -> Type | None:
         case Scalar(), Scalar():
             if a.dtype == b.dtype:
                 return Scalar(a.dtype, weak=a.weak and b.weak)
-            wide = max(a.dtype, b.dtype, key=_ORDER.index)
-            return Scalar(wide, weak=a.weak and b.weak)
+            return Scalar(_wider(a.dtype, b.dtype), weak=a.weak and b.weak)
         case Array(), Array() if a.rank == b.rank:
-            dtype = max(a.dtype, b.dtype, key=_ORDER.index)
-            return Array(dtype, tuple(_join_dims(m, n, fresh) for m, n in zip(a.dims, b.dims)))
+            return Array(_wider(a.dtype, b.dtype), tuple(_join_dims(m, n, fresh) for m, n in zip(a.dims, b.dims)))
         case Tuple(), Tuple() if len(a.items) == len(b.items):
             items = tuple(join(m, n, fresh) for m, n in zip(a.items, b.items))
             return None if None in items else Tuple(items)

@@ -379,9 +379,9 @@ def _add(x, v, *operands, pattern):
 # ----------------------------------------------------------------------------------------- derivatives
 #
 # Note [Writes that meet]
-# Where an array of integers names an element twice, `x[i] = v` keeps one of the values and NumPy does not
-# say which; its rule gives the cotangent of the element to both, which is JAX's answer too.  `x[i] += v` in
-# the user's program is x[i] = x[i] + v, as in NumPy; `additem`, which is np.add.at, adds every one.
+# Where an array of integers names an element twice, `x[i] = v` keeps what is written last, so only that part
+# of v has a derivative: `last_writes` says which.  `x[i] += v` in the user's program is x[i] = x[i] + v, as in
+# NumPy; `additem`, which is np.add.at, adds every one.
 
 
 def _vjp_getitem(bar, y, x, *operands, pattern):
@@ -396,22 +396,73 @@ def _vjp_setitem(bar, y, x, v, *operands, pattern):
         rest = setitem(bar, 0.0, *operands, pattern=pattern)
         return rest if x_bar is None else x_bar + rest
 
-    return restore, _part_of(bar, v, operands, pattern), *(None for _ in operands)
+    return restore, _part_of(bar, v, operands, pattern, written=True), *(None for _ in operands)
 
 
 def _vjp_additem(bar, y, x, v, *operands, pattern):
     return bar, _part_of(bar, v, operands, pattern), *(None for _ in operands)
 
 
-def _part_of(bar: Value, v: Value, operands, pattern: Pattern) -> Value | None:
+def _part_of(bar: Value, v: Value, operands, pattern: Pattern, written: bool = False) -> Value | None:
     """What the cotangent of the whole says of `v`."""
     if not carries_derivative(v.type):
         return None
     part = getitem(bar, *operands, pattern=pattern)
+    if written and _may_repeat(pattern, operands):
+        part = RECORDS["where"](is_last(bar, *operands, pattern=pattern), part, 0.0)
     extra = None if None in (rank(v), rank(part)) else rank(v) - rank(part)
     if extra and extra > 0:  # NumPy lets go of leading axes of length 1
         part = getitem(part, pattern=(None,) * extra + (...,))
     return like_operand(sum_to(part, v), v)
+
+
+def _may_repeat(pattern: Pattern, operands) -> bool:
+    """Whether an index may name an element twice: not if an array of it counts, or is a mask."""
+    arrays = [o for p, o in _paired(pattern, operands) if p == "i" and not _is_integer(o)]
+    if any(isinstance(o.type, Unknown) for o in arrays):
+        return True
+    if all(rank(o) == 1 for o in arrays) and any(_counts(o) for o in arrays):
+        return False
+    return any(o.type.dtype != "bool" for o in arrays)
+
+
+def _counts(x: Value) -> bool:
+    """Whether `x` is np.arange, give or take a number."""
+    while x.op is not None and x.op.name in ("add", "subtract") and isinstance(x.op.inputs[1].type, Scalar):
+        x = x.op.inputs[0]
+    return x.op is not None and x.op.name == "arange"
+
+
+def last_writes(shape, index):
+    """Which parts of v remain after a[index] = v, for an array of this shape: those written last."""
+    order = np.zeros(shape, int)
+    count = np.arange(order[index].size).reshape(order[index].shape)
+    order[index] = count
+    return order[index] == count
+
+
+is_last = define(
+    "is_last",
+    evaluate=lambda x, *operands, pattern: last_writes(np.shape(x), python_index(pattern, operands)),
+    infer=lambda x, *operands, pattern: _with_dtype(_infer_getitem(x, *operands, pattern=pattern), "bool"),
+    helper=last_writes,
+    syntax=lambda x, *operands, pattern: ast.Call(ast.Name("last_writes", ast.Load()), [
+        ast.Attribute(x, "shape", ast.Load()), _index_as_object(pattern, operands)], []),
+    partials=(None,),
+    shapes=(0,),
+)
+
+
+def _with_dtype(type: Type, dtype: str) -> Type:
+    return Unknown(type.shape, dtype) if isinstance(type, Unknown) else array_type(dtype, dims_of(type))
+
+
+def _index_as_object(pattern: Pattern, operands) -> ast.expr:
+    """The index as an argument: np.s_ where it has slices."""
+    entry = index_syntax(pattern, operands)
+    if any(isinstance(p, str) and p != "i" for p in pattern):
+        return ast.Subscript(ast.Attribute(ast.Name("np", ast.Load()), "s_", ast.Load()), entry, ast.Load())
+    return entry
 
 
 def _jvp_getitem(dots, y, x, *operands, pattern):

@@ -2,7 +2,7 @@
 
     matmul(a, b)     of vectors, matrices, and stacks of matrices
     dot(a, b)        the same, or a product where one of them is a number
-    solve, inv, det, slogdet, cholesky
+    solve, inv, det, sign_of_det and log_of_det (which make slogdet), cholesky
 
 Where ranks are known, the cotangents of a product are products again, as a person would write them:
 `y_bar @ X`, `X.T @ y_bar`, `np.outer(y_bar, w)`.  Where they are not, two ops stand for them until they
@@ -426,20 +426,27 @@ det = define(
 )
 numpy_function(np.linalg.det)(det)
 
-slogdet = define(
-    "slogdet",  # sign and logarithm of the absolute value of the determinant
-    evaluate=lambda a: tuple(np.linalg.slogdet(a)),
-    infer=lambda a: [_infer_per_matrix("np.linalg.slogdet")(a)] * 2,
-    vjp=lambda bar, y, a: (_per_matrix(bar[1]) * _transposed(inv(a)),),
-    jvp=lambda dots, y, a: None if dots[0] is None else (None, _trace_of_product(inv(a), dots[0])),
-    syntax=lambda a: _linalg_call("slogdet", a),
+sign_of_det = define(
+    "sign_of_det",
+    evaluate=lambda a: np.linalg.slogdet(a)[0],
+    infer=_infer_per_matrix("np.linalg.slogdet"),
+    partials=(None,),
+    syntax=lambda a: ast.Subscript(_linalg_call("slogdet", a), ast.Constant(0), ast.Load()),
+)
+log_of_det = define(
+    "log_of_det",  # of its absolute value
+    evaluate=lambda a: np.linalg.slogdet(a)[1],
+    infer=_infer_per_matrix("np.linalg.slogdet"),
+    vjp=lambda bar, y, a: (_per_matrix(bar) * _transposed(inv(a)),),
+    jvp=lambda dots, y, a: None if dots[0] is None else _trace_of_product(inv(a), dots[0]),
+    syntax=lambda a: ast.Subscript(_linalg_call("slogdet", a), ast.Constant(1), ast.Load()),
 )
 
 
 @numpy_function(np.linalg.slogdet)
-def slogdet_(a) -> Value:
+def slogdet(a) -> Value:
     """np.linalg.slogdet, as a pair."""
-    return value(slogdet(value(a)))
+    return value((sign_of_det(value(a)), log_of_det(value(a))))
 
 
 def _lower_half(x: Value) -> Value:

@@ -84,6 +84,18 @@ def test_writes_by_arrays(x, key):
     judge(rule, function, x, 2.0, *arrays, second=False)
 
 
+@pytest.mark.parametrize("x, key", [(V, (ROWS,)), (X, (ROWS, COLUMNS * 0)), (X, (ROWS, slice(1, 3)))], ids=str)
+def test_of_writes_that_meet_the_last_remains(x, key):
+    def write(x, key, v):
+        y = x.copy()
+        y[key] = v
+        return y
+
+    rule, arrays = with_arrays(key, put)
+    function, _ = with_arrays(key, write)
+    judge(rule, function, x, array(*x[key].shape), *arrays, second=False)
+
+
 @pytest.mark.parametrize("x, key", ARRAY_KEYS, ids=str)
 def test_additions_count_repeated_indices(x, key):
     def add(x, key, v):
