@@ -8,7 +8,8 @@ loop evaluates it again.  What the user named stays a statement; constants, and 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.types import Array, Scalar, Unknown, is_inexact
@@ -29,8 +30,9 @@ NEVER_STATEMENTS = ("constant", "undefined")
 class Layout:
     """Where every op stands in the text, and which ops are printed inside others."""
 
-    def __init__(self, function: Function, one_per_line: bool = False):
-        self.function, self.one_per_line = function, one_per_line
+    def __init__(self, function: Function, one_per_line: bool = False,
+                 spelled: Mapping[Function, str] = MappingProxyType({})):
+        self.function, self.one_per_line, self.spelled = function, one_per_line, spelled
         self.position: dict[Op, int] = {}
         self.end: dict[Block, int] = {}
         self.loops: dict[object, tuple] = {}  # op or block -> the loops around it
@@ -147,7 +149,7 @@ class Layout:
 
         It keeps its place above the reverse sweep.
         """
-        if op.line is None or op.line.backwards or self.loops[op]:
+        if op.line is None or op.line.backwards or self.loops[op] or len(op.outputs) != 1:
             return False
         users = [user for user, _ in self.uses.get(op.output, [])]
         while len(users) == 1 and users[0] in self.inlined and users[0].name == "tuple":
@@ -220,8 +222,8 @@ class Layout:
             text = expression_text(op.record.syntax(*map(spelled, op.inputs), **op.attrs))
             texts[op.output] = f"({text})" if " " in text else text
             users = [user for user, _ in self.uses[op.output]]
-            same_line = all(isinstance(u, Op) and u.line == op.line and not (op.line and op.line.backwards)
-                            for u in users)
+            same_line = op.line is not None and not op.line.backwards and all(
+                isinstance(u, Op) and u.line == op.line for u in users)
             if len(text) > (LONGEST_OF_USER if same_line else LONGEST) and not _is_offset(op):
                 self.inlined.discard(op)
                 texts.pop(op.output)
@@ -265,7 +267,8 @@ class Layout:
         """The expression for what `op` computes."""
         inputs = [self.expression(x, name) for x in op.inputs]
         if op.name == "call":
-            return ast.Call(ast.Name(op.attrs["callee"].name, ast.Load()), inputs, [])
+            callee = op.attrs["callee"].function_for(op.inputs)
+            return ast.Call(ast.Name(self.spelled.get(callee, callee.name), ast.Load()), inputs, [])
         if op.record is copy and isinstance(op.inputs[0].type, Unknown) and not _is_written(op, self):
             return ast.UnaryOp(ast.UAdd(), inputs[0])  # of a number it is the number, of an array a copy
         if op.name == "zeros_like" and isinstance(op.inputs[0].type, Array) and (

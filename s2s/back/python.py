@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from ..errors import Line
 from ..ir.graph import Function, walk
@@ -41,15 +42,16 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
     Numba knows: no `reversed`, and no variable that is first a number and then an array.
     """
     callees = _callees(function)
+    spelled = _spellings([function, *callees])
     helpers: dict[Callable, None] = {}
     definitions = []
-    reserved = frozenset(f.name for f in (*callees, function))
+    reserved = frozenset(spelled.values())
     for called in (*callees, function):
         for op in walk(called.block):
             if op.record.helper is not None:
                 helpers[op.record.helper] = None
         definitions.append(definition(called, annotate, native, reserved | {h.__name__ for h in helpers},
-                                      entry=called is function))
+                                      entry=called is function, spelled=spelled))
     used = {node.id for tree in definitions for node in ast.walk(tree) if isinstance(node, ast.Name)}
     sources = [textwrap.dedent(inspect.getsource(helper)).rstrip() for helper in helpers]
     used |= {node.id for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
@@ -80,12 +82,14 @@ def _module(unparser: Unparser, entry: str) -> Module:
 
 
 def definition(function: Function, annotate: bool = False, native: bool = False,
-               reserved: frozenset[str] = frozenset(), entry: bool = True) -> ast.FunctionDef:
-    """`function` as a `def`."""
+               reserved: frozenset[str] = frozenset(), entry: bool = True,
+               spelled: Mapping[Function, str] = MappingProxyType({})) -> ast.FunctionDef:
+    """`function` as a `def`; `spelled` gives the names that it and what it calls have in the module."""
+    name = spelled.get(function, function.name)
     function = owned(function, results=entry and not annotate, augmented=not annotate)
     unpack_tuples(function)
     drop_dead(function)
-    layout = Layout(function, one_per_line=annotate)
+    layout = Layout(function, one_per_line=annotate, spelled=spelled)
     names = Names(layout, reserved, native)
     while not annotate and layout.inline_moved(names):
         names = Names(layout, reserved, native)
@@ -97,7 +101,7 @@ def definition(function: Function, annotate: bool = False, native: bool = False,
         doc = ast.Expr(ast.Constant(function.doc))
         doc.docstring = True
         body.insert(0, doc)
-    tree = ast.FunctionDef(function.name, _arguments(function, names, annotate), body or [ast.Pass()], [])
+    tree = ast.FunctionDef(name, _arguments(function, names, annotate), body or [ast.Pass()], [])
     return tree
 
 
@@ -115,20 +119,32 @@ def _arguments(function: Function, names: Names, annotate: bool) -> ast.argument
 
 def _callees(function: Function) -> list[Function]:
     """The functions that `function` calls, directly or not, each after those it calls."""
-    found: dict[str, Function] = {}
-    active: set[str] = set()
+    found: dict[Function, None] = {}
+    active: set[Function] = {function}
 
     def visit(caller: Function) -> None:
         for op in walk(caller.block):
             if op.name == "call":
                 callee = op.attrs["callee"].function_for(op.inputs)
-                if callee.name not in found and callee.name not in active and callee.name != function.name:
-                    active.add(callee.name)
+                if callee not in active:
+                    active.add(callee)
                     visit(callee)
-                    found[callee.name] = callee
+                    found[callee] = None
 
     visit(function)
-    return list(found.values())
+    return list(found)
+
+
+def _spellings(functions: list[Function]) -> dict[Function, str]:
+    """A name for each: two functions of one name, or one for two kinds of arguments, become g and g_1."""
+    spelled: dict[Function, str] = {}
+    for each in functions:
+        name, k = each.name, 0
+        while name in spelled.values():
+            k += 1
+            name = f"{each.name}_{k}"
+        spelled[each] = name
+    return spelled
 
 
 __all__ = ["Module", "Blank", "render", "definition"]

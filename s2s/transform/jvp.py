@@ -42,7 +42,7 @@ class Tangents:
         primal = self.primal
         params = [Value(p.type, p.name) for p in primal.params]
         dots = [Value(tangent_type(x.type), dot_name(x)) for x in self.wrt]
-        block = Block()
+        block = Block([*params, *dots])
         with Builder(block):
             self.dots.update((x, dot) for x, dot in zip(self.wrt, dots) if x in self.varied)
             results = self.block(primal.block, params)
@@ -124,8 +124,9 @@ class Tangents:
         """A call: the callee's own jvp."""
         wrt = [k for k, x in enumerate(op.inputs) if x in self.dots]
         inputs = [self.env[x] for x in op.inputs]
-        callee = jvp(op.attrs["callee"].function_for(inputs), wrt)
-        outs = emit(call, *inputs, *(self.dots[op.inputs[k]] for k in wrt), callee=Known(callee))
+        function = op.attrs["callee"].function_for(inputs)
+        dots, data = [self.dots[op.inputs[k]] for k in wrt], len(inputs) - len(function.captures)
+        outs = emit(call, *inputs[:data], *dots, *inputs[data:], callee=Known(jvp(function, wrt)))
         self.env.update(zip(op.outputs, outs))
         tangents = iter(outs[len(op.outputs):])
         for out in op.outputs:
