@@ -53,7 +53,7 @@ def partition(block: Block, space: Callable[[Op], tuple | None], reduces: Callab
     for position, op in enumerate(block.ops):
         before = {home[x.op] for x in reads(op) if x.op is not None and x.op in home}
         if op.record.writes is not None:
-            for old in _versions(op.inputs[op.record.writes]):
+            for old in versions(op.inputs[op.record.writes]):
                 before.update(home[reader] for reader in readers.get(old, ()))
         dims = space(op)
         awaited = {home[x.op] for x in op.inputs if x.op in home and reduces(x.op)}
@@ -69,12 +69,21 @@ def partition(block: Block, space: Callable[[Op], tuple | None], reduces: Callab
     return _ordered(groups)
 
 
-def _versions(x: Value) -> list[Value]:
+def still_read(later: list[Group], block: Block) -> set[Value]:
+    """The values that the groups after a point read, and what those are views of."""
+    alive: set[Value] = set()
+    for x in (*block.yields, *(x for group in later for op in group.ops for x in (*op.inputs, *reads(op)))):
+        if x not in alive:
+            alive.update(versions(x))
+    return alive
+
+
+def versions(x: Value) -> list[Value]:
     """`x` and the arrays that it is a view of: what shares its memory."""
     found = [x]
-    while x.op is not None and x.op.record.views and x.op.inputs:
-        x = x.op.inputs[x.op.record.views[0]]
-        found.append(x)
+    for v in found:
+        if v.op is not None:
+            found += [v.op.inputs[k] for k in v.op.record.views if k < len(v.op.inputs)]
     return found
 
 

@@ -28,7 +28,7 @@ from ..ops.record import dims_of, value
 from ..ops.shape import length, shape_source
 from .access import Elements, in_memory, op_named
 from .buffers import as_dtype, new_buffer, same_length_op
-from .fuse import Equalities, partition, reads
+from .fuse import Equalities, partition, reads, still_read
 from .nest import emit_nest, loop, reduction, visited, write_region
 from .scans import scan
 from .simpler import simpler
@@ -74,17 +74,18 @@ class Scope:
     """What the values of the old program have become, in one block and those around it."""
 
     def __init__(self, env: dict, extents: dict, equal: Equalities, checked: dict | None = None,
-                 roots: dict | None = None, counters: tuple[str, ...] = ()):
+                 roots: dict | None = None, counters: tuple[str, ...] = (), nested: bool = False):
         self.env: dict[Value, Value | Elements] = env
         self.extents: dict[Extent, Value] = extents
         self.equal = equal
         self.checked: dict[frozenset[Value], Value] = {} if checked is None else checked  # lengths found equal
         self.roots: dict[Value, Value] = {} if roots is None else roots  # the length that a checked one is
         self.counters = counters  # the names of the counters of the loops around
+        self.nested = nested  # in a block of an op: its parameters are not the caller's
 
     def inner(self, counter: str | None = None) -> Scope:
         counters = self.counters if counter is None else (*self.counters, counter)
-        return Scope(dict(self.env), dict(self.extents), self.equal, dict(self.checked), dict(self.roots), counters)
+        return Scope(dict(self.env), dict(self.extents), self.equal, dict(self.checked), dict(self.roots), counters, True)
 
     def define(self, old: Value, new: Value, lengths: Sequence[Value] | None = None) -> None:
         """`old` is now the value `new`, an array in memory if it is an array."""
@@ -171,9 +172,9 @@ def fill(x: Value, elements: Elements, counters: tuple[str, ...] = ()) -> Value:
 def lower_block(scope: Scope, block: Block) -> list[Value]:
     """Emit the ops of `block` into the current builder; returns what its yields have become."""
     groups = partition(block, lambda op: visited(op, scope.equal), lambda op: reduction(op) is not None)
-    for group in groups:
+    for k, group in enumerate(groups):
         if group.dims is not None:
-            emit_nest(scope, group, block)
+            emit_nest(scope, group, block, still_read(groups[k + 1:], block))
         else:
             with at(group.ops[0].line):
                 emit_one(scope, group.ops[0])

@@ -28,7 +28,7 @@ from .buffers import (
     nonempty_length_op,
     spread_length_op,
 )
-from .fuse import Equalities, Group, reads
+from .fuse import Equalities, Group, reads, versions
 
 INDICES = "ijklmnpq"
 
@@ -171,22 +171,26 @@ class Running:
     dtype: str
 
 
-def emit_nest(scope, group: Group, block: Block) -> None:
-    """Emit the nest of `group`, a group of ops of `block`, and define its results in `scope`."""
-    Nest(scope, group, block).emit()
+def emit_nest(scope, group: Group, block: Block, alive: set[Value]) -> None:
+    """Emit the nest of `group`, a group of ops of `block`, and define its results in `scope`.
+
+    `alive` are the values that something after it reads.
+    """
+    Nest(scope, group, block, alive).emit()
 
 
 class Nest:
     """What is known of one nest while it is emitted."""
 
-    def __init__(self, scope, group: Group, block: Block):
-        self.scope, self.group = scope, group
+    def __init__(self, scope, group: Group, block: Block, alive: set[Value]):
+        self.scope, self.group, self.block, self.alive = scope, group, block, alive
         self.inside = {op.output for op in group.ops if is_pointwise(op) and reduction(op) is None}
         self.needed = needed_outside(group, block)
         self.line = group.ops[-1].line
         with at(self.line):
             self.lengths = self.find_lengths()
-            self.plans = {}
+            self.plans: dict[Value, Plan] = {}
+            self.reused: dict[Value, Op] = {}  # an operand -> the op whose result takes its place
             for op in group.ops:
                 for k, x in enumerate(op.inputs):
                     if isinstance(x.type, Array) and x not in self.inside and self.reads_elements(op, k):
@@ -366,9 +370,28 @@ class Nest:
     def stored_output(self, op: Op) -> Stored:
         """A fresh buffer, or an operand's own where nothing needs the operand any more."""
         y = op.output
+        old = self.dying_operand(op)
+        if old is not None:
+            self.reused[old] = op
+            return Stored(op, self.scope.whole(old), lambda index: list(index))
         buffer = new_buffer(y.type.dtype, y.type.dims, self.lengths)
         buffer.name = y.name
         return Stored(op, buffer, lambda index: list(index))
+
+    def dying_operand(self, op: Op) -> Value | None:
+        """An operand that the result may overwrite: `x_bar + t` where this is the last that is seen of x_bar."""
+        y = op.output
+        for x in op.inputs:
+            if x.type != y.type or x not in self.plans or x in self.reused or x in self.alive:
+                continue
+            plan = self.plans[x]
+            ours = x.op in self.block.ops if x.op is not None else self.scope.nested and x in self.block.params
+            made = x.op is None or not x.op.record.views or x.op.record.writes is not None
+            others = [v for v in self.plans if v is not x and x in versions(v)]
+            gathered = any(is_gather(o) and x in versions(o.inputs[0]) for o in self.group.ops)
+            if ours and made and not others and not gathered and plan.identity and plan.elements.value is not None:
+                return x
+        return None
 
     def element(self, index, stored, buffers, running, sums):
         """One trip: every op of the group at `index`."""
@@ -378,7 +401,11 @@ class Nest:
             if not isinstance(x.type, Array):
                 return self.scope.env[x]
             if x not in memo:
-                memo[x] = self.plans[x](index)
+                if x in self.reused:
+                    (j,) = [j for j, s in enumerate(stored) if s.op is self.reused[x]]
+                    memo[x] = read(buffers[j], index)
+                else:
+                    memo[x] = self.plans[x](index)
             return memo[x]
 
         sums = dict(sums)
