@@ -21,6 +21,10 @@ from ..ir.graph import Value
 from ..ir.types import Array, Tape, Unknown
 
 
+class SharedError(UnsupportedError):
+    """A write whose effect on another name cannot be decided."""
+
+
 @dataclass(eq=False)
 class Cell:
     """One array (or growing list) of the user's program."""
@@ -99,8 +103,8 @@ class Heap:
         family = root.family()
         for name, other in reachable:
             if other.root is not root and family & other.root.family():
-                raise UnsupportedError(f"this writes into an array that may or may not share memory with {name}",
-                                       current().line, "take a copy (`.copy()`) of one of the two first")
+                raise SharedError(f"this writes into an array that may or may not share memory with {name}",
+                                  current().line, "take a copy (`.copy()`) of one of the two first")
         if cell.base is None:
             self.contents[cell] = content
         else:

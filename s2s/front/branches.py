@@ -46,7 +46,7 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
                 joined[name] = join.bindings(a, b, name)
     cells = [cell for cell in before[1] if states[0][1].get(cell) is not states[1][1].get(cell)
              or states[0][1].get(cell) is not before[1][cell]]
-    reachable = {cell.root for name, cell in frame.reachable()}
+    reachable = {cell.root for name, cell in frame.reachable(True)}
     changed = [(cell, join.contents(cell)) for cell in cells if cell in reachable or cell in join.needed]
     outputs = join.emit(condition)
     frame.env = {name: place(outputs) for name, place in joined.items()}

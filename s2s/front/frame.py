@@ -256,11 +256,14 @@ class Frame:
     def is_live(self, name: str, live: frozenset) -> bool:
         return name in live or name in self.liveness.always or name.startswith("<")
 
-    def reachable(self) -> Iterator[tuple[str, Cell]]:
-        """The cells that may still be read, here or in the activations that wait, and a name for each."""
+    def reachable(self, pending: bool = False) -> Iterator[tuple[str, Cell]]:
+        """The cells that may still be read, here or in the activations that wait, and a name for each.
+
+        With `pending`, also those that the rest of the current statement may read.
+        """
         frame = self
         while frame is not None:
-            live = frame.live.union(*frame.kept)
+            live = frame.live.union(*frame.kept, frame.pending if pending else ())
             for name, binding in frame.env.items():
                 if frame.is_live(name, live):
                     for cell in cells_in(binding):

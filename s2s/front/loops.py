@@ -18,12 +18,12 @@ from ..ir.graph import MISSING, Value
 from ..ir.types import UNKNOWN, Undefined
 from ..ops.control import for_loop, make_undefined, while_loop
 from ..ops.record import value
-from .alias import Cell, cells_in
+from .alias import Cell, SharedError, cells_in
 from .branches import NUMBERS, branch
 from .expressions import assign, condition, evaluate
 from .frame import EXIT, RESULT, RETURNED, STOP, UNBOUND, Frame
 from .iterables import Iterable, iterable
-from .scope import bound_names, changed_names, inside, may_leave, may_stop, names_in
+from .scope import bound_names, changed_names, inside, may_leave, may_stop, names_in, read_names
 
 UNROLL_AT_MOST = 256
 
@@ -44,6 +44,7 @@ class Carried:
     breaks: bool = False
     settled_breaks: bool = False
     test_inside: bool = False
+    same_arrays: bool = False  # names keep their arrays until a trip shows otherwise
 
 
 # ------------------------------------------------------------------------------------------- statements
@@ -108,7 +109,7 @@ def _continue_unless_stopped(frame: Frame, rest: Callable, live: frozenset) -> N
 def _run_loop(frame: Frame, node: gast.For | gast.While, source: Iterable | None) -> None:
     live = frame.liveness.heads[id(node)]
     targets = names_in(node.target) if source is not None else []
-    before = frame.snapshot()
+    before, kept = frame.snapshot(), frame.kept
     carried = Carried(breaks=may_stop(node.body))
     carried.test_inside = source is None and any(isinstance(n, gast.NamedExpr) for n in inside(node.test))
     if carried.test_inside:
@@ -131,10 +132,15 @@ def _run_loop(frame: Frame, node: gast.For | gast.While, source: Iterable | None
         carried.names[STOP] = False
     for _ in range(50):
         frame.restore(before)
+        frame.kept = kept
         try:
             return _attempt(frame, node, source, carried, live)
         except Again:
             continue
+        except SharedError:
+            if carried.same_arrays:
+                raise
+            _suppose_same_arrays(carried)
     raise frame.refuse("what this loop carries from trip to trip cannot be worked out", node,
                        "give its variables one kind of value before the loop")
 
@@ -171,6 +177,7 @@ def _attempt(frame: Frame, node, source: Iterable | None, carried: Carried, live
         frame.heap.seen = {}
         frame.env[EXIT] = frame.env[STOP] = frame.env[RETURNED] = False
         frame.env.pop(RESULT, None)
+        frame.live, frame.pending = live | frame.liveness.always, frozenset(read_names([node]))
         return entered
 
     def body(*params: Value) -> list[Value]:
@@ -210,6 +217,15 @@ def _attempt(frame: Frame, node, source: Iterable | None, carried: Carried, live
 def run_else(frame: Frame, node: gast.For | gast.While) -> None:
     """The `else` of a loop that has not been left."""
     frame.session.execute(frame, node.orelse, frame.liveness.after[id(node)], tail=False)
+
+
+def _suppose_same_arrays(carried: Carried) -> None:
+    """Names that hold an array before the loop may hold that very one in each trip: then nothing is in doubt."""
+    carried.same_arrays = True
+    for name, binding in list(carried.names.items()):
+        if isinstance(binding, Cell):
+            del carried.names[name]
+            carried.cells[binding.root] = None
 
 
 def _stop(frame: Frame) -> None:
@@ -268,7 +284,7 @@ def _find_more(frame: Frame, carried: Carried, before: tuple, live: frozenset) -
             if frame.env.get(name, UNBOUND) is not env.get(name, UNBOUND) and name in env:
                 carried.names[name] = env[name]
                 more = True
-    reachable = {cell.root for _, cell in frame.reachable()}
+    reachable = {cell.root for _, cell in frame.reachable(True)}
     for cell, content in contents.items():
         if cell not in carried.cells and frame.heap.contents.get(cell, content) is not content and cell in reachable:
             carried.cells[cell] = None

@@ -72,9 +72,16 @@ def changed_names(nodes: Iterable[gast.AST]) -> dict[str, None]:
 
 
 def read_names(nodes: Iterable[gast.AST]) -> set[str]:
-    """Names read, nested functions included."""
-    return {node.id for root in nodes for node in gast.walk(root)
-            if isinstance(node, gast.Name) and not isinstance(node.ctx, (gast.Store, gast.Param))}
+    """Names read, those of augmented assignments and of nested functions included."""
+    found = set()
+    for root in nodes:
+        for node in gast.walk(root):
+            match node:
+                case gast.Name(ctx=gast.Load() | gast.Del()):
+                    found.add(node.id)
+                case gast.AugAssign(target=gast.Name(id=name)):
+                    found.add(name)
+    return found
 
 
 def parameter_names(node: gast.FunctionDef | gast.Lambda) -> list[str]:
@@ -175,7 +182,7 @@ class Liveness:
                 killed = {name for target in stmt.targets for name in names_in(target)}
                 return (after - killed) | read_names([stmt])
             case gast.AugAssign():
-                return after | read_names([stmt]) | set(names_in(stmt.target))
+                return after | read_names([stmt])
             case gast.AnnAssign():
                 killed = set(names_in(stmt.target)) if stmt.value is not None else set()
                 read = read_names([stmt.value]) if stmt.value is not None else set()

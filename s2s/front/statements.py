@@ -60,7 +60,7 @@ def _run_unless(frame: Frame, leaving: Value, rest: list, live: frozenset, tail:
 def _run_leaving_if(frame: Frame, stmt: gast.If, rest: list, live: frozenset, tail: bool) -> bool:
     """An `if` that may leave; returns whether `rest` has been run with it."""
     with at(frame.line(stmt.test)):
-        _enter(frame, stmt, [stmt.test])
+        _enter(frame, stmt)
         test, sides = _decision(frame, stmt)
     if test.constant is not MISSING:
         execute(frame, sides[0 if test.constant else 1] + rest, live, tail)
@@ -83,17 +83,16 @@ def _arm(frame: Frame, body: list, live: frozenset, tail: bool) -> None:
         frame.env[EXIT] = False  # nothing follows that would ask
 
 
-def _enter(frame: Frame, stmt: gast.AST, read: list) -> None:
+def _enter(frame: Frame, stmt: gast.AST) -> None:
     frame.live = frame.liveness.after[id(stmt)] | frame.liveness.always
-    frame.pending = frozenset(read_names(read))
+    frame.pending = frozenset(read_names([stmt]))
 
 
 def _run(frame: Frame, stmt: gast.AST) -> None:
     """One statement that does not leave, or leaves for certain."""
     with at(frame.line(stmt)):
         try:
-            _enter(frame, stmt, [] if isinstance(stmt, (gast.For, gast.While, gast.FunctionDef)) else
-                   [stmt.test] if isinstance(stmt, gast.If) else [stmt])
+            _enter(frame, stmt)
             _dispatch(frame, stmt)
         except S2SError as error:
             if error.line is None:
