@@ -17,7 +17,7 @@ from .ir.types import Array, Scalar, Static, Tuple, Type, Unknown, carries_deriv
 from .ops.barrier import stopped
 from .ops.control import item
 from .ops.record import value
-from .transform.ranks import types_from_results
+from .transform.ranks import must_be_array, types_from_results
 
 
 def value_of(function: Function) -> Function:
@@ -217,10 +217,13 @@ def with_scalar_result(function: Function, has_aux: bool = False) -> Function:
 
     Raises TypeMismatchError if it cannot be one.
     """
-    function = with_ranks(function, function.results[:1])
     y = function.results[0] if function.results else None
+    indexed = y is not None and isinstance(y.type, Unknown) and must_be_array(function, y)
+    if not indexed:
+        function = with_ranks(function, function.results[:1])
+        y = function.results[0] if function.results else None
     several = function.tupled and not (has_aux and len(function.results) >= 2)
-    if y is None or several or not isinstance(y.type, (Scalar, Unknown)) or not carries_derivative(y.type):
+    if y is None or several or indexed or not isinstance(y.type, (Scalar, Unknown)) or not carries_derivative(y.type):
         said = "nothing" if y is None else said_of(function)
         raise TypeMismatchError(
             f"grad needs a function that returns one real number, and {function.name} returns {said}",

@@ -6,11 +6,12 @@ better-known inputs.  Rules are ordinary Python run on Values; `current()` is th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..errors import Line, S2SError, TypeMismatchError
 from .graph import Block, Op, Value
-from .types import Extent, Type, join
+from .types import Array, Extent, Tape, Tuple, Type, Unknown, join
 
 _stack: list[Builder] = []
 
@@ -19,11 +20,12 @@ class Builder:
     """Emits ops into one block.  Use it as a context manager: rules emit into the innermost one.
 
     `inits` says that the block is part of the op that the builder around it is about to append, and what
-    those of its parameters that are carries start as.
+    those of its parameters that are carries start as.  `above` are values whose types' symbols a new block
+    will meet although it has not made them: what is fresh in it is called otherwise.
     """
 
     def __init__(self, block: Block | None = None, line: Line | None = None,
-                 inits: dict[Value, Value] | None = None):
+                 inits: dict[Value, Value] | None = None, above: Iterable[Value] = ()):
         self.block = Block() if block is None else block
         outer = _stack[-1] if _stack else None
         self.outer = outer if inits is not None else None
@@ -31,7 +33,7 @@ class Builder:
         self.asked: dict[tuple, Value] = {}  # shapes that inner blocks have asked for here
         self.extents: dict[tuple, Extent] = outer.extents if outer is not None else {}  # by what they measure
         self.line = line if line is not None or outer is None else outer.line
-        self.counter = outer.counter if outer is not None else [0]
+        self.counter = outer.counter if outer is not None else [last_symbol([*self.block.params, *above])]
 
     def __enter__(self) -> Builder:
         _stack.append(self)
@@ -39,6 +41,28 @@ class Builder:
 
     def __exit__(self, *exc) -> None:
         _stack.pop()
+
+
+def last_symbol(values: Iterable[Value]) -> int:
+    """The highest number among the fresh symbols in the types of `values`."""
+
+    def symbols(type: Type) -> Iterator[str]:
+        match type:
+            case Array(_, dims):
+                yield from (d.symbol for d in dims if isinstance(d, Extent))
+            case Unknown(shape):
+                yield shape or ""
+            case Tuple(items):
+                for item in items:
+                    yield from symbols(item)
+            case Tape(item):
+                yield from symbols(item)
+
+    found = (FRESH.fullmatch(symbol) for value in values for symbol in symbols(value.type))
+    return max((int(match[1]) for match in found if match), default=0)
+
+
+FRESH = re.compile(r"[a-z]+(\d+)")
 
 
 def current() -> Builder:

@@ -37,7 +37,7 @@ class Adjoint:
         self.seeds = [Value(y.type, bar_name(y)) for y in differentiable_results(function)]
         root = self.regions[function.block] = Region(function.block)
         root.adjoint = Block()
-        with Builder(root.adjoint):
+        with Builder(root.adjoint, above=self.home):
             for y, seed in zip(differentiable_results(function), self.seeds):
                 self.add(y, seed)
             self.run_backwards(function.block)

@@ -31,6 +31,13 @@ def types_from_results(function: Function, scalars: Iterable[Value] = ()) -> lis
     return types
 
 
+def must_be_array(function: Function, y: Value) -> bool:
+    """Whether `y` would have to be a number made of something that the program indexes."""
+    numbers, _ = demanded_numbers(function, [y])
+    return any(op.inputs[0] in numbers for op in walk(function.block)
+               if op.name in ("getitem", "setitem", "additem", "length", "matmul"))
+
+
 def demanded_numbers(function: Function, scalars: Iterable[Value]) -> tuple[set[Value], set[Value]]:
     """The values that must be numbers, and those among them that must be integers."""
     numbers, integers = set(), set()

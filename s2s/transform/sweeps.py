@@ -20,7 +20,7 @@ from ..ops.index import put, take
 from ..ops.record import value
 from ..ops.shape import length
 from .activity import loop_parts
-from .adjoint import Adjoint, blocks_of
+from .adjoint import Adjoint, blocks_of, differentiable_results
 from .tape import Region, cut, unstable_values
 
 
@@ -169,6 +169,8 @@ class Sweeps:
         block = Block([*params, *seeds])
         with Builder(block):
             results = self.forward(primal.block, params)
+            for y, seed in zip(differentiable_results(primal), seeds):
+                seed.type = self.env[y].type  # its extents are called otherwise now
             count = len(block.ops)
             for region in self.regions.values():
                 if region.trips is not None and not self.is_counted(region):
