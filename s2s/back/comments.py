@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from ..errors import Line
-from ..ir.graph import Function, walk
+from ..ir.graph import Function, Op, Value, walk
 from .unparse import Comment, Unparser
 
 SHORT = 6  # statements at the top of a straight function that needs no comments
@@ -19,7 +19,26 @@ def with_comments(body: list[ast.stmt], function: Function) -> list[ast.stmt]:
     if not any(line is not None and line.backwards for line in lines):
         return body
     loops = any(isinstance(statement, (ast.For, ast.While, ast.If)) for statement in body)
-    return body if len(body) <= (SHORT_WITH_LOOPS if loops else SHORT) else _commented(body, set())
+    if len(body) > (SHORT_WITH_LOOPS if loops else SHORT):
+        return _commented(body, set())
+    first = next((k for k, statement in enumerate(body) if _is_backwards(statement)), 0)
+    if loops and any(not _is_backwards(y.op) for y in _results(function) if y.op is not None):
+        return [*body[:first], Comment("backwards"), *body[first:]]
+    return body
+
+
+def _is_backwards(place: ast.stmt | Op) -> bool:
+    line = getattr(place, "line", None)
+    return line is not None and line.backwards
+
+
+def _results(function: Function) -> list[Value]:
+    """What `function` returns, the members of tuples one by one."""
+    results = list(function.results)
+    for y in function.results:
+        if y.op is not None and y.op.name == "tuple":
+            results += y.op.inputs
+    return [y for y in results if y.op is None or y.op.name not in ("tuple", "constant")]
 
 
 def _commented(body: list[ast.stmt], seen: set[int]) -> list[ast.stmt]:

@@ -14,38 +14,70 @@ The IR has no jumps; this puts back what the user wrote, on the statements just 
 from __future__ import annotations
 
 import ast
+import copy
 
 Body = list[ast.stmt]
 
 
 def with_returns(body: Body) -> Body:
     """`body` with the flags of early returns replaced by `return`, loop by loop from the outside in."""
-    result: Body = []
     for k, statement in enumerate(body):
-        following = body[k + 1] if k + 1 < len(body) else None
-        match statement, following:
-            case (ast.For() | ast.While()), ast.If(ast.Name(flag), [ast.Return() as leaving], rest) if (
-                    _is_only_a_flag(body, statement, following, flag)):
-                statement.body = with_returns(_returning(statement.body, flag, leaving))
-                result = [s for s in result if _sets(s, flag) is None]
-                return [*result, statement, *with_returns([*rest, *body[k + 2:]])]
-        if isinstance(statement, ast.If):
-            statement.body, statement.orelse = with_returns(statement.body), with_returns(statement.orelse)
+        match statement, body[k + 1] if k + 1 < len(body) else None:
+            case (ast.For() | ast.While()) as loop, ast.If(ast.Name(flag), [ast.Return() as leaving], rest):
+                inside = _returning(loop.body, flag, leaving)
+                around = [s for s in [*body[:k], *rest, *body[k + 2:]] if _given(s, flag) is not False]
+                head = loop.iter if isinstance(loop, ast.For) else loop.test
+                if inside is not None and not any(_mentions(tree, flag) for tree in (head, *inside, *around)):
+                    loop.body = with_returns(inside)
+                    before = [s for s in body[:k] if _given(s, flag) is None]
+                    return [*before, loop, *with_returns([*rest, *body[k + 2:]])]
+            case ast.If(), _:
+                statement.body, statement.orelse = with_returns(statement.body), with_returns(statement.orelse)
+    return body
+
+
+def _returning(body: Body, flag: str, leaving: ast.Return) -> Body | None:
+    """The body of a loop, returning where it raised the flag and broke out; None if it does anything else."""
+    result: Body = []
+    raised = any(_given(s, flag) for s in body)
+    if raised and not isinstance(body[-1], ast.Break):
+        return None
+    for k, statement in enumerate(body):
+        match statement:
+            case ast.If(ast.Name(name), [ast.Break()], []) if name == flag and k and isinstance(
+                    body[k - 1], (ast.For, ast.While)):
+                continue  # left already, from inside the inner loop
+            case _ if _given(statement, flag) is not None:
+                continue
+            case ast.If(test, first, second):
+                branches = _returning(first, flag, leaving), _returning(second, flag, leaving)
+                if None in branches:
+                    return None
+                statement = _like(statement, ast.If(test, *branches))
+            case ast.For() | ast.While() if _mentions(statement, flag):
+                following = body[k + 1] if k + 1 < len(body) else None
+                inner = _returning(statement.body, flag, leaving)
+                match following:
+                    case ast.If(ast.Name(name), [ast.Break()], []) if name == flag and inner is not None:
+                        again = copy.copy(statement)
+                        again.body = inner
+                        statement = again
+                    case _:
+                        return None
         result.append(statement)
-    return result
+    return _ending_with_return(result, leaving) if raised else result
 
 
-def _is_only_a_flag(body: Body, loop: ast.stmt, test: ast.If, flag: str) -> bool:
-    """Whether `flag` is False before the loop, True where the loop is left for good, and read by `test` alone."""
-    initial = [s for s in body if _sets(s, flag) is False]
-    raised = [inner for inner in _bodies(loop.body) if any(_sets(s, flag) for s in inner)]
-    mentions = sum(isinstance(node, ast.Name) and node.id == flag for s in body for node in ast.walk(s))
-    return (len(initial) == 1 and body.index(initial[0]) < body.index(loop) and bool(raised)
-            and all(isinstance(inner[-1], ast.Break) for inner in raised)
-            and mentions == len(raised) + 2)
+def _ending_with_return(body: Body, leaving: ast.Return) -> Body:
+    """`body` with the `break` at its end replaced by `return`, and what is returned computed there."""
+    kept, value = body[:-1], leaving.value
+    match kept[-1] if kept else None, value:
+        case ast.Assign([ast.Name(target)], given), ast.Name(read) if target == read:
+            kept, value = kept[:-1], given
+    return [*kept, _like(body[-1], ast.Return(value))]
 
 
-def _sets(statement: ast.stmt, flag: str) -> bool | None:
+def _given(statement: ast.stmt, flag: str) -> bool | None:
     """The constant that a statement gives to `flag`, if that is what it does."""
     match statement:
         case ast.Assign([ast.Name(name)], ast.Constant(bool() as value)) if name == flag:
@@ -53,28 +85,11 @@ def _sets(statement: ast.stmt, flag: str) -> bool | None:
     return None
 
 
-def _bodies(body: Body) -> list[Body]:
-    """`body` and the branches in it, from which a `break` leaves the same loop."""
-    found = [body]
-    for statement in body:
-        if isinstance(statement, ast.If):
-            found += _bodies(statement.body) + _bodies(statement.orelse)
-    return found
+def _mentions(tree: ast.AST, flag: str) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == flag for node in ast.walk(tree))
 
 
-def _returning(body: Body, flag: str, leaving: ast.Return) -> Body:
-    """`body`, returning where it raised the flag and broke out of its loop."""
-    for statement in body:
-        if isinstance(statement, ast.If):
-            statement.body = _returning(statement.body, flag, leaving)
-            statement.orelse = _returning(statement.orelse, flag, leaving)
-    if not any(_sets(s, flag) for s in body):
-        return body
-    kept = [s for s in body[:-1] if not _sets(s, flag)]
-    value = leaving.value
-    match kept[-1] if kept else None, value:
-        case ast.Assign([ast.Name(target)], given), ast.Name(read) if target == read:
-            kept, value = kept[:-1], given
-    end = ast.Return(value)
-    end.line = getattr(body[-1], "line", None)
-    return [*kept, end]
+def _like(old: ast.stmt, new: ast.stmt) -> ast.stmt:
+    """`new`, from the user's line that `old` comes from."""
+    new.line = getattr(old, "line", None)
+    return new

@@ -208,7 +208,8 @@ class Names:
             if hint and hint.isidentifier():
                 names[root] = self._free(hint, taken)
             else:
-                names[root] = self._free(_default_hint(root), taken | temporaries | wanted)
+                hint = "value" if root.op is not None and self.layout.is_forward_result(root.op) else _default_hint(root)
+                names[root] = self._free(hint, taken | temporaries | wanted)
                 temporaries.add(names[root])
             kinds[names[root]] = _kind(root)
         return names
@@ -239,6 +240,6 @@ def _default_hint(value: Value) -> str:
         return "done"
     if value.op is not None and value.op.name == "length":
         return "n"
-    if value.op is not None and value.op.name == "shape":
-        return "shape"
+    if value.op is not None and value.op.name in ("shape", "size"):
+        return value.op.name
     return "t"

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from ..ir.builder import Builder, add_op
 from ..ir.graph import Block, Function, Op, Value, walk
+from ..ir.rebuild import clone
 from ..ir.types import Array, Scalar, Tape, Unknown
 from ..ops.copy import copy
 from ..ops.record import Record, same_shape
@@ -69,28 +70,6 @@ def _own_results(function: Function, copied: frozenset) -> frozenset:
         if isinstance(y.type, Array) and (shared or not memory.is_owned(mine)):
             copied |= {(block, k)}
     return copied
-
-
-def clone(function: Function) -> Function:
-    """The same ops and values, new: nothing is emitted again, so nothing folds."""
-    env: dict[Value, Value] = {}
-
-    def value(old: Value, op: Op | None = None) -> Value:
-        env[old] = Value(old.type, old.name, op)
-        return env[old]
-
-    def block(old: Block) -> Block:
-        new = Block([value(p) for p in old.params])
-        for op in old.ops:
-            twin = Op(op.record, [env[x] for x in op.inputs], dict(op.attrs), [], [], op.line)
-            twin.blocks = [block(inner) for inner in op.blocks]
-            twin.outputs = [value(y, twin) for y in op.outputs]
-            new.ops.append(twin)
-        new.yields = [env[y] for y in old.yields]
-        return new
-
-    return Function(function.name, block(function.block), function.source, function.doc, function.tupled,
-                    dict(function.captures), dict(function.defaults))
 
 
 # ------------------------------------------------------------------------------------- shapes
@@ -205,9 +184,9 @@ def _candidates(op: Op, others: list[Value], memory: Memory, loops: dict, functi
         else:
             break
     candidates = entries[::-1]
-    views = frozenset(x for x in others if x.op is not None and x.op.name == "getitem")
-    if views and len(views) == len(others):
-        candidates.append(views)
+    views = [_viewed(x, memory) for x in others]
+    if others and None not in views:
+        candidates.append(frozenset(views))
     if any(isinstance(x.type, Tape) for x in others):
         roots = memory.entering(op, memory.written(op))
         pushes = frozenset((push, 1) for push in walk(function.block) if push.name == "tape_push"
@@ -215,6 +194,18 @@ def _candidates(op: Op, others: list[Value], memory: Memory, loops: dict, functi
         candidates.append(pushes)
         candidates += [entry | pushes for entry in entries[::-1]]
     return candidates
+
+
+def _viewed(value: Value, memory: Memory) -> Value | None:
+    """The part `u[...]` of an array through which `value` shares memory with it, if that is why it does."""
+    while value.op is not None and value.op.inputs:
+        if value.op.name == "getitem":
+            return value
+        sharing = [x for k, x in enumerate(value.op.inputs) if k in value.op.record.views and memory.of(x)]
+        if len(sharing) != 1 or memory.written(value.op) is not None:
+            return None
+        value = sharing[0]
+    return None
 
 
 def _augmented(function: Function, copied: frozenset) -> list[Op]:
@@ -267,6 +258,7 @@ def _insert_copies(function: Function, copied: frozenset) -> None:
             for y in op.outputs:
                 if y in copied:
                     renamed[y] = made(block, y, y.name, op.line)
+                    y.name = ""
         _rename(block, renamed)
         for k, y in enumerate(block.yields):
             if (block, k) in copied:

@@ -65,7 +65,8 @@ class Writer:
         if not tupled and results[0].constant is None:
             return body
         value = ast.Tuple([self.expression(x) for x in results], ast.Load()) if tupled else self.expression(results[0])
-        return [*body, _at(ast.Return(value), last.line if last else None)]
+        lines = [x.op.line for x in results if x.op is not None] + [last.line if last is not None else None]
+        return [*body, _at(ast.Return(value), next((line for line in lines if line is not None), None))]
 
     def is_returned(self, op: Op, results: Sequence[Value]) -> bool:
         """Whether all that an `if` makes is returned at once, and the user has no name for it."""
