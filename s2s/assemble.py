@@ -15,6 +15,7 @@ from .ir.graph import Block, Function, Value, walk
 from .ir.rebuild import clone, emit_block, rebuild
 from .ir.types import Array, Scalar, Static, Tuple, Type, Unknown, carries_derivative
 from .ops.barrier import stopped
+from .ops.chain import like_operand
 from .ops.control import item
 from .ops.record import value
 from .transform.ranks import must_be_array, types_from_results
@@ -184,11 +185,11 @@ def spread_out(function: Function, params: Sequence[Value], wrt: Sequence[int]) 
 
 
 def gathered(type: Type, bars: Iterator[Value]):
-    """A tree like `type` of the next of `bars`; zeros where it carries no derivative."""
+    """A tree like `type` of the next of `bars`, in its precision; zeros where it carries no derivative."""
     match type:
         case Tuple(items):
             return tuple(gathered(t, bars) for t in items)
-    return next(bars) if carries_derivative(type) else 0.0
+    return like_operand(next(bars), Value(type)) if carries_derivative(type) else 0.0
 
 
 def name_results(function: Function, names: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
-import s2s.ops  # noqa: F401  fills the tables
+import s2s
 from s2s.errors import TypeMismatchError, UnsupportedError
 from s2s.ir.builder import Builder
 from s2s.ir.graph import Block, Function, Value
@@ -589,3 +589,14 @@ def test_unknown_ranks_need_no_summing_where_shapes_are_the_same():
 
 def test_sum_to_shape():
     assert sum_to_shape(np.ones((2, 3)), (3,)).tolist() == [2, 2, 2]
+
+
+def test_gradients_keep_the_precision_of_the_argument():
+    x = np.array([1, 2, 3], "float32")
+    gradient = s2s.grad(_of_single_precision)(x)
+    assert gradient.dtype == np.float32
+    np.testing.assert_allclose(gradient, 2 * np.cos(x) + 2 * x / 3 + 1, rtol=1e-5)
+
+
+def _of_single_precision(x):
+    return np.sum(np.sin(x) * 2.0 + x**2 / 3 + np.maximum(x, 0.5))
