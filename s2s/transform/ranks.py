@@ -1,8 +1,8 @@
 """Ranks from results: what must be a number for a result to be one.
 
 Before any call an unannotated parameter may be a scalar or an array of any rank.  But `grad` asks for a
-result that is a number, a branch asks for a condition that is one, and `range` for integers; an elementwise
-op gives a number only if it is given numbers.  Walking back from there through loops and branches finds the
+result that is a number, a branch asks for a condition that is one, `math.sin` for an argument that is one, and
+`range` for integers; an elementwise op gives a number only if it is given numbers.  Walking back from there through loops and branches finds the
 parameters that can only be numbers.
 """
 
@@ -57,6 +57,10 @@ def demanded_numbers(function: Function, scalars: Iterable[Value]) -> tuple[set[
                     pending += [(y, False) for y in op.blocks[0].yields]
             case "if":
                 pending.append((op.inputs[0], False))
+            case "eye":
+                pending += [(x, True) for x in op.inputs]
+            case name if name.startswith("math.") or name in _OF_NUMBERS:
+                pending += [(x, False) for x in op.inputs]
     while pending:
         value, integer = pending.pop()
         if value in (integers if integer else numbers):
@@ -75,6 +79,9 @@ def demanded_numbers(function: Function, scalars: Iterable[Value]) -> tuple[set[
                                            "minimum", "maximum", "abs", "absolute")
             pending += [(x, keep) for x in op.inputs]
     return numbers, integers
+
+
+_OF_NUMBERS = frozenset({"arange", "float_", "int_", "bool_", "complex_", "max_", "min_", "not_", "round_to_int"})
 
 
 def _yield_of(block: Block, k: int) -> Value:
