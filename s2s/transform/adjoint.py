@@ -94,7 +94,15 @@ class Adjoint:
         single = len(op.outputs) == 1
         contributions = op.record.vjp(bars[0] if single else bars, op.output if single else tuple(op.outputs),
                                       *op.inputs, **op.attrs)
+        together: dict[Value, object] = {}  # x * x gives its two contributions to x at once
         for x, contribution in zip(op.inputs, contributions, strict=True):
+            if isinstance(contribution, Value) and isinstance(together.get(x), Value):
+                together[x] = total(together[x], contribution)
+            elif x in together:
+                self.add(x, contribution)
+            else:
+                together[x] = contribution
+        for x, contribution in together.items():
             self.add(x, contribution)
 
     def call(self, op: Op) -> None:

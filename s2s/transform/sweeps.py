@@ -21,7 +21,8 @@ from ..ops.record import value
 from ..ops.shape import length
 from .activity import loop_parts
 from .adjoint import Adjoint, blocks_of, differentiable_results
-from .tape import Region, cut, unstable_values
+from .kept import kept_values
+from .tape import Region, cut, operands, unstable_values
 
 
 class Sweeps:
@@ -35,6 +36,7 @@ class Sweeps:
         self.regions = {b: region for b, region in adjoint.regions.items() if region.adjoint in reached}
         self.by_adjoint = {region.adjoint: region for region in self.regions.values()}
         self.unstable = unstable_values(self.primal.block)
+        self.kept = kept_values(self.primal)
         self.stand_ins: dict[tuple[Region, Value], Value] = {}  # what a branch saved, known around it
         self.sizes: dict[Region, list[Value]] = {}  # the trips of the loops around, known before them all
         self.tapes: dict[tuple[Region, Value], Value] = {}  # the tapes as they are now
@@ -58,10 +60,10 @@ class Sweeps:
                 (own if self.home[v] is region.primal else outer).append(v)
         if region.parent is None:
             return
-        cut(region, own, self.unstable)
+        cut(region, own, self.unstable, self.kept)
         region.outer = dict.fromkeys(outer)
-        for op in region.recomputed:
-            region.outer.update(dict.fromkeys(v for v in op.inputs if self.home[v] is not region.primal))
+        for v in region.recomputed:
+            region.outer.update(dict.fromkeys(x for x in operands(v, self.kept) if self.home[x] is not region.primal))
         if region.is_loop and region.op.name == "for" and region.trips is not None:
             region.outer.update(dict.fromkeys(v for v in (region.op.inputs[0], region.op.inputs[2])))
         for v in region.saved:
@@ -355,9 +357,14 @@ class Sweeps:
             if not loaded.name:
                 loaded.name = v.name
             self.env[v] = loaded
-        for op in region.recomputed:
-            with at(op.line.reversed() if op.line else None):
-                emit_op(op, self.env)
+        for v in region.recomputed:
+            with at(v.op.line.reversed() if v.op is not None and v.op.line else None):
+                if v in self.kept:
+                    found = take(self.env[self.kept[v].array], tuple(self.env[i] for i in self.kept[v].indices))
+                    found.name = found.name or v.name
+                    self.env[v] = found
+                else:
+                    emit_op(v.op, self.env)
 
     # the backward sweep
 

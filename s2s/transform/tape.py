@@ -8,6 +8,7 @@ data flow (Note [The cut]).  What a loop saves goes to a tape (Note [Two kinds o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy.sparse.csgraph import maximum_flow
 
 from ..ir.graph import Block, Op, Value
 from ..ir.types import Array, Scalar, Unknown
+from .kept import Kept
 
 # Note [The cut]
 # Nodes are the values of one block.  A value that the adjoint reads is a sink; a value that cannot be
@@ -35,7 +37,8 @@ from ..ir.types import Array, Scalar, Unknown
 # Note [Elements of arrays that change]
 # `a[i]` can be read again in the reverse sweep only if that version of `a` is still there.  Keeping a
 # version of an array that a loop overwrites would cost a copy per trip, so such elements are saved one by
-# one; a version made outside all loops is kept as it is (at most one copy in all).
+# one; a version made outside all loops is kept as it is (at most one copy in all).  Elements that a loop
+# writes once are not saved either (kept.py).
 
 ARRAY = 64  # the price of saving an array, in scalars: many, but finite
 INFINITE = 10**6
@@ -51,7 +54,7 @@ class Region:
     adjoint: Block | None = None
     trips: Value | None = None  # stands for the number of trips, where it is counted at run time
     saved: list[Value] = field(default_factory=list)
-    recomputed: list[Op] = field(default_factory=list)
+    recomputed: list[Value] = field(default_factory=list)  # or read where it is kept; operands first
     outer: dict[Value, None] = field(default_factory=dict)  # what it needs of the blocks around it
 
     @property
@@ -73,7 +76,7 @@ class Tape:
     stand_in: Value | None = None  # "result": the value that the region around it knows
 
 
-def cut(region: Region, needed: list[Value], unstable: set[Value]) -> None:
+def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Value, Kept]) -> None:
     """Split what the adjoint of `region` needs of it into `region.saved` and `region.recomputed`."""
     block = region.primal
     own = {v for op in block.ops for v in op.outputs} | set(block.params) | set(needed)
@@ -88,8 +91,8 @@ def cut(region: Region, needed: list[Value], unstable: set[Value]) -> None:
             return nodes[v]
         nodes[v] = entry = 2 + 2 * len(nodes)
         edges.append((entry, entry + 1, price(v)))
-        if recomputable(v, unstable):
-            for x in v.op.inputs:
+        if v in kept or recomputable(v, unstable):
+            for x in operands(v, kept):
                 if x in own and x not in free:
                     edges.append((visit(x) + 1, entry, INFINITE))
         else:
@@ -98,16 +101,25 @@ def cut(region: Region, needed: list[Value], unstable: set[Value]) -> None:
 
     for v in needed:
         edges.append((visit(v) + 1, sink, INFINITE))
-    saved = {v for v, entry in nodes.items() if entry in _cut_entries(edges, 2 + 2 * len(nodes), sink)} if nodes else set()
-    region.saved = [v for v in _in_order(block, saved)]
-    wanted, stack = set(), [v for v in needed if v not in saved]
-    while stack:
-        v = stack.pop()
-        if v in wanted or v in saved or v in free or v not in own:
-            continue
-        wanted.add(v)
-        stack.extend(v.op.inputs)
-    region.recomputed = [op for op in block.ops if any(v in wanted for v in op.outputs)]
+    entries = _cut_entries(edges, 2 + 2 * len(nodes), sink)
+    region.saved = _in_order(block, {v for v, entry in nodes.items() if entry in entries})
+    done = set(region.saved) | free
+
+    def need(v: Value) -> None:
+        if v in own and v not in done:
+            done.add(v)
+            for x in operands(v, kept):
+                need(x)
+            region.recomputed.append(v)
+
+    region.recomputed = []
+    for v in _in_order(block, set(needed)):
+        need(v)
+
+
+def operands(v: Value, kept: dict[Value, Kept]) -> Sequence[Value]:
+    """What the reverse sweep computes `v` from, where it does not read it from a tape."""
+    return (kept[v].array, *kept[v].indices) if v in kept else v.op.inputs
 
 
 def _in_order(block: Block, values: set[Value]) -> list[Value]:

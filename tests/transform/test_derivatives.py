@@ -16,6 +16,7 @@ from s2s.ir.interpret import interpret
 from s2s.ir.types import INT, Array, Extent, Scalar
 from s2s.ir.verify import verify
 from s2s.ops.control import Known, call, for_loop, if_, while_loop
+from s2s.ops.create import zeros
 from s2s.ops.elementwise import sin
 from s2s.ops.index import additem, put, take
 from s2s.ops.record import define, value
@@ -208,3 +209,66 @@ def test_writes_that_may_meet_through_negative_indices_stay_in_order():
     for size, n in ((2, 1), (3, 2), (4, 3)):
         u = np.arange(1.0, size + 1)
         np.testing.assert_array_equal(interpret(f, u, n), interpret(g, u, n))
+
+
+def prefix_table(x):
+    def outer(i, d):
+        def inner(j, d):
+            return [put(d, (i, j), sin(take(d, (i - 1, j)) * take(d, (i, j - 1)) + take(d, (i - 1, j - 1))))]
+
+        return for_loop(1, 4, 1, [d], inner, names=["d"], index="j")
+
+    (d,) = for_loop(0, 4, 1, [np_zeros(4, 4)], lambda k, d: [put(put(d, (0, k), x * k), (k, 0), x)], names=["d"])
+    (d,) = for_loop(1, 4, 1, [d], outer, names=["d"])
+    return [take(d, (3, 3))]
+
+
+def np_zeros(*shape):
+    return zeros(value(tuple(shape)))
+
+
+def saved_values(f):
+    return sum(op.name in ("tape_push", "empty") for op in walk(f.block))
+
+
+def test_a_table_written_once_needs_no_tape():
+    f = function("prefix_table", {"x": F}, prefix_table)
+    assert saved_values(vjp(f, [0])) == 0
+    check_first_order(f, (0.4,))
+
+
+def test_elements_that_are_written_later_are_saved():
+    def forwards(u):  # reads u[i + 1], which a later trip overwrites
+        n = length(u, axis=0)
+        (u,) = for_loop(0, n - 1, 1, [u], lambda i, u: [put(u, i, sin(take(u, i + 1)) * take(u, i))], names=["u"])
+        return [sum_(u * u)]
+
+    f = function("forwards", {"u": V}, forwards)
+    assert saved_values(vjp(f, [0])) > 0
+    check_first_order(f, (np.arange(1.0, 6.0),))
+
+
+def test_elements_from_the_end_are_saved():
+    def wraps(u):  # for i = 0, u[i - 1] is the last element, which the last trip overwrites
+        n = length(u, axis=0)
+        (u,) = for_loop(0, n, 1, [u], lambda i, u: [put(u, i, sin(take(u, i - 1)) + take(u, i))], names=["u"])
+        return [sum_(u * u)]
+
+    check_first_order(function("wraps", {"u": V}, wraps), (np.arange(1.0, 6.0),))
+
+
+def test_a_second_derivative_reads_the_tapes_of_the_first():
+    f = function("array_steps", {"x": F, "n": INT}, lambda x, n: for_loop(0, n, 1, [x], lambda i, y: [sin(y) * y * x]))
+    once = finish(vjp(f, [0]))
+    assert saved_values(once) == 1
+    assert saved_values(vjp(once, [0])) == 2  # y of the first sweep, and y_bar of the second
+
+
+def check_first_order(f, args):
+    x, *rest = args
+    direction = np.cos(np.arange(np.size(x), dtype=float)).reshape(np.shape(x))
+    _, bar = interpret(verify(vjp(f, [0])), *args, 1.0)
+    eps = 1e-6
+    slope = (interpret(f, x + eps * direction, *rest) - interpret(f, x - eps * direction, *rest)) / (2 * eps)
+    np.testing.assert_allclose(np.sum(bar * direction), slope, rtol=1e-7)
+    np.testing.assert_allclose(interpret(verify(jvp(f, [0])), *args, direction)[1], slope, rtol=1e-7)
