@@ -181,9 +181,9 @@ class Layout:
                 return True
             op = user
 
-    def can_move(self, op: Op) -> bool:
-        """Whether `op`, evaluated at each of its users, gives the same."""
-        start, stop = self.position[op], self._last_evaluation(op)
+    def can_move(self, op: Op, stop: int | None = None) -> bool:
+        """Whether `op`, evaluated at each of its users or, if that is given, at `stop`, gives the same."""
+        start, stop = self.position[op], self._last_evaluation(op) if stop is None else stop
         for inner in (op, *(inner for block in op.blocks for inner in walk(block))):
             for k, x in enumerate(inner.inputs):
                 if x.name and any(start < p < stop and y not in op.outputs and not self.is_inlined(y)
@@ -250,7 +250,11 @@ class Layout:
         return (op is not None and op not in self.inlined and op in block.ops and len(op.outputs) == 1
                 and op.record.writes is None and is_pure(op) and not op.blocks
                 and (op.record.syntax is not None or op.name == "call")
-                and self.uses[y] == [(block, block.yields.index(y))] and self.can_move(op))
+                and self.uses[y] == [(block, block.yields.index(y))] and self._tree_can_move(op, self.end[block]))
+
+    def _tree_can_move(self, op: Op, stop: int) -> bool:
+        """Whether `op`, with all that is printed inside its expression, gives the same at `stop`."""
+        return self.can_move(op, stop) and all(self._tree_can_move(x.op, stop) for x in op.inputs if self.is_inlined(x))
 
     # ------------------------------------------------------------------------------------ trees
 
