@@ -47,10 +47,11 @@ def elements_of(scope, x: Value) -> Elements:
 # ----------------------------------------------------------------------------------------- running sums
 
 
-@entry("cumsum")
-def _cumsum(scope, op: Op) -> bool:
+@entry("cumsum", "cumprod")
+def _running(scope, op: Op) -> bool:
     x, y = scope.elements(op.inputs[0]), op.output
-    axis = op.attrs["axis"] % y.type.rank
+    axis = (op.attrs["axis"] or 0) % y.type.rank
+    step_op, first, name = ("add", 0, "total") if op.name == "cumsum" else ("multiply", 1, "product")
     dtype = y.type.dtype
     array = new_buffer(dtype, y.type.dims, x.lengths)
     array.name = y.name
@@ -59,20 +60,21 @@ def _cumsum(scope, op: Op) -> bool:
     def along(outer: Index, carries):
         def step(index: Index, inner):
             full = [*outer[:axis], index[-1], *outer[axis:]]
-            total = compute(RECORDS["add"], inner[1], as_dtype(x.at(full), dtype))
+            total = compute(RECORDS[step_op], inner[1], as_dtype(x.at(full), dtype))
             return [put(inner[0], total, full), total]
 
         taken = (*scope.counters, *(i.name for i in outer))
-        return loop([x.lengths[axis]], [carries[0], start(_zero(dtype), dtype)], [array.type, Scalar(dtype)],
-                    [y.name, "total"], step, taken)[:1]
+        return loop([x.lengths[axis]], [carries[0], start(_number(first, dtype), dtype)], [array.type, Scalar(dtype)],
+                    [y.name, name], step, taken)[:1]
 
     (array,) = loop(others, [array], [array.type], [y.name], along, scope.counters)
     scope.define(y, array, x.lengths)
     return True
 
 
-def _zero(dtype: str):
-    return 0.0 if dtype.startswith("float") else 0j if dtype.startswith("complex") else 0
+def _number(x: int, dtype: str):
+    """The number x as Python writes it for this dtype."""
+    return float(x) if dtype.startswith("float") else complex(x) if dtype.startswith("complex") else x
 
 
 # ----------------------------------------------------------------------------------- positions of extremes

@@ -114,6 +114,28 @@ def _squeeze(scope, op: Op) -> Elements | None:
     return Elements(op.output.type, lengths, at, whole_view(scope, op))
 
 
+@entry("diagonal")
+def _diagonal(scope, op: Op) -> Elements:
+    """Element i of the k-th diagonal is at row i + max(-k, 0), column i + max(k, 0)."""
+    source, k = scope.elements(op.inputs[0]), op.attrs["k"]
+    (n, m), dims = source.lengths, source.type.dims
+    if dims[0] == dims[1] and k == 0:
+        count = n
+    else:
+        rows, columns = subtract(n, max(-k, 0)), subtract(m, max(k, 0))
+        count = op_named("at_least_zero", select(op_named("less", rows, columns), rows, columns))
+    return Elements(op.output.type, (count,), lambda index: source.at([add(index[0], max(-k, 0)), add(index[0], max(k, 0))]))
+
+
+@entry("triu", "tril")
+def _triangle(scope, op: Op) -> Elements:
+    """The elements on one side of the k-th diagonal, 0 on the other."""
+    source, k, dtype = scope.elements(op.inputs[0]), op.attrs["k"], op.output.type.dtype
+    kept = "greater_equal" if op.name == "triu" else "less_equal"
+    return Elements(op.output.type, source.lengths, lambda index: select(
+        op_named(kept, index[-1], add(index[-2], k)), source.at(index), number_of(0, dtype)))
+
+
 @entry("flip")
 def _flip(scope, op: Op) -> Elements:
     source = scope.elements(op.inputs[0])

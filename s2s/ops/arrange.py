@@ -271,32 +271,47 @@ def _squeezed(x: Value, axis) -> tuple[int, ...]:
     return axes
 
 
-def _infer_squeeze(x: Value, *, axis) -> Type:
+def _infer_squeeze(x: Value, *, axis, count: int | None = None) -> Type:
     if rank(x) is None:
         return unknown_like(x)
     gone = _squeezed(x, axis)
     return rearranged(x, tuple(d for k, d in enumerate(dims_of(x.type)) if k not in gone))
 
 
-def _fold_squeeze(x: Value, *, axis):
+def _fold_squeeze(x: Value, *, axis, count: int | None = None):
     if rank(x) == 0 or axis == ():
         return x
-    if x.op is not None and x.op.name == "expand_dims" and axis is not None and rank(x) is not None:
-        if normal_axes(axis, rank(x)) == normal_axes(x.op.attrs["axis"], rank(x)):
-            return x.op.inputs[0]
+    if rank(x) is None:
+        return None
+    gone = _squeezed(x, axis)
+    if x.op is not None and x.op.name == "expand_dims" and gone == normal_axes(x.op.attrs["axis"], rank(x)):
+        return x.op.inputs[0]
+    if not gone:
+        return x
+    if count is None and all(dims_of(x.type)[k] == 1 for k in gone):
+        return emit(squeeze_record, x, axis=gone, count=rank(x))
     return None
 
 
+def _vjp_squeeze(bar, y, x, *, axis, count=None):
+    return (reshape_like(bar, x) if axis is None else expand_dims(bar, axis),)
+
+
+def _syntax_squeeze(x: ast.expr, *, axis, count: int | None = None) -> ast.expr:
+    if count is None:
+        return numpy_call("squeeze", x, axis=literal(axis))
+    entries = [ast.Constant(0) if k in axis else ast.Slice() for k in range(max(axis) + 1)]
+    return ast.Subscript(x, only(entries), ast.Load())
+
+
 squeeze_record = define(
-    "squeeze",
-    evaluate=lambda x, *, axis: np.squeeze(x, axis),
+    "squeeze",  # `count` is the rank of x, where all is known: then it is x[:, 0]
+    evaluate=lambda x, *, axis, count=None: np.squeeze(x, axis),
     infer=_infer_squeeze,
     fold=_fold_squeeze,
-    vjp=lambda bar, y, x, *, axis: (expand_dims_record(bar, axis=axis) if axis is not None and rank(x) is None
-                                    else reshape_like(bar, x) if rank(x) is None
-                                    else expand_dims(bar, _squeezed(x, axis)),),
+    vjp=_vjp_squeeze,
     linear=(0,),
-    syntax=lambda x, *, axis: numpy_call("squeeze", x, axis=literal(axis)),
+    syntax=_syntax_squeeze,
     cheap=True,
     views=(0,),
 )

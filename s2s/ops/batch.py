@@ -269,7 +269,7 @@ def _batch_expand(flags, x: Value, *, axis, count=None):
     return expand_dims(x, tuple(k + 1 for k in normal_axes(axes, rank(x) - 1 + len(axes))))
 
 
-def _batch_squeeze(flags, x: Value, *, axis):
+def _batch_squeeze(flags, x: Value, *, axis, count=None):
     dims = dims_of(x.type)[1:]
     if axis is None and any(not isinstance(d, int) and d.may_be_one for d in dims):
         return None

@@ -435,7 +435,7 @@ def _counts(x: Value) -> bool:
 
 def last_writes(shape, index):
     """Which parts of v remain after a[index] = v, for an array of this shape: those written last."""
-    order = np.zeros(shape, int)
+    order = np.zeros(shape, np.int64)
     count = np.arange(order[index].size).reshape(order[index].shape)
     order[index] = count
     return order[index] == count

@@ -23,6 +23,7 @@ from ..ir.graph import OPERATORS, Value
 from ..ir.types import Array, Scalar, Type, Unknown
 from .arrange import expand_dims, ravel, reshape, swapaxes, transpose_record
 from .elementwise import conjugate, multiply
+from .pick import tril
 from .record import array_type, broadcast_dims, define, dims_of, dtype_of, numpy_function, rank, static, value
 from .reduce import sum_record
 from .shape import length, normal_axes, numpy_call, shaped_like, sum_to
@@ -451,27 +452,7 @@ def slogdet(a) -> Value:
 
 def _lower_half(x: Value) -> Value:
     """The lower triangle with half of the diagonal: Φ of Murray, Differentiation of the Cholesky decomposition, 2016."""
-    return multiply(_half_of_tril(x), x)
-
-
-def halved_tril(n):
-    """The n x n matrix with 1 below the diagonal and 0.5 on it."""
-    return np.tril(np.ones((n, n)), -1) + 0.5 * np.eye(n)
-
-
-_half = define(
-    "halved_tril",
-    evaluate=halved_tril,
-    infer=lambda n: Unknown(None, "float64"),
-    helper=halved_tril,
-    syntax=lambda n: ast.Call(ast.Name("halved_tril", ast.Load()), [n], []),
-    vjp=lambda bar, y, n: (None,),
-    partials=(None,),
-)
-
-
-def _half_of_tril(x: Value) -> Value:
-    return shaped_like(_half(length(x, axis=-1)), x)
+    return 0.5 * (tril(x) + tril(x, -1))
 
 
 def _vjp_cholesky(bar, y, a):

@@ -52,14 +52,14 @@ def sort(x: Value, axis=-1) -> Value:
     x, axis = value(x), static_axis(axis)
     if axis is None:
         x, axis = ravel(x), 0
-    return take_along_axis(x, argsort(x, axis=axis), axis) if rank(x) != 1 else take(x, argsort(x, axis=0))
+    return take_along_axis(x, argsort(x, axis=axis), axis) if rank(x) != 1 else take(x, argsort(x, axis=-1))
 
 
 argsort = define(
     "argsort",
     evaluate=lambda x, *, axis: np.argsort(x, axis=axis),
     infer=lambda x, *, axis: Unknown(x.type.shape, "int64") if rank(x) is None else Array("int64", dims_of(x.type)),
-    syntax=lambda x, *, axis: numpy_call("argsort", x, axis=literal(axis)),
+    syntax=lambda x, *, axis: numpy_call("argsort", x, axis=literal(axis) if axis != -1 else None),
     partials=(None,),
 )
 

@@ -22,7 +22,7 @@ from .control import for_loop, item
 from .create import asarray, empty_like, ones_like
 from .elementwise import absolute, equal, exp, log, not_equal, sqrt, where
 from .index import put, take
-from .record import array_type, define, dims_of, dtype_of, is_static, numpy_function, rank, static, value
+from .record import RECORDS, array_type, define, dims_of, dtype_of, is_static, numpy_function, rank, static, value
 from .shape import length, literal, normal_axes, numpy_call, shaped_like, size_of, spread, static_axis, zeros_of
 
 # -------------------------------------------------------------------------------------------- in common
@@ -308,10 +308,18 @@ def logsumexp(x, axis=None, b=None, keepdims=False, return_sign=False) -> Value:
 # -------------------------------------------------------------------------------------------- running sums
 
 
+def _fold_running(record: str) -> Callable:
+    """Of a vector, the axis is not worth mentioning."""
+    def fold(x: Value, *, axis: int | None):
+        return RECORDS[record](x, axis=None) if rank(x) == 1 and normal_axes(axis, 1) and axis is not None else None
+
+    return fold
+
+
 def _infer_running(function: Callable) -> Callable:
     dtype = result_dtype(function)
 
-    def infer(x: Value, *, axis: int) -> Type:
+    def infer(x: Value, *, axis: int | None) -> Type:
         if isinstance(x.type, Scalar):
             raise TypeMismatchError(f"a running sum of a number, {x.type}", current().line, "give it an array")
         if isinstance(x.type, Unknown):
@@ -323,15 +331,14 @@ def _infer_running(function: Callable) -> Callable:
 
 
 def _vjp_cumsum(bar, y, x, *, axis):
-    if rank(bar) == 1:
-        return (shaped_like(flip(cumsum(flip(bar, None), axis=0), None), x),)
     return (shaped_like(flip(cumsum(flip(bar, axis), axis=axis), axis), x),)
 
 
 cumsum = define(
-    "cumsum",
+    "cumsum",  # axis None: of a vector
     evaluate=lambda x, *, axis: np.cumsum(x, axis=axis),
     infer=_infer_running(np.cumsum),
+    fold=_fold_running("cumsum"),
     vjp=_vjp_cumsum,
     linear=(0,),
     syntax=lambda x, *, axis: numpy_call("cumsum", x, axis=literal(axis)),
@@ -377,7 +384,7 @@ def _on_first_axis(rule: Callable) -> Callable:
 
     def vjp(bar, y, x, *, axis, keepdims=None):
         if axis is None:
-            return (reshape_like(rule(squeeze(bar) if keepdims else bar, ravel(x)), x),)
+            return (reshape_like(rule(squeeze(bar) if keepdims else bar, ravel(x)), x),)  # raveled, a vector is itself
         if keepdims:
             bar = squeeze(bar, axis)
         if keepdims is None and axis != 0:
@@ -425,7 +432,7 @@ def _jvp_cumprod(dots, y, x, *, axis):
     """y_dot[k] = y_dot[k - 1] * x[k] + y[k - 1] * x_dot[k]."""
     if dots[0] is None:
         return None
-    x, x_dot, y = (v if axis == 0 else moveaxis(v, axis, 0) for v in (x, dots[0], y))
+    x, x_dot, y = (v if not axis else moveaxis(v, axis, 0) for v in (x, dots[0], y))
 
     def step(k, y_dot, product, slope):
         slope = slope * take(x, k) + product * take(x_dot, k)
@@ -434,7 +441,7 @@ def _jvp_cumprod(dots, y, x, *, axis):
     start = value(0.0) if rank(x) == 1 else zeros_of(take(x, 0))
     y_dot = for_loop(0, length(x, axis=0), 1, [empty_like(y), _ones_like_element(x), start], step,
                      names=["y_dot", "product", "slope"], index="k")[0]
-    return y_dot if axis == 0 else shaped_like(moveaxis(y_dot, 0, axis), dots[0])
+    return y_dot if not axis else shaped_like(moveaxis(y_dot, 0, axis), dots[0])
 
 
 prod_record = reduction("prod", np.prod, vjp=_prod_vjp, jvp=_jvp_prod)
@@ -442,6 +449,7 @@ cumprod = define(
     "cumprod",
     evaluate=lambda x, *, axis: np.cumprod(x, axis=axis),
     infer=_infer_running(np.cumprod),
+    fold=_fold_running("cumprod"),
     vjp=_cumprod_vjp,
     jvp=_jvp_cumprod,
     syntax=lambda x, *, axis: numpy_call("cumprod", x, axis=literal(axis)),
