@@ -14,7 +14,7 @@ from ..ir.graph import MISSING, Block, Value
 from ..ops.control import if_, make_undefined
 from ..ops.record import value
 from .alias import Cell
-from .frame import RESULT_OF, UNBOUND, Frame, Local, Object
+from .frame import RESULT_OF, UNBOUND, Frame, Local, Object, held_cells
 
 NUMBERS = (bool, int, float, complex)
 
@@ -46,8 +46,9 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
                 joined[name] = join.bindings(a, b, name)
     cells = [cell for cell in before[1] if states[0][1].get(cell) is not states[1][1].get(cell)
              or states[0][1].get(cell) is not before[1][cell]]
-    reachable = {cell.root for name, cell in frame.reachable(True)}
-    changed = [(cell, join.contents(cell)) for cell in cells if cell in reachable or cell in join.needed]
+    waiting = () if frame.caller is None else frame.caller.reachable(True)
+    needed = join.needed.union(cell.root for name, cell in waiting)
+    changed = [(cell, join.contents(cell)) for cell in cells if cell in needed]
     outputs = join.emit(condition)
     frame.env = {name: place(outputs) for name, place in joined.items()}
     for cell, place in changed:
@@ -69,7 +70,7 @@ class Join:
     def bindings(self, a, b, name: str) -> Callable:
         """A function from the outputs of the `if` to the binding that is `a` or `b`."""
         if a is b:
-            self.needed.update(self._roots(a))
+            self.needed.update(cell.root for cell in held_cells(a))
             return lambda outputs: a
         if isinstance(a, (tuple, list)) and type(a) is type(b) and len(a) == len(b):
             items = [self.bindings(x, y, name) for x, y in zip(a, b)]
@@ -115,7 +116,7 @@ class Join:
     def _pair(self, a: Value, b: Value, name: str) -> int:
         if (a, b) not in self.pairs:
             self.pairs.append((a, b))
-            self.names.append("" if name.startswith("<") else name)
+            self.names.append(self.frame.label(name))
         return self.pairs.index((a, b))
 
     def _new_cell(self, a: Cell, b: Cell, name: str) -> Callable:
@@ -153,14 +154,6 @@ class Join:
             content = heap.read(binding)
             heap.contents, heap.seen = kept
             return content
-
-    def _roots(self, binding) -> list[Cell]:
-        match binding:
-            case Cell():
-                return [binding.root]
-            case tuple() | list():
-                return [root for item in binding for root in self._roots(item)]
-        return []
 
 
 def _is_number(binding) -> bool:

@@ -179,26 +179,28 @@ class Callee:
         return self.built[key]
 
     def _key(self, types: tuple) -> tuple[Type, ...]:
-        """The types in the callee's own words: its extents are numbered by where they first appear."""
+        """The types in the callee's own words: its extents are named after where they first appear."""
         symbols: dict[str, str] = {}
 
-        def own(type: Type) -> Type:
+        def own(type: Type, name: str) -> Type:
             match type:
                 case Array(dtype, dims):
-                    return Array(dtype, tuple(_renamed(d, symbols) for d in dims))
+                    return Array(dtype, tuple(_renamed(d, f"{name}.{k}", symbols) for k, d in enumerate(dims)))
                 case Unknown(shape, dtype) if shape is not None:
-                    return Unknown(symbols.setdefault(f"shape {shape}", f"s{len(symbols)}"), dtype)
+                    return Unknown(symbols.setdefault(f"shape {shape}", name), dtype)
                 case Tuple(items):
-                    return Tuple(tuple(map(own, items)))
+                    return Tuple(tuple(own(item, f"{name}.{k}") for k, item in enumerate(items)))
             return type
 
-        return tuple(map(own, types))
+        names = [p.name for p in parameters(self.function)]
+        return tuple(own(type, names[k] if k < len(names) else f"x{k}") for k, type in enumerate(types))
 
 
-def _renamed(dim, symbols: dict[str, str]):
+def _renamed(dim, name: str, symbols: dict[str, str]):
+    """`dim` by the name of the axis that brings it first."""
     if not isinstance(dim, Extent):
         return dim
-    return Extent(symbols.setdefault(dim.symbol, f"n{len(symbols)}"), dim.offset, dim.may_be_one)
+    return Extent(symbols.setdefault(dim.symbol, name), dim.offset, dim.may_be_one)
 
 
 def _is_current(function: Function) -> bool:

@@ -463,7 +463,7 @@ def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None
         frame.write(old, RECORDS["setitem"](before, after, pattern=(...,)))
     content = frame.heap.read(old)
     if not content.name:
-        content.name = name
+        content.name = frame.label(name)
 
 
 def _same_kind(frame: Frame, before: Value, after: Value) -> None:

@@ -9,6 +9,7 @@ other variable.
 from __future__ import annotations
 
 import builtins
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -22,7 +23,7 @@ from ..ops.control import item
 from ..ops.record import value
 from .alias import Cell, Heap, cells_in, is_shared
 from .capture import Closed, Global, Member, is_data, type_of_data
-from .scope import Liveness, local_names
+from .scope import Liveness, local_names, read_names
 
 EXIT, STOP, RETURNED, RESULT, RESULT_OF = "<exit>", "<stop>", "<returned>", "<result>", "<value>"
 UNBOUND = type("Unbound", (), {"__repr__": lambda self: "unbound"})()
@@ -76,10 +77,12 @@ class Frame:
     kept: tuple[frozenset, ...] = ()  # names that leaving the loops around may lead to
     liveness: Liveness = None
     locals: set[str] = None
+    temporaries: frozenset = frozenset()  # names that the printer gave to nameless values
 
     def __post_init__(self):
         self.liveness = Liveness(self.node, self.body)
         self.locals = local_names(self.node)
+        self.temporaries = printed_temporaries(self.body)
         self.env.update({EXIT: False, STOP: False, RETURNED: False})
 
     @property
@@ -100,6 +103,10 @@ class Frame:
         """The error to raise for what s2s does not understand."""
         return UnsupportedError(message, self.line(node) if node is not None else current().line, remedy)
 
+    def label(self, name: str) -> str:
+        """What a value bound to `name` is called in generated code."""
+        return "" if name in self.temporaries or name.startswith("<") else name
+
     # ------------------------------------------------------------------------------------ bindings
 
     def bind(self, name: str, binding) -> None:
@@ -109,7 +116,7 @@ class Frame:
         self.env[name] = binding
         content = self.peek(binding)
         if content is not None and not content.name and content.op is not None:
-            content.name = name
+            content.name = self.label(name)
 
     def peek(self, binding) -> Value | None:
         """The Value behind a leaf, if there is one and it is up to date."""
@@ -266,7 +273,7 @@ class Frame:
             live = frame.live.union(*frame.kept, frame.pending if pending else ())
             for name, binding in frame.env.items():
                 if frame.is_live(name, live):
-                    for cell in cells_in(binding):
+                    for cell in held_cells(binding):
                         yield name, cell
             frame = frame.caller
 
@@ -275,8 +282,34 @@ class Frame:
         self.heap.write(cell, content, list(self.reachable()))
         root = cell.root
         if not content.name and content.op is not None:
-            content.name = next((name for name, other in self.reachable() if other is cell), "") or next(
-                (name for name, binding in self.env.items() if binding is root), "")
+            content.name = next((self.label(name) for name, other in self.reachable() if other is cell), "") or next(
+                (self.label(name) for name, binding in self.env.items() if binding is root), "")
+
+
+def held_cells(binding) -> Iterator[Cell]:
+    """The cells that a binding leads to, those that a local function closes over included."""
+    yield from cells_in(binding)
+    match binding:
+        case tuple() | list():
+            for item in binding:
+                if not isinstance(item, Cell):
+                    yield from (cell for cell in held_cells(item) if not isinstance(item, (tuple, list)))
+        case Local(node, frame):
+            read, seen = read_names([node]), set()
+            while frame is not None:
+                for name in read - seen:
+                    if name in frame.env and frame.env[name] is not binding:
+                        seen.add(name)
+                        yield from cells_in(frame.env[name])
+                frame = frame.lexical
+
+
+def printed_temporaries(body: list) -> frozenset[str]:
+    """The names in a dump of the IR that the printer made up: `t_3: "float64" = ...`."""
+    return frozenset(
+        stmt.target.id for node in body for stmt in gast.walk(node)
+        if isinstance(stmt, gast.AnnAssign) and isinstance(stmt.target, gast.Name)
+        and isinstance(stmt.annotation, gast.Constant) and re.fullmatch(r"t(_\d+)?", stmt.target.id))
 
 
 def has_data(content) -> bool:

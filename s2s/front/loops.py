@@ -57,13 +57,39 @@ def run_for(frame: Frame, node: gast.For) -> None:
     if source.trips is not None:
         _run_unrolled(frame, node, source)
     else:
-        _run_loop(frame, node, source)
+        _run_loop(frame, Loop(node, node.body, source))
     frame.env.pop(_holder(node), None)
 
 
 def run_while(frame: Frame, node: gast.While) -> None:
     """`while test: body`."""
-    _run_loop(frame, node, None)
+    _run_loop(frame, _printed_loop(frame, node) or Loop(node, node.body, None, (), node.test))
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop's parts: `setup` are statements that a `while` runs before each test."""
+
+    node: gast.For | gast.While
+    body: list
+    source: Iterable | None = None
+    setup: tuple = ()
+    test: gast.AST | None = None
+
+
+def _printed_loop(frame: Frame, node: gast.While) -> Loop | None:
+    """The loop that the printer writes, one op a line, as `while True: <setup>; if not t: break; <body>`."""
+    if not (isinstance(node.test, gast.Constant) and node.test.value is True and not node.orelse):
+        return None
+    for k, stmt in enumerate(node.body):
+        match stmt:
+            case gast.If(test=gast.UnaryOp(op=gast.Not(), operand=gast.Name(id=name)), body=[gast.Break()], orelse=[]):
+                setup = node.body[:k]
+                made = set(bound_names(setup))
+                if name in made and made <= frame.temporaries and not made & frame.liveness.after[id(stmt)]:
+                    return Loop(node, node.body[k + 1:], None, tuple(setup), stmt.test.operand)
+                return None
+    return None
 
 
 def _holder(node: gast.AST) -> str:
@@ -106,19 +132,21 @@ def _continue_unless_stopped(frame: Frame, rest: Callable, live: frozenset) -> N
         branch(frame, stop, lambda: None, go_on, live)
 
 
-def _run_loop(frame: Frame, node: gast.For | gast.While, source: Iterable | None) -> None:
+def _run_loop(frame: Frame, loop: Loop) -> None:
+    node, source = loop.node, loop.source
     live = frame.liveness.heads[id(node)]
     targets = names_in(node.target) if source is not None else []
     before, kept = frame.snapshot(), frame.kept
-    carried = Carried(breaks=may_stop(node.body))
-    carried.test_inside = source is None and any(isinstance(n, gast.NamedExpr) for n in inside(node.test))
+    carried = Carried(breaks=may_stop(loop.body))
+    carried.test_inside = source is None and any(isinstance(n, gast.NamedExpr) for n in inside(loop.test))
     if carried.test_inside:
         carried.breaks = True
-    for name in bound_names([node]):
+    order = {name: k for k, name in enumerate(frame.env)}
+    for name in sorted(bound_names([node]), key=lambda name: order.get(name, len(order))):
         if frame.is_live(name, live) and (name not in targets or name in frame.liveness.after[id(node)]
                                           or name in frame.liveness.always):
             carried.names[name] = frame.env.get(name, UNBOUND)
-    for name in changed_names([node]):
+    for name in sorted(changed_names([node]), key=lambda name: order.get(name, len(order))):
         binding = frame.env.get(name, UNBOUND)
         if name in carried.names:
             continue
@@ -126,7 +154,7 @@ def _run_loop(frame: Frame, node: gast.For | gast.While, source: Iterable | None
             carried.cells[binding.root] = None
         elif name in frame.locals and frame.is_live(name, live):
             carried.names[name] = binding
-    if may_leave(node.body, returns_only=True):
+    if may_leave(loop.body, returns_only=True):
         carried.names[RETURNED], carried.names[RESULT] = False, UNBOUND
     if node.orelse and carried.breaks:
         carried.names[STOP] = False
@@ -134,7 +162,7 @@ def _run_loop(frame: Frame, node: gast.For | gast.While, source: Iterable | None
         frame.restore(before)
         frame.kept = kept
         try:
-            return _attempt(frame, node, source, carried, live)
+            return _attempt(frame, loop, carried, live)
         except Again:
             continue
         except SharedError:
@@ -148,17 +176,18 @@ def _run_loop(frame: Frame, node: gast.For | gast.While, source: Iterable | None
 # --------------------------------------------------------------------------------------------- one attempt
 
 
-def _attempt(frame: Frame, node, source: Iterable | None, carried: Carried, live: frozenset) -> None:
+def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> None:
+    node, source = loop.node, loop.source
     before = frame.snapshot()
     outer_kept = frame.kept
     inits, names = [], []
     for name, binding in carried.names.items():
         for leaf in _leaves(binding):
             inits.append(_leaf_value(frame, leaf))
-            names.append("" if name.startswith("<") else name)
+            names.append(frame.label(name))
     for cell in carried.cells:
         inits.append(frame.heap.read(cell))
-        names.append(next((n for n, b in frame.env.items() if b is cell), inits[-1].name))
+        names.append(next((frame.label(n) for n, b in frame.env.items() if b is cell), inits[-1].name))
     ends: dict[str, object] = {}
 
     def enter(params: list[Value]) -> dict[str, object]:
@@ -187,9 +216,10 @@ def _attempt(frame: Frame, node, source: Iterable | None, carried: Carried, live
         if source is not None:
             assign(frame, node.target, source.get(index), node.target)
         if carried.test_inside:
-            branch(frame, condition(frame, node.test), lambda: frame.session.execute(frame, node.body, live), lambda: _stop(frame), live)
+            branch(frame, condition(frame, loop.test), lambda: frame.session.execute(frame, loop.body, live),
+                   lambda: _stop(frame), live)
         else:
-            frame.session.execute(frame, node.body, live)
+            frame.session.execute(frame, loop.body, live)
         return _leave(frame, carried, before, entered, ends, live)
 
     def test(*params: Value) -> Value:
@@ -197,7 +227,8 @@ def _attempt(frame: Frame, node, source: Iterable | None, carried: Carried, live
             return value(True)
         enter(list(params))
         contents = dict(frame.heap.contents)
-        go_on = condition(frame, node.test)
+        frame.session.execute(frame, list(loop.setup), live, tail=False)
+        go_on = condition(frame, loop.test)
         if any(frame.heap.contents[cell] is not contents[cell] for cell in contents):
             carried.test_inside = carried.breaks = True
             raise Again
@@ -211,7 +242,7 @@ def _attempt(frame: Frame, node, source: Iterable | None, carried: Carried, live
     frame.restore(before)
     frame.kept = outer_kept
     frame.heap.seen = {}
-    _after(frame, node, carried, ends, list(outputs))
+    _after(frame, loop, carried, ends, list(outputs))
 
 
 def run_else(frame: Frame, node: gast.For | gast.While) -> None:
@@ -359,15 +390,16 @@ def _family(binding) -> frozenset:
     return frozenset().union(*(cell.family() for cell in cells_in(binding)))
 
 
-def _after(frame: Frame, node, carried: Carried, ends: dict, outputs: list[Value]) -> None:
+def _after(frame: Frame, loop: Loop, carried: Carried, ends: dict, outputs: list[Value]) -> None:
     """The state after the loop."""
+    node = loop.node
     for name, binding in carried.names.items():
         frame.env[name] = _after_one(frame, binding, ends.get(name, binding), outputs, carried, name)
         if frame.env[name] is UNBOUND:
             del frame.env[name]
     for cell in carried.cells:
         frame.heap.contents[cell] = outputs.pop(0)
-    endless = isinstance(node, gast.While) and not may_stop_by_break(node.body) and frame.env[RETURNED] is not False \
+    endless = isinstance(node, gast.While) and not loop.setup and not may_stop_by_break(node.body) and frame.env[RETURNED] is not False \
         and isinstance(node.test, gast.Constant) and bool(node.test.value)
     if endless:
         frame.env[RETURNED] = True

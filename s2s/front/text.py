@@ -110,7 +110,7 @@ def _parse(tokens: list[str], name: str, text: str) -> Type:
     if head == "tape of":
         return Tape(_parse(tokens, name, text))
     if head == "static":
-        return NONE if tokens and tokens.pop(0) == "None" else Static(text)
+        return NONE if tokens and tokens.pop(0) == "None" else Static(text.removeprefix("static "))
     if head == "(":
         items = []
         while tokens and tokens[0] != ")":
