@@ -211,22 +211,25 @@ class Layout:
 
     def _break_long_ones(self) -> None:
         """Give a statement to what would make the expression around it too long."""
-        texts: dict[Value, str] = {}
 
-        def spelled(x: Value) -> ast.expr:
-            return ast.Name(texts.get(x, x.name or "t"), ast.Load())
+        def visit(block: Block) -> None:
+            for op in block.ops:
+                if op not in self.inlined or not op.blocks:  # what stands inside `a and b` has no place of its own
+                    for inner in op.blocks:
+                        visit(inner)
+                if op in self.inlined and op.name not in NEVER_STATEMENTS and not _is_offset(op):
+                    text = expression_text(self.expression(op.output, lambda x: x.name or "t"))
+                    if len(text) > (LONGEST_OF_USER if self._is_on_one_line(op) else LONGEST):
+                        self.inlined.discard(op)
+                        for inner in op.blocks:
+                            self.inlined_owner.pop(inner)
 
-        for op in self.ops:
-            if op not in self.inlined or op.name in NEVER_STATEMENTS or op.blocks or op.record.syntax is None:
-                continue
-            text = expression_text(op.record.syntax(*map(spelled, op.inputs), **op.attrs))
-            texts[op.output] = f"({text})" if " " in text else text
-            users = [user for user, _ in self.uses[op.output]]
-            same_line = op.line is not None and not op.line.backwards and all(
-                isinstance(u, Op) and u.line == op.line for u in users)
-            if len(text) > (LONGEST_OF_USER if same_line else LONGEST) and not _is_offset(op):
-                self.inlined.discard(op)
-                texts.pop(op.output)
+        visit(self.function.block)
+
+    def _is_on_one_line(self, op: Op) -> bool:
+        """Whether the user wrote `op` and what reads it on one line."""
+        return op.line is not None and not op.line.backwards and all(
+            isinstance(user, Block) or user.line == op.line for user, _ in self.uses[op.output])
 
     def inline_moved(self, names) -> bool:
         """Print, in the assignment that carries it on, what could not be computed under the carry's own name.

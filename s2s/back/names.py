@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import keyword
 
-from ..ir.graph import Block, Function, Value
+from ..ir.graph import Block, Value
 from ..ir.types import Array, Scalar, Tape
 from .expressions import Layout
 
@@ -37,6 +37,7 @@ class Names:
         self.params = set(function.params)
         for a, b, eager in self._affinities(function.block):
             self._join(a, b, eager)
+        self.temporaries: dict[str, str] = {}  # the names nobody chose -> what they are versions of
         self.names = self._choose()
 
     def __getitem__(self, value: Value) -> str:
@@ -195,7 +196,6 @@ class Names:
 
     def _choose(self) -> dict[Value, str]:
         names: dict[Value, str] = {}
-        temporaries: set[str] = set()
         roots = [x for x in self.order if x not in self.joined]
         hints = {root: self._hint(root) for root in roots}
         wanted = set(hints.values())
@@ -209,10 +209,20 @@ class Names:
                 names[root] = self._free(hint, taken)
             else:
                 hint = "value" if root.op is not None and self.layout.is_forward_result(root.op) else _default_hint(root)
-                names[root] = self._free(hint, taken | temporaries | wanted)
-                temporaries.add(names[root])
+                names[root] = self._free(hint, taken | wanted | self.temporaries.keys())
+                self.temporaries[names[root]] = hint
             kinds[names[root]] = _kind(root)
         return names
+
+    def renumber(self, order: list[str]) -> dict[str, str]:
+        """New names for the temporaries, numbered as they appear: `order` is every name in the text, in order."""
+        taken = set(order) - self.temporaries.keys()
+        renamed: dict[str, str] = {}
+        for name in order:
+            if name in self.temporaries and name not in renamed:
+                renamed[name] = self._free(self.temporaries[name], taken)
+                taken.add(renamed[name])
+        return renamed
 
     def _free(self, hint: str, taken: set[str]) -> str:
         name, count = hint, 0

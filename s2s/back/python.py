@@ -96,13 +96,26 @@ def definition(function: Function, annotate: bool = False, native: bool = False,
     writer = Writer(layout, names, native)
     body = writer.function_body(function.block, function.tupled)
     if not annotate:
-        body = with_comments(with_returns(body), function)
+        body = with_returns(body)
+    uses = [node for statement in body for node in _in_order(statement) if isinstance(node, ast.Name)]
+    renamed = names.renumber([node.id for node in uses])
+    for node in {id(node): node for node in uses}.values():
+        node.id = renamed.get(node.id, node.id)
+    if not annotate:
+        body = with_comments(body, function)
     if function.doc:
         doc = ast.Expr(ast.Constant(function.doc))
         doc.docstring = True
         body.insert(0, doc)
     tree = ast.FunctionDef(name, _arguments(function, names, annotate), body or [ast.Pass()], [])
     return tree
+
+
+def _in_order(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a tree in the order of the text."""
+    yield tree
+    for child in ast.iter_child_nodes(tree):
+        yield from _in_order(child)
 
 
 def _arguments(function: Function, names: Names, annotate: bool) -> ast.arguments:

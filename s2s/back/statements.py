@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Sequence
 
 from ..errors import Line
 from ..ir.graph import MISSING, Block, Op, Value
-from ..ir.types import Array, Scalar, Unknown
+from ..ir.types import Array, Scalar, Type
 from ..ops.index import index_syntax
 from .expressions import Layout
 from .names import Names
@@ -17,6 +18,8 @@ _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _OPERATORS = {"add": ast.Add, "subtract": ast.Sub, "multiply": ast.Mult, "divide": ast.Div}
 _INVERSE = {ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
 LONG_REST = 3  # statements after which `if c: continue` reads better than one more level
+
+_FRESH = re.compile(r"\b(?:d|any|s)\d+\b")
 
 Body = list[ast.stmt]
 Finish = Callable[[dict[Value, Value], bool], Body]  # (what outputs are on this path, does it stop) -> assignments
@@ -28,6 +31,7 @@ class Writer:
     def __init__(self, layout: Layout, names: Names, native: bool = False):
         self.layout, self.names, self.native = layout, names, native
         self.annotate = layout.one_per_line
+        self.lengths: dict[str, str] = {}  # unnamed lengths, as the dump form calls them
         self.skipped: set[Op] = set()  # printed by the statement around them
         self.reads = {x: len(uses) for x, uses in layout.uses.items()}
 
@@ -52,7 +56,7 @@ class Writer:
         """The statements of `block` and the `return` of `results`, in each branch of an `if` at its end."""
         printed = [op for op in block.ops if op not in self.layout.inlined]
         last = printed[-1] if printed else None
-        if last is not None and last.name == "if" and self.is_returned(last, results):
+        if last is not None and last.name == "if" and not self.annotate and self.is_returned(last, results):
             bodies = [self.returning(inner, [_selected(x, last, inner) for x in results], tupled)
                       for inner in last.blocks]
             test, (first, second) = self.expression(last.inputs[0]), bodies
@@ -113,8 +117,13 @@ class Writer:
     def assign(self, output: Value, value: ast.expr) -> ast.stmt:
         """`x = value`, or `x += y` for numbers; with its type in the dump form."""
         if self.annotate:
-            return ast.AnnAssign(ast.Name(self.names[output], ast.Store()), ast.Constant(str(output.type)), value, 1)
+            return ast.AnnAssign(ast.Name(self.names[output], ast.Store()), ast.Constant(self.spelled(output.type)),
+                                 value, 1)
         return assignment(self.names[output], value, self.operators(output, output.op.line))
+
+    def spelled(self, type: Type) -> str:
+        """`type` as an annotation, with the lengths that have no name numbered in order of appearance."""
+        return _FRESH.sub(lambda match: self.lengths.setdefault(match[0], f"d{len(self.lengths) + 1}"), str(type))
 
     def operators(self, target: Value, line: Line | None) -> str:
         """The operators of which `target` may have the augmented form: the user's own, `+=` and `-=` elsewhere."""
@@ -130,7 +139,7 @@ class Writer:
 
     def write(self, op: Op) -> Body:
         """`a[i] = v`, `a[i] += v`."""
-        array, value, operands = op.inputs[0], op.inputs[1], op.inputs[2:]
+        value, operands = op.inputs[1], op.inputs[2:]
         body = self.alias(op)
         place = ast.Name(self.names[op.output], ast.Load())
         index = index_syntax(op.attrs["pattern"], [self.expression(x) for x in operands])
