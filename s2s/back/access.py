@@ -32,6 +32,7 @@ class Elements:
     whole: Callable[[], Value] | None = None  # makes it a value in memory; None: a loop must fill one
     value: Value | None = None  # where it is in memory, if it is
     generated: bool = False  # reading it reads no memory
+    same_as: Value | None = None  # memory with the same elements at the same indices
 
 
 def in_memory(x: Value, lengths: Sequence[Value], type: Array | None = None) -> Elements:

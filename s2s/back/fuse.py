@@ -126,7 +126,7 @@ def _ordered(groups: list[Group]) -> list[Group]:
 class Equalities:
     """Extents that meet in an elementwise op are equal once it has run: one name for each class of them.
 
-    Two extents of which neither can be 1 are equal or the op raises, and every nest checks the lengths of
+    Two lengths of which neither can be 1 are equal or the op raises, and every nest checks the lengths of
     what it reads, so they may share an index space.
     """
 
@@ -139,11 +139,14 @@ class Equalities:
     def _meet(self, shapes: list[tuple]) -> None:
         for axis in range(1, max(map(len, shapes), default=0) + 1):
             here = [s[-axis] for s in shapes if len(s) >= axis]
-            here = [d for d in here if isinstance(d, Extent) and not d.may_be_one]
+            here = [d for d in here if d != 1 and not (isinstance(d, Extent) and (d.may_be_one or d.accepts_any))]
             for d in here[1:]:
                 a, b = self.find(here[0]), self.find(d)
-                if a != b:
-                    self.parent[b] = a
+                if a == b or isinstance(a, int) and isinstance(b, int):
+                    continue
+                if isinstance(b, int):
+                    a, b = b, a
+                self.parent[b] = a
 
     def find(self, dim):
         while dim in self.parent:

@@ -28,8 +28,9 @@ from ..ops.record import dims_of, value
 from ..ops.shape import length, shape_source
 from .access import Elements, in_memory, op_named
 from .buffers import as_dtype, new_buffer, same_length_op
-from .fuse import Equalities, partition, reads, still_read
+from .fuse import Equalities, partition, still_read
 from .nest import emit_nest, loop, reduction, visited, write_region
+from .opaque import is_opaque
 from .scans import scan
 from .simpler import simpler
 from .virtual import virtual
@@ -48,6 +49,8 @@ def lower(function: Function) -> Function:
         scope = Scope({}, {}, Equalities(walk(function.block)))
         for old, new in zip(function.params, block.params):
             scope.define(old, new)
+            if isinstance(old.type, Array):
+                scope.elements(old)  # asks for the lengths here, where they get the user's order
         block.yields = lower_block(scope, function.block)
     lowered = Function(function.name, block, function.source, function.doc, function.tupled,
                        dict(function.captures), dict(function.defaults))
@@ -88,13 +91,17 @@ class Scope:
         return Scope(dict(self.env), dict(self.extents), self.equal, dict(self.checked), dict(self.roots), counters, True)
 
     def define(self, old: Value, new: Value, lengths: Sequence[Value] | None = None) -> None:
-        """`old` is now the value `new`, an array in memory if it is an array."""
-        if isinstance(old.type, Array):
-            if lengths is None:
-                lengths = [self.length_of(new, k, d) for k, d in enumerate(old.type.dims)]
-            self.set(old, in_memory(new, lengths, old.type))
-        else:
+        """`old` is now the value `new`, an array in memory if it is an array.
+
+        Lengths that are not given are asked of it where they are first wanted: a name that one path leaves
+        unbound has none.
+        """
+        if not isinstance(old.type, Array):
             self.env[old] = new
+        elif lengths is None:
+            self.env[old] = in_memory(new, (), old.type)
+        else:
+            self.set(old, in_memory(new, lengths, old.type))
 
     def set(self, old: Value, elements: Elements) -> None:
         lengths = [self.extents.setdefault(dim, n) if isinstance(dim, Extent) and not dim.accepts_any else n
@@ -125,15 +132,17 @@ class Scope:
 
     def elements(self, x: Value) -> Elements:
         """How to read the array `x`."""
+        found = self.env[x]
+        if len(found.lengths) < len(x.type.dims):
+            lengths = [self.length_of(found.value, k, d) for k, d in enumerate(x.type.dims)]
+            self.set(x, in_memory(found.value, lengths, x.type))
         return self.env[x]
 
     def lengths(self, x: Value) -> tuple[Value, ...]:
         """The lengths of `x`, from an array of the same shape if `x` itself is not there."""
         if not isinstance(x.type, Array):
             return ()
-        if x in self.env:
-            return self.env[x].lengths
-        return self.env[shape_source(x)].lengths
+        return self.elements(x if x in self.env else shape_source(x)).lengths
 
     def shape_giver(self, x: Value) -> Value:
         """An array in memory of the shape of `x`, itself or another."""
@@ -184,6 +193,8 @@ def lower_block(scope: Scope, block: Block) -> list[Value]:
 def emit_one(scope: Scope, op: Op) -> None:
     """Emit an op that is no member of a nest."""
     match op.name:
+        case "getitem" if read_element(scope, op):
+            pass
         case "constant" | "undefined":
             outputs = add_op(op.record, [], op.attrs, [o.type for o in op.outputs]).outputs
             scope.env[op.output] = outputs[0]
@@ -199,6 +210,21 @@ def emit_one(scope: Scope, op: Op) -> None:
             pass
         case _:
             emit_plain(scope, op)
+
+
+def read_element(scope, op: Op) -> bool:
+    """`x[i]` of an array that is memory under another name: read there.
+
+    Index arithmetic would let an index that is out of a view's range read beside it.
+    """
+    elements = scope.env[op.inputs[0]]
+    if not isinstance(elements, Elements) or elements.value is not None or elements.same_as is None:
+        return False
+    operands = [scope.env[x] for x in op.inputs[1:]]
+    if any(isinstance(x, Elements) for x in operands) or isinstance(op.output.type, Array):
+        return False
+    scope.env[op.output] = emit(op.record, elements.same_as, *operands, **op.attrs)
+    return True
 
 
 def product(lengths: Sequence[Value]) -> Value:
@@ -226,9 +252,9 @@ def emit_plain(scope: Scope, op: Op) -> None:
 
 def emit_control(scope: Scope, op: Op) -> None:
     """An op with blocks: the same op, its blocks lowered, its carries in memory."""
-    for x in (x for block in op.blocks for x in reads_inside(block)):
+    for x in needed_whole(op):
         found = scope.env.get(x)
-        if isinstance(found, Elements) and found.value is None and found.generated:
+        if isinstance(found, Elements) and found.value is None:
             scope.whole(x)
     inputs = [scope.whole(x) for x in op.inputs]
     inits = inputs[3:] if op.name == "for" else inputs
@@ -253,8 +279,19 @@ def emit_control(scope: Scope, op: Op) -> None:
         scope.define(a, b)
 
 
-def reads_inside(block: Block) -> list[Value]:
-    return [x for op in block.ops for x in reads(op)]
+def needed_whole(op: Op) -> list[Value]:
+    """What the blocks of `op` need in one piece, and is better made before, once, than inside each time."""
+    found: dict[Value, None] = {}
+    for block in op.blocks:
+        for inner in walk(block):
+            if inner.name == "getitem" and not isinstance(inner.output.type, Array) or is_opaque(inner):
+                found.update(dict.fromkeys(content_of(inner)))
+    return list(found)
+
+
+def content_of(op: Op) -> list[Value]:
+    """The arrays whose elements `op` itself reads."""
+    return [x for k, x in enumerate(op.inputs) if k not in op.record.shapes and isinstance(x.type, Array)]
 
 
 def converted(x: Value, type) -> Value:

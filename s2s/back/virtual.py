@@ -241,7 +241,8 @@ def _same(scope, op: Op) -> Elements | None:
 @entry("copy")
 def _copy(scope, op: Op) -> Elements:
     source = scope.elements(op.inputs[0])
-    return Elements(op.output.type, source.lengths, source.at, whole_view(scope, op), None, source.generated)
+    return Elements(op.output.type, source.lengths, source.at, whole_view(scope, op), None, source.generated,
+                    source.value)
 
 
 @entry("spread", "broadcast_to", "full", "full_like")
