@@ -41,9 +41,9 @@ def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool =
     With `with_value`, f_value_and_grad(*xs) -> (y, x_bar).  With `has_aux`, y comes with something more,
     which is returned beside.  Raises TypeMismatchError where y is not a number or an argument is not inexact.
     """
-    function = with_scalar_result(function, has_aux)
     wrt = [argnums] if isinstance(argnums, int) else list(argnums)
     check_arguments(function, wrt)
+    function = with_scalar_result(function, has_aux)
     if has_aux:
         function = with_constant_aux(function)
     seeds = [1.0 if k == 0 else zero_of(y.type) for k, y in enumerate(differentiable(function))]
