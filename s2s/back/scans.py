@@ -270,7 +270,7 @@ def _masked_read(scope, op: Op) -> bool:
 
 @entry("setitem", "additem")
 def _written(scope, op: Op) -> bool:
-    """`x[mask] = v` and `x[rows, cols] = v`."""
+    """`x[mask] = v`, `x[rows, cols] = v` and `x[:, cols] = v`."""
     a, v, *operands = op.inputs
     if not isinstance(a.type, Array):
         return False
@@ -298,18 +298,26 @@ def _written(scope, op: Op) -> bool:
         scope.define(op.output, array, scope.lengths(a))
         return True
     entries = expand(op.attrs["pattern"], a.type.rank)
-    if any(p != "i" for p in entries) or any(x.type.dtype == "bool" for x in operands):
+    if any(p not in ("i", "...") for p in entries) or any(x.type.dtype == "bool" for x in operands):
         return False
     arrays = [x for x in operands if isinstance(x.type, Array)]
     rank = max(x.type.rank for x in arrays)
     widest = next(x for x in arrays if x.type.rank == rank)
-    region = list(scope.lengths(widest))
-    dims = tuple(widest.type.dims)
-    readers = [source_reader(scope, x, region, dims) for x in operands]
+    picked = list(scope.lengths(widest))
+    whole = [k for k, p in enumerate(entries) if p == "..."]  # axes that are taken from end to end
+    places = {sum(j < k for j in whole) for k, p in enumerate(entries) if p == "i"}
+    first = places.pop() if len(places) == 1 else 0  # where the axes of the arrays stand among them
+    around = [lengths[k] for k in whole]
+    region = around[:first] + picked + around[first:]
+    sizes = [a.type.dims[k] for k in whole]
+    dims = (*sizes[:first], *widest.type.dims, *sizes[first:])
+    readers = [source_reader(scope, x, picked, tuple(widest.type.dims)) for x in operands]
     read_v = source_reader(scope, v, region, dims)
 
     def each(index: Index, carries):
-        place = [as_dtype(f(index), "int64") for f in readers]
+        found = iter([as_dtype(f(index[first:first + rank]), "int64") for f in readers])
+        rest = iter([*index[:first], *index[first + rank:]])
+        place = [next(found) if p == "i" else next(rest) for p in entries]
         return [op.record(carries[0], read_v(index), *place, pattern=("i",) * len(place))]
 
     (array,) = loop(region, [array], [array.type], [name], each, scope.counters)

@@ -458,11 +458,11 @@ def _with_dtype(type: Type, dtype: str) -> Type:
 
 
 def _index_as_object(pattern: Pattern, operands) -> ast.expr:
-    """The index as an argument: np.s_ where it has slices."""
-    entry = index_syntax(pattern, operands)
-    if any(isinstance(p, str) and p != "i" for p in pattern):
-        return ast.Subscript(ast.Attribute(ast.Name("np", ast.Load()), "s_", ast.Load()), entry, ast.Load())
-    return entry
+    """The index as an argument: its slices spelled out."""
+    entries = [entry if p == "i" else ast.Constant(p) if not isinstance(p, str) else ast.Call(
+        ast.Name("slice", ast.Load()), [ast.Constant(None) if bound is None else bound for bound in entry], [])
+        for p, entry in _paired(pattern, operands)]
+    return entries[0] if len(entries) == 1 else ast.Tuple(entries, ast.Load())
 
 
 def _jvp_getitem(dots, y, x, *operands, pattern):
