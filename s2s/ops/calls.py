@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 
 import numpy as np
 
@@ -20,6 +21,10 @@ from .control import item
 from .record import ATTRIBUTES, FUNCTIONS, METHODS, define, numpy_function, static, value
 from .ufunc import IN_MATH, builtin_syntax, is_none
 
+FUNCTIONS[abs] = ew.abs_
+FUNCTIONS.update({operator.add: ew.add, operator.sub: ew.subtract, operator.mul: ew.multiply,
+                  operator.truediv: ew.divide, operator.floordiv: ew.floor_divide, operator.mod: ew.remainder,
+                  operator.pow: ew.power, operator.neg: ew.negative})
 METHODS["conj"] = METHODS["conjugate"] = ew.conjugate
 ATTRIBUTES["real"], ATTRIBUTES["imag"] = ew.real, ew.imag
 

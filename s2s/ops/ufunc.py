@@ -7,6 +7,7 @@ out is what it makes of them (NEP 50, Python's own numbers included).
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import warnings
 from collections.abc import Callable
@@ -129,53 +130,65 @@ def builtin_syntax(name: str) -> Callable:
     return lambda *args: ast.Call(ast.Name(name, ast.Load()), list(args), [])
 
 
-def binary(op: ast.operator) -> Callable:
-    return lambda a, b: ast.BinOp(a, op, b)
+def python_syntax(expression: str) -> Callable:
+    """The syntax of an operator of Python, given as an expression of its operands a, b, c."""
+    tree = ast.parse(expression, mode="eval").body
+
+    def syntax(*args: ast.expr) -> ast.expr:
+        return _Operands(args).visit(copy.deepcopy(tree))
+
+    return syntax
 
 
-def unary(op: ast.unaryop) -> Callable:
-    return lambda a: ast.UnaryOp(op, a)
+class _Operands(ast.NodeTransformer):
+    def __init__(self, args: tuple[ast.expr, ...]):
+        self.args = dict(zip("abc", args))
 
-
-def compare(op: ast.cmpop) -> Callable:
-    return lambda a, b: ast.Compare(a, [op], [b])
+    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802
+        return self.args.get(node.id, node)
 
 
 # ------------------------------------------------------------------------------------ definition
 
 
-def elementwise(name: str, *partials, evaluate: Callable | None = None, syntax: Callable | None = None,
-                math: Callable | None = None, scalar: str | None = None, fold: Callable | None = None,
-                operator: bool = False, result: Callable | None = None, also: tuple = ()) -> Record:
+def elementwise(name: str, *partials, python: str = "", math: Callable | None = None,
+                evaluate: Callable | None = None, syntax: Callable | None = None, scalar: str | None = None,
+                fold: Callable | None = None, result: Callable | None = None, also: tuple = ()) -> Record:
     """Define an elementwise op.
 
     partials  per operand ∂y/∂x: a number, None for no derivative, or a function of (y, *xs)
-    evaluate  what computes it, np.<name> unless given
+    python    its expression of operands a, b, c, if it is an operator or builtin; Python numbers then fold
     math      its twin in Python's `math` module, if it has one
-    scalar    how compiled scalar code spells it; from `math`, or np.<name>, unless given
+    evaluate  what computes it: that expression, or np.<name>, unless given
+    syntax    how it prints: that expression, or a call of np.<name>, unless given
+    scalar    how compiled scalar code spells it: "" for that expression, from `math`, or np.<name>, unless given
     fold      (record, *xs) -> a Value that is the same bit for bit, or None
-    operator  an operator or builtin of Python: "" is its scalar spelling and Python numbers fold
     result    (*operand types) -> Scalar, if running `evaluate` on samples does not say
     also      further functions that mean this op
     """
-    compute = evaluate or getattr(np, name)
+    if python:
+        operands = ", ".join("abc"[:len(partials)])
+        compute = eval(f"lambda {operands}: {python}")
+        syntax = python_syntax(python)
+    else:
+        compute = evaluate or getattr(np, name)
 
     def folded(*xs: Value):
         constants = [x.constant for x in xs]
-        if operator and all(type(c) in (bool, int, float, complex) for c in constants):
-            known = _fold_python(compute, constants)
+        if python and all(type(c) in (bool, int, float, complex) for c in constants):
+            known = _fold_python(name, compute, constants)
             if known is not None:
                 return known
         simpler = fold(record, *xs) if fold is not None else None
         return simpler if simpler is not None else _absorb_broadcast(record, xs)
 
     if scalar is None:
-        scalar = "" if operator else f"math.{math.__name__}" if math else f"np.{name}"
+        scalar = "" if python else f"math.{math.__name__}" if math else f"np.{name}"
     record = define(name, evaluate=compute, syntax=syntax or numpy_syntax(name), fold=folded, partials=partials,
                     infer=_infer(name, result or sampled(compute, name)), elementwise=True, cheap=True, scalar=scalar)
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
-    for function in (getattr(np, name, None), compute if operator else None, *also):
+    for function in (getattr(np, name, None), *also):
         if function is not None:
             FUNCTIONS[function] = called(record, len(partials))
     if math is not None:
@@ -240,9 +253,9 @@ def _in_math(partial: Callable) -> Callable:
     return respelled
 
 
-def _fold_python(compute: Callable, constants: list):
+def _fold_python(name: str, compute: Callable, constants: list):
     """An operator on Python numbers, as Python computes it; None where that is not a number of the same kind."""
-    if compute.__name__ == "pow" and isinstance(constants[1], int) and abs(constants[1]) > 64:
+    if name == "power" and isinstance(constants[1], int) and abs(constants[1]) > 64:
         return None
     try:
         result = compute(*constants)
