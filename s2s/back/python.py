@@ -49,7 +49,7 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
     for called in (*callees, function):
         for op in walk(called.block):
             if op.record.helper is not None:
-                helpers[op.record.helper] = None
+                helpers.update(_with_own_helpers(op.record.helper))
         definitions.append(definition(called, annotate, native, reserved | {h.__name__ for h in helpers},
                                       entry=called is function, spelled=spelled))
     used = {node.id for tree in definitions for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -65,6 +65,16 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
         unparser.out += ["", ""]
         unparser.statement(tree)
     return _module(unparser, function.name)
+
+
+def _with_own_helpers(helper: Callable) -> dict[Callable, None]:
+    """`helper` after the functions of its module that it calls."""
+    found: dict[Callable, None] = {}
+    for name in helper.__code__.co_names:
+        other = helper.__globals__.get(name)
+        if inspect.isfunction(other) and other.__module__ == helper.__module__ and other is not helper:
+            found.update(_with_own_helpers(other))
+    return {**found, helper: None}
 
 
 _IMPORTS = [("math", "import math"), ("np", "import numpy as np"), ("scipy", "import scipy.special")]

@@ -106,7 +106,7 @@ class Writer:
         value = self.layout.operation(op, self.name)
         if op.name == "call" and (len(op.outputs) > 1 or op.attrs.get("unpacked")):
             return [self.assign_all(op.outputs, value)]
-        if not self.reads.get(op.output):
+        if not op.outputs or not self.reads.get(op.output):
             return [_do(value)]
         return [self.assign(op.output, value)]
 
