@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
+from .back.cuda import render_cuda
 from .back.loops import lower
 from .back.python import render
 from .errors import UnsupportedError, VerifyError
@@ -25,7 +26,8 @@ from .front import build as front_build
 from .ir.graph import Function
 from .ir.types import Type
 from .ir.verify import verify
-from .runtime.compile import compiled as compile_function
+from .runtime.compile import compiled as numba_code
+from .runtime.cuda import compiled as cuda_code
 from .transform import jvp, vjp, vmap
 from .transform.cse import cse
 from .transform.dce import dce
@@ -192,10 +194,24 @@ def loops_of(function: Function) -> Function:
 
 def compiled(function: Function, options: dict) -> Callable:
     """Native code of `function`, a function of its parameters."""
-    return compile_function(flatten_calls(function), **options)
+    options = dict(options)
+    target = options.pop("target", "cpu")
+    if target not in TARGETS:
+        raise UnsupportedError(f"the target {target!r}", None, f"use one of {', '.join(map(repr, TARGETS))}")
+    return TARGETS[target](flatten_calls(function), **options)
 
 
-def export_text(function: Function, compiled: bool = False) -> str:
+TARGETS = {"cpu": numba_code, "cuda": cuda_code}
+
+
+def loops_text(function: Function, target: str = "cpu") -> str:
+    """What is compiled, as Python: fused scalar loops, or the kernels that they are for a GPU."""
+    if target == "cuda":
+        return render_cuda(loops_of(function)).text
+    return render(loops_of(function), native=True).text
+
+
+def export_text(function: Function, compiled: bool = False, target: str = "cpu") -> str:
     """A module of its own that defines `function`, plain or compiled by Numba."""
     if function.captures:
         names = ", ".join(function.captures)
@@ -203,8 +219,8 @@ def export_text(function: Function, compiled: bool = False) -> str:
                                "make them arguments of the function")
     if not compiled:
         return render(function).text
-    module = render(loops_of(function), native=True)
-    return jitted(module.text)
+    text = loops_text(function, target)
+    return text if target == "cuda" else jitted(text)
 
 
 def jitted(text: str) -> str:

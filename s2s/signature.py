@@ -14,6 +14,7 @@ import numpy as np
 
 from .errors import TypeMismatchError, UnsupportedError
 from .ir.types import FLOAT, INT, NONE, Array, Extent, Scalar, Static, Tuple, Type, Unknown
+from .runtime.cuda import is_on_device
 
 _PLAIN = (float, int, bool, complex)
 
@@ -29,6 +30,8 @@ def key_of(x) -> object:
         return x.dtype
     if kind is tuple or kind is list:
         return kind, tuple(map(key_of, x))
+    if is_on_device(x):
+        return "on device", np.dtype(x.dtype), tuple([n == 1 for n in x.shape])
     try:
         hash(x)
     except TypeError:
@@ -49,7 +52,7 @@ def type_of(x, name: str) -> Type:
             return Scalar("complex128", weak=True)
         case np.generic():
             return Scalar(x.dtype.name)
-        case np.ndarray():
+        case _ if isinstance(x, np.ndarray) or is_on_device(x):
             dims = tuple(1 if n == 1 else Extent(f"{name}.{k}", 0, False) for k, n in enumerate(x.shape))
             if x.dtype.kind not in "biufc":
                 raise UnsupportedError(f"{name} is an array of {x.dtype}", None, "pass an array of numbers")
@@ -90,6 +93,11 @@ def normalised(x):
     if not isinstance(x, np.generic) and hasattr(x, "__array__"):
         return normalised(np.asarray(x))
     return x
+
+
+def accepted_by_kernels(x):
+    """`x` as code for a GPU takes it: what is there already stays there."""
+    return x if is_on_device(x) else normalised(x)
 
 
 def parameters_of(function: Callable) -> list[inspect.Parameter]:

@@ -20,7 +20,7 @@ from .front import annotated_types
 from .ir.graph import Function, Value
 from .ir.types import Type
 from .runtime.load import load, measure_tapes
-from .signature import bind, key_of, lane_type, normalised, parameters_of, type_of
+from .signature import accepted_by_kernels, bind, key_of, lane_type, normalised, parameters_of, type_of
 
 
 @dataclass(eq=False)
@@ -60,8 +60,8 @@ class Lowered:
 
     @property
     def loops(self) -> str:
-        """The fused scalar loops that are compiled."""
-        return pipeline.render(pipeline.loops_of(self.function), native=True).text
+        """What is compiled: fused scalar loops, or CUDA kernels."""
+        return pipeline.loops_text(self.function, self.transformed.target)
 
     def compile(self) -> Callable:
         """Native code: a function of the same arguments."""
@@ -89,6 +89,7 @@ class Transformed:
         self.last: Specialised | None = None
         self.last_args: tuple = ()
         self.arity = self._arity()
+        self.accept = accepted_by_kernels if self.target == "cuda" else normalised
 
     def _arity(self) -> int | None:
         """The number of arguments of a call that needs no binding."""
@@ -115,7 +116,7 @@ class Transformed:
             args = bind(self.signature, args, kwargs)
         found = self.specialise(args)
         self.last, self.last_args = found, args
-        return found.call(*map(normalised, args), *[get() for get in found.getters])
+        return found.call(*map(self.accept, args), *[get() for get in found.getters])
 
     def specialise(self, args: tuple) -> Specialised:
         """The generated code for arguments like these, generated now if it is not there yet."""
@@ -133,7 +134,7 @@ class Transformed:
         """The types of these arguments, named after the parameters."""
         names = self.parameter_names(len(args))
         try:
-            return tuple(type_of(normalised(x), name) for x, name in zip(args, names))
+            return tuple(type_of(self.accept(x), name) for x, name in zip(args, names))
         except S2SError as error:
             raise type(error)(f"{self.name}: {error.message}", error.line, error.remedy) from None
 
@@ -202,8 +203,13 @@ class Transformed:
         """
         lowered = self.lower(*args, **kwargs)
         path = Path(path)
-        path.write_text(pipeline.export_text(lowered.function, compiled=self.is_compiled()))
+        path.write_text(pipeline.export_text(lowered.function, self.is_compiled(), self.target))
         return path
+
+    @property
+    def target(self) -> str:
+        """What native code is for: "cpu" or "cuda"."""
+        return self.options.get("target", "cpu") if self.kind == "jit" else "cpu"
 
     def is_compiled(self) -> bool:
         """Whether calling this runs native code."""
