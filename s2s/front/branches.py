@@ -14,7 +14,18 @@ from ..ir.graph import MISSING, Block, Value
 from ..ops.control import if_, make_undefined
 from ..ops.record import value
 from .alias import Cell
-from .frame import RESULT_OF, UNBOUND, Frame, Local, Object, held_cells
+from .frame import (
+    EXIT,
+    RESULT,
+    RESULT_OF,
+    RETURNED,
+    STOP,
+    UNBOUND,
+    Frame,
+    Local,
+    Object,
+    held_cells,
+)
 
 NUMBERS = (bool, int, float, complex)
 
@@ -56,6 +67,23 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
     return frame.env.pop(RESULT_OF)
 
 
+def unless_left(frame: Frame, leaving: Value, rest: Callable, live: frozenset) -> None:
+    """Run `rest()`, unless the flag `leaving` says that a statement before it has left."""
+
+    def gone() -> None:
+        for flag in (EXIT, STOP, RETURNED):
+            if frame.env[flag] is leaving:
+                frame.env[flag] = True
+
+    def go_on() -> None:
+        for flag in (EXIT, STOP, RETURNED):
+            frame.env[flag] = False
+        frame.env.pop(RESULT, None)
+        rest()
+
+    branch(frame, leaving, gone, go_on, live)
+
+
 class Join:
     """The pairs of Values on which two arms differ, and how the joined bindings are made of their join."""
 
@@ -89,10 +117,7 @@ class Join:
             output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
             origins = [cell for x in (a, b) if isinstance(x, Cell) for cell in x.family()]
             return lambda outputs: self._wrapped(outputs[output], origins)
-        if name.startswith("<"):
-            raise TypeMismatchError("one path gives a number or an array and the other gives something else",
-                                    current().line, "give the same kind of value on all paths, tuples of the same "
-                                                    "length included; a function returns on all paths or on none")
+        name = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
         raise TypeMismatchError(f"{name} is {_describe(a)} on one path and {_describe(b)} on another", current().line,
                                 "give it one kind of value on all paths")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import types
 from collections.abc import Callable
 
@@ -11,8 +10,8 @@ import numpy as np
 
 from ..errors import S2SError, TypeMismatchError
 from ..ir.builder import at, current
-from ..ir.graph import MISSING, OPERATORS, Value
-from ..ir.types import Array, Scalar, Tape, Unknown
+from ..ir.graph import Value
+from ..ir.types import Tape, Unknown
 from ..ops.control import tape_new
 from ..ops.record import ATTRIBUTES, RECORDS, emit, value
 from .access import put, take, unpack
@@ -22,19 +21,9 @@ from .calls import apply, apply_method
 from .capture import is_data
 from .frame import Frame, Local, Object
 from .iterables import iterable
+from .operators import binary, compare, decide, negation, truth, unary
 from .views import shared_result
 
-BINARY = {gast.Add: ("add", operator.add), gast.Sub: ("subtract", operator.sub), gast.Mult: ("multiply", operator.mul),
-          gast.Div: ("divide", operator.truediv), gast.FloorDiv: ("floor_divide", operator.floordiv),
-          gast.Mod: ("remainder", operator.mod), gast.Pow: ("power", operator.pow),
-          gast.MatMult: ("matmul", operator.matmul), gast.BitAnd: ("bitwise_and", operator.and_),
-          gast.BitOr: ("bitwise_or", operator.or_), gast.BitXor: ("bitwise_xor", operator.xor),
-          gast.LShift: ("left_shift", operator.lshift), gast.RShift: ("right_shift", operator.rshift)}
-UNARY = {gast.USub: ("negative", operator.neg), gast.UAdd: ("positive", operator.pos),
-         gast.Invert: ("invert", operator.invert)}
-COMPARE = {gast.Lt: ("less", operator.lt), gast.LtE: ("less_equal", operator.le), gast.Gt: ("greater", operator.gt),
-           gast.GtE: ("greater_equal", operator.ge), gast.Eq: ("equal", operator.eq),
-           gast.NotEq: ("not_equal", operator.ne)}
 STATIC_MODULES = ("numpy", "math", "scipy", "builtins", "cmath")
 
 
@@ -59,16 +48,16 @@ def _evaluate(frame: Frame, node: gast.AST):
         case gast.BinOp():
             return binary(frame, node.op, evaluate(frame, node.left), evaluate(frame, node.right), node)
         case gast.UnaryOp(op=gast.Not()):
-            return _not(frame, condition(frame, node.operand))
+            return negation(frame, condition(frame, node.operand))
         case gast.UnaryOp():
-            return _unary(frame, node)
+            return unary(frame, node.op, evaluate(frame, node.operand), node)
         case gast.BoolOp():
             return _short_circuit(frame, isinstance(node.op, gast.And), node.values, evaluate)
         case gast.Compare():
             return _chain(frame, node, evaluate(frame, node.left), 0)
         case gast.IfExp():
             return branch(frame, condition(frame, node.test), lambda: evaluate(frame, node.body), lambda: evaluate(frame, node.orelse),
-                          live_here(frame))
+                          frame.live | frame.pending)
         case gast.Call():
             return _call(frame, node)
         case gast.Attribute():
@@ -95,11 +84,6 @@ def _evaluate(frame: Frame, node: gast.AST):
         case gast.Dict() | gast.Set() | gast.DictComp() | gast.SetComp():
             raise frame.refuse("a dict or set", node, "use tuples or variables of their own")
     raise frame.refuse(f"the syntax {type(node).__name__}", node, "write it with plain statements")
-
-
-def live_here(frame: Frame) -> frozenset:
-    """What may be read after an expression of the current statement: the rest of the statement included."""
-    return frame.live | frame.pending
 
 
 def _items(frame: Frame, nodes: list) -> list:
@@ -134,84 +118,6 @@ def key_of(frame: Frame, node: gast.AST):
 # --------------------------------------------------------------------------------------------- operators
 
 
-def binary(frame: Frame, op: gast.AST, a, b, node: gast.AST):
-    """`a op b`."""
-    name, compute = BINARY[type(op)]
-    if _known(a) and _known(b):
-        try:
-            return compute(a, b)
-        except ArithmeticError:
-            pass  # let the run raise it
-        except TypeError as error:
-            raise TypeMismatchError(str(error), frame.line(node), "use operands of one kind") from None
-    if isinstance(a, (tuple, list)) or isinstance(b, (tuple, list)):
-        return _of_tuples(frame, name, a, b, node)
-    return _operator(frame, name, a, b)
-
-
-def _operator(frame: Frame, name: str, *operands):
-    if name not in OPERATORS:
-        raise frame.refuse(f"the operator for {name}", None, "use the functions that s2s knows")
-    return frame.wrap(OPERATORS[name](*map(frame.value, operands)))
-
-
-def _known(x) -> bool:
-    """Whether `x` is a Python object that Python itself can compute with now."""
-    return x is None or isinstance(x, (bool, int, float, complex, str))
-
-
-def _of_tuples(frame: Frame, name: str, a, b, node: gast.AST):
-    if name == "add" and type(a) is type(b):
-        return a + b
-    if name == "multiply":
-        items, count = (a, b) if isinstance(a, (tuple, list)) else (b, a)
-        if frame.is_static(count) and isinstance(frame.static(count, "this"), int):
-            return items * frame.static(count, "this")
-    whole, other = (a, b) if isinstance(a, (tuple, list)) else (b, a)
-    if isinstance(other, Cell) and name != "add":
-        raise frame.refuse("arithmetic of an array with a tuple or list", node, "make it an array with np.array")
-    raise TypeMismatchError(f"{name} of a {type(whole).__name__}", frame.line(node), "use numbers and arrays")
-
-
-def _unary(frame: Frame, node: gast.UnaryOp):
-    x = evaluate(frame, node.operand)
-    name, compute = UNARY[type(node.op)]
-    if _known(x):
-        try:
-            return compute(x)
-        except TypeError as error:
-            raise TypeMismatchError(str(error), frame.line(node), "use a number or an array") from None
-    return _operator(frame, name, x)
-
-
-def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
-    """The condition that Python tests where it is given `binding`, as a Value."""
-    if isinstance(binding, (tuple, list, str)):
-        return value(bool(binding))
-    content = binding if isinstance(binding, Value) else frame.heap.read(binding) if isinstance(binding, Cell) else None
-    if content is None:
-        if isinstance(binding, np.ndarray):
-            raise frame.refuse("the truth of an array", node, "use .any() or .all()")
-        return value(bool(binding.content if isinstance(binding, Object) else True if isinstance(binding, Local) else binding))
-    if content.constant is not MISSING:
-        return value(bool(content.constant))
-    match content.type:
-        case Array():
-            raise TypeMismatchError("the truth of an array is ambiguous", frame.line(node) if node else current().line,
-                                    "use .any() or .all(), or np.where")
-        case Tape():
-            return RECORDS["tape_len"](content) > 0
-        case Scalar(dtype) if dtype not in ("bool", None):
-            return OPERATORS["not_equal"](content, value(0))
-    return frame.value(content)
-
-
-def _not(frame: Frame, test: Value):
-    if test.constant is not MISSING:
-        return not test.constant
-    return RECORDS["not_"](test)
-
-
 def condition(frame: Frame, node: gast.AST) -> Value:
     """The truth of an expression that stands where only its truth matters."""
     match node:
@@ -219,7 +125,7 @@ def condition(frame: Frame, node: gast.AST) -> Value:
             with at(frame.line(node)):
                 return truth(frame, _short_circuit(frame, isinstance(node.op, gast.And), node.values, condition), node)
         case gast.UnaryOp(op=gast.Not()):
-            return value(_not(frame, condition(frame, node.operand)))
+            return value(negation(frame, condition(frame, node.operand)))
         case gast.Compare() if len(node.ops) > 1:
             with at(frame.line(node)):
                 return truth(frame, _chain(frame, node, evaluate(frame, node.left), 0, True), node)
@@ -231,77 +137,16 @@ def _short_circuit(frame: Frame, both: bool, nodes: list, operand: Callable):
     first = operand(frame, nodes[0])
     if len(nodes) == 1:
         return first
-    return _decide(frame, both, first, lambda: _short_circuit(frame, both, nodes[1:], operand), nodes[0],
+    return decide(frame, both, first, lambda: _short_circuit(frame, both, nodes[1:], operand), nodes[0],
                    operand is condition)
-
-
-def _decide(frame: Frame, both: bool, first, rest: Callable, node: gast.AST, truth_only: bool):
-    test = truth(frame, first, node)
-    if test.constant is not MISSING:
-        return rest() if bool(test.constant) is both else first
-    decided = not both if truth_only or test is first else first
-    arms = (rest, lambda: decided) if both else (lambda: decided, rest)
-    return branch(frame, test, *arms, live_here(frame))
 
 
 def _chain(frame: Frame, node: gast.Compare, left, k: int, truth_only: bool = False):
     right = evaluate(frame, node.comparators[k])
-    first = _compare(frame, node.ops[k], left, right, node)
+    first = compare(frame, node.ops[k], left, right, node)
     if k + 1 == len(node.ops):
         return first
-    return _decide(frame, True, first, lambda: _chain(frame, node, right, k + 1, truth_only), node, truth_only)
-
-
-def _compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
-    match op:
-        case gast.Is() | gast.IsNot():
-            same = _is(frame, a, b, node)
-            return same if isinstance(op, gast.Is) else not same
-        case gast.In() | gast.NotIn():
-            if not (frame.is_static(a) and frame.is_static(b)):
-                raise frame.refuse("`in` with run-time data", node, "compare with == and `or`")
-            inside = frame.static(a, "this") in frame.static(b, "this")
-            return inside if isinstance(op, gast.In) else not inside
-    name, compute = COMPARE[type(op)]
-    if not any(isinstance(x, (Value, Cell)) for x in (a, b)):
-        if frame.is_static(a) and frame.is_static(b):
-            return compute(frame.static(a, "this"), frame.static(b, "this"))
-        if name in ("equal", "not_equal") and type(a) is type(b) and isinstance(a, tuple):
-            return _compare_tuples(frame, name == "equal", a, b, node)
-        raise frame.refuse("comparing tuples by order", node, "compare their members")
-    if a is None or b is None or isinstance(a, str) or isinstance(b, str) or isinstance(a, types.FunctionType):
-        if name in ("equal", "not_equal"):
-            return name == "not_equal"
-    if isinstance(a, (tuple, list)) or isinstance(b, (tuple, list)):
-        raise frame.refuse("comparing an array with a tuple", node, "make it an array with np.array")
-    return _operator(frame, name, a, b)
-
-
-def _compare_tuples(frame: Frame, equal: bool, a: tuple, b: tuple, node: gast.AST):
-    if len(a) != len(b):
-        return not equal
-    same = True
-    for x, y in zip(a, b):
-        def rest(x=x, y=y):
-            return _compare(frame, gast.Eq(), x, y, node)
-
-        same = rest() if same is True else _decide(frame, True, same, rest, node, True)
-    return same if equal else _not(frame, truth(frame, same, node))
-
-
-def _is(frame: Frame, a, b, node: gast.AST) -> bool:
-    if isinstance(a, Cell) and isinstance(b, Cell):
-        if a is b:
-            return True
-        raise frame.refuse("`is` between arrays", node, "compare what they hold")
-    for x, y in ((a, b), (b, a)):
-        if y is None or isinstance(y, (str, type)):
-            return x is y
-        if isinstance(y, bool) and not isinstance(x, (Value, Cell)):
-            return x is y
-    if frame.is_static(a) and frame.is_static(b):
-        return frame.static(a, "this") is frame.static(b, "this")
-    raise frame.refuse("`is` between numbers", node, "use ==")
+    return decide(frame, True, first, lambda: _chain(frame, node, right, k + 1, truth_only), node, truth_only)
 
 
 # ------------------------------------------------------------------------------------ calls and attributes

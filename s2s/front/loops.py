@@ -2,49 +2,35 @@
 
 The names that a trip hands on are those that the body binds and that may be read later; the arrays are
 those that the body writes into.  The body is run by `for_loop` and `while_loop` until the types settle.
-Where a run shows that the loop carries more than was thought (an alias written through another name, a
-tuple where nothing was bound before), it is run again with that knowledge: `Again`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import gast
 
-from ..errors import TypeMismatchError
-from ..ir.graph import MISSING, Value
-from ..ir.types import UNKNOWN, Undefined
-from ..ops.control import for_loop, make_undefined, while_loop
+from ..ir.graph import Value
+from ..ops.control import for_loop, while_loop
 from ..ops.record import value
-from .alias import Cell, SharedError, cells_in
-from .branches import NUMBERS, branch
+from .alias import Cell, SharedError
+from .branches import branch, unless_left
+from .carry import (
+    Again,
+    Carried,
+    binding_after,
+    enter_binding,
+    leaf_value,
+    leave,
+    leaves,
+    suppose_same_arrays,
+)
 from .expressions import assign, condition, evaluate
 from .frame import EXIT, RESULT, RETURNED, STOP, UNBOUND, Frame
 from .iterables import Iterable, iterable
 from .scope import bound_names, changed_names, inside, may_leave, may_stop, names_in, read_names
 
 UNROLL_AT_MOST = 256
-
-
-class Again(Exception):
-    """The loop carries more than was known: run it again."""
-
-
-@dataclass
-class Carried:
-    """What is known of a loop so far."""
-
-    names: dict[str, object] = field(default_factory=dict)  # name -> binding on entry
-    cells: dict[Cell, None] = field(default_factory=dict)
-    origins: dict[str, frozenset] = field(default_factory=dict)  # name -> cells its array may share memory with
-    tokens: dict[frozenset, Cell] = field(default_factory=dict)  # two names -> what says that they may share
-    guesses: dict[str, object] = field(default_factory=dict)  # name -> type, where it is unbound on entry
-    breaks: bool = False
-    settled_breaks: bool = False
-    test_inside: bool = False
-    same_arrays: bool = False  # names keep their arrays until a trip shows otherwise
 
 
 # ------------------------------------------------------------------------------------------- statements
@@ -110,26 +96,15 @@ def _run_unrolled(frame: Frame, node: gast.For, source: Iterable) -> None:
             return
         assign(frame, node.target, source.get(k), node.target)
         frame.session.execute(frame, node.body, live)
-        _continue_unless_stopped(frame, lambda: trips_from(k + 1), live)
+        stop = frame.env[EXIT] = frame.env[STOP]
+        if stop is False:
+            trips_from(k + 1)
+        elif stop is not True:
+            unless_left(frame, stop, lambda: trips_from(k + 1), live)
 
     trips_from(0)
     frame.kept = outer
     frame.env[STOP] = frame.env[EXIT] = frame.env[RETURNED]
-
-
-def _continue_unless_stopped(frame: Frame, rest: Callable, live: frozenset) -> None:
-    stop = frame.env[STOP]
-    frame.env[EXIT] = stop
-    if stop is False:
-        rest()
-    elif stop is not True:
-
-        def go_on():
-            frame.env[EXIT] = frame.env[STOP] = frame.env[RETURNED] = False
-            frame.env.pop(RESULT, None)
-            rest()
-
-        branch(frame, stop, lambda: None, go_on, live)
 
 
 def _run_loop(frame: Frame, loop: Loop) -> None:
@@ -168,7 +143,7 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
         except SharedError:
             if carried.same_arrays:
                 raise
-            _suppose_same_arrays(carried)
+            suppose_same_arrays(carried)
     raise frame.refuse("what this loop carries from trip to trip cannot be worked out", node,
                        "give its variables one kind of value before the loop")
 
@@ -182,8 +157,8 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
     outer_kept = frame.kept
     inits, names = [], []
     for name, binding in carried.names.items():
-        for leaf in _leaves(binding):
-            inits.append(_leaf_value(frame, leaf))
+        for leaf in leaves(binding):
+            inits.append(leaf_value(frame, leaf))
             names.append(frame.label(name))
     for cell in carried.cells:
         inits.append(frame.heap.read(cell))
@@ -197,7 +172,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
         rest = params
         entered = {}
         for name, binding in carried.names.items():
-            entered[name] = _enter(frame, binding, rest, carried, name)
+            entered[name] = enter_binding(frame, binding, rest, carried, name)
             if name in (RETURNED, STOP, RESULT):
                 continue
             frame.env[name] = entered[name]
@@ -220,7 +195,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
                    lambda: _stop(frame), live)
         else:
             frame.session.execute(frame, loop.body, live)
-        return _leave(frame, carried, before, entered, ends, live)
+        return leave(frame, carried, before, entered, ends, live)
 
     def test(*params: Value) -> Value:
         if carried.test_inside:
@@ -250,151 +225,15 @@ def run_else(frame: Frame, node: gast.For | gast.While) -> None:
     frame.session.execute(frame, node.orelse, frame.liveness.after[id(node)], tail=False)
 
 
-def _suppose_same_arrays(carried: Carried) -> None:
-    """Names that hold an array before the loop may hold that very one in each trip: then nothing is in doubt."""
-    carried.same_arrays = True
-    for name, binding in list(carried.names.items()):
-        if isinstance(binding, Cell):
-            del carried.names[name]
-            carried.cells[binding.root] = None
-
-
 def _stop(frame: Frame) -> None:
     frame.env[STOP] = frame.env[EXIT] = True
-
-
-def _enter(frame: Frame, binding, rest: list[Value], carried: Carried, name: str):
-    """The binding of a carried name inside the loop, from the next parameters."""
-    match binding:
-        case tuple() | list():
-            return type(binding)(_enter(frame, item, rest, carried, name) for item in binding)
-    if not _is_carried(binding):
-        return binding
-    param = rest.pop(0)
-    if isinstance(param.type, Undefined) and not name.startswith("<"):
-        # stands in for a value that the first trip cannot read; a type found later replaces this attempt
-        param = Value(carried.guesses.get(name, UNKNOWN), name)
-    inside = frame.wrap(param)
-    if isinstance(inside, Cell):
-        family = binding.family() if isinstance(binding, Cell) else frozenset()
-        inside.origins = family | carried.origins.get(name, frozenset())
-    return inside
-
-
-def _leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: dict, live: frozenset) -> list[Value]:
-    """What the body yields; raises Again where the loop turns out to carry more."""
-    stop = frame.env[STOP]
-    if carried.breaks and stop is False and not carried.settled_breaks:
-        carried.breaks, carried.settled_breaks = False, True
-        raise Again
-    if not carried.breaks and stop is not False:
-        carried.breaks, carried.settled_breaks = True, True
-        raise Again
-    _find_more(frame, carried, before, live)
-    yields = []
-    for name, binding in carried.names.items():
-        end = frame.env.get(name, UNBOUND)
-        if end is entered.get(name) and _stands_in(end):
-            raise frame.unbound(name, None)
-        yields += _yielded(frame, binding, end, carried, name)
-        ends[name] = end
-    yields += [frame.heap.contents[cell] for cell in carried.cells]
-    _find_sharing(frame, carried, entered, ends)
-    return [value(stop), *yields] if carried.breaks else yields
-
-
-def _stands_in(binding) -> bool:
-    return isinstance(binding, Value) and isinstance(binding.type, Undefined)
-
-
-def _find_more(frame: Frame, carried: Carried, before: tuple, live: frozenset) -> None:
-    env, contents, _ = before
-    more = False
-    for name in {**env, **frame.env}:
-        if name not in carried.names and not name.startswith("<") and frame.is_live(name, live):
-            if frame.env.get(name, UNBOUND) is not env.get(name, UNBOUND) and name in env:
-                carried.names[name] = env[name]
-                more = True
-    reachable = {cell.root for _, cell in frame.reachable(True)}
-    for cell, content in contents.items():
-        if cell not in carried.cells and frame.heap.contents.get(cell, content) is not content and cell in reachable:
-            carried.cells[cell] = None
-            more = True
-    if more:
-        raise Again
-
-
-def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Value]:
-    """The Values of a carried name at the end of a trip, laid out as on entry."""
-    if binding is UNBOUND and isinstance(end, (tuple, list)):
-        carried.names[name] = _unbound_like(end)
-        raise Again
-    if isinstance(binding, (tuple, list)):
-        if end is UNBOUND:
-            end = _unbound_like(binding)
-        if type(end) is not type(binding) or len(end) != len(binding):
-            raise TypeMismatchError(f"{name} is a {type(binding).__name__} of {len(binding)} before the loop and "
-                                    "something else after a trip", None, "keep its length and kind the same")
-        return [y for a, b in zip(binding, end) for y in _yielded(frame, a, b, carried, name)]
-    if not _is_carried(binding):
-        if end is binding or (type(end) is type(binding) and end == binding):
-            return []
-        raise TypeMismatchError(f"{_called(name)} is {binding!r} before the loop and something else after a trip", None,
-                                "give it a number or an array before the loop")
-    if end is UNBOUND:
-        return [make_undefined()]
-    if not _is_carried(end):
-        if binding is UNBOUND and end is None and name == RESULT:
-            carried.names[name] = None
-            raise Again
-        raise TypeMismatchError(f"{_called(name)} is a number or an array before the loop, or nothing, and "
-                                f"{end!r} after a trip", None, "give it one kind of value")
-    leaf = _leaf_value(frame, end)
-    if binding is UNBOUND and name not in carried.guesses and not isinstance(leaf.type, Undefined) \
-            and not name.startswith("<"):
-        carried.guesses[name] = leaf.type
-        raise Again
-    return [leaf]
-
-
-def _called(name: str) -> str:
-    return "the result" if name == RESULT else name
-
-
-def _unbound_like(binding):
-    if isinstance(binding, (tuple, list)):
-        return type(binding)(map(_unbound_like, binding))
-    return UNBOUND if _is_carried(binding) else binding
-
-
-def _find_sharing(frame: Frame, carried: Carried, entered: dict, ends: dict) -> None:
-    """Record what the arrays of the next trip may share memory with."""
-    inner = {cell.root for binding in entered.values() for cell in cells_in(binding)}
-    others = {cell.root for name, cell in frame.reachable() if name not in carried.names}
-    families = {name: _family(end) for name, end in ends.items()}
-    more = False
-    for name, family in families.items():
-        shared = {cell for cell in family - inner if cell in others}
-        for other, its in families.items():
-            if other != name and family & its:
-                shared.add(carried.tokens.setdefault(frozenset((name, other)), Cell()))
-        known = carried.origins.get(name, frozenset())
-        if shared - known - _family(entered.get(name)):
-            carried.origins[name] = known | shared
-            more = True
-    if more:
-        raise Again
-
-
-def _family(binding) -> frozenset:
-    return frozenset().union(*(cell.family() for cell in cells_in(binding)))
 
 
 def _after(frame: Frame, loop: Loop, carried: Carried, ends: dict, outputs: list[Value]) -> None:
     """The state after the loop."""
     node = loop.node
     for name, binding in carried.names.items():
-        frame.env[name] = _after_one(frame, binding, ends.get(name, binding), outputs, carried, name)
+        frame.env[name] = binding_after(frame, binding, ends.get(name, binding), outputs, carried, name)
         if frame.env[name] is UNBOUND:
             del frame.env[name]
     for cell in carried.cells:
@@ -429,39 +268,3 @@ def may_stop_by_break(body: list) -> bool:
     return False
 
 
-def _after_one(frame: Frame, binding, end, outputs: list[Value], carried: Carried, name: str):
-    if isinstance(binding, (tuple, list)):
-        ends = end if isinstance(end, (tuple, list)) else [UNBOUND] * len(binding)
-        return type(binding)(_after_one(frame, a, b, outputs, carried, name) for a, b in zip(binding, ends))
-    if not _is_carried(binding):
-        return binding
-    result = outputs.pop(0)
-    if name == RETURNED and result.constant is not MISSING:
-        return bool(result.constant)
-    after = frame.wrap(result)
-    if isinstance(after, Cell):
-        family = [cell for x in (binding, end) if isinstance(x, Cell) for cell in x.family()]
-        after.origins = frozenset(family) | carried.origins.get(name, frozenset())
-    return after
-
-
-# ------------------------------------------------------------------------------------------------ leaves
-
-
-def _is_carried(leaf) -> bool:
-    """Whether a leaf is a run-time value, which a loop can carry."""
-    return leaf is UNBOUND or isinstance(leaf, (Value, Cell, *NUMBERS))
-
-
-def _leaves(binding):
-    if isinstance(binding, (tuple, list)):
-        for item in binding:
-            yield from _leaves(item)
-    elif _is_carried(binding):
-        yield binding
-
-
-def _leaf_value(frame: Frame, leaf) -> Value:
-    if leaf is UNBOUND:
-        return make_undefined()
-    return frame.heap.read(leaf) if isinstance(leaf, Cell) else value(leaf)

@@ -12,7 +12,7 @@ import gast
 from ..errors import S2SError, TypeMismatchError
 from ..ir.builder import at
 from ..ir.graph import MISSING, Value
-from .branches import branch
+from .branches import branch, unless_left
 from .expressions import assign, augment, condition, evaluate, make_local
 from .frame import EXIT, RESULT, RETURNED, STOP, Frame, Local, Object
 from .iterables import Iterable
@@ -41,20 +41,8 @@ def execute(frame: Frame, body: list, live: frozenset, tail: bool = True) -> Non
 
 def _run_unless(frame: Frame, leaving: Value, rest: list, live: frozenset, tail: bool) -> None:
     """`rest`, unless the flag says that a statement before it has left."""
-
-    def gone():
-        for flag in (EXIT, STOP, RETURNED):
-            if frame.env[flag] is leaving:
-                frame.env[flag] = True
-
-    def go_on():
-        for flag in (EXIT, STOP, RETURNED):
-            if frame.env[flag] is not True:
-                frame.env[flag] = False
-        frame.env.pop(RESULT, None)
-        _arm(frame, rest, live, tail)
-
-    branch(frame, leaving, gone, go_on, live.union(*frame.kept[-1:]))
+    with at(frame.line(rest[0])):
+        unless_left(frame, leaving, lambda: _arm(frame, rest, live, tail), live.union(*frame.kept[-1:]))
 
 
 def _run_leaving_if(frame: Frame, stmt: gast.If, rest: list, live: frozenset, tail: bool) -> bool:
@@ -62,19 +50,19 @@ def _run_leaving_if(frame: Frame, stmt: gast.If, rest: list, live: frozenset, ta
     with at(frame.line(stmt.test)):
         _enter(frame, stmt)
         test, sides = _decision(frame, stmt)
-    if test.constant is not MISSING:
-        execute(frame, sides[0 if test.constant else 1] + rest, live, tail)
+        if test.constant is not MISSING:
+            execute(frame, sides[0 if test.constant else 1] + rest, live, tail)
+            return True
+        going_on = [may_fall_through(side) for side in sides]
+        if rest and all(going_on):
+            after = frame.liveness.after[id(stmt)].union(*frame.kept[-1:])
+            branch(frame, test, lambda: execute(frame, sides[0], after, False),
+                   lambda: execute(frame, sides[1], after, False), after)
+            return False
+        arms = [side + rest if goes_on else side for side, goes_on in zip(sides, going_on)]
+        branch(frame, test, lambda: _arm(frame, arms[0], live, tail), lambda: _arm(frame, arms[1], live, tail),
+               live.union(*frame.kept[-1:]))
         return True
-    going_on = [may_fall_through(side) for side in sides]
-    if rest and all(going_on):
-        after = frame.liveness.after[id(stmt)].union(*frame.kept[-1:])
-        branch(frame, test, lambda: execute(frame, sides[0], after, False),
-               lambda: execute(frame, sides[1], after, False), after)
-        return False
-    arms = [side + rest if goes_on else side for side, goes_on in zip(sides, going_on)]
-    branch(frame, test, lambda: _arm(frame, arms[0], live, tail), lambda: _arm(frame, arms[1], live, tail),
-           live.union(*frame.kept[-1:]))
-    return True
 
 
 def _arm(frame: Frame, body: list, live: frozenset, tail: bool) -> None:

@@ -1,0 +1,130 @@
+"""Python's own functions, where they build or ask about what the front end knows: range, zip, len, isinstance."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ..errors import TypeMismatchError
+from ..ir.graph import Value
+from ..ir.types import Array, Scalar, Tape, Unknown
+from ..ops.record import FUNCTIONS, value
+from .access import length_of
+from .alias import Cell
+from .frame import Frame, Object
+from .iterables import Iterable, enumerated, iterable, popped, range_over, reversed_, zipped
+
+
+def _range(frame: Frame, node, *bounds):
+    bounds = [frame.static(b, "a bound") if frame.is_static(b) else b for b in bounds]
+    if not 1 <= len(bounds) <= 3:
+        raise TypeMismatchError(f"range of {len(bounds)} arguments", frame.line(node), "pass one to three")
+    lo, hi, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    for bound in (lo, hi, step):
+        if isinstance(bound, float) or not isinstance(bound, (int, np.integer, Value, Cell)):
+            raise TypeMismatchError("range of something other than integers", frame.line(node), "convert with int()")
+        if isinstance(bound, Value) and (getattr(bound.type, "dtype", None) or "int").startswith(("float", "complex")):
+            raise TypeMismatchError(f"range of a {bound.type}", frame.line(node), "convert with int()")
+    bounds = [int(b) if isinstance(b, np.integer) else frame.value(b) if isinstance(b, Cell) else b
+              for b in (lo, hi, step)]
+    if all(isinstance(b, int) for b in bounds) and bounds[2] == 0:
+        raise TypeMismatchError("range with a step of 0", frame.line(node), "use another step")
+    return range_over(*bounds)
+
+
+def _enumerate(frame: Frame, node, source, start=0):
+    return enumerated(frame, iterable(frame, source, node), start, node)
+
+
+def _zip(frame: Frame, node, *sources):
+    return zipped(frame, [iterable(frame, s, node) for s in sources], lambda a, b: FUNCTIONS[min](value(a), value(b)), node)
+
+
+def _reversed(frame: Frame, node, source):
+    if isinstance(source, (tuple, list)):
+        return source[::-1]
+    if isinstance(source, Cell) and isinstance(frame.heap.read(source).type, Tape):
+        return popped(frame, source)
+    return reversed_(frame, iterable(frame, source, node), node)
+
+
+def _len(frame: Frame, node, source):
+    if isinstance(source, Iterable):
+        raise frame.refuse("len of a range", node, "compute it from the bounds")
+    length = length_of(frame, source)
+    if length is not None:
+        return length
+    if isinstance(source, Cell):  # a shape
+        return FUNCTIONS[np.ndim](frame.heap.read(source).op.inputs[0])
+    if frame.is_static(source):
+        return len(frame.static(source, "this"))
+    raise frame.refuse("len of this", node, "use it on arrays and tuples")
+
+
+def _members(frame: Frame, node, source=()):
+    """The members of something of known length."""
+    if isinstance(source, (tuple, list)):
+        return list(source)
+    if isinstance(source, Iterable):
+        trips = source.trips
+        if trips is None and all(isinstance(b, int) for b in source.bounds):
+            return [source.get(k) for k in range(*source.bounds)]
+        if trips is not None:
+            return [source.get(k) for k in range(trips)]
+    if isinstance(source, Cell):
+        content = frame.heap.read(source)
+        if content.op is not None and content.op.name == "shape":
+            raise frame.refuse("the shape of an array of unknown rank as a tuple", node, "call the function once, or "
+                                                                                         "unpack the shape")
+    raise frame.refuse("a tuple of run-time length", node, "use an array")
+
+
+def _tuple(frame: Frame, node, source=()):
+    return tuple(_members(frame, node, source))
+
+
+def _isinstance(frame: Frame, node, x, kinds):
+    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+    if isinstance(x, (tuple, list)):
+        return isinstance(x, kinds)
+    content = x if isinstance(x, Value) else frame.heap.read(x) if isinstance(x, Cell) else None
+    if content is None:
+        return isinstance(x.content if isinstance(x, Object) else x, kinds)
+    match content.type:
+        case Array():
+            return any(issubclass(np.ndarray, kind) for kind in kinds)
+        case Scalar(dtype, weak) if dtype is not None:
+            kind = {"int64": int, "float64": float, "complex128": complex}[dtype] if weak else np.dtype(dtype).type
+            if dtype == "bool":
+                if (bool in kinds) != (np.bool_ in kinds):
+                    raise frame.refuse("isinstance of a truth value", node, "test for both bool and np.bool_")
+                return bool in kinds or int in kinds
+            return issubclass(kind, kinds)
+        case Unknown() if {np.ndarray, float, int} <= set(kinds):
+            return True
+    raise frame.refuse("isinstance of a value whose type is known only at a call", node, "call the function first, or "
+                                                                                        "annotate the parameter")
+
+
+def _refused(message: str, remedy: str) -> Callable:
+    def refuse(frame: Frame, node, *args, **keywords):
+        raise frame.refuse(message, node, remedy)
+
+    return refuse
+
+
+BUILTINS: dict[object, Callable] = {
+    range: _range, enumerate: _enumerate, zip: _zip, reversed: _reversed, len: _len, isinstance: _isinstance,
+    tuple: _tuple, list: _members,
+    print: _refused("print inside a differentiated function", "print what the function returns"),
+    map: _refused("map", "write a loop"), filter: _refused("filter", "write a loop"),
+    builtins.open: _refused("opening a file", "read it before, and pass the data"),
+    builtins.input: _refused("input", "pass the data as an argument"),
+    np.vectorize: _refused("np.vectorize", "write the loop"),
+    functools.reduce: _refused("functools.reduce", "write a loop"),
+    math.prod: _refused("math.prod", "use np.prod"), math.fsum: _refused("math.fsum", "use sum"),
+}

@@ -1,0 +1,210 @@
+"""What a loop carries: how it is found out, how it enters a trip, and what a trip hands on.
+
+A carried name is laid out as one parameter per leaf of its binding on entry; a carried cell is one
+parameter.  What cannot be known before a trip has been run (an alias written through another name, a tuple
+where nothing was bound before, the type of a value that the first trip does not read) is recorded in
+`Carried`, and the loop is run `Again`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..errors import TypeMismatchError
+from ..ir.graph import MISSING, Value
+from ..ir.types import UNKNOWN, Undefined
+from ..ops.control import make_undefined
+from ..ops.record import value
+from .alias import Cell, cells_in
+from .branches import NUMBERS
+from .frame import RESULT, RETURNED, STOP, UNBOUND, Frame
+
+
+class Again(Exception):
+    """The loop carries more than was known: run it again."""
+
+
+@dataclass
+class Carried:
+    """What is known of a loop so far."""
+
+    names: dict[str, object] = field(default_factory=dict)  # name -> binding on entry
+    cells: dict[Cell, None] = field(default_factory=dict)
+    origins: dict[str, frozenset] = field(default_factory=dict)  # name -> cells its array may share memory with
+    tokens: dict[frozenset, Cell] = field(default_factory=dict)  # two names -> what says that they may share
+    guesses: dict[str, object] = field(default_factory=dict)  # name -> type, where it is unbound on entry
+    breaks: bool = False
+    settled_breaks: bool = False
+    test_inside: bool = False
+    same_arrays: bool = False  # names keep their arrays until a trip shows otherwise
+
+
+def suppose_same_arrays(carried: Carried) -> None:
+    """Names that hold an array before the loop may hold that very one in each trip: then nothing is in doubt."""
+    carried.same_arrays = True
+    for name, binding in list(carried.names.items()):
+        if isinstance(binding, Cell):
+            del carried.names[name]
+            carried.cells[binding.root] = None
+
+
+def enter_binding(frame: Frame, binding, rest: list[Value], carried: Carried, name: str):
+    """The binding of a carried name inside the loop, from the next parameters."""
+    match binding:
+        case tuple() | list():
+            return type(binding)(enter_binding(frame, item, rest, carried, name) for item in binding)
+    if not _is_carried(binding):
+        return binding
+    param = rest.pop(0)
+    if isinstance(param.type, Undefined) and not name.startswith("<"):
+        # stands in for a value that the first trip cannot read; a type found later replaces this attempt
+        param = Value(carried.guesses.get(name, UNKNOWN), name)
+    inside = frame.wrap(param)
+    if isinstance(inside, Cell):
+        family = binding.family() if isinstance(binding, Cell) else frozenset()
+        inside.origins = family | carried.origins.get(name, frozenset())
+    return inside
+
+
+def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: dict, live: frozenset) -> list[Value]:
+    """What the body yields; raises Again where the loop turns out to carry more."""
+    stop = frame.env[STOP]
+    if carried.breaks and stop is False and not carried.settled_breaks:
+        carried.breaks, carried.settled_breaks = False, True
+        raise Again
+    if not carried.breaks and stop is not False:
+        carried.breaks, carried.settled_breaks = True, True
+        raise Again
+    _find_more(frame, carried, before, live)
+    yields = []
+    for name, binding in carried.names.items():
+        end = frame.env.get(name, UNBOUND)
+        if end is entered.get(name) and _stands_in(end):
+            raise frame.unbound(name, None)
+        yields += _yielded(frame, binding, end, carried, name)
+        ends[name] = end
+    yields += [frame.heap.contents[cell] for cell in carried.cells]
+    _find_sharing(frame, carried, entered, ends)
+    return [value(stop), *yields] if carried.breaks else yields
+
+
+def _stands_in(binding) -> bool:
+    return isinstance(binding, Value) and isinstance(binding.type, Undefined)
+
+
+def _find_more(frame: Frame, carried: Carried, before: tuple, live: frozenset) -> None:
+    env, contents, _ = before
+    more = False
+    for name in {**env, **frame.env}:
+        if name not in carried.names and not name.startswith("<") and frame.is_live(name, live):
+            if frame.env.get(name, UNBOUND) is not env.get(name, UNBOUND) and name in env:
+                carried.names[name] = env[name]
+                more = True
+    reachable = {cell.root for _, cell in frame.reachable(True)}
+    for cell, content in contents.items():
+        if cell not in carried.cells and frame.heap.contents.get(cell, content) is not content and cell in reachable:
+            carried.cells[cell] = None
+            more = True
+    if more:
+        raise Again
+
+
+def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Value]:
+    """The Values of a carried name at the end of a trip, laid out as on entry."""
+    if binding is UNBOUND and isinstance(end, (tuple, list)):
+        carried.names[name] = _unbound_like(end)
+        raise Again
+    if isinstance(binding, (tuple, list)):
+        if end is UNBOUND:
+            end = _unbound_like(binding)
+        if type(end) is not type(binding) or len(end) != len(binding):
+            raise TypeMismatchError(f"{name} is a {type(binding).__name__} of {len(binding)} before the loop and "
+                                    "something else after a trip", None, "keep its length and kind the same")
+        return [y for a, b in zip(binding, end) for y in _yielded(frame, a, b, carried, name)]
+    if not _is_carried(binding):
+        if end is binding or (type(end) is type(binding) and end == binding):
+            return []
+        raise TypeMismatchError(f"{_called(name)} is {binding!r} before the loop and something else after a trip", None,
+                                "give it a number or an array before the loop")
+    if end is UNBOUND:
+        return [make_undefined()]
+    if not _is_carried(end):
+        if binding is UNBOUND and end is None and name == RESULT:
+            carried.names[name] = None
+            raise Again
+        raise TypeMismatchError(f"{_called(name)} is a number or an array before the loop, or nothing, and "
+                                f"{end!r} after a trip", None, "give it one kind of value")
+    leaf = leaf_value(frame, end)
+    if binding is UNBOUND and name not in carried.guesses and not isinstance(leaf.type, Undefined) \
+            and not name.startswith("<"):
+        carried.guesses[name] = leaf.type
+        raise Again
+    return [leaf]
+
+
+def _called(name: str) -> str:
+    return "the result" if name == RESULT else name
+
+
+def _unbound_like(binding):
+    if isinstance(binding, (tuple, list)):
+        return type(binding)(map(_unbound_like, binding))
+    return UNBOUND if _is_carried(binding) else binding
+
+
+def _find_sharing(frame: Frame, carried: Carried, entered: dict, ends: dict) -> None:
+    """Record what the arrays of the next trip may share memory with."""
+    inner = {cell.root for binding in entered.values() for cell in cells_in(binding)}
+    others = {cell.root for name, cell in frame.reachable() if name not in carried.names}
+    families = {name: _family(end) for name, end in ends.items()}
+    more = False
+    for name, family in families.items():
+        shared = {cell for cell in family - inner if cell in others}
+        for other, its in families.items():
+            if other != name and family & its:
+                shared.add(carried.tokens.setdefault(frozenset((name, other)), Cell()))
+        known = carried.origins.get(name, frozenset())
+        if shared - known - _family(entered.get(name)):
+            carried.origins[name] = known | shared
+            more = True
+    if more:
+        raise Again
+
+
+def _family(binding) -> frozenset:
+    return frozenset().union(*(cell.family() for cell in cells_in(binding)))
+
+
+def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Carried, name: str):
+    if isinstance(binding, (tuple, list)):
+        ends = end if isinstance(end, (tuple, list)) else [UNBOUND] * len(binding)
+        return type(binding)(binding_after(frame, a, b, outputs, carried, name) for a, b in zip(binding, ends))
+    if not _is_carried(binding):
+        return binding
+    result = outputs.pop(0)
+    if name == RETURNED and result.constant is not MISSING:
+        return bool(result.constant)
+    after = frame.wrap(result)
+    if isinstance(after, Cell):
+        family = [cell for x in (binding, end) if isinstance(x, Cell) for cell in x.family()]
+        after.origins = frozenset(family) | carried.origins.get(name, frozenset())
+    return after
+
+
+def _is_carried(leaf) -> bool:
+    """Whether a leaf is a run-time value, which a loop can carry."""
+    return leaf is UNBOUND or isinstance(leaf, (Value, Cell, *NUMBERS))
+
+
+def leaves(binding):
+    if isinstance(binding, (tuple, list)):
+        for item in binding:
+            yield from leaves(item)
+    elif _is_carried(binding):
+        yield binding
+
+
+def leaf_value(frame: Frame, leaf) -> Value:
+    if leaf is UNBOUND:
+        return make_undefined()
+    return frame.heap.read(leaf) if isinstance(leaf, Cell) else value(leaf)

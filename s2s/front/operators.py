@@ -1,0 +1,176 @@
+"""Operators on bindings: arithmetic, comparison, truth, and short circuits.
+
+What Python itself can compute now, it does; everything else becomes an op.
+"""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Callable
+
+import gast
+import numpy as np
+
+from ..errors import TypeMismatchError
+from ..ir.builder import current
+from ..ir.graph import MISSING, OPERATORS, Value
+from ..ir.types import Array, Scalar, Tape
+from ..ops.record import RECORDS, value
+from .alias import Cell
+from .branches import branch
+from .frame import Frame, Local, Object
+
+BINARY = {gast.Add: ("add", operator.add), gast.Sub: ("subtract", operator.sub), gast.Mult: ("multiply", operator.mul),
+          gast.Div: ("divide", operator.truediv), gast.FloorDiv: ("floor_divide", operator.floordiv),
+          gast.Mod: ("remainder", operator.mod), gast.Pow: ("power", operator.pow),
+          gast.MatMult: ("matmul", operator.matmul), gast.BitAnd: ("bitwise_and", operator.and_),
+          gast.BitOr: ("bitwise_or", operator.or_), gast.BitXor: ("bitwise_xor", operator.xor),
+          gast.LShift: ("left_shift", operator.lshift), gast.RShift: ("right_shift", operator.rshift)}
+UNARY = {gast.USub: ("negative", operator.neg), gast.UAdd: ("positive", operator.pos),
+         gast.Invert: ("invert", operator.invert)}
+COMPARE = {gast.Lt: ("less", operator.lt), gast.LtE: ("less_equal", operator.le), gast.Gt: ("greater", operator.gt),
+           gast.GtE: ("greater_equal", operator.ge), gast.Eq: ("equal", operator.eq),
+           gast.NotEq: ("not_equal", operator.ne)}
+
+
+def binary(frame: Frame, op: gast.AST, a, b, node: gast.AST):
+    """`a op b`."""
+    name, compute = BINARY[type(op)]
+    if _known(a) and _known(b):
+        try:
+            return compute(a, b)
+        except ArithmeticError:
+            pass  # let the run raise it
+        except TypeError as error:
+            raise TypeMismatchError(str(error), frame.line(node), "use operands of one kind") from None
+    if isinstance(a, (tuple, list)) or isinstance(b, (tuple, list)):
+        return _of_tuples(frame, name, a, b, node)
+    return _operator(frame, name, a, b)
+
+
+def _operator(frame: Frame, name: str, *operands):
+    if name not in OPERATORS:
+        raise frame.refuse(f"the operator for {name}", None, "use the functions that s2s knows")
+    return frame.wrap(OPERATORS[name](*map(frame.value, operands)))
+
+
+def _known(x) -> bool:
+    """Whether `x` is a Python object that Python itself can compute with now."""
+    return x is None or isinstance(x, (bool, int, float, complex, str))
+
+
+def _of_tuples(frame: Frame, name: str, a, b, node: gast.AST):
+    if name == "add" and type(a) is type(b):
+        return a + b
+    if name == "multiply":
+        items, count = (a, b) if isinstance(a, (tuple, list)) else (b, a)
+        if frame.is_static(count) and isinstance(frame.static(count, "this"), int):
+            return items * frame.static(count, "this")
+    whole, other = (a, b) if isinstance(a, (tuple, list)) else (b, a)
+    if isinstance(other, Cell) and name != "add":
+        raise frame.refuse("arithmetic of an array with a tuple or list", node, "make it an array with np.array")
+    raise TypeMismatchError(f"{name} of a {type(whole).__name__}", frame.line(node), "use numbers and arrays")
+
+
+def unary(frame: Frame, op: gast.AST, x, node: gast.AST):
+    """`op x`, `not` apart."""
+    name, compute = UNARY[type(op)]
+    if _known(x):
+        try:
+            return compute(x)
+        except TypeError as error:
+            raise TypeMismatchError(str(error), frame.line(node), "use a number or an array") from None
+    return _operator(frame, name, x)
+
+
+def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
+    """The condition that Python tests where it is given `binding`, as a Value."""
+    if isinstance(binding, (tuple, list, str)):
+        return value(bool(binding))
+    content = binding if isinstance(binding, Value) else frame.heap.read(binding) if isinstance(binding, Cell) else None
+    if content is None:
+        if isinstance(binding, np.ndarray):
+            raise frame.refuse("the truth of an array", node, "use .any() or .all()")
+        return value(bool(binding.content if isinstance(binding, Object) else True if isinstance(binding, Local) else binding))
+    if content.constant is not MISSING:
+        return value(bool(content.constant))
+    match content.type:
+        case Array():
+            raise TypeMismatchError("the truth of an array is ambiguous", frame.line(node) if node else current().line,
+                                    "use .any() or .all(), or np.where")
+        case Tape():
+            return RECORDS["tape_len"](content) > 0
+        case Scalar(dtype) if dtype not in ("bool", None):
+            return OPERATORS["not_equal"](content, value(0))
+    return frame.value(content)
+
+
+def negation(frame: Frame, test: Value):
+    """`not test`."""
+    if test.constant is not MISSING:
+        return not test.constant
+    return RECORDS["not_"](test)
+
+
+def decide(frame: Frame, both: bool, first, rest: Callable, node: gast.AST, truth_only: bool):
+    """`first and rest()` (both) or `first or rest()`; with `truth_only`, nothing but its truth matters."""
+    test = truth(frame, first, node)
+    if test.constant is not MISSING:
+        return rest() if bool(test.constant) is both else first
+    decided = not both if truth_only or test is first else first
+    arms = (rest, lambda: decided) if both else (lambda: decided, rest)
+    return branch(frame, test, *arms, frame.live | frame.pending)
+
+
+def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
+    """`a op b`, for one comparison."""
+    match op:
+        case gast.Is() | gast.IsNot():
+            same = _is(frame, a, b, node)
+            return same if isinstance(op, gast.Is) else not same
+        case gast.In() | gast.NotIn():
+            if not (frame.is_static(a) and frame.is_static(b)):
+                raise frame.refuse("`in` with run-time data", node, "compare with == and `or`")
+            inside = frame.static(a, "this") in frame.static(b, "this")
+            return inside if isinstance(op, gast.In) else not inside
+    name, compute = COMPARE[type(op)]
+    if not any(isinstance(x, (Value, Cell)) for x in (a, b)):
+        if frame.is_static(a) and frame.is_static(b):
+            return compute(frame.static(a, "this"), frame.static(b, "this"))
+        if name in ("equal", "not_equal") and type(a) is type(b) and isinstance(a, tuple):
+            return _compare_tuples(frame, name == "equal", a, b, node)
+        raise frame.refuse("comparing tuples by order", node, "compare their members")
+    if a is None or b is None or isinstance(a, str) or isinstance(b, str) or isinstance(a, types.FunctionType):
+        if name in ("equal", "not_equal"):
+            return name == "not_equal"
+    if isinstance(a, (tuple, list)) or isinstance(b, (tuple, list)):
+        raise frame.refuse("comparing an array with a tuple", node, "make it an array with np.array")
+    return _operator(frame, name, a, b)
+
+
+def _compare_tuples(frame: Frame, equal: bool, a: tuple, b: tuple, node: gast.AST):
+    if len(a) != len(b):
+        return not equal
+    same = True
+    for x, y in zip(a, b):
+        def rest(x=x, y=y):
+            return compare(frame, gast.Eq(), x, y, node)
+
+        same = rest() if same is True else decide(frame, True, same, rest, node, True)
+    return same if equal else negation(frame, truth(frame, same, node))
+
+
+def _is(frame: Frame, a, b, node: gast.AST) -> bool:
+    if isinstance(a, Cell) and isinstance(b, Cell):
+        if a is b:
+            return True
+        raise frame.refuse("`is` between arrays", node, "compare what they hold")
+    for x, y in ((a, b), (b, a)):
+        if y is None or isinstance(y, (str, type)):
+            return x is y
+        if isinstance(y, bool) and not isinstance(x, (Value, Cell)):
+            return x is y
+    if frame.is_static(a) and frame.is_static(b):
+        return frame.static(a, "this") is frame.static(b, "this")
+    raise frame.refuse("`is` between numbers", node, "use ==")
