@@ -8,6 +8,7 @@ the module together: imports, what the spelling of its ops needs, the functions 
 from __future__ import annotations
 
 import ast
+import dis
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
@@ -70,7 +71,8 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
 def _with_own_helpers(helper: Callable) -> dict[Callable, None]:
     """`helper` after the functions of its module that it calls."""
     found: dict[Callable, None] = {}
-    for name in helper.__code__.co_names:
+    names = [i.argval for i in dis.get_instructions(helper) if i.opname == "LOAD_GLOBAL"]  # not those of attributes
+    for name in dict.fromkeys(names):
         other = helper.__globals__.get(name)
         if inspect.isfunction(other) and other.__module__ == helper.__module__ and other is not helper:
             found.update(_with_own_helpers(other))
