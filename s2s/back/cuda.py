@@ -219,6 +219,8 @@ class Host:
                 out = emit(device_copy, *inputs)
             case "contiguous":
                 out = inputs[0]
+            case "tuple" | "item":
+                return emit_op(op, self.env)
             case "getitem" if isinstance(op.output.type, Scalar):
                 out = emit(element, *inputs, type=op.output.type)
             case "for" | "while" | "if":
