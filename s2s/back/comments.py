@@ -20,7 +20,7 @@ def with_comments(body: list[ast.stmt], function: Function) -> list[ast.stmt]:
         return body
     loops = any(isinstance(statement, (ast.For, ast.While, ast.If)) for statement in body)
     if len(body) > (SHORT_WITH_LOOPS if loops else SHORT):
-        return _commented(body, set())
+        return _commented(body, function, set())
     first = next((k for k, statement in enumerate(body) if _is_backwards(statement)), 0)
     if loops and any(not _is_backwards(y.op) for y in _results(function) if y.op is not None):
         return [*body[:first], Comment("backwards"), *body[first:]]
@@ -41,16 +41,16 @@ def _results(function: Function) -> list[Value]:
     return [y for y in results if y.op is None or y.op.name not in ("tuple", "constant")]
 
 
-def _commented(body: list[ast.stmt], seen: set[int]) -> list[ast.stmt]:
+def _commented(body: list[ast.stmt], function: Function, seen: set[tuple]) -> list[ast.stmt]:
     result: list[ast.stmt] = []
     for line, statements in _groups(body):
         if line is not None and not line.text.startswith(("def ", "@")) and not _says_the_same(line, statements):
-            result.append(Comment(_text(line, seen)))
+            result.append(Comment(_text(line, function, seen)))
         for statement in statements:
             for field in ("body", "orelse"):
                 inner = getattr(statement, field, None)
                 if inner and len(inner) > DEEP:
-                    setattr(statement, field, _commented(inner, seen))
+                    setattr(statement, field, _commented(inner, function, seen))
         result += statements
     return result
 
@@ -78,10 +78,13 @@ def _key(line: Line | None) -> tuple | None:
     return None if line is None else (line.source, line.number, line.backwards)
 
 
-def _text(line: Line, seen: set[int]) -> str:
+def _text(line: Line, function: Function, seen: set[tuple]) -> str:
+    """`line 3: total += x`, or only `line 3` where that was said; with the name of a function inlined here."""
     number = line.number - line.source.first_line + 1
     text = f"line {number}, backwards" if line.backwards else f"line {number}"
-    if line.number not in seen:
-        seen.add(line.number)
+    if function.source is not None and line.source.name != function.source.name:
+        text = f"{line.source.name}, {text}"
+    if (line.source, number) not in seen:
+        seen.add((line.source, number))
         text += f": {line.text}"
     return text

@@ -14,6 +14,7 @@ of loops as it can:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from ..ir.builder import Builder, add_op
@@ -210,6 +211,10 @@ def _viewed(value: Value, memory: Memory) -> Value | None:
 
 def _augmented(function: Function, copied: frozenset) -> list[Op]:
     """Sums like `x = x + y` on arrays that may overwrite x."""
+    carried = _carried_on(function)
+    for op in walk(function.block):
+        if op.name in AUGMENTED and not op.output.name and carried.get(op.output) is op.inputs[0]:
+            op.output.name = op.inputs[0].name
     candidates = [op for op in walk(function.block) if _looks_augmented(op)]
     found = frozenset(candidates)
     while True:  # most of the time all of them may
@@ -224,6 +229,20 @@ def _augmented(function: Function, copied: frozenset) -> list[Op]:
         if next(_conflicts(Memory(function, copied, found | {op}), function), None) is None:
             found |= {op}
     return [op for op in candidates if op in found]
+
+
+def _carried_on(function: Function) -> dict[Value, Value]:
+    """For each value that a loop's body only yields: the parameter that it is on the next trip."""
+    uses: Counter[Value] = Counter(y for y in function.results)
+    found: dict[Value, Value] = {}
+    for op in walk(function.block):
+        uses.update(op.inputs)
+        for block in op.blocks:
+            uses.update(block.yields)
+        if op.name in ("for", "while"):
+            body, count = op.blocks[-1], len(op.outputs)
+            found.update(zip(body.yields[len(body.yields) - count:], body.params[len(body.params) - count:]))
+    return {y: param for y, param in found.items() if uses[y] == 1}
 
 
 def _looks_augmented(op: Op) -> bool:
