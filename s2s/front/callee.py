@@ -17,7 +17,6 @@ from .calls import bound_arguments, run
 from .capture import Fixed, is_data, type_of_data
 from .find import definition_of, target_of
 from .frame import Frame, Object, Session, has_data
-from .scope import local_names
 from .statements import execute
 
 
@@ -44,7 +43,7 @@ def _build(function: Callable, types: Sequence[Type]) -> tuple[Function, bool]:
     session = Session(execute, callee_of, block)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
     frame = Frame(definition.node, definition.body, definition.source, session, plain.__globals__, closure)
-    session.taken.update(local_names(definition.node))
+    session.taken.update(frame.locals)
     with Builder(block), at(frame.line(definition.node)):
         args, keywords, params = _arguments(frame, function, types)
         block.params = params

@@ -17,15 +17,17 @@ import numpy as np
 from ..errors import S2SError, TypeMismatchError, UnsupportedError
 from ..ir.builder import at, current
 from ..ir.graph import Value
+from ..ir.rebuild import emit_block
 from ..ir.types import Tape
 from ..ops.control import call as call_record
 from ..ops.control import tape_push
 from ..ops.index import additem, parse_index, setitem
-from ..ops.record import FUNCTIONS, METHODS, emit
+from ..ops.record import FUNCTIONS, MACROS, METHODS, Macro, emit
 from .access import pop
 from .alias import Cell, cells_in
 from .builtin import BUILTINS
 from .capture import Fixed, is_data
+from .enclosed import Enclosed, Enclosing
 from .find import definition_of, lambda_body, target_of
 from .frame import RESULT, RETURNED, Frame, Local, Object
 from .iterables import Iterable
@@ -46,6 +48,10 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         return _apply_local(frame, function, args, keywords, node)
     if isinstance(function, Object):
         function = function.content
+    macro = function if isinstance(function, Macro) else MACROS.get(function) if _hashable(function) else None
+    if macro is not None:
+        args = [_enclosed(frame, a, node) if isinstance(a, Local) else a for a in args]
+        return macro.expand(lambda f, *xs: apply(frame, f, list(xs), {}, node), *args, **keywords)
     own = BUILTINS.get(function) if _hashable(function) else None
     if own is not None:
         return own(frame, node, *args, **keywords)
@@ -55,7 +61,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
             return _now(frame, function, args, keywords, node)
         return _operate(frame, rule, _name_of(function), args, keywords, node)
     if hasattr(function, "function_for"):
-        return _emit_call(frame, function, args, keywords, node)
+        args = _ordered(frame, inspect.signature(function), _name_of(function), args, keywords, node)
+        return _emit_call(frame, function, args, node)
     if _hashable(function) and function in KNOWN_NOW:
         if _all_static(frame, args, keywords):
             return _now(frame, function, args, keywords, node)
@@ -177,7 +184,7 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
     values = [frame.value(a) for a in ordered]
     if callee.runs_in_place(values):
         return _in_place(frame, function, args, keywords, node)
-    return _emit_call(frame, callee, values, {}, node)
+    return _emit_call(frame, callee, values, node)
 
 
 def _needs_the_caller(binding) -> bool:
@@ -219,18 +226,27 @@ def default_binding(frame: Frame, default, name: str):
     return default
 
 
-def _emit_call(frame: Frame, callee, args: list, keywords: dict, node: gast.AST):
+def _emit_call(frame: Frame, callee, args: list, node: gast.AST):
     """A `call` op; what the callee captures, the caller captures and hands on."""
-    if keywords:
-        args = _ordered(frame, inspect.signature(callee), callee.name, args, keywords, node)
     values = [frame.value(a) for a in args]
     function = callee.function_for(values)
     first = len(function.params) - len(function.captures)
     for param, (name, getter) in zip(function.params[first:], function.captures.items()):
-        values.append(frame.value(frame.captured(param.type, getter, name)))
-    outputs = emit(call_record, *values, callee=callee)
+        inside = isinstance(getter, Enclosing)
+        values.append(getter.value if inside else frame.value(frame.captured(param.type, getter, name)))
+    if any(isinstance(getter, Enclosing) for getter in function.captures.values()):
+        outputs = emit_block(function.block, values, {})  # it cannot be made again outside this program
+    else:
+        outputs = emit(call_record, *values, callee=callee)
     results = tuple(map(frame.wrap, outputs))
     return results if function.tupled else results[0]
+
+
+def _enclosed(frame: Frame, local: Local, node: gast.AST) -> Enclosed:
+    """A function defined inside the program, for a transformation."""
+    signature = local_signature(frame, local)
+    name = getattr(local.node, "name", "f")
+    return Enclosed(name, signature, lambda args: _apply_local(frame, local, args, {}, node), frame)
 
 
 def _in_place(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):

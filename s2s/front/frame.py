@@ -9,7 +9,6 @@ other variable.
 from __future__ import annotations
 
 import builtins
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -23,7 +22,7 @@ from ..ops.control import item
 from ..ops.record import value
 from .alias import Cell, Heap, cells_in, is_shared
 from .capture import Closed, Global, Member, is_data, type_of_data
-from .scope import Liveness, local_names, read_names
+from .scope import Liveness, Outline, outline_of, read_names
 
 EXIT, STOP, RETURNED, RESULT, RESULT_OF = "<exit>", "<stop>", "<returned>", "<result>", "<value>"
 UNBOUND = type("Unbound", (), {"__repr__": lambda self: "unbound"})()
@@ -75,15 +74,20 @@ class Frame:
     live: frozenset = frozenset()  # names that may be read after the current statement
     pending: frozenset = frozenset()  # names that the current statement reads
     kept: tuple[frozenset, ...] = ()  # names that leaving the loops around may lead to
-    liveness: Liveness = None
-    locals: set[str] = None
-    temporaries: frozenset = frozenset()  # names that the printer gave to nameless values
+    outline: Outline = None
 
     def __post_init__(self):
-        self.liveness = Liveness(self.node, self.body)
-        self.locals = local_names(self.node)
-        self.temporaries = printed_temporaries(self.body)
+        self.outline = outline_of(self.node, self.body)
         self.env.update({EXIT: False, STOP: False, RETURNED: False})
+
+    @property
+    def liveness(self) -> Liveness:
+        return self.outline.liveness
+
+    @property
+    def locals(self) -> set[str]:
+        """Parameters and the names that the body binds."""
+        return self.outline.locals
 
     @property
     def heap(self) -> Heap:
@@ -105,7 +109,7 @@ class Frame:
 
     def label(self, name: str) -> str:
         """What a value bound to `name` is called in generated code."""
-        return "" if name in self.temporaries or name.startswith("<") else name
+        return "" if name in self.outline.temporaries or name.startswith("<") else name
 
     # ------------------------------------------------------------------------------------ bindings
 
@@ -302,14 +306,6 @@ def held_cells(binding) -> Iterator[Cell]:
                         seen.add(name)
                         yield from cells_in(frame.env[name])
                 frame = frame.lexical
-
-
-def printed_temporaries(body: list) -> frozenset[str]:
-    """The names in a dump of the IR that the printer made up: `t_3: "float64" = ...`."""
-    return frozenset(
-        stmt.target.id for node in body for stmt in gast.walk(node)
-        if isinstance(stmt, gast.AnnAssign) and isinstance(stmt.target, gast.Name)
-        and isinstance(stmt.annotation, gast.Constant) and re.fullmatch(r"t(_\d+)?", stmt.target.id))
 
 
 def has_data(content) -> bool:

@@ -28,7 +28,7 @@ from .carry import (
 from .expressions import assign, condition, evaluate
 from .frame import EXIT, RESULT, RETURNED, STOP, UNBOUND, Frame
 from .iterables import Iterable, iterable
-from .scope import bound_names, changed_names, inside, may_leave, may_stop, names_in, read_names
+from .scope import bound_names, changed_names, inside, may_leave, may_stop, names_in
 
 UNROLL_AT_MOST = 256
 
@@ -72,7 +72,7 @@ def _printed_loop(frame: Frame, node: gast.While) -> Loop | None:
             case gast.If(test=gast.UnaryOp(op=gast.Not(), operand=gast.Name(id=name)), body=[gast.Break()], orelse=[]):
                 setup = node.body[:k]
                 made = set(bound_names(setup))
-                if name in made and made <= frame.temporaries and not made & frame.liveness.after[id(stmt)]:
+                if name in made and made <= frame.outline.temporaries and not made & frame.liveness.after[id(stmt)]:
                     return Loop(node, node.body[k + 1:], None, tuple(setup), stmt.test.operand)
                 return None
     return None
@@ -181,7 +181,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
         frame.heap.seen = {}
         frame.env[EXIT] = frame.env[STOP] = frame.env[RETURNED] = False
         frame.env.pop(RESULT, None)
-        frame.live, frame.pending = live | frame.liveness.always, frozenset(read_names([node]))
+        frame.live, frame.pending = live | frame.liveness.always, frame.liveness.reads[id(node)]
         return entered
 
     def body(*params: Value) -> list[Value]:

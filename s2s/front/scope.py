@@ -6,6 +6,7 @@ no carry of the loop.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 import gast
@@ -91,17 +92,6 @@ def parameter_names(node: gast.FunctionDef | gast.Lambda) -> list[str]:
                            *([a.kwarg] if a.kwarg else []))]
 
 
-def local_names(node: gast.FunctionDef | gast.Lambda) -> set[str]:
-    """Parameters and names bound in the body."""
-    body = node.body if isinstance(node.body, list) else [node.body]
-    return {*parameter_names(node), *bound_names(body), *(n for n in changed_names(body) if _augmented(body, n))}
-
-
-def _augmented(body: list, name: str) -> bool:
-    return any(isinstance(node, gast.AugAssign) and isinstance(node.target, gast.Name) and node.target.id == name
-               for node in _all_inside(body))
-
-
 def may_leave(nodes: Iterable[gast.AST], returns_only: bool = False) -> bool:
     """Whether control may leave these statements by `return`, or by a `break` or `continue` of a loop around."""
     for node in nodes:
@@ -155,6 +145,7 @@ class Liveness:
     def __init__(self, node: gast.FunctionDef | gast.Lambda, body: list):
         self.after: dict[int, frozenset[str]] = {}
         self.heads: dict[int, frozenset[str]] = {}
+        self.reads: dict[int, frozenset[str]] = {}  # what each statement itself reads
         self.always = frozenset(name for inner in gast.walk(node) if inner is not node and isinstance(inner, SCOPES)
                                 for name in read_names([inner]))
         self._before(body, frozenset(), frozenset(), frozenset())
@@ -162,6 +153,8 @@ class Liveness:
     def _before(self, body: list, after: frozenset, broken: frozenset, continued: frozenset) -> frozenset:
         for stmt in reversed(body):
             self.after[id(stmt)] = after
+            if id(stmt) not in self.reads:
+                self.reads[id(stmt)] = frozenset(read_names([stmt]))
             after = self._before_one(stmt, after, broken, continued)
         return after
 
@@ -203,3 +196,28 @@ class Liveness:
             head = new
         self.heads[id(stmt)] = head | after
         return head | read_names([stmt.iter]) if isinstance(stmt, gast.For) else head
+
+
+class Outline:
+    """What the text of one function says about its names."""
+
+    def __init__(self, node: gast.FunctionDef | gast.Lambda, body: list):
+        self.node = node  # kept alive: outlines are found by its identity
+        self.liveness = Liveness(node, body)
+        augmented = {n.target.id for n in _all_inside(body)
+                     if isinstance(n, gast.AugAssign) and isinstance(n.target, gast.Name)}
+        self.locals = {*parameter_names(node), *bound_names(body), *augmented}
+        self.temporaries = frozenset(  # names in a dump of the IR that the printer made up: `t_3: "float64" = ...`
+            n.target.id for n in _all_inside(body)
+            if isinstance(n, gast.AnnAssign) and isinstance(n.target, gast.Name)
+            and isinstance(n.annotation, gast.Constant) and re.fullmatch(r"t(_\d+)?", n.target.id))
+
+
+_outlines: dict[int, Outline] = {}
+
+
+def outline_of(node: gast.FunctionDef | gast.Lambda, body: list) -> Outline:
+    """The outline of a function, made once."""
+    if id(node) not in _outlines:
+        _outlines[id(node)] = Outline(node, body)
+    return _outlines[id(node)]

@@ -17,7 +17,7 @@ from .expressions import assign, augment, condition, evaluate, make_local
 from .frame import EXIT, RESULT, RETURNED, STOP, Frame, Local, Object
 from .iterables import Iterable
 from .loops import run_for, run_while
-from .scope import may_fall_through, may_leave, read_names
+from .scope import may_fall_through, may_leave
 
 
 def execute(frame: Frame, body: list, live: frozenset, tail: bool = True) -> None:
@@ -73,7 +73,7 @@ def _arm(frame: Frame, body: list, live: frozenset, tail: bool) -> None:
 
 def _enter(frame: Frame, stmt: gast.AST) -> None:
     frame.live = frame.liveness.after[id(stmt)] | frame.liveness.always
-    frame.pending = frozenset(read_names([stmt]))
+    frame.pending = frame.liveness.reads[id(stmt)]
 
 
 def _run(frame: Frame, stmt: gast.AST) -> None:

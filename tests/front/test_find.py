@@ -33,7 +33,7 @@ def decorated(x):
     return x * 7
 
 
-@pytest.mark.parametrize("k, expected", enumerate([6.0, 7.0, 8.0, 7.0]))
+@pytest.mark.parametrize("k, expected", list(enumerate([6.0, 7.0, 8.0, 7.0])))
 def test_lambdas_on_one_line_are_told_apart(k, expected):
     assert interpret(build(SAME_LINE[k], [FLOAT]), 5.0, *([2] if k == 3 else [])) == expected
 
