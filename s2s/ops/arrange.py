@@ -16,7 +16,7 @@ from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Extent, Scalar, Type, Unknown
 from .copy import copy
 from .record import array_type, broadcast_dims, define, dims_of, dtype_of, numpy_function, rank, same_shape, static
-from .record import value
+from .record import runs_backwards, value
 from .shape import (extent_of, is_array, lengths_of, literal, named_extent, normal_axes, normal_axis,
                     numpy_call, shape_giver, shape_source, shape_syntax, spread, static_axis, sum_to)
 
@@ -200,9 +200,9 @@ def flatten(x: Value, order="C") -> Value:
 # ------------------------------------------------------------------------------------------- new axes
 
 
-def _subscript(x: ast.expr, axes: tuple[int, ...]) -> ast.expr:
+def _subscript(x: ast.expr, axes: tuple[int, ...], count: int) -> ast.expr:
     """x[:, None], with a new axis at each of `axes`."""
-    entries = [ast.Constant(None) if k in axes else ast.Slice() for k in range(max(axes) + 1)]
+    entries = [ast.Constant(None) if k in axes else ast.Slice() for k in range(count)]
     return ast.Subscript(x, only(entries), ast.Load())
 
 
@@ -226,12 +226,14 @@ def _fold_expand(x: Value, *, axis, count: int | None = None):
         return emit(expand_dims_record, x, axis=axis, count=rank(x) + extra)
     if x.op is not None and x.op.name == "squeeze" and x.op.attrs["axis"] == axis and is_array(x):
         return x.op.inputs[0]
+    if runs_backwards() and x.op is not None and x.op.name == "negative":
+        return -expand_dims(x.op.inputs[0], axis)
     return None
 
 
 def _syntax_expand(x: ast.expr, *, axis, count: int | None = None) -> ast.expr:
     if count is not None:
-        return _subscript(x, normal_axes(axis, count))
+        return _subscript(x, normal_axes(axis, count), count)
     return numpy_call("expand_dims", x, literal(axis))
 
 
@@ -284,6 +286,11 @@ def _fold_squeeze(x: Value, *, axis, count: int | None = None):
     if rank(x) is None:
         return None
     gone = _squeezed(x, axis)
+    if runs_backwards() and x.op is not None and x.op.name == "negative":
+        return -squeeze(x.op.inputs[0], axis)
+    if x.op is not None and x.op.name == "sum" and x.op.attrs["keepdims"] and x.op.attrs["axis"] is not None:
+        if gone == tuple(sorted(normal_axes(x.op.attrs["axis"], rank(x)))):
+            return x.op.record(x.op.inputs[0], axis=x.op.attrs["axis"], keepdims=False)
     if x.op is not None and x.op.name == "expand_dims" and gone == normal_axes(x.op.attrs["axis"], rank(x)):
         return x.op.inputs[0]
     if not gone:

@@ -10,7 +10,7 @@ import math
 
 from ..ir.graph import Value
 from ..ir.types import INT, Scalar, is_inexact
-from .record import RECORDS, value
+from .record import RECORDS, runs_backwards, value
 
 
 def _is(x: Value, number) -> bool:
@@ -51,6 +51,8 @@ def _integers(*xs: Value) -> bool:
 
 def add(record, a: Value, b: Value):
     """a + (-b) is a - b; (i + 1) + 2 is i + 3; two values masked alike are masked once."""
+    if runs_backwards() and _negated(a) is not None and _negated(b) is not None:
+        return -(_negated(a) + _negated(b))
     if _negated(b) is not None:
         return a - _negated(b)
     if _negated(a) is not None:

@@ -25,8 +25,8 @@ from ..ir.builder import current, fresh_extent, fresh_shape
 from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Extent, Scalar, Static, Tuple, Type, Unknown, carries_derivative, is_inexact
 from .chain import like_operand
-from .record import (RECORDS, array_type, broadcast_dims, define, dims_of, dtype_of, is_static, rank, same_shape,
-                     static, value)
+from .record import (RECORDS, array_type, broadcast_dims, define, dims_of, dtype_of, is_static, rank,
+                     runs_backwards, same_shape, static, value)
 from .shape import base_and_offset, extent_of, named_extent, sum_to, zeros_of
 
 Pattern = tuple
@@ -255,6 +255,8 @@ def _fold_getitem(x: Value, *operands: Value, pattern: Pattern):
         return RECORDS["length"](x.op.inputs[0], axis=operands[0].constant)
     if isinstance(x.type, Array) and not operands and all(p == "..." or p is ... for p in pattern):
         return x if _named(pattern) <= x.type.rank else None
+    if isinstance(x.type, Array) and not operands and None in pattern:  # x[:, None]
+        return RECORDS["expand_dims"](x, axis=tuple(k for k, p in enumerate(expand(pattern, x.type.rank)) if p is None))
     v = _written(x, operands, pattern)
     if v is not None and dtype_of(v.type) is not None:
         type = _infer_getitem(x, *operands, pattern=pattern)
@@ -273,7 +275,7 @@ def _fold_getitem(x: Value, *operands: Value, pattern: Pattern):
 
 def _zero(dtype: str) -> Value:
     """An element that is 0: NumPy's in the user's lines, where 1 / x must not raise; 0.0 in adjoints."""
-    if dtype == "float64" and _runs_backwards():
+    if dtype == "float64" and runs_backwards():
         return value(0.0)
     return value(np.dtype(dtype).type(0))
 
@@ -325,7 +327,7 @@ def _fold_setitem(x: Value, v: Value, *operands: Value, pattern: Pattern):
 
 def _fold_additem(x: Value, v: Value, *operands: Value, pattern: Pattern):
     """In a reverse sweep, adding to a zero is storing; elsewhere -0.0 forbids it."""
-    if not _runs_backwards() or x.op is None or not is_basic(pattern, operands):
+    if not runs_backwards() or x.op is None or not is_basic(pattern, operands):
         return None
     if not isinstance(x.type, Array) or not same_shape(v.type, _infer_getitem(x, *operands, pattern=pattern)):
         return None
@@ -334,11 +336,6 @@ def _fold_additem(x: Value, v: Value, *operands: Value, pattern: Pattern):
     if _written(x, operands, pattern) is not None and x.op.inputs[1].constant == 0 and _is_unread(x):
         return setitem(x.op.inputs[0], v, *operands, pattern=pattern)
     return None
-
-
-def _runs_backwards() -> bool:
-    line = current().line
-    return line is not None and line.backwards
 
 
 # ------------------------------------------------------------------------------------- as Python has it

@@ -73,6 +73,20 @@ def define(name: str, **fields) -> Record:
     return RECORDS[name]
 
 
+@dataclass(frozen=True, eq=False)
+class Macro:
+    """A function of functions, such as `grad`: what calling it inside a program means.
+
+    `expand(call, *args, **keywords)` is given what the arguments stand for and returns what the result does;
+    `call(f, *args)` calls `f` in the program.
+    """
+
+    expand: Callable
+
+
+MACROS: dict[object, Macro] = {}  # s2s.grad -> what it means inside a program; the public module fills it
+
+
 def numpy_function(*functions, method: str = "", attribute: str = ""):
     """Say that calls of these functions, this method or this attribute mean the decorated function."""
 
@@ -228,3 +242,11 @@ def promote(*types: Type) -> tuple[str, bool]:
 def _weak_sample(t: Scalar):
     return {"bool": False, "int64": 0, "float64": 0.0, "complex128": 0j}[t.dtype]
 
+
+# --------------------------------------------------------------------------------------------- directions
+
+
+def runs_backwards() -> bool:
+    """Whether what is emitted now belongs to an adjoint, where the sign of a zero does not matter."""
+    line = current().line
+    return line is not None and line.backwards

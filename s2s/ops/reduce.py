@@ -22,7 +22,7 @@ from .control import for_loop, item
 from .create import asarray, empty_like, ones_like
 from .elementwise import absolute, equal, exp, log, not_equal, sqrt, where
 from .index import put, take
-from .record import RECORDS, array_type, define, dims_of, dtype_of, is_static, numpy_function, rank, static, value
+from .record import RECORDS, array_type, define, dims_of, dtype_of, is_static, numpy_function, rank, runs_backwards, static, value
 from .shape import length, literal, normal_axes, numpy_call, shaped_like, size_of, spread, static_axis, zeros_of
 
 # -------------------------------------------------------------------------------------------- in common
@@ -91,7 +91,9 @@ def over(reduced_value: Value, axis, keepdims: bool) -> Value:
 
 
 def _fold_sum(x: Value, *, axis, keepdims: bool):
-    """The sum of one number spread over an array is a product."""
+    """The sum of one number spread over an array is a product; in an adjoint, a sign comes out of a sum."""
+    if runs_backwards() and x.op is not None and x.op.name == "negative":
+        return -sum_record(x.op.inputs[0], axis=axis, keepdims=keepdims)
     if axis is None and not keepdims and x.op is not None and x.op.name == "spread":
         s, like = x.op.inputs
         if isinstance(s.type, Scalar) and dtype_of(s.type) in ("float64", "complex128"):

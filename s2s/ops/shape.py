@@ -23,7 +23,7 @@ import numpy as np
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, emit, fresh_extent
 from ..ir.graph import Value
-from ..ir.types import INT, UNKNOWN, Array, Extent, Scalar, Tape, Tuple, Type, Unknown, is_inexact
+from ..ir.types import INT, UNKNOWN, Array, Extent, Scalar, Tape, Tuple, Type, Unknown, is_inexact, may_be_one
 from .control import item, tape_new
 from .record import (RECORDS, array_type, define, dims_of, dtype_of, numpy_function, rank, same_shape, static,
                      value)
@@ -88,21 +88,44 @@ def static_axis(axis):
 # ------------------------------------------------------------------------------------- asking for shapes
 
 
-def shape_source(x: Value) -> Value:
-    """A value that has the shape of `x` and needs less to be computed.  Note [Shapes are asked of what lives]."""
-    while x.op is not None and not isinstance(x.type, Scalar):
-        match x.op.name:
-            case "spread" | "reshape_like" | "shaped_like":
-                found = x.op.inputs[1:]
-            case "zeros_like" | "ones_like" | "empty_like":
-                found = x.op.inputs
-            case _:
-                found = x.op.inputs if x.op.record.elementwise else ()
-        found = [v for v in found if same_shape(v.type, x.type)]
-        if not found:
-            break
-        x = next((v for v in found if v.op is None), found[0])
-    return x
+def shape_source(x: Value, number: bool = False) -> Value:
+    """A value that has the shape of `x` and needs less to be computed.  Note [Shapes are asked of what lives].
+
+    With `number` set, only lengths are asked for, so its type need not say that the shapes are equal.
+    """
+    leaf, stack, seen = None, [x], {x}
+    while stack:
+        v = stack.pop()
+        if v.op is None:
+            return v
+        found = [u for u in _of_equal_shape(v, number) if u not in seen]
+        seen.update(found)
+        if not found and leaf is None:
+            leaf = v
+        stack += found[::-1]
+    return x if leaf is None else leaf
+
+
+def _of_equal_shape(x: Value, number: bool) -> list[Value]:
+    """The operands of the op that made `x` that are proved to have the shape of `x`."""
+    match x.op.name:
+        case _ if isinstance(x.type, Scalar):
+            return []
+        case "spread" | "reshape_like" | "shaped_like":
+            found = x.op.inputs[1:]
+        case "zeros_like" | "ones_like" | "empty_like" | "stop_gradient":
+            found = x.op.inputs
+        case _ if x.op.record.elementwise:
+            return [v for v in x.op.inputs if same_shape(v.type, x.type) or number and _fills(v.type, x.type)]
+        case _:
+            found = []
+    return [v for v in found if same_shape(v.type, x.type)]
+
+
+def _fills(part: Type, whole: Type) -> bool:
+    """Whether an operand of an elementwise op has the shape of its result, since it has no axis to be broadcast."""
+    return isinstance(part, Array) and isinstance(whole, Array) and part.rank == whole.rank and not any(
+        map(may_be_one, part.dims))
 
 
 def _before_loops(x: Value, same: Callable[[Type, Type], bool]):
@@ -143,8 +166,8 @@ def _fold_length(x: Value, *, axis: int):
                 return value(dims[k])
             if k != axis:
                 return length(x, axis=k)
-            if shape_source(x) is not x:
-                return length(shape_source(x), axis=k)
+            if (source := shape_source(x, number=True)) is not x:
+                return length(source, axis=k)
             if not dims[k].accepts_any:
                 return _asked_outside(length, x, lambda a, b: isinstance(b, Array) and len(b.dims) == len(a.dims)
                                       and a.dims[k] == b.dims[k], axis=k)
@@ -200,8 +223,8 @@ def _fold_size(x: Value, *, known: bool = False):
         return value(1)
     if all(isinstance(d, int) for d in dims_of(x.type)) and is_array(x):
         return value(math.prod(x.type.dims))
-    if shape_source(x) is not x:
-        return size_of(shape_source(x))
+    if (source := shape_source(x, number=True)) is not x:
+        return size_of(source)
     outside = _asked_outside(size_of, x, same_shape)
     if outside is None and is_array(x) and not known:
         return emit(size_of, x, known=True)
@@ -434,11 +457,16 @@ def _infer_shaped(x: Value, like: Value) -> Type:
     return Scalar(dtype_of(x.type))
 
 
+def _needs_no_saying(type: Type, like: Type) -> bool:
+    """Whether un-broadcasting is ruled out anyway: the shapes are one, or no axis can be of length 1."""
+    return same_shape(type, like) or isinstance(type, Scalar) or _fills(type, like) and _fills(like, type)
+
+
 shaped_like = define(
     "shaped_like",  # x, of which a rule knows that it has the shape of another value: no code, a better type
     evaluate=lambda x, like: x,
     infer=_infer_shaped,
-    fold=lambda x, like: x if same_shape(x.type, like.type) or isinstance(x.type, Scalar) else None,
+    fold=lambda x, like: x if _needs_no_saying(x.type, like.type) else None,
     vjp=lambda bar, y, x, like: (bar, None),
     jvp=lambda dots, y, x, like: None if dots[0] is None else shaped_like(dots[0], like),
     linear=(0,),

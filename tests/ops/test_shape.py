@@ -160,7 +160,7 @@ def test_new_axes():
         return lambda x: FUNCTIONS[np.expand_dims](x, axis)
 
     assert reads(at(1), VECTOR) == "x[:, None]"
-    assert reads(at(0), VECTOR) == "x[None]"
+    assert reads(at(0), VECTOR) == "x[None, :]"
     assert reads(at((0, 2)), VECTOR) == "x[None, :, None]"
     assert reads(at(-1), Unknown("x")) == "np.expand_dims(x, -1)"
 
