@@ -22,7 +22,7 @@ def with_comments(body: list[ast.stmt], function: Function) -> list[ast.stmt]:
     if len(body) > (SHORT_WITH_LOOPS if loops else SHORT):
         return _commented(body, function, set())
     first = next((k for k, statement in enumerate(body) if _is_backwards(statement)), 0)
-    if loops and any(not _is_backwards(y.op) for y in _results(function) if y.op is not None):
+    if loops and first and any(not _is_backwards(y.op) for y in _results(function) if y.op is not None):
         return [*body[:first], Comment("backwards"), *body[first:]]
     return body
 

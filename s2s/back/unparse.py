@@ -103,8 +103,8 @@ class Unparser(astunparse.Unparser):
     # ------------------------------------------------------------------------------- statements
 
     def _Comment(self, tree: Comment) -> None:
-        for line in wrap(tree.text, WIDTH - 4 * self._indent - 2):
-            self.fill(f"# {line}")
+        room = WIDTH - 4 * self._indent - 2
+        self.fill(f"# {tree.text if len(tree.text) <= room else tree.text[:room - 4].rstrip() + ' ...'}")
 
     def _Blank(self, tree: Blank) -> None:
         self.out.append("")
