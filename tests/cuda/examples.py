@@ -1,0 +1,97 @@
+"""The programs that the CUDA tests run in the simulator and compile to PTX, with arguments for each."""
+
+import numpy as np
+
+import s2s
+
+rng = np.random.default_rng(3)
+N = 37
+
+
+def fused(x, y):
+    a = np.sin(x) * y
+    return np.sum(a + np.exp(-x) * np.tanh(y))
+
+
+def total(x):
+    return np.sum(x * x)
+
+
+def newton(a, tolerance):
+    x = a + 1.0
+    while abs(x * x - a) > tolerance:
+        x = 0.5 * (x + a / x)
+    return x
+
+
+def slow(a, rate):
+    x = a
+    while x > 1.0:
+        x = x * rate
+    return x
+
+
+def pieces(x):
+    if x > 0.5:
+        y = x * x
+    elif x > 0.0:
+        y = math_free(x)
+    else:
+        y = -x
+    return y
+
+
+def math_free(x):
+    s = 0.0
+    for k in range(1, 6):
+        s = s + x ** k / k
+    return s
+
+
+def smoothed(u, k):
+    u = u.copy()
+    for i in range(1, len(u) - 1):
+        u[i] = u[i] + k * (u[i - 1] - 2.0 * u[i] + u[i + 1])
+    return u
+
+
+def heat(u, k, steps):
+    for _ in range(steps):
+        v = u.copy()
+        v[1:-1] = u[1:-1] + k * (u[:-2] - 2.0 * u[1:-1] + u[2:])
+        u = v
+    return u
+
+
+def row_sums(m, w):
+    return np.sum(m * w, axis=1)
+
+
+def product(m, w):
+    return np.tanh(m @ w)
+
+
+def single(x):
+    return np.float32(2.0) * np.sqrt(x) + 1.5 * x
+
+
+X, Y, POSITIVE = rng.normal(size=N), rng.normal(size=N), rng.uniform(0.5, 9.0, size=N)
+M = rng.normal(size=(5, 7))
+
+# name -> (the function to compile, its arguments)
+EXAMPLES = {
+    "fused elementwise gradient": (s2s.grad(fused, (0, 1)), (X, Y)),
+    "value and gradient": (s2s.value_and_grad(fused, (0, 1)), (X, Y)),
+    "sum reduction": (total, (X,)),
+    "gradient of a sum": (s2s.grad(total), (X,)),
+    "newton, lane by lane": (s2s.vmap(newton, (0, None)), (POSITIVE, 1e-12)),
+    "gradient of newton, lane by lane": (s2s.vmap(s2s.value_and_grad(newton, (0, 1)), (0, None)), (POSITIVE, 1e-12)),
+    "tangent of newton, lane by lane": (s2s.vmap(s2s.jvp(newton), (0, None, 0, None)), (POSITIVE, 1e-12, X, 0.0)),
+    "tapes longer than expected": (s2s.vmap(s2s.grad(slow, (0, 1)), (0, None)), (POSITIVE ** 4, 0.97)),
+    "branches, lane by lane": (s2s.vmap(s2s.value_and_grad(pieces), 0), (X,)),
+    "a loop in order": (smoothed, (X, 0.1)),
+    "a loop of kernels": (heat, (X, 0.1, 4)),
+    "sums along rows": (row_sums, (M, M[0])),
+    "a matrix product": (product, (M, M[0])),
+    "single precision": (single, (POSITIVE.astype(np.float32),)),
+}

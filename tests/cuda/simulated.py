@@ -1,0 +1,68 @@
+"""Run by test_simulator.py in a process of its own, where Numba's CUDA simulator is on: kernels against NumPy."""
+
+import numpy as np
+import pytest
+from examples import EXAMPLES, POSITIVE, X, fused, newton
+from numba import config, cuda
+
+import s2s
+
+
+def agree(got, expected, tolerance):
+    if isinstance(expected, tuple):
+        assert isinstance(got, tuple) and len(got) == len(expected)
+        for a, b in zip(got, expected):
+            agree(a, b, tolerance)
+    else:
+        assert np.shape(got) == np.shape(expected)
+        assert np.asarray(got).dtype == np.asarray(expected).dtype
+        np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_the_simulator_is_on():
+    assert config.ENABLE_CUDASIM
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_kernels_compute_what_numpy_does(name):
+    f, args = EXAMPLES[name]
+    kept = [np.copy(x) for x in args]
+    got = s2s.jit(f, target="cuda", threads=8)(*args)
+    agree(got, f(*args), 1e-5 if name == "single precision" else 1e-11)
+    for given, copy in zip(args, kept):
+        assert np.array_equal(given, copy), "an argument was changed"
+
+
+def test_every_lane_makes_its_own_trips():
+    a = np.array([1.0, 4.0, 2.0e6])
+    agree(s2s.jit(s2s.vmap(newton, (0, None)), target="cuda", threads=2)(a, 1e-6), np.sqrt(a), 1e-6)
+
+
+def test_more_trips_than_threads_and_fewer():
+    whole = s2s.jit(lambda x: np.exp(x), target="cuda", threads=1)
+    agree(whole(X), np.exp(X), 1e-12)
+    agree(whole(X[:1]), np.exp(X[:1]), 1e-12)
+    agree(whole(X[:0]), np.exp(X[:0]), 1e-12)
+
+
+def test_the_same_sum_every_time():
+    total = s2s.jit(lambda x: np.sum(x), target="cuda", threads=4)
+    assert total(X) == total(X)
+    agree(total(X), np.sum(X), 1e-12)
+
+
+def test_what_is_on_the_device_stays_there():
+    gradient = s2s.jit(s2s.grad(fused), target="cuda", threads=8)
+    result = gradient(cuda.to_device(X), cuda.to_device(POSITIVE))
+    assert not isinstance(result, np.ndarray)
+    agree(result.copy_to_host(), s2s.grad(fused)(X, POSITIVE), 1e-12)
+
+
+def test_threads_must_be_a_power_of_two():
+    with pytest.raises(s2s.UnsupportedError, match="3 threads in a block"):
+        s2s.jit(newton, target="cuda", threads=3)(2.0, 1e-9)
+
+
+def test_what_kernels_cannot_say_is_computed_by_numpy():
+    sorted_sum = s2s.jit(lambda x: np.cumsum(np.exp(x)) * 2.0, target="cuda", threads=8)
+    agree(sorted_sum(X), np.cumsum(np.exp(X)) * 2.0, 1e-12)

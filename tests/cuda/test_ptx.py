@@ -1,0 +1,85 @@
+"""Every kernel compiled to PTX for sm_90, which needs NVIDIA's compiler but no GPU and no driver."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+COMPILE = """
+import sys
+from examples import EXAMPLES
+from numba import cuda, types
+from numba.core.sigutils import normalize_signature
+import s2s
+from s2s import pipeline
+from s2s.back.cuda import render_cuda
+
+for name, (f, args) in EXAMPLES.items():
+    function = s2s.jit(f, target="cuda").lower(*args).function
+    module = render_cuda(pipeline.loops_of(function))
+    namespace = {}
+    exec(module.text, namespace)
+    for kernel, signature in module.kernels.items():
+        types_, _ = normalize_signature(signature)
+        ptx, _ = cuda.compile_ptx(namespace[kernel].py_func, types_, cc=(9, 0))
+        print("==", name, "==", kernel)
+        print(ptx)
+"""
+
+
+def is_missing() -> str:
+    """Why PTX cannot be made here; empty if it can."""
+    for package in ("numba_cuda", "nvidia"):
+        if importlib.util.find_spec(package) is None:
+            return f"{package} is not installed: pip install -e .[cuda]"
+    found = {path.name for root in importlib.util.find_spec("nvidia").submodule_search_locations
+             for path in Path(root).rglob("lib*.so*")}
+    for library in ("libnvvm", "libnvrtc"):
+        if not any(name.startswith(library) for name in found):
+            return f"{library} is not installed: pip install -e .[cuda]"
+    return ""
+
+
+@pytest.fixture(scope="module")
+def kernels() -> dict[str, str]:
+    """The PTX of each example's kernels."""
+    reason = is_missing()
+    if reason:
+        pytest.skip(reason)
+    path = f"{HERE}:{HERE.parent.parent}"
+    run = subprocess.run([sys.executable, "-c", COMPILE], cwd=HERE.parent.parent, capture_output=True, text=True,
+                         env={"PYTHONPATH": path, "PATH": "/usr/bin:/bin"}, timeout=600)
+    assert run.returncode == 0, run.stderr[-8000:]
+    parts = re.split(r"^== (.*) == (.*)$", run.stdout, flags=re.M)[1:]
+    found: dict[str, str] = {}
+    for name, _, text in zip(parts[::3], parts[1::3], parts[2::3]):
+        found[name] = found.get(name, "") + text
+    return found
+
+
+pytestmark = pytest.mark.cuda
+
+
+@pytest.mark.parametrize("name", [
+    "fused elementwise gradient", "sum reduction", "newton, lane by lane", "gradient of newton, lane by lane",
+    "tapes longer than expected", "branches, lane by lane", "a loop in order", "a loop of kernels", "sums along rows"])
+def test_kernels_compile_for_sm_90(kernels, name):
+    assert ".target sm_90" in kernels[name]
+    assert ".entry" in kernels[name]
+
+
+def test_single_precision_stays_single(kernels):
+    text = kernels["single precision"]
+    assert ".f32" in text and "fma.rn.f64" not in text and "mul.f64" not in text
+
+
+def test_sums_use_shared_memory(kernels):
+    assert ".shared" in kernels["sum reduction"] and "bar.sync" in kernels["sum reduction"]
+
+
+def test_indices_need_no_division(kernels):
+    assert "call.uni" not in kernels["newton, lane by lane"]
