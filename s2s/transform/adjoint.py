@@ -212,6 +212,8 @@ def total(a: Value, b: Value) -> Value:
         return 2 * a
     if a.op is None or b.op is None or a.op.record is not b.op.record or a.op.name not in ("multiply", "negative"):
         return a + b
+    if a.op.name == "negative":
+        return -total(a.op.inputs[0], b.op.inputs[0])
     if any(x is not y for x, y in zip(a.op.inputs, b.op.inputs)):
         return a + b
     return a.op.record(2 * a.op.inputs[0], *a.op.inputs[1:])
