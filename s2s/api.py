@@ -18,8 +18,9 @@ import numpy as np
 import optree
 
 from . import pipeline
-from .errors import TypeMismatchError
+from .errors import TypeMismatchError, UnsupportedError
 from .front import load_text
+from .ops.record import MACROS, Macro
 from .signature import bind
 from .transformed import Transformed
 
@@ -355,3 +356,36 @@ def same_structure(given, like, what: str, f: Callable) -> None:
         name = getattr(f, "__name__", "f")
         raise TypeMismatchError(f"{what} for {name} has shapes {shapes[0]}, and {shapes[1]} is needed", None,
                                 "make it as long and as deep as what it goes with")
+
+
+# ------------------------------------------------------------------------------------- inside a program
+
+
+def _jvp_inside(call: Callable, f, primals, tangents):
+    return call(Transformed("jvp", f, {"count": len(primals)}), *primals, *tangents)
+
+
+def _vjp_inside(call: Callable, f, *primals):
+    back = Transformed("vjp", f, {"count": len(primals)})
+    return call(f, *primals), Macro(lambda call, y_bar: call(back, *primals, y_bar))
+
+
+def _linearize_inside(call: Callable, f, *primals):
+    return call(f, *primals), Macro(lambda call, *tangents: _jvp_inside(call, f, primals, tangents)[1])
+
+
+def _refused(name: str) -> Macro:
+    def expand(call: Callable, *args, **keywords):
+        raise UnsupportedError(f"{name} inside a function that s2s reads", None, "use hvp, jvp or vjp there")
+
+    return Macro(expand)
+
+
+MACROS.update({
+    **{f: Macro(lambda call, *args, f=f, **options: f(*args, **options)) for f in (grad, value_and_grad, vmap, jit)},
+    jvp: Macro(_jvp_inside),
+    vjp: Macro(_vjp_inside),
+    linearize: Macro(_linearize_inside),
+    hvp: Macro(lambda call, f, primals, tangents: _jvp_inside(call, grad(f), primals, tangents)[1]),
+    **{f: _refused(f.__name__) for f in (jacfwd, jacrev, hessian, check_grads, source, stages, dump)},
+})

@@ -17,10 +17,19 @@ from . import assemble, pipeline
 from .display import side_by_side
 from .errors import S2SError, TypeMismatchError, UnsupportedError
 from .front import annotated_types
+from .front.enclosed import Enclosed, Enclosing
 from .ir.graph import Function, Value
 from .ir.types import Type
 from .runtime.load import load, measure_tapes
-from .signature import accepted_by_kernels, bind, key_of, lane_type, normalised, parameters_of, type_of
+from .signature import (
+    accepted_by_kernels,
+    bind,
+    key_of,
+    lane_type,
+    normalised,
+    parameters_of,
+    type_of,
+)
 
 
 @dataclass(eq=False)
@@ -152,7 +161,8 @@ class Transformed:
 
     def function_for(self, values: Sequence[Value]) -> Function:
         """The IR of this function for arguments like these: what a call of it inside another program means."""
-        return self.function_for_types(tuple(v.type for v in values))
+        types = tuple(v.type for v in values)
+        return self.function_for_types(types if self.arity is None else types[:self.arity])
 
     def function_for_types(self, types: Sequence[Type]) -> Function:
         """The IR of this function for arguments of these types."""
@@ -166,6 +176,9 @@ class Transformed:
         """The IR of the function that is transformed, for arguments of these types."""
         if isinstance(self.inner, Transformed):
             return self.inner.function_for_types(types)
+        if isinstance(self.inner, Enclosed):
+            made = self.inner.function_for([Value(type) for type in types])
+            return pipeline.run(pipeline.PREPARE, pipeline.stage(made, "front"))
         return pipeline.build(self.inner, types)
 
     def generic(self) -> Function:
@@ -224,6 +237,8 @@ def captures_have_their_types(function: Function) -> bool:
     """Whether the captured values that `function` reads are still what it was generated for."""
     captured = function.params[len(function.params) - len(function.captures):]
     for param, (name, get) in zip(captured, function.captures.items()):
+        if isinstance(get, Enclosing):
+            continue
         try:
             if type_of(normalised(get()), name) != param.type:
                 return False

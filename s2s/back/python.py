@@ -110,7 +110,7 @@ def definition(function: Function, annotate: bool = False, native: bool = False,
     if not annotate:
         body = with_returns(body)
     uses = [node for statement in body for node in _in_order(statement) if isinstance(node, ast.Name)]
-    renamed = names.renumber([node.id for node in uses])
+    renamed = names.renumber([*(names[p] for p in function.params), *(node.id for node in uses)])
     for node in {id(node): node for node in uses}.values():
         node.id = renamed.get(node.id, node.id)
     if not annotate:
@@ -119,7 +119,10 @@ def definition(function: Function, annotate: bool = False, native: bool = False,
         doc = ast.Expr(ast.Constant(function.doc))
         doc.docstring = True
         body.insert(0, doc)
-    tree = ast.FunctionDef(name, _arguments(function, names, annotate), body or [ast.Pass()], [])
+    arguments = _arguments(function, names, annotate)
+    for arg in arguments.args:
+        arg.arg = renamed.get(arg.arg, arg.arg)
+    tree = ast.FunctionDef(name, arguments, body or [ast.Pass()], [])
     return tree
 
 
