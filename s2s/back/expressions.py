@@ -8,6 +8,7 @@ loop evaluates it again.  What the user named stays a statement; constants, and 
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
@@ -207,7 +208,9 @@ class Layout:
 
     def _is_overwritten(self, value: Value, start: int, stop: int) -> bool:
         roots = self.memory.of(value)
-        return bool(roots) and any(start < p < stop and roots & written for p, written in self.writes)
+        first = bisect_right(self.writes, start, key=lambda write: write[0])
+        last = bisect_left(self.writes, stop, key=lambda write: write[0])
+        return bool(roots) and any(roots & written for _, written in self.writes[first:last])
 
     def _break_long_ones(self) -> None:
         """Give a statement to what would make the expression around it too long."""
