@@ -115,7 +115,7 @@ def _by_columns(candidates: list, code: types.CodeType) -> list:
     """The candidates whose body spans what the instructions span (Python 3.11 and later)."""
     if not hasattr(code, "co_positions"):
         return []
-    spans = {position for position in code.co_positions() if None not in position}
+    spans = {span for span in code.co_positions() if None not in span and (span[0], span[2]) != (span[1], span[3])}
     return [node for node in candidates if isinstance(node, ast.Lambda)
             and (node.body.lineno, node.body.end_lineno, node.body.col_offset, node.body.end_col_offset) in spans
             and all(_within(node, span) for span in spans)]
