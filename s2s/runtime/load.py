@@ -105,14 +105,20 @@ class NanChecks(ast.NodeTransformer):
     """Adds, after each assignment, a check of what it assigned."""
 
     def visit_Assign(self, node: ast.Assign):
+        if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in ("np.empty", "np.empty_like"):
+            return node  # holds what was there before, until it is written
         return [node, self.check(node, node.targets[0])]
 
     def visit_AugAssign(self, node: ast.AugAssign):
         return [node, self.check(node, node.target)]
 
     def check(self, node: ast.stmt, target: ast.expr) -> ast.stmt:
-        names = [n.id for n in ast.walk(target) if isinstance(n, ast.Name)][:1 if isinstance(target, ast.Subscript) else None]
-        pairs = [ast.Tuple([ast.Constant(n), ast.Name(n, ast.Load())], ast.Load()) for n in names]
+        """The names assigned to, or the elements written: the others may not have been written yet."""
+        if isinstance(target, ast.Subscript):
+            named = [(target.value.id, ast.Subscript(target.value, target.slice, ast.Load()))]
+        else:
+            named = [(n.id, ast.Name(n.id, ast.Load())) for n in ast.walk(target) if isinstance(n, ast.Name)]
+        pairs = [ast.Tuple([ast.Constant(name), value], ast.Load()) for name, value in named]
         call = ast.Call(ast.Name(CHECK, ast.Load()), pairs, [])
         return ast.copy_location(ast.Expr(call), node)
 
