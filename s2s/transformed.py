@@ -16,10 +16,11 @@ from pathlib import Path
 from . import assemble, pipeline
 from .display import side_by_side
 from .errors import S2SError, TypeMismatchError, UnsupportedError
-from .front import annotated_types
+from .front import annotated_types, callee_of
 from .front.enclosed import Enclosed, Enclosing
 from .ir.graph import Function, Value
 from .ir.types import Type
+from .names import Named, functions_named, names_in
 from .runtime.load import load, measure_tapes
 from .signature import (
     accepted_by_kernels,
@@ -38,15 +39,19 @@ class Specialised:
 
     function: Function
     capture_key: tuple
-    call: Callable | None = None
+    call: Callable
+    named: list[Named]
+    getters: list[Callable] = field(init=False)
 
-    @property
-    def getters(self) -> list[Callable]:
-        return list(self.function.captures.values())
+    def __post_init__(self):
+        self.getters = list(self.function.captures.values())
 
     def is_current(self) -> bool:
-        """Whether captured values are still of the types that the code was generated for."""
-        return tuple(key_of(get()) for get in self.getters) == self.capture_key
+        """Whether captured values have the types, and names stand for the functions, that the code is for."""
+        for name in self.named:
+            if name.read() is not name.content:
+                return False
+        return not self.getters or tuple(key_of(get()) for get in self.getters) == self.capture_key
 
 
 @dataclass(eq=False)
@@ -95,6 +100,7 @@ class Transformed:
         self.__signature__ = self.signature
         self.specialised: dict[tuple, list[Specialised]] = {}
         self.functions: dict[tuple, Function] = {}
+        self.named: list[Named] = []  # what the program calls its functions, when code was last generated
         self.last: Specialised | None = None
         self.last_args: tuple = ()
         self.arity = self._arity()
@@ -133,9 +139,10 @@ class Transformed:
         for found in self.specialised.get(key, ()):
             if found.is_current():
                 return found
+        self.forget_if_rebound()
         function = self.function_for_types(self.types_of(args))
         capture_key = tuple(key_of(get()) for get in function.captures.values())
-        made = Specialised(function, capture_key, self.derive.callable(self, function))
+        made = Specialised(function, capture_key, self.derive.callable(self, function), self.named)
         self.specialised.setdefault(key, []).insert(0, made)
         return made
 
@@ -171,6 +178,22 @@ class Transformed:
         if found is None or not captures_have_their_types(found):
             found = self.functions[types] = self.derive.function(self, types)
         return found
+
+    def forget_if_rebound(self) -> None:
+        """Forget what was generated if a function that the program names is another one now."""
+        if isinstance(self.inner, Transformed):
+            self.inner.forget_if_rebound()
+        functions = functions_named(self.base)
+        if any(name.read() is not name.content for name in self.named):
+            self.functions.clear()
+            for function in functions:
+                callee_of(function).built.clear()
+        self.named = [name for function in functions for name in names_in(function)]
+
+    @property
+    def base(self) -> Callable:
+        """The function inside all transformations."""
+        return self.inner.base if isinstance(self.inner, Transformed) else self.inner
 
     def inner_function(self, types: Sequence[Type]) -> Function:
         """The IR of the function that is transformed, for arguments of these types."""

@@ -234,6 +234,21 @@ def test_captured_values_are_read_at_each_call(monkeypatch):
         df(x)
 
 
+def step(x):
+    return x * x
+
+
+def calls_step(x):
+    return step(x) + 1.0
+
+
+def test_function_that_is_bound_again_is_looked_into_again(monkeypatch):
+    df, ddf = s2s.grad(calls_step), s2s.grad(s2s.grad(calls_step))
+    assert (df(3.0), ddf(3.0)) == (6.0, 2.0)
+    monkeypatch.setitem(globals(), "step", lambda x: x * x * x)
+    assert (df(3.0), ddf(3.0)) == (27.0, 18.0)
+
+
 def test_lengths_share_generated_code(monkeypatch):
     made = []
     monkeypatch.setattr(pipeline, "front_build", lambda *a, build=pipeline.front_build: made.append(a) or build(*a))

@@ -16,7 +16,7 @@ LAYERS = [
     {"front", "transform", "back"},
     {"runtime"},
     {"pipeline"},
-    {"signature", "assemble", "display"},
+    {"signature", "assemble", "display", "names"},
     {"transformed"},
     {"api"},
     {"__init__"},
