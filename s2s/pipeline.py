@@ -27,6 +27,7 @@ from .ir.graph import Function
 from .ir.types import Type
 from .ir.verify import verify
 from .runtime.compile import compiled as numba_code
+from .runtime.compile import decorated
 from .runtime.cuda import compiled as cuda_code
 from .transform import jvp, vjp, vmap
 from .transform.cse import cse
@@ -219,17 +220,6 @@ def export_text(function: Function, compiled: bool = False, target: str = "cpu")
                                "make them arguments of the function")
     if not compiled:
         return render(function).text
-    text = loops_text(function, target)
-    return text if target == "cuda" else jitted(text)
-
-
-def jitted(text: str) -> str:
-    """A module of loops, with each of its functions compiled by Numba when it is first called."""
-    lines = []
-    for line in text.splitlines():
-        if line.startswith("def "):
-            lines.append("@numba.njit(error_model='numpy')")
-        lines.append(line)
-        if line == "import numpy as np":
-            lines.append("import numba")
-    return "\n".join(lines) + "\n"
+    if target == "cuda":
+        return loops_text(function, target)
+    return decorated(render(loops_of(function), native=True), fastmath=False, checks=True).text

@@ -296,6 +296,17 @@ def test_export_runs_without_s2s(tmp_path):
     assert float(out.stdout) == pytest.approx(s2s.grad(relax, 1)(np.arange(5.0), 0.1, 2))
 
 
+@pytest.mark.compile
+@pytest.mark.parametrize("function, argnums, args", EXAMPLES, ids=lambda x: getattr(x, "__name__", ""))
+def test_compiled_export_runs_without_s2s(function, argnums, args, tmp_path):
+    path = s2s.jit(s2s.grad(function, argnums)).export(tmp_path / "exported.py", *args)
+    assert "s2s" not in path.read_text().replace("s2s.grad", "")
+    namespace = {}
+    exec(path.read_text(), namespace)
+    for got, wanted in zip(namespace[f"{function.__name__}_grad"](*args), s2s.grad(function, argnums)(*args)):
+        np.testing.assert_allclose(got, wanted, rtol=1e-12)
+
+
 def test_export_refuses_captured_values(tmp_path):
     with pytest.raises(s2s.UnsupportedError, match="reads .*K.*\nInstead: make them arguments"):
         s2s.grad(with_global).export(tmp_path / "g.py", np.ones(3))
