@@ -135,18 +135,26 @@ class Equalities:
         for op in blocks_ops:
             if op.record.elementwise:
                 self._meet([dims_of(x.type) for x in op.inputs])
+            elif op.name in ("spread", "broadcast_to"):
+                self._meet([dims_of(op.inputs[0].type), dims_of(op.output.type)])
+            elif op.name == "shaped_like":
+                for d, e in zip(dims_of(op.inputs[0].type), dims_of(op.output.type)):
+                    self._unite(d, e)
 
     def _meet(self, shapes: list[tuple]) -> None:
         for axis in range(1, max(map(len, shapes), default=0) + 1):
             here = [s[-axis] for s in shapes if len(s) >= axis]
             here = [d for d in here if d != 1 and not (isinstance(d, Extent) and (d.may_be_one or d.accepts_any))]
             for d in here[1:]:
-                a, b = self.find(here[0]), self.find(d)
-                if a == b or isinstance(a, int) and isinstance(b, int):
-                    continue
-                if isinstance(b, int):
-                    a, b = b, a
-                self.parent[b] = a
+                self._unite(here[0], d)
+
+    def _unite(self, d, e) -> None:
+        a, b = self.find(d), self.find(e)
+        if a == b or isinstance(a, int) and isinstance(b, int):
+            return
+        if isinstance(b, int):
+            a, b = b, a
+        self.parent[b] = a
 
     def find(self, dim):
         while dim in self.parent:

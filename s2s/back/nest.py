@@ -33,6 +33,9 @@ from .fuse import Equalities, Group, reads, versions
 INDICES = "ijklmnpq"
 
 
+SAME = ("stop_gradient", "shaped_like", "positive", "spread", "broadcast_to")  # an element of the result is one of x
+
+
 @dataclass(frozen=True)
 class Reduction:
     """How a reduction starts and goes on."""
@@ -104,7 +107,9 @@ def is_gather(op: Op) -> bool:
 
 def is_pointwise(op: Op) -> bool:
     """Whether each element of the result follows from one element of each operand."""
-    return op.record.elementwise or is_gather(op) or op.name == "stop_gradient"
+    if op.name in ("spread", "broadcast_to"):
+        return isinstance(op.inputs[0].type, Array)
+    return op.record.elementwise or is_gather(op) or op.name in SAME
 
 
 def visited(op: Op, equal: Equalities) -> tuple | None:
@@ -198,7 +203,7 @@ class Nest:
 
     @staticmethod
     def reads_elements(op: Op, k: int) -> bool:
-        return not (op.name == "sum_to" and k == 1) and not (is_gather(op) and op.name == "getitem")
+        return k not in op.record.shapes and not is_gather(op)
 
     # lengths and broadcasting
 
@@ -207,13 +212,11 @@ class Nest:
         lengths: list[Value | None] = [value(d) if isinstance(d, int) else None for d in self.group.dims]
         rank = len(lengths)
         for op in self.group.ops:
-            if is_gather(op):
-                found = gather_lengths(self.scope, op)
-                self.gathered = found
+            if (found := stated_lengths(self.scope, op)) is not None:
                 lengths = [m if n is None else n for n, m in zip(lengths, found)]
                 continue
-            for x in op.inputs:
-                if isinstance(x.type, Array) and x not in self.inside and not (op.name == "sum_to" and x is op.inputs[1]):
+            for k, x in enumerate(op.inputs):
+                if isinstance(x.type, Array) and x not in self.inside and k not in op.record.shapes:
                     for axis, d in enumerate(x.type.dims, rank - x.type.rank):
                         if lengths[axis] is None and self.scope.equal.find(d) == self.group.dims[axis]:
                             lengths[axis] = self.scope.lengths(x)[axis - rank + x.type.rank]
@@ -237,11 +240,11 @@ class Nest:
         maps: list = []
         for axis, (d, m) in enumerate(zip(x.type.dims, elements.lengths), rank - own):
             n = self.lengths[axis]
-            if d == self.group.dims[axis] or m is n:
+            if m is n:
                 maps.append(axis)
             elif d == 1:
                 maps.append(None)
-            elif isinstance(d, Extent) and d.may_be_one:
+            elif isinstance(d, Extent) and d.may_be_one and self.scope.equal.find(d) != self.group.dims[axis]:
                 self.lengths[axis] = spread_length_op(n, m)
                 maps.append((axis, select(op_named("equal", m, 1), value(0), value(1))))
             else:
@@ -441,14 +444,26 @@ class Nest:
         dtype = op.output.type.dtype
         if is_gather(op):
             return gather(self.scope, op, index)
-        xs = [number_of(x) for x in op.inputs]
-        if op.name in ("astype", "stop_gradient", "positive"):
+        xs = [number_of(x) for k, x in enumerate(op.inputs) if k not in op.record.shapes]
+        if op.name == "astype" or op.name in SAME:
             return as_dtype(xs[0], dtype)
         if op.name == "where":
             return select(xs[0], as_dtype(xs[1], dtype), as_dtype(xs[2], dtype))
         if dtype == "bool" and op.name in ("add", "multiply"):
             return compute(RECORDS["logical_or" if op.name == "add" else "logical_and"], *xs)
         return compute(op.record, *xs, **op.attrs)
+
+
+def stated_lengths(scope, op: Op) -> list[Value] | None:
+    """The lengths of the result, for ops that do not take them from the operands they read."""
+    if is_gather(op):
+        return gather_lengths(scope, op)
+    match op.name:
+        case "spread":
+            return list(scope.lengths(op.inputs[1]))
+        case "broadcast_to":
+            return [scope.env[n] for n in op.inputs[1:]]
+    return None
 
 
 @dataclass(eq=False)

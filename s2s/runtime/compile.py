@@ -26,6 +26,7 @@ then the interpreted form returns, and what it returns is the result.
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 import types
@@ -39,8 +40,11 @@ from ..back.loops import lower
 from ..back.python import Module, render
 from ..back.ranges import requirements
 from ..errors import S2SError, UnsupportedError
-from ..ir.graph import Function
+from ..ir.graph import Function, walk
+from ..ops.linalg import matmul
+from ..ops.record import Record
 from . import cache as disk
+from .blas import blas_product
 from .load import load, register
 
 FLAGS = {False: "{'contract'}", True: "{'contract', 'reassoc', 'nsz', 'arcp'}"}
@@ -62,7 +66,7 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
     if target != "cpu":
         raise UnsupportedError(f"the target {target!r}", remedy='use target="cpu" or target="cuda"')
     required = requirements(function)
-    module = render(lower(function), native=True)
+    module = render(with_blas(lower(function)), native=True)
 
     def dispatcher(checks: bool) -> Callable:
         native = decorated(module, fastmath, checks)
@@ -73,6 +77,18 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
     if not required:
         return guarded(dispatcher(False), function, module)
     return guarded(dispatcher(False), function, module, condition(function, required), lambda: dispatcher(True))
+
+
+product = Record("blas_product", evaluate=blas_product, infer=matmul.infer,
+                 syntax=lambda a, b: ast.Call(ast.Name("blas_product", ast.Load()), [a, b], []))
+
+
+def with_blas(lowered: Function) -> Function:
+    """`lowered`, a loop form that nobody else has, with its matrix products spelled as runtime/blas.py wants them."""
+    for op in walk(lowered.block):
+        if op.record is matmul:
+            op.record = product
+    return lowered
 
 
 def condition(function: Function, required: list[str]) -> Callable:
@@ -87,7 +103,8 @@ def decorated(module: Module, fastmath: bool, checks: bool) -> Module:
     if checks:
         options += ", boundscheck=True"
     text = re.sub(r"(?m)^def ", f"@njit({options})\ndef ", module.text)
-    return Module(f"from numba import njit\n{text}", module.entry, module.lines)
+    blas = f"from {blas_product.__module__} import blas_product\n" if "blas_product(" in text else ""
+    return Module(f"from numba import njit\n{blas}{text}", module.entry, module.lines)
 
 
 def loaded(module: Module, cache: bool) -> types.ModuleType:
