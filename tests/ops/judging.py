@@ -1,5 +1,8 @@
 """One judgement of an op: its value and type against NumPy, its two modes against central differences."""
 
+import ast
+import math
+
 import numpy as np
 
 from s2s.ir.builder import Builder
@@ -42,6 +45,7 @@ def judge(rule, function, *args, modes=(True, False), derivative=True, second=Tr
         f = traced(rule, args, known)
         expected = function(*args)
         same(interpret(f, *args), expected, f.results[0].type)
+        spelled(f, args)
         if derivative:
             differentiate(f, args, expected, tolerance)
             if second:
@@ -69,6 +73,25 @@ def same(result, expected, type) -> None:
             raise AssertionError(type)
 
 
+def spelled(f: Function, args) -> None:
+    """Every op that prints as an expression prints as one that computes what the op computes."""
+    if any(op.blocks for op in f.block.ops):
+        return
+    env = dict(zip(f.params, args))
+    for op in f.block.ops:
+        inputs = [env[x] for x in op.inputs]
+        env[op.output] = op.record.evaluate(*inputs, **op.attrs)
+        if op.record.syntax is None or op.name == "constant":
+            continue
+        names = [f"x{k}" for k in range(len(inputs))]
+        tree = op.record.syntax(*(ast.Name(name, ast.Load()) for name in names), **op.attrs)
+        code = compile(ast.fix_missing_locations(ast.Expression(tree)), "<printed>", "eval")
+        module = {"np": np, "math": math, **dict(zip(names, inputs))}
+        if op.record.helper is not None:
+            module[op.record.helper.__name__] = op.record.helper
+        np.testing.assert_array_equal(eval(code, module), env[op.output], err_msg=ast.unparse(tree))
+
+
 def active(f: Function) -> list[int]:
     return [k for k, p in enumerate(f.params) if carries_derivative(p.type)]
 
@@ -84,6 +107,7 @@ def differentiate(f: Function, args, y, tolerance) -> None:
     x_dots = [array(*np.shape(args[k])) if np.shape(args[k]) else float(array()) for k in wrt]
     reverse, forward = verify(vjp(f, wrt)), verify(jvp(f, wrt))
     x_bars = interpret(reverse, *args, y_bar)[1:]
+    spelled(reverse, (*args, y_bar))
     for x_bar, k in zip(x_bars, wrt, strict=True):
         assert np.shape(x_bar) == np.shape(args[k])
     y_dot = interpret(forward, *args, *x_dots)[-1]
@@ -98,7 +122,8 @@ def differentiate(f: Function, args, y, tolerance) -> None:
 
 
 def twice(f: Function, args) -> None:
-    """The derivative's own derivative, forward over reverse, against central differences of the derivative."""
+    """The derivative's own derivative: forward over reverse against central differences of the derivative, and
+    reverse over reverse against forward over reverse."""
     wrt = active(f)
     y = interpret(f, *args)
     y_bar = array(*np.shape(y)) if np.shape(y) else float(array())
@@ -111,3 +136,7 @@ def twice(f: Function, args) -> None:
     minus = interpret(reverse, *moved(args, wrt, x_dots, -step), y_bar)[1:]
     for dot, a, b in zip(x_bar_dots, plus, minus, strict=True):
         np.testing.assert_allclose(dot, (np.asarray(a) - np.asarray(b)) / (2 * step), rtol=2e-5, atol=2e-5)
+    weights = [array(*np.shape(bar)) if np.shape(bar) else float(array()) for bar in x_bar_dots]
+    zero = [np.zeros_like(y)[()]] if carries_derivative(f.results[0].type) else []
+    back = interpret(verify(vjp(reverse, wrt)), *args, y_bar, *zero, *weights)[-len(wrt):]
+    np.testing.assert_allclose(sum(map(np.vdot, back, x_dots)), sum(map(np.vdot, weights, x_bar_dots)), rtol=1e-9, atol=1e-9)
