@@ -12,6 +12,8 @@ from ..errors import UnsupportedError
 def literal(x) -> str:
     """The Python expression for the constant `x`."""
     match x:
+        case str() if repr(x) == f"'{x}'" and '"' not in x:
+            return f'"{x}"'
         case None | bool() | str() | bytes():
             return repr(x)
         case np.bool_():

@@ -317,12 +317,12 @@ def test_lines_say_where_each_statement_comes_from():
 def test_the_dump_has_one_op_a_line_with_its_type():
     text = definition(render(build(straight, [FLOAT, FLOAT]), annotate=True).text)
     assert text == """\
-def straight(x: 'float64', y: 'float64'):
-    t: 'float64' = np.sin(x)
-    a: 'float64' = t * y
-    t_1: 'float64' = -x
-    t_2: 'float64' = np.exp(t_1)
-    t_3: 'float64' = a + t_2
+def straight(x: "float64", y: "float64"):
+    t: "float64" = np.sin(x)
+    a: "float64" = t * y
+    t_1: "float64" = -x
+    t_2: "float64" = np.exp(t_1)
+    t_3: "float64" = a + t_2
     return t_3"""
 
 
