@@ -43,7 +43,7 @@ def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
     Its entry takes arrays on the device and returns arrays on the device.  `threads` are in a block: a
     power of two.
     """
-    host = Host(owned(function))
+    host = Host(owned(function, results=True, augmented=False))
     main = host.function()
     helpers = {op.record.helper: None for op in walk(main.block) if op.record.helper is not None}
     trees = [kernel.tree for kernel in host.kernels] + [definition(main, native=True)]
@@ -165,7 +165,8 @@ element = Record("element", evaluate=None, pure=False, infer=lambda x, *index, t
 blocks_of = Record("blocks of", evaluate=None, infer=lambda n: INT, syntax=lambda n: _call("blocks_of", n))
 launch = Record("launch", evaluate=None, pure=False, infer=lambda blocks, *args, kernel, single: NONE, syntax=_launch)
 add_up = Record("add up", evaluate=None, pure=False, infer=lambda parts, *, type: type,
-                syntax=lambda parts, *, type: _call("add_up", parts))
+                syntax=lambda parts, *, type: _call("add_up", parts) if type.dtype.startswith("float")
+                else _call_method(_call_method(parts, "copy_to_host"), "sum"))
 
 
 def _on_host(op: Op) -> Record:
@@ -173,7 +174,9 @@ def _on_host(op: Op) -> Record:
     def syntax(*args: ast.expr, **attrs) -> ast.expr:
         copies = [_call_method(a, "copy_to_host") if isinstance(x.type, Array) else a for a, x in zip(args, op.inputs)]
         result = op.record.syntax(*copies, **attrs)
-        return _call("cuda.to_device", result) if isinstance(op.output.type, Array) else result
+        if isinstance(op.output.type, Array):
+            return _call("cuda.to_device", _call("np.ascontiguousarray", result) if op.record.views else result)
+        return result
 
     return Record(f"{op.name} on the host", evaluate=None, pure=False, syntax=syntax, helper=op.record.helper,
                   infer=lambda *inputs, **attrs: op.output.type)
@@ -297,7 +300,9 @@ class Host:
             def attempt(longest: Value, capacity: Value, *_: Value) -> list[Value]:
                 copies = {k: emit(device_copy, inits[k]) for k in read}
                 _, needed = run(longest, inits | copies)
-                return [emit(element, needed, value(0), type=INT), longest, *copies.values()]
+                saved = emit(element, needed, value(0), type=INT)
+                saved.name = "saved"
+                return [saved, longest, *copies.values()]
 
             _, _, *arrays = while_loop([value(CAPACITY), value(0), *(inits[k] for k in read)],
                                        lambda longest, capacity, *_: longest > capacity, attempt,

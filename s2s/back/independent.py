@@ -3,7 +3,7 @@
 A loop is independent if each trip writes only its own elements, `a[i, ...]` for the loop's index i, reads
 nothing that another trip writes, and carries nothing else but sums.  `roles(loop)` says so:
 
-    "own"     an array of which each trip touches only the elements at its index
+    "own"     an array of which each trip touches only the elements at its index, or at a fixed distance from it
     "sum"     a number to which each trip adds
     "gather"  an array to which trips add anywhere, and which none of them reads
 """
@@ -64,19 +64,23 @@ class Trip:
             return None
         touching = [(user, k) for v in versions for user, k in self.uses.get(v, ())
                     if isinstance(user, Op) and not user.blocks and k not in user.record.shapes]
-        if all(self.at_own_index(op, k) for op, k in touching):
+        distances = {self.distance(op, k) for op, k in touching}
+        if not touching or len(distances) == 1 and None not in distances:
             return "own"
         if all(op.name == "additem" and k == 0 and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
                for op, k in touching):
             return "gather"
         return None
 
-    def at_own_index(self, op: Op, k: int) -> bool:
-        """Whether `op` touches its input `k` at the elements that belong to the trip."""
-        if k != 0 or op.name not in ("getitem", "setitem", "additem"):
-            return False
-        first = op.inputs[1 if op.name == "getitem" else 2:][:1]
-        return op.attrs["pattern"][:1] == ("i",) and first == [self.index]
+    def distance(self, op: Op, k: int) -> int | None:
+        """How far from the trip's index `op` touches its input `k`; None where that is not known."""
+        if k != 0 or op.name not in ("getitem", "setitem", "additem") or op.attrs["pattern"][:1] != ("i",):
+            return None
+        x, offset = op.inputs[1 if op.name == "getitem" else 2], 0
+        while x.op is not None and x.op.name in ("add", "subtract") and type(x.op.inputs[1].constant) is int:
+            offset += x.op.inputs[1].constant * (1 if x.op.name == "add" else -1)
+            x = x.op.inputs[0]
+        return offset if x is self.index else None
 
     def versions(self, param: Value) -> Iterator[Value]:
         """`param` and what it becomes by writes, branches and inner loops."""

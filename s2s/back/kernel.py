@@ -26,8 +26,8 @@ from ..errors import UnsupportedError
 from ..ir.builder import Builder, add_op, emit
 from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
 from ..ir.rebuild import emit_op
-from ..ir.types import INT, NONE, Array, Extent, Scalar, Tape, Type
-from ..ops.control import for_loop, if_, while_loop
+from ..ir.types import INT, NONE, Array, Extent, Scalar, Tape, Type, Undefined
+from ..ops.control import for_loop, if_, make_undefined, while_loop
 from ..ops.elementwise import select
 from ..ops.record import RECORDS, Record, value
 from ..ops.ufunc import IN_MATH
@@ -263,7 +263,7 @@ def parallel_kernel(loop: Op, roles: Sequence[str], name: str) -> Kernel:
     """
     (body,) = loop.blocks
     low = loop.inputs[0]
-    read = [v for v in dict.fromkeys([*free_values(body), low]) if v.constant is MISSING]
+    read = [v for v in dict.fromkeys([*free_values(body), low]) if is_argument(v)]
     count = Value(INT, "n")
     params = [Value(v.type, v.name) for v in read]
     env = dict(zip(read, params))
@@ -271,9 +271,7 @@ def parallel_kernel(loop: Op, roles: Sequence[str], name: str) -> Kernel:
     kernel = Kernel(name, None, read, [INT, *(v.type for v in read)])
     with Builder(block):
         work = Body(env)
-        for v in free_values(body):
-            if v.constant is not MISSING:
-                env[v] = value(v.constant)
+        env.update((v, known(v)) for v in free_values(body) if not is_argument(v))
         tapes = [op.output for op in walk(body) if op.name == "tape_new"]
         if tapes:
             work.capacity = Value(INT, "capacity")
@@ -319,16 +317,15 @@ def single_kernel(loop: Op, name: str) -> Kernel:
     inits = loop.inputs[skip:]
     read = [v for v in dict.fromkeys([*loop.inputs[:skip], *(x for x in inits if not isinstance(x.type, Array)),
                                       *(v for block in loop.blocks for v in free_values(block))])
-            if v.constant is MISSING]
+            if is_argument(v)]
     params = [Value(v.type, v.name) for v in read]
     env = dict(zip(read, params))
     block = Block(list(params))
     kernel = Kernel(name, None, read, [v.type for v in read])
     with Builder(block):
         work = Body(env)
-        for v in (*loop.inputs, *(v for b in loop.blocks for v in free_values(b))):
-            if v.constant is not MISSING:
-                env[v] = value(v.constant)
+        outside = [*loop.inputs, *(v for b in loop.blocks for v in free_values(b))]
+        env.update((v, known(v)) for v in outside if not is_argument(v))
         for k, x in enumerate(inits):
             if isinstance(x.type, Array):
                 env[x] = _given(kernel, k, x.type, loop.outputs[k].name or "out")
@@ -345,6 +342,16 @@ def single_kernel(loop: Op, name: str) -> Kernel:
     tree.body = [s for s in tree.body if not isinstance(s, ast.Return)]
     kernel.tree = _with_given(tree, kernel)
     return kernel
+
+
+def is_argument(v: Value) -> bool:
+    """Whether the host has to pass `v`: it is neither a constant nor unbound."""
+    return v.constant is MISSING and not isinstance(v.type, Undefined)
+
+
+def known(v: Value) -> Value:
+    """A value that is no argument, again."""
+    return make_undefined() if isinstance(v.type, Undefined) else value(v.constant)
 
 
 def _item_of(block: Block, tape: Value) -> Scalar:
