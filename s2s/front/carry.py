@@ -84,7 +84,7 @@ def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: di
         yields += _yielded(frame, binding, end, carried, name)
         ends[name] = end
     yields += [frame.heap.contents[cell] for cell in carried.cells]
-    _find_sharing(frame, carried, entered, ends)
+    _find_sharing(frame, carried, before, entered, ends)
     return [value(stop), *yields] if carried.breaks else yields
 
 
@@ -152,10 +152,10 @@ def _unbound_like(binding):
     return UNBOUND if _is_carried(binding) else binding
 
 
-def _find_sharing(frame: Frame, carried: Carried, entered: dict, ends: dict) -> None:
+def _find_sharing(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: dict) -> None:
     """Record what the arrays of the next trip may share memory with."""
     inner = {cell.root for binding in entered.values() for cell in cells_in(binding)}
-    others = {cell.root for name, cell in frame.reachable() if name not in carried.names}
+    others = {cell.root for name, cell in frame.reachable() if name not in carried.names and cell.root in before[1]}
     families = {name: _family(end) for name, end in ends.items()}
     more = False
     for name, family in families.items():

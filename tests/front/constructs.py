@@ -678,3 +678,53 @@ def isinstance_is_static(x, n):
     if isinstance(x, np.ndarray) and isinstance(n, int) and not isinstance(n, float):
         return x * n
     return n
+
+
+@case((2.0, 3))
+def nested_function_in_a_loop(x, n):
+    def step(t):
+        return t * x
+
+    for _ in range(n):
+        y = step(x)
+        x = x + 0.25 * y
+    return x
+
+
+@case((X,))
+def closure_made_inside(x):
+    def shifted(by):
+        return lambda t: t + by[0]
+
+    y = x.copy()
+    g = shifted(y)
+    if x[1] < 0:
+        y[0] = 7.0
+    return g(2.0)
+
+
+@case((X, 2), (X, 5))
+def generator_of_known_length(x, n):
+    return sum(x[i] * i for i in range(4)) + max([x[k] for k in (0, 2)])
+
+
+@case((M,))
+def chained_and_nested_targets(x):
+    y = np.zeros(4)
+    y[0], (y[1], z) = x[0, 1], (x[1, 1], x[2, 2])
+    y[2] = w = z * 2
+    return y, w
+
+
+@case((X,))
+def fill_and_slices_of_everything(x):
+    y = np.empty(4)
+    y.fill(2.0)
+    y[:] = y * x
+    y[...] += 1.0
+    return y
+
+
+@case((3, 2))
+def truth_of_calls_and_defaults(n, k=2):
+    return bool(n) and int(k) > 1, not (n and k), float(n) or 1.0
