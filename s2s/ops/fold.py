@@ -84,7 +84,7 @@ def subtract(record, a: Value, b: Value):
 
 def _affine(a: Value, b: Value, sign: int):
     """Integers: x + 0 is x, (x + 1) - 2 is x - 1, (x + 1) - x is 1."""
-    (base, offset), (other, shift) = _base_offset(a), _base_offset(b)
+    (base, offset), (other, shift) = base_offset(a), base_offset(b)
     if base is other and base is not None and sign == -1:
         return value(offset - shift)
     if base is None and other is not None and sign == 1:  # 1 + x
@@ -100,13 +100,13 @@ def _affine(a: Value, b: Value, sign: int):
     return base + total if total > 0 else base - -total
 
 
-def _base_offset(x: Value) -> tuple[Value | None, int]:
+def base_offset(x: Value) -> tuple[Value | None, int]:
     """x as base + offset; a constant has no base."""
     if type(x.constant) is int:
         return None, x.constant
     op = x.op
     if op is not None and op.record.name in ("add", "subtract") and type(op.inputs[1].constant) is int:
-        base, offset = _base_offset(op.inputs[0])
+        base, offset = base_offset(op.inputs[0])
         sign = 1 if op.record.name == "add" else -1
         return base, offset + sign * op.inputs[1].constant
     return x, 0

@@ -25,9 +25,10 @@ from ..ir.builder import current, fresh_extent, fresh_shape
 from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Extent, Scalar, Static, Tuple, Type, Unknown, carries_derivative, is_inexact
 from .chain import like_operand
+from .fold import base_offset
 from .record import (RECORDS, array_type, broadcast_dims, define, dims_of, dtype_of, is_static, rank,
                      runs_backwards, same_shape, static, value)
-from .shape import base_and_offset, extent_of, named_extent, sum_to, zeros_of
+from .shape import extent_of, named_extent, sum_to, zeros_of
 
 Pattern = tuple
 
@@ -234,7 +235,7 @@ def distinct(i: Value, j: Value, counters: Container[Value] = ()) -> bool:
     above and counts up.  Numbers must be 0 or more; otherwise both must be a counter plus a number that
     is 0 or more.
     """
-    (base, offset), (other, shift) = base_and_offset(i), base_and_offset(j)
+    (base, offset), (other, shift) = base_offset(i), base_offset(j)
     known = base is None or base in counters
     return base is other and known and offset != shift and min(offset, shift) >= 0
 

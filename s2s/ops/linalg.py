@@ -260,15 +260,27 @@ def _as_vector(x: Value) -> Value:
     return expand_dims(x, 0) if rank(x) == 0 else ravel(x)
 
 
+inner_record = define(
+    "inner",  # where some rank is unknown; the second is a vector or a matrix
+    evaluate=np.inner,
+    infer=lambda a, b: Unknown(fresh_shape(), _product_dtype(a, b)),
+    fold=lambda a, b: None if rank(a) is None or rank(b) is None else dot_record(a, transpose_record(b, axes=None)),
+    vjp=lambda bar, y, a, b: (dot_left(bar, a, transpose_record(b, axes=None)),
+                              transpose_record(dot_right(bar, a, transpose_record(b, axes=None)), axes=None)),
+    syntax=lambda a, b: numpy_call("inner", a, b),
+)
+inner_record.jvp = _jvp_bilinear(inner_record)
+
+
 @numpy_function(np.inner)
 def inner(a, b) -> Value:
     """np.inner of vectors and matrices."""
     a, b = value(a), value(b)
     if rank(a) == 0 or rank(b) == 0:
         return a * b
-    if rank(b) is None or rank(b) > 2:
+    if (rank(b) or 0) > 2:
         raise UnsupportedError(f"np.inner with {b.type}", current().line, "use np.tensordot(a, b, (-1, -1)) or @")
-    return matmul(a, transpose_record(b, axes=None))
+    return inner_record(a, b)
 
 
 @numpy_function(np.vdot)

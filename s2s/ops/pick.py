@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 
 import numpy as np
@@ -19,13 +20,6 @@ from .reduce import sum_record
 from .shape import length, literal, named_extent, normal_axis, numpy_call, static_axis, zeros_of
 
 
-def known_rank(x: Value, what: str) -> int:
-    """The rank of `x`, which must be known."""
-    if rank(x) is None:
-        raise UnsupportedError(f"{what} of an array of unknown rank", current().line, "call the function once, or index it")
-    return rank(x)
-
-
 @numpy_function(np.take, method="take")
 def take_(x: Value, indices, axis=None, out=None, mode="raise") -> Value:
     """np.take: along an axis, or of the raveled array."""
@@ -35,15 +29,56 @@ def take_(x: Value, indices, axis=None, out=None, mode="raise") -> Value:
     return take(ravel(x), indices) if axis is None else take(x, along(axis, indices))
 
 
+def add_along_axis(values, indices, shape, axis):
+    """Zeros of this shape, to which each value is added at its index along the axis."""
+    result = np.zeros(shape, np.asarray(values).dtype)
+    axis = axis % len(shape)
+    grid = list(np.ogrid[tuple(slice(n) for n in np.shape(indices))])
+    grid[axis] = indices
+    np.add.at(result, tuple(grid), values)
+    return result
+
+
+def _fold_picked(x: Value, indices: Value, *, axis: int):
+    """Of known rank it is an index: `x[np.arange(n)[:, None], indices]`."""
+    count = rank(x)
+    if count is None or rank(indices) is None:
+        return None
+    if rank(indices) != count:
+        raise TypeMismatchError(f"np.take_along_axis with {count} and {rank(indices)} axes", current().line,
+                                "give the indices as many axes as the array")
+    axis = normal_axis(axis, count)
+    grid = [indices if k == axis else expand_dims(arange(length(indices, axis=k)), tuple(j for j in range(count) if j != k))
+            for k in range(count)]
+    return take(x, tuple(grid))
+
+
+picked_along = define(
+    "take_along_axis",  # where the rank is unknown
+    evaluate=lambda x, indices, *, axis: np.take_along_axis(x, indices, axis),
+    infer=lambda x, indices, *, axis: Unknown(fresh_shape(), dtype_of(x.type)),
+    fold=_fold_picked,
+    vjp=lambda bar, y, x, indices, *, axis: (added_along(bar, indices, x, axis=axis), None),
+    linear=(0,),
+    syntax=lambda x, indices, *, axis: numpy_call("take_along_axis", x, indices, literal(axis)),
+)
+added_along = define(
+    "add_along_axis",  # (y_bar, indices, x; axis): in the shape of x
+    evaluate=lambda bar, indices, x, *, axis: add_along_axis(bar, indices, np.shape(x), axis),
+    infer=lambda bar, indices, x, *, axis: Unknown(x.type.shape if rank(x) is None else None, dtype_of(bar.type)),
+    vjp=lambda bar, y, y_bar, indices, x, *, axis: (picked_along(bar, indices, axis=axis), None, None),
+    linear=(0,),
+    helper=add_along_axis,
+    syntax=lambda bar, indices, x, *, axis: ast.Call(
+        ast.Name("add_along_axis", ast.Load()), [bar, indices, numpy_call("shape", x), literal(axis)], []),
+    shapes=(2,),
+)
+
+
 @numpy_function(np.take_along_axis)
 def take_along_axis(x: Value, indices, axis=-1) -> Value:
     """np.take_along_axis."""
-    x, indices = value(x), value(indices)
-    count = known_rank(x, "np.take_along_axis")
-    axis = normal_axis(static_axis(axis), count)
-    key = tuple(indices if k == axis else expand_dims(arange(length(indices, axis=k)), tuple(j for j in range(count) if j != k))
-                for k in range(count))
-    return take(x, key)
+    return picked_along(value(x), value(indices), axis=static_axis(axis))
 
 
 @numpy_function(np.sort)
@@ -51,8 +86,8 @@ def sort(x: Value, axis=-1) -> Value:
     """np.sort: the derivative goes where the elements went."""
     x, axis = value(x), static_axis(axis)
     if axis is None:
-        x, axis = ravel(x), 0
-    return take_along_axis(x, argsort(x, axis=axis), axis) if rank(x) != 1 else take(x, argsort(x, axis=-1))
+        x, axis = ravel(x), -1
+    return take(x, argsort(x, axis=-1)) if rank(x) == 1 else take_along_axis(x, argsort(x, axis=axis), axis)
 
 
 argsort = define(

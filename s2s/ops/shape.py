@@ -25,6 +25,7 @@ from ..ir.builder import current, emit, fresh_extent
 from ..ir.graph import Value
 from ..ir.types import INT, UNKNOWN, Array, Extent, Scalar, Tape, Tuple, Type, Unknown, is_inexact, may_be_one
 from .control import item, tape_new
+from .fold import base_offset
 from .record import (RECORDS, array_type, define, dims_of, dtype_of, numpy_function, rank, same_shape, static,
                      value)
 
@@ -275,7 +276,7 @@ def extent_of(n: Value):
     """
     if isinstance(n.constant, (int, np.integer)) and not isinstance(n.constant, bool):
         return int(n.constant)
-    base, offset = base_and_offset(n)
+    base, offset = base_offset(n)
     if base is not None and base.op is not None and base.op.name == "length":
         dims = dims_of(base.op.inputs[0].type)
         if dims and isinstance(extent := dims[base.op.attrs["axis"]], Extent) and not extent.accepts_any:
@@ -292,20 +293,6 @@ def named_extent(key) -> Extent:
     if key not in extents:
         extents[key] = fresh_extent()
     return extents[key]
-
-
-def base_and_offset(n: Value) -> tuple[Value | None, int]:
-    """n as base + offset, with an offset known when code is generated; a number has no base."""
-    offset = 0
-    while n.op is not None and n.op.name in ("add", "subtract"):
-        first, second = n.op.inputs
-        if n.op.name == "add" and type(first.constant) is int:
-            first, second = second, first
-        if type(second.constant) is not int:
-            break
-        offset += second.constant if n.op.name == "add" else -second.constant
-        n = first
-    return (None, offset + n.constant) if type(n.constant) is int else (n, offset)
 
 
 def members(x) -> list[Value] | None:
