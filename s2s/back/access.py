@@ -17,7 +17,7 @@ from ..ops.control import at_least_zero
 from ..ops.elementwise import select
 from ..ops.index import _paired, expand, getitem
 from ..ops.record import RECORDS, value
-from .buffers import as_dtype, contiguous
+from .buffers import as_dtype, contiguous, slice_bound_op
 
 Index = Sequence[Value]
 
@@ -80,9 +80,15 @@ class Stride:
 
 
 def stride(n: Value, lo: Value | None, hi: Value | None, step: Value | None) -> Stride | None:
-    """The axis of length `n` sliced by bounds known when code is generated; None if they are not."""
-    if any(b is not None and not isinstance(b.constant, int) for b in (lo, hi, step)):
+    """The axis of length `n` sliced; None for a step that only the run knows, or bounds with a step other than 1."""
+    if step is not None and not isinstance(step.constant, int):
         return None
+    if any(b is not None and not isinstance(b.constant, int) for b in (lo, hi)):
+        if step is not None and step.constant != 1:
+            return None
+        first = value(0) if lo is None else slice_bound_op(lo, n)
+        last = n if hi is None else slice_bound_op(hi, n)
+        return Stride(first, 1, at_least_zero(subtract(last, first)))
     start, stop, by = (None if b is None else int(b.constant) for b in (lo, hi, step))
     if isinstance(n.constant, int):
         chosen = range(n.constant)[slice(start, stop, by)]

@@ -104,6 +104,12 @@ def nonempty_length(n):
     return n
 
 
+def slice_bound(k, n):
+    if k < 0:
+        return max(k + n, 0)
+    return min(k, n)
+
+
 def _check(function, fold):
     name = function.__name__
     return define(
@@ -129,6 +135,9 @@ broadcast_length_op = _check(broadcast_length, _fold_broadcast)
 spread_length_op = _check(spread_length, _fold_spread)
 nonempty_length_op = _check(
     nonempty_length, lambda n: n if n.constant is not MISSING and n.constant > 0 else None)
+
+
+slice_bound_op = _check(slice_bound, lambda k, n: k if k.constant == 0 else None)
 
 
 def new_buffer(dtype: str, dims: tuple, lengths, zero: bool = False) -> Value:

@@ -510,13 +510,17 @@ def gather_parts(scope, op: Op):
 
 def gather_lengths(scope, op: Op) -> list[Value]:
     """The lengths of `x[rows, 1:, cols]`."""
+    return index_lengths(scope, scope.elements(op.inputs[0]).lengths, gather_parts(scope, op))
+
+
+def index_lengths(scope, own: Sequence[Value], parts: list) -> list[Value]:
+    """The lengths of what an index with arrays in it takes from an array of lengths `own`."""
     basic, advanced, places, axis = [], [], [], 0
-    source = scope.elements(op.inputs[0])
-    for p, operand in gather_parts(scope, op):
+    for p, operand in parts:
         if p is None:
             basic.append(value(1))
             continue
-        n = source.lengths[axis]
+        n = own[axis]
         axis += 1
         if p == "i":
             places.append(len(basic))
@@ -540,11 +544,15 @@ def gather_lengths(scope, op: Op) -> list[Value]:
 def gather(scope, op: Op, index) -> Value:
     """One element of `x[rows, 1:, cols]`."""
     source = scope.elements(op.inputs[0])
-    parts = gather_parts(scope, op)
+    return source.at(gathered_index(scope, source.lengths, gather_parts(scope, op), index))
+
+
+def gathered_index(scope, lengths: Sequence[Value], parts: list, index: Sequence[Value]) -> list[Value]:
+    """The element of an array of these lengths that is element `index` of it under an index with arrays in it."""
     arrays = [o for p, o in parts if p == "i" and isinstance(o.type, Array)]
     rank = max(a.type.rank for a in arrays)
     places, basics = [], 0
-    for p, o in parts:
+    for p, _ in parts:
         if p == "i":
             places.append(basics)
         else:
@@ -557,19 +565,18 @@ def gather(scope, op: Op, index) -> Value:
         if p is None:
             rest.pop(0)
             continue
-        n = source.lengths[axis]
+        n = lengths[axis]
         axis += 1
         if p == "i":
             if isinstance(o.type, Array):
-                elements = scope.elements(o)
                 own = common[rank - o.type.rank:]
-                full.append(elements.at([value(0) if d == 1 else i for d, i in zip(o.type.dims, own)]))
+                full.append(as_dtype(scope.elements(o).at([value(0) if d == 1 else i for d, i in zip(o.type.dims, own)]),
+                                     "int64"))
             else:
                 full.append(scope.env[o])
         else:
-            bounds = (None, None, None) if p == "..." else scope.numbers(o)
-            full.append(stride(n, *bounds)(rest.pop(0)))
-    return source.at(full)
+            full.append(stride(n, *((None, None, None) if p == "..." else scope.numbers(o)))(rest.pop(0)))
+    return full
 
 
 # ------------------------------------------------------------------------------------ writing a region
@@ -588,7 +595,7 @@ def write_region(scope, op: Op) -> bool:
     advanced = any(p == "i" and isinstance(o.type, Array) for p, o in parts)
     lengths, targets, axis = [], [], 0
     if advanced:
-        return False
+        return scatter(scope, op, array, here.lengths, parts)
     for p, o in parts:
         if p is None:
             lengths.append(value(1))
@@ -628,6 +635,22 @@ def write_region(scope, op: Op) -> bool:
 
     (result,) = loop(lengths, [array], [array.type], [op.output.name or a.name], body, scope.counters)
     scope.define(op.output, result, here.lengths)
+    return True
+
+
+def scatter(scope, op: Op, array: Value, own: Sequence[Value], parts: list) -> bool:
+    """`a[rows, 1:] = v` and `a[rows, cols] += v`: one element after the other, as often as an index occurs."""
+    a, v, *operands = op.inputs
+    dims = index_dims(a, operands, op.attrs["pattern"])
+    lengths = index_lengths(scope, own, parts)
+    read_v = source_reader(scope, v, lengths, dims)
+
+    def body(index, carries):
+        full = gathered_index(scope, own, parts, index)
+        return [op.record(carries[0], read_v(index), *full, pattern=("i",) * len(full))]
+
+    (result,) = loop(lengths, [array], [array.type], [op.output.name or a.name], body, scope.counters)
+    scope.define(op.output, result, own)
     return True
 
 

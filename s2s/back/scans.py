@@ -12,12 +12,11 @@ from ..ir.graph import Block, Op, Value
 from ..ir.types import Array, Scalar
 from ..ops.control import if_record
 from ..ops.elementwise import select
-from ..ops.index import expand
 from ..ops.record import RECORDS, value
 from ..ops.shape import normal_axes
 from .access import Elements, Index, add, flat_index, in_memory, op_named, read
 from .buffers import as_dtype, compute, new_buffer, nonempty_length_op
-from .nest import loop, put, source_reader, start
+from .nest import loop, put, start
 
 SCANS: dict[str, Callable] = {}
 
@@ -270,7 +269,7 @@ def _masked_read(scope, op: Op) -> bool:
 
 @entry("setitem", "additem")
 def _written(scope, op: Op) -> bool:
-    """`x[mask] = v`, `x[rows, cols] = v` and `x[:, cols] = v`."""
+    """`x[mask] = v`."""
     a, v, *operands = op.inputs
     if not isinstance(a.type, Array):
         return False
@@ -297,32 +296,7 @@ def _written(scope, op: Op) -> bool:
         array = loop(lengths, inits, types, [name, "k"], body, scope.counters)[0]
         scope.define(op.output, array, scope.lengths(a))
         return True
-    entries = expand(op.attrs["pattern"], a.type.rank)
-    if any(p not in ("i", "...") for p in entries) or any(x.type.dtype == "bool" for x in operands):
-        return False
-    arrays = [x for x in operands if isinstance(x.type, Array)]
-    rank = max(x.type.rank for x in arrays)
-    widest = next(x for x in arrays if x.type.rank == rank)
-    picked = list(scope.lengths(widest))
-    whole = [k for k, p in enumerate(entries) if p == "..."]  # axes that are taken from end to end
-    places = {sum(j < k for j in whole) for k, p in enumerate(entries) if p == "i"}
-    first = places.pop() if len(places) == 1 else 0  # where the axes of the arrays stand among them
-    around = [lengths[k] for k in whole]
-    region = around[:first] + picked + around[first:]
-    sizes = [a.type.dims[k] for k in whole]
-    dims = (*sizes[:first], *widest.type.dims, *sizes[first:])
-    readers = [source_reader(scope, x, picked, tuple(widest.type.dims)) for x in operands]
-    read_v = source_reader(scope, v, region, dims)
-
-    def each(index: Index, carries):
-        found = iter([as_dtype(f(index[first:first + rank]), "int64") for f in readers])
-        rest = iter([*index[:first], *index[first + rank:]])
-        place = [next(found) if p == "i" else next(rest) for p in entries]
-        return [op.record(carries[0], read_v(index), *place, pattern=("i",) * len(place))]
-
-    (array,) = loop(region, [array], [array.type], [name], each, scope.counters)
-    scope.define(op.output, array, lengths)
-    return True
+    return False
 
 
 def branch(condition: Value, then: Callable[[], list[Value]], otherwise: list[Value]) -> list[Value]:

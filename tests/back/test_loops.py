@@ -119,6 +119,10 @@ ONE_EACH = {
     "slice_backwards": (lambda x: take(x, slice(None, None, -1)) - x, V),
     "slice_of_slice": (lambda x: take(take(x, slice(1, None)), slice(None, -1)) * 2, V),
     "slice_run_time": (lambda x, n: take(x, slice(n, None)) * 2, V, 2),
+    "slice_run_time_negative": (lambda x, n, m: take(x, slice(n, m)) * 2, V, -3, -1),
+    "slice_run_time_beyond": (lambda x, n, m: call(np.sum, take(x, slice(n, m))), V, -9, 9),
+    "slice_run_time_empty": (lambda x, n, m: take(x, slice(n, m)) * 2, V, 3, 1),
+    "gather_and_slice": (lambda x, i: take(x, (slice(1, None), i)) * 2, A, np.array([2, 0, 2])),
     "slice_short": (lambda x: take(x, slice(3, -3)) * 2, V),
     "row": (lambda x: take(x, 1) * 2, A),
     "last_column": (lambda x: take(x, (slice(None), -1)) * 2, A),
@@ -195,6 +199,9 @@ WRITES = {
     "scatter_add": (lambda x, y, i: _added(x, i, y), V, W, INTS),
     "scatter_add_rows": (lambda x, i: _added(x, (i, i), 1.0), A, np.array([1, 1, 2])),
     "add_slice": (lambda x, y: _added(x, slice(1, None), take(y, slice(1, None))), V, W),
+    "rows_and_slice": (lambda x, i: _added(x, (i, slice(1, None)), 1.0), A, np.array([1, 1, 2])),
+    "slice_and_columns": (lambda x, i: put(x, (slice(1, None), i), 1.0), A, np.array([-1, 0])),
+    "run_time_rows": (lambda x, n, m: _added(x, slice(n, m), 1.0), A, -2, 7),
     "run_time_slice": (lambda x, n: put(x, slice(n, None), 1.0), V, 2),
 }
 
