@@ -1,4 +1,4 @@
-"""The same elements in another arrangement: reshaped, transposed, turned, repeated.
+"""The same elements in another arrangement: reshaped, transposed, turned.
 
 All are linear, and each rule is the arrangement undone.
 """
@@ -12,13 +12,13 @@ import numpy as np
 
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, emit, fresh_extent, fresh_shape
-from ..ir.graph import MISSING, Value
+from ..ir.graph import Value
 from ..ir.types import Array, Extent, Scalar, Type, Unknown
 from .copy import copy
-from .record import array_type, broadcast_dims, define, dims_of, dtype_of, numpy_function, rank, same_shape, static
+from .record import array_type, define, dims_of, dtype_of, numpy_function, rank, same_shape, static
 from .record import runs_backwards, value
 from .shape import (extent_of, is_array, lengths_of, literal, named_extent, normal_axes, normal_axis,
-                    numpy_call, shape_giver, shape_source, shape_syntax, spread, static_axis, sum_to)
+                    numpy_call, shape_giver, shape_source, shape_syntax, static_axis)
 
 
 def rearranged(x: Value, dims: tuple) -> Type:
@@ -108,7 +108,8 @@ reshape = define(
 )
 
 
-def _infer_reshape_like(x: Value, like: Value, *, known: bool = False) -> Type:
+def like_shape(x: Value, like: Value, *, known: bool = False) -> Type:
+    """The type of x's elements in the shape of another value."""
     match like.type:
         case Unknown(shape):
             return Unknown(shape, dtype_of(x.type))
@@ -132,7 +133,7 @@ def _fold_reshape_like(x: Value, like: Value, *, known: bool = False):
 reshape_like = define(
     "reshape_like",  # x in the shape of another value
     evaluate=lambda x, like, *, known=False: np.reshape(x, np.shape(like)),
-    infer=_infer_reshape_like,
+    infer=like_shape,
     fold=_fold_reshape_like,
     vjp=lambda bar, y, x, like, *, known=False: (reshape_like(bar, x), None),
     jvp=lambda dots, y, x, like, *, known=False: None if dots[0] is None else reshape_like(dots[0], like),
@@ -540,151 +541,3 @@ def roll(x: Value, shift, axis=None) -> Value:
     if isinstance(axis, tuple) or not isinstance(value(shift).type, Scalar):
         raise UnsupportedError("np.roll along several axes", current().line, "roll along one axis at a time")
     return roll_record(value(x), value(shift), axis=axis)
-
-
-# ------------------------------------------------------------------------------------------ repeating
-
-
-def _infer_repeat(x: Value, count: Value, *, axis) -> Type:
-    if rank(x) is None:
-        return unknown_like(x) if axis is not None else Array(dtype_of(x.type), (fresh_extent(),))
-    dims = list(dims_of(x.type)) if axis is not None else [product_extent(dims_of(x.type))]
-    k = normal_axis(axis or 0, len(dims))
-    times = count.constant
-    if isinstance(times, int) and (times == 1 or isinstance(dims[k], int)):
-        dims[k] = product_extent((dims[k], times))
-    else:
-        dims[k] = named_extent(("repeat", dims[k], count if times is MISSING else times))
-    return rearranged(x, tuple(dims))
-
-
-def sum_repeats(y_bar, shape, axis):
-    """The transpose of np.repeat(x, n, axis) for x of this shape: each group of n repeats, summed."""
-    if axis is None:
-        return np.sum(np.reshape(y_bar, (int(np.prod(shape)), -1)), axis=1).reshape(shape)
-    axis = axis % len(shape)
-    return np.sum(np.reshape(y_bar, shape[:axis + 1] + (-1,) + shape[axis + 1:]), axis=axis + 1)
-
-
-repeat_record = define(
-    "repeat",  # (x, count; axis): each element, count times
-    evaluate=lambda x, count, *, axis: np.repeat(x, count, axis),
-    infer=_infer_repeat,
-    vjp=lambda bar, y, x, count, *, axis: (unrepeat(bar, x, count, axis=axis), None),
-    linear=(0,),
-    syntax=lambda x, count, *, axis: numpy_call("repeat", x, count, axis=literal(axis)),
-)
-unrepeat = define(
-    "unrepeat",  # (y_bar, x, count; axis): summed to the shape of x
-    evaluate=lambda bar, x, count, *, axis: sum_repeats(np.asarray(bar), np.shape(x), axis),
-    infer=lambda bar, x, count, *, axis: _infer_reshape_like(bar, x),
-    vjp=lambda bar, y, y_bar, x, count, *, axis: (repeat_record(bar, count, axis=axis), None, None),
-    linear=(0,),
-    helper=sum_repeats,
-    syntax=lambda bar, x, count, *, axis: ast.Call(
-        ast.Name("sum_repeats", ast.Load()), [bar, numpy_call("shape", x), ast.Constant(axis)], []),
-    shapes=(1,),
-)
-
-
-@numpy_function(np.repeat, method="repeat")
-def repeat(x: Value, repeats, axis=None) -> Value:
-    """np.repeat, with one count for all elements."""
-    if not isinstance(value(repeats).type, Scalar):
-        raise UnsupportedError("np.repeat with a count for each element", current().line,
-                               "index with np.repeat(np.arange(n), counts)")
-    return repeat_record(value(x), value(repeats), axis=static_axis(axis))
-
-
-def sum_tiles(y_bar, shape, counts):
-    """The transpose of np.tile(x, counts) for x of this shape: the tiles, summed."""
-    shape, counts = tuple(shape), tuple(counts)
-    rank = max(len(shape), len(counts))
-    padded = (1,) * (rank - len(shape)) + shape
-    counts = (1,) * (rank - len(counts)) + counts
-    parts = np.reshape(y_bar, [n for pair in zip(counts, padded) for n in pair])
-    return np.sum(parts, axis=tuple(range(0, 2 * rank, 2))).reshape(shape)
-
-
-def _infer_tile(x: Value, *counts: Value) -> Type:
-    if rank(x) is None:
-        return unknown_like(x)
-    dims, known = dims_of(x.type), [n.constant for n in counts]
-    size = max(len(dims), len(known))
-    dims = (1,) * (size - len(dims)) + dims
-    counts = (1,) * (size - len(known)) + tuple(counts)
-    return rearranged(x, tuple(_tiled(d, n if isinstance(n, int) else n.constant, n) for d, n in zip(dims, counts)))
-
-
-def _tiled(d, times, n):
-    if isinstance(times, int) and (times == 1 or isinstance(d, int)):
-        return product_extent((d, times))
-    return named_extent(("tile", d, n if times is MISSING else times))
-
-
-tile_record = define(
-    "tile",  # (x, *counts)
-    evaluate=lambda x, *counts: np.tile(x, counts),
-    infer=_infer_tile,
-    vjp=lambda bar, y, x, *counts: (untile(bar, x, *counts), *(None for _ in counts)),
-    linear=(0,),
-    syntax=lambda x, *counts: numpy_call("tile", x, only(list(counts))),
-)
-untile = define(
-    "untile",  # (y_bar, x, *counts): summed to the shape of x
-    evaluate=lambda bar, x, *counts: sum_tiles(bar, np.shape(x), counts),
-    infer=lambda bar, x, *counts: _infer_reshape_like(bar, x),
-    vjp=lambda bar, y, y_bar, x, *counts: (tile_record(bar, *counts), None, *(None for _ in counts)),
-    linear=(0,),
-    helper=sum_tiles,
-    syntax=lambda bar, x, *counts: ast.Call(
-        ast.Name("sum_tiles", ast.Load()), [bar, numpy_call("shape", x), ast.Tuple(list(counts), ast.Load())], []),
-    shapes=(1,),
-)
-
-
-@numpy_function(np.tile)
-def tile(x: Value, reps) -> Value:
-    """np.tile."""
-    counts = lengths_of(reps)
-    if counts is None:
-        raise UnsupportedError("np.tile with counts of unknown length", current().line, "write them one by one")
-    return tile_record(value(x), *counts)
-
-
-# ----------------------------------------------------------------------------------------- broadcast_to
-
-
-def _infer_broadcast(x: Value, *sizes: Value) -> Type:
-    dims = tuple(map(extent_of, sizes))
-    if rank(x) is not None:
-        if rank(x) > len(dims):
-            raise TypeMismatchError(f"an array of {rank(x)} axes does not broadcast to {len(dims)}", current().line,
-                                    "broadcast to at least as many axes")
-        broadcast_dims(dims_of(x.type), dims)
-    return rearranged(x, dims)
-
-
-broadcast_to_record = define(
-    "broadcast_to",  # (x, *sizes)
-    evaluate=lambda x, *sizes: np.broadcast_to(x, sizes),
-    infer=_infer_broadcast,
-    fold=lambda x, *sizes: x if is_array(x) and _infer_broadcast(x, *sizes) == x.type else None,
-    vjp=lambda bar, y, x, *sizes: (sum_to(bar, x), *(None for _ in sizes)),
-    linear=(0,),
-    syntax=lambda x, *sizes: numpy_call("broadcast_to", x, only(list(sizes))),
-    cheap=True,
-    views=(0,),
-)
-
-
-@numpy_function(np.broadcast_to)
-def broadcast_to(x: Value, shape, subok=False) -> Value:
-    """np.broadcast_to."""
-    giver = shape_giver(shape)
-    if giver is not None and rank(giver) is None:
-        return spread(value(x), giver)
-    sizes = lengths_of(shape)
-    if sizes is None:
-        raise UnsupportedError("a shape of unknown length", current().line, "write its members one by one")
-    return broadcast_to_record(value(x), *sizes)

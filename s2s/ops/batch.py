@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from ..ir.graph import Value
 from ..ir.types import Array, Scalar
 from .arrange import (
-    broadcast_to_record,
     expand_dims,
     expand_dims_record,
     flip_record,
@@ -20,7 +19,6 @@ from .arrange import (
     reshape,
     reshape_like,
     squeeze_record,
-    tile_record,
     transpose_record,
 )
 from .create import (
@@ -39,6 +37,7 @@ from .index import Pattern, additem, expand, getitem, put, setitem
 from .join import concatenate_record, stack_record
 from .linalg import matmul, outer_record, solve
 from .record import RECORDS, dims_of, dtype_of, rank, value
+from .repeat import broadcast_to_record, tile_record
 from .shape import length, normal_axes, shaped_like, spread, sum_to
 from .ufunc import IN_MATH
 
