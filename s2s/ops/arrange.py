@@ -15,10 +15,32 @@ from ..ir.builder import current, emit, fresh_extent, fresh_shape
 from ..ir.graph import Value
 from ..ir.types import Array, Extent, Scalar, Type, Unknown
 from .copy import copy
-from .record import array_type, define, dims_of, dtype_of, numpy_function, rank, same_shape, static
-from .record import runs_backwards, value
-from .shape import (extent_of, is_array, lengths_of, literal, named_extent, normal_axes, normal_axis,
-                    numpy_call, shape_giver, shape_source, shape_syntax, static_axis)
+from .record import (
+    array_type,
+    define,
+    dims_of,
+    dtype_of,
+    numpy_function,
+    rank,
+    runs_backwards,
+    same_shape,
+    static,
+    value,
+)
+from .shape import (
+    extent_of,
+    is_array,
+    lengths_of,
+    literal,
+    named_extent,
+    normal_axes,
+    normal_axis,
+    numpy_call,
+    shape_giver,
+    shape_source,
+    shape_syntax,
+    static_axis,
+)
 
 
 def rearranged(x: Value, dims: tuple) -> Type:

@@ -23,11 +23,33 @@ import numpy as np
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_extent, fresh_shape
 from ..ir.graph import MISSING, Value
-from ..ir.types import Array, Extent, Scalar, Static, Tuple, Type, Unknown, carries_derivative, is_inexact
+from ..ir.types import (
+    Array,
+    Extent,
+    Scalar,
+    Static,
+    Tuple,
+    Type,
+    Unknown,
+    carries_derivative,
+    is_inexact,
+)
 from .chain import like_operand
 from .fold import base_offset
-from .record import (RECORDS, array_type, broadcast_dims, define, dims_of, dtype_of, is_static, rank,
-                     runs_backwards, same_shape, static, value)
+from .record import (
+    RECORDS,
+    array_type,
+    broadcast_dims,
+    define,
+    dims_of,
+    dtype_of,
+    is_static,
+    rank,
+    runs_backwards,
+    same_shape,
+    static,
+    value,
+)
 from .shape import extent_of, named_extent, sum_to, zeros_of
 
 Pattern = tuple

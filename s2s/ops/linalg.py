@@ -24,7 +24,17 @@ from ..ir.types import Array, Scalar, Type, Unknown
 from .arrange import expand_dims, ravel, reshape, swapaxes, transpose_record
 from .elementwise import conjugate, multiply
 from .pick import tril
-from .record import array_type, broadcast_dims, define, dims_of, dtype_of, numpy_function, rank, static, value
+from .record import (
+    array_type,
+    broadcast_dims,
+    define,
+    dims_of,
+    dtype_of,
+    numpy_function,
+    rank,
+    static,
+    value,
+)
 from .reduce import sum_record
 from .shape import length, normal_axes, numpy_call, shaped_like, sum_to
 

@@ -22,8 +22,30 @@ from .control import for_loop, item
 from .create import asarray, empty_like, ones_like
 from .elementwise import absolute, equal, exp, log, not_equal, sqrt, where
 from .index import put, take
-from .record import RECORDS, array_type, define, dims_of, dtype_of, is_static, numpy_function, rank, runs_backwards, static, value
-from .shape import length, literal, normal_axes, numpy_call, shaped_like, size_of, spread, static_axis, zeros_of
+from .record import (
+    RECORDS,
+    array_type,
+    define,
+    dims_of,
+    dtype_of,
+    is_static,
+    numpy_function,
+    rank,
+    runs_backwards,
+    static,
+    value,
+)
+from .shape import (
+    length,
+    literal,
+    normal_axes,
+    numpy_call,
+    shaped_like,
+    size_of,
+    spread,
+    static_axis,
+    zeros_of,
+)
 
 # -------------------------------------------------------------------------------------------- in common
 

@@ -16,8 +16,19 @@ from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Scalar, Type
 from .arrange import like_shape, only, product_extent, rearranged, unknown_like
 from .record import broadcast_dims, define, dims_of, dtype_of, numpy_function, rank, value
-from .shape import (extent_of, is_array, lengths_of, literal, named_extent, normal_axis, numpy_call, shape_giver, spread,
-                    static_axis, sum_to)
+from .shape import (
+    extent_of,
+    is_array,
+    lengths_of,
+    literal,
+    named_extent,
+    normal_axis,
+    numpy_call,
+    shape_giver,
+    spread,
+    static_axis,
+    sum_to,
+)
 
 # ------------------------------------------------------------------------------------------ repeating
 

@@ -23,11 +23,33 @@ import numpy as np
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, emit, fresh_extent
 from ..ir.graph import Value
-from ..ir.types import INT, UNKNOWN, Array, Extent, Scalar, Tape, Tuple, Type, Unknown, is_inexact, may_be_one
+from ..ir.types import (
+    INT,
+    UNKNOWN,
+    Array,
+    Extent,
+    Scalar,
+    Tape,
+    Tuple,
+    Type,
+    Unknown,
+    is_inexact,
+    may_be_one,
+)
 from .control import item, tape_new
 from .fold import base_offset
-from .record import (RECORDS, array_type, define, dims_of, dtype_of, numpy_function, rank, same_shape, static,
-                     value)
+from .record import (
+    RECORDS,
+    array_type,
+    define,
+    dims_of,
+    dtype_of,
+    numpy_function,
+    rank,
+    same_shape,
+    static,
+    value,
+)
 
 
 def numpy_call(name: str, *args: ast.expr, **keywords: ast.expr) -> ast.expr:
