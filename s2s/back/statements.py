@@ -13,6 +13,7 @@ from ..ops.index import index_syntax
 from .expressions import Layout
 from .names import Names
 from .owners import AUGMENTED
+from .unbound import must_be_bound, placeholder
 
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _OPERATORS = {"add": ast.Add, "subtract": ast.Sub, "multiply": ast.Mult, "divide": ast.Div}
@@ -33,6 +34,7 @@ class Writer:
         self.annotate = layout.one_per_line
         self.lengths: dict[str, str] = {}  # unnamed lengths, as the dump form calls them
         self.skipped: set[Op] = set()  # printed by the statement around them
+        self.must_be_bound = must_be_bound(layout.function, layout.leaves, names.find)
         self.reads = {x: len(uses) for x, uses in layout.uses.items()}
 
     # ------------------------------------------------------------------------------- expressions
@@ -189,6 +191,8 @@ class Writer:
         pending = []
         for target, value in zip(targets, values, strict=True):
             if value.op is not None and value.op.name == "undefined":
+                if self.names.find(target) in self.must_be_bound:
+                    pending.append((self.names[target], placeholder(target.type), set(), ""))
                 continue
             if not self.reads.get(target) and not self.is_carried(target):
                 continue

@@ -1,0 +1,75 @@
+"""Variables that may be unbound on some path, and still are copied from one name to another there.
+
+    if c:                           the IR may hand the undefined y on to a variable that is read only
+        y = 2.0                     where c held; Python refuses to read it, so there the other branch
+    ...                             binds it to something: y = 0.0
+    z = y
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+
+from ..ir.graph import Function, Op, Value, walk
+from ..ir.types import Array, Scalar, Type, Unknown
+
+HANDED_ON = frozenset({"tape_push", "tuple", "call", "copy"})  # ops that read what may not matter
+
+Move = tuple[Value, Value]  # target, value
+
+
+def moves_of(op: Op) -> list[Move]:
+    """The assignments by which an `if` or a loop hands values on."""
+    if op.name == "if":
+        return [(y, block.yields[k]) for k, y in enumerate(op.outputs) for block in op.blocks]
+    if op.name not in ("for", "while"):
+        return []
+    body, count = op.blocks[-1], len(op.outputs)
+    params = body.params[len(body.params) - count:]
+    moves = [*zip(params, op.inputs[len(op.inputs) - count:]), *zip(params, body.yields[len(body.yields) - count:])]
+    for k, y in enumerate(op.outputs):
+        moves += [(y, params[k]), *((head.params[k], params[k]) for head in op.blocks[:-1])]
+    return moves
+
+
+def maybe_unbound(function: Function) -> set[Value]:
+    """The values that are undefined on some path."""
+    moves = [move for op in walk(function.block) for move in moves_of(op)]
+    found = {y for op in walk(function.block) if op.name == "undefined" for y in op.outputs}
+    grown = bool(found)
+    while grown:
+        new = {target for target, value in moves if value in found} - found
+        found |= new
+        grown = bool(new)
+    return found
+
+
+def must_be_bound(function: Function, leaves: Callable[[Value], Iterable[Value]],
+                  variable: Callable[[Value], object]) -> set:
+    """The variables that may be unbound where their value is handed on."""
+    found = maybe_unbound(function)
+    if not found:
+        return set()
+    read = [leaf for y in function.results for leaf in leaves(y)]
+    for op in walk(function.block):
+        if op.name in HANDED_ON:
+            read += [leaf for x in op.inputs for leaf in leaves(x)]
+        for target, value in moves_of(op):
+            read += [leaf for leaf in leaves(value) if variable(leaf) is not variable(target)]
+    return {variable(x) for x in read if x in found}
+
+
+def placeholder(type: Type) -> ast.expr:
+    """Something of `type` that nobody will look at."""
+    match type:
+        case Scalar(dtype):
+            return ast.Constant({"b": False, "f": 0.0, "c": 0j}.get(dtype[0], 0))
+        case Array(dtype, dims) if dtype == "float64":
+            return ast.parse(f"np.empty({0 if len(dims) == 1 else (0,) * len(dims)})", mode="eval").body
+        case Array(dtype, dims):
+            dtype = "bool_" if dtype == "bool" else dtype
+            return ast.parse(f"np.empty({(0,) * len(dims)}, np.{dtype})", mode="eval").body
+        case Unknown():
+            return ast.parse("np.empty(0)", mode="eval").body
+    return ast.Constant(None)
