@@ -27,10 +27,10 @@ from ..ir.types import Array, Extent, Unknown
 from ..ops.record import dims_of, value
 from ..ops.shape import length, shape_source
 from .access import Elements, in_memory, op_named
-from .buffers import as_dtype, new_buffer, same_length_op
+from .buffers import as_dtype, compute, new_buffer, same_length_op
 from .fuse import Equalities, partition, still_read
 from .nest import emit_nest, loop, reduction, visited, write_region
-from .opaque import is_opaque
+from .opaque import in_python, is_native, is_opaque
 from .scans import scan
 from .simpler import simpler
 from .virtual import virtual
@@ -240,10 +240,11 @@ def emit_plain(scope: Scope, op: Op) -> None:
     inputs = [scope.shape_giver(x) if k in op.record.shapes and isinstance(x.type, Array) else scope.whole(x)
               for k, x in enumerate(op.inputs)]
     if op.record.elementwise and all(not isinstance(x.type, Array) for x in op.inputs):
-        from_op = emit(op.record, *inputs, **op.attrs)
-        outputs = [from_op]
-    else:
+        outputs = [compute(op.record, *inputs, **op.attrs)]
+    elif is_native(op):
         outputs = add_op(op.record, inputs, op.attrs, [o.type for o in op.outputs]).outputs
+    else:
+        outputs = add_op(in_python(op), inputs, {}, [o.type for o in op.outputs]).outputs
     for old, new in zip(op.outputs, outputs):
         if not new.name and new.op is not None and new.op.record is op.record:
             new.name = old.name
@@ -282,10 +283,12 @@ def emit_control(scope: Scope, op: Op) -> None:
 def needed_whole(op: Op) -> list[Value]:
     """What the blocks of `op` need in one piece, and is better made before, once, than inside each time."""
     found: dict[Value, None] = {}
-    for block in op.blocks:
-        for inner in walk(block):
-            if inner.name == "getitem" and not isinstance(inner.output.type, Array) or is_opaque(inner):
-                found.update(dict.fromkeys(content_of(inner)))
+    inside = [inner for block in op.blocks for inner in walk(block)]
+    carried = {x for inner in inside if inner.blocks for x in inner.inputs}
+    for inner in inside:
+        if inner.name == "getitem" and (not isinstance(inner.output.type, Array) or inner.output in carried) \
+                or is_opaque(inner):
+            found.update(dict.fromkeys(content_of(inner)))
     return list(found)
 
 

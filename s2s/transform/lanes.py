@@ -8,6 +8,7 @@ batching rule, and whatever touches an array or tape that is *ragged*, of anothe
 from __future__ import annotations
 
 from collections.abc import Iterable
+from weakref import WeakKeyDictionary
 
 from ..ir.graph import Block, Function, Op, Value, op_free_values, walk
 from ..ir.types import Array, Extent, Tape, Type
@@ -51,10 +52,16 @@ class Lanes:
             elif op.name == "tape_len":
                 if op.inputs[0] in self.ragged:
                     self.mark(op.output)
+            elif op.name == "call":
+                flags = tuple(x in self.batched for x in op.inputs)
+                results = batched_results(op.attrs["callee"], flags, tuple(x.type for x in op.inputs))
+                for out, flag in zip(op.outputs, results):
+                    if flag:
+                        self.mark(out)
             elif op.name not in ASKS_FOR_SHAPE and any(x in self.batched for x in op.inputs):
                 for out in op.outputs:
                     self.mark(out)
-                if not (op.record.elementwise or op.record.batch or op.name in ("call", "tuple", "item")):
+                if not (op.record.elementwise or op.record.batch or op.name in ("tuple", "item")):
                     self.divergent.add(op)
             if self.touches_ragged(op):
                 self.divergent.add(op)
@@ -96,6 +103,20 @@ class Lanes:
     def touches_ragged(self, op: Op) -> bool:
         return any(x in self.ragged or symbols_of(x.type) & self.ragged_extents
                    for x in (*op_free_values(op), *op.outputs))
+
+
+_results: WeakKeyDictionary[Function, dict[tuple[bool, ...], tuple[bool, ...]]] = WeakKeyDictionary()
+
+
+def batched_results(callee, flags: tuple[bool, ...], types: tuple[Type, ...]) -> tuple[bool, ...]:
+    """Which results of a called function are batched, if these of its arguments are; all, where it calls itself."""
+    function = callee.function_for([Value(t) for t in types])
+    known = _results.setdefault(function, {})
+    if flags not in known:
+        known[flags] = (True,) * len(function.results)
+        lanes = Lanes(function, [p for p, flag in zip(function.params, flags) if flag])
+        known[flags] = tuple(y in lanes.batched for y in function.results)
+    return known[flags]
 
 
 def symbols_of(type: Type) -> set[str]:

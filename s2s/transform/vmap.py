@@ -26,7 +26,7 @@ from ..ops.index import put, take
 from ..ops.record import RECORDS, dims_of, dtype_of, rank, value
 from ..ops.shape import length
 from .inline import inline_all
-from .lanes import Lanes, has_results_of_unknown_length
+from .lanes import ASKS_FOR_SHAPE, Lanes, batched_results, has_results_of_unknown_length, symbols_of
 
 
 def vmap(function: Function, in_axes: Sequence[int | None], out_axes) -> Function:
@@ -55,6 +55,9 @@ def lane_extent(function: Function) -> Extent:
         k += 1
         symbol = f"lanes_{k}"
     return Extent(symbol)
+
+
+MADE_FOR_A_LANE = ("copy", "zeros_like", "ones_like", "empty_like", "full_like", "spread")
 
 
 @dataclass
@@ -129,7 +132,8 @@ class Batched:
     def regions(self, block: Block) -> list[Region]:
         """Array style where it can be, lane style where it must be, and the user's own scalar lines with it.
 
-        Numbers computed next to a divergent op join its loop over lanes, so that it reads as the user's code;
+        Numbers computed next to a divergent op, and arrays made for it, join its loop over lanes, which then
+        reads as the user's code;
         a region ends where an op wants whole arrays, a matrix product say, unless something ragged spans it.
         """
         together = self.spans(block)
@@ -144,13 +148,13 @@ class Batched:
             pending.clear()
 
         for k, op in enumerate(block.ops):
-            if not self.is_batched(op):
+            if not self.is_batched(op) or self.asks_for_known_shape(op):
                 if op.record.pure and not op.blocks:
                     regions.append(Region([op]))  # the same in every lane: before the pending ones
                     continue
                 flush()
                 regions.append(Region([op]))
-            elif any(start <= k <= end for start, end in together) or op in self.lanes.divergent or self.is_number(op):
+            elif any(start <= k <= end for start, end in together) or op in self.lanes.divergent or self.may_join(op):
                 pending.append(op)
             else:
                 flush()
@@ -167,10 +171,16 @@ class Batched:
         return any(v in self.lanes.batched for v in (*op.outputs, *op.inputs)) or any(
             self.is_batched(inner) for block in op.blocks for inner in block.ops)
 
-    def is_number(self, op: Op) -> bool:
-        """Whether `op` is a line of scalar code in one lane."""
-        return not op.blocks and op.name not in ("tuple", "call") and all(
-            isinstance(v.type, Scalar) for v in op.outputs) and (
+    def asks_for_known_shape(self, op: Op) -> bool:
+        """Whether `op` asks for lengths that arguments have."""
+        return op.name in ASKS_FOR_SHAPE and isinstance(op.inputs[0].type, Array) and (
+            symbols_of(op.inputs[0].type) <= self.lanes.known_extents)
+
+    def may_join(self, op: Op) -> bool:
+        """Whether `op` is as well done lane by lane: scalar code, or a new array."""
+        if op.name in MADE_FOR_A_LANE:
+            return True
+        return not op.blocks and all(isinstance(v.type, Scalar) for v in op.outputs) and (
             op.record.elementwise or op.name in ("getitem", "item"))
 
     # array style
@@ -223,16 +233,22 @@ class Batched:
     def shape_of_lane(self, op: Op):
         """Shapes are the same in every lane."""
         (x,) = op.inputs
-        new = self.env[x]
+        lengths = tuple(self.length(x, k) for k in range(rank(x)))
         if op.name == "length":
-            return length(new, axis=op.attrs["axis"] % rank(x) + 1)
-        lengths = tuple(length(new, axis=k + 1) for k in range(rank(x)))
+            return lengths[op.attrs["axis"]]
         if op.name == "shape":
             return value(lengths)
         product = value(1)
         for n in lengths:
             product = product * n
         return product
+
+    def length(self, x: Value, axis: int) -> Value:
+        """A length that all lanes share; `x` may be still to come, in the loop over lanes that is gathered now."""
+        if x in self.env:
+            return length(self.env[x], axis=axis + (x in self.lanes.batched))
+        extent = x.type.dims[axis]
+        return value(extent) if isinstance(extent, int) else self.extent(extent, x)
 
     def branch(self, op: Op):
         """All lanes take the same branch."""
@@ -325,7 +341,8 @@ class BatchedCallee:
 
     def function_for(self, values: Sequence[Value]) -> Function:
         lane = self.callee.function_for([Value(t) for t in self.types])
-        return vmap(lane, [0 if flag else None for flag in self.flags], 0)
+        out_axes = [0 if flag else None for flag in batched_results(self.callee, self.flags, self.types)]
+        return vmap(lane, [0 if flag else None for flag in self.flags], out_axes)
 
     def __eq__(self, other) -> bool:
         return isinstance(other, BatchedCallee) and (self.callee, self.flags, self.types) == (
