@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ..ir.builder import Builder, add_op, at, emit, join_types
 from ..ir.graph import MISSING, Block, Function, Op, Value
 from ..ir.rebuild import emit_op
-from ..ir.types import Array, Unknown, has_unknown
+from ..ir.types import Array, Scalar, Unknown, has_unknown
 from ..ops.control import (Known, at_least_zero, call, for_loop, if_record, make_undefined, tape_len, tape_new,
                            tape_pop, tape_push, while_loop)
 from ..ops.create import empty
@@ -247,7 +247,9 @@ class Sweeps:
                     if region.primal is branch:
                         yields.append(self.env[v])
                     else:
-                        yields.append(zero_of_type(v) if in_loop else make_undefined())
+                        # a count may size a tape of the next derivative, which is allocated around the `if`
+                        counts = isinstance(v.type, Scalar) and v.type.dtype == "int64"
+                        yields.append(zero_of_type(v) if in_loop or counts else make_undefined())
                 block.yields = yields + [self.tapes[key] for key in tapes]
             blocks.append(block)
         self.tapes = before
