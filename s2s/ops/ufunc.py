@@ -18,7 +18,7 @@ from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import Builder, current
 from ..ir.graph import MISSING, Block, Value
 from ..ir.rebuild import emit_block
-from ..ir.types import BOOL, FLOAT, INT, Array, Scalar, Type, Unknown, join
+from ..ir.types import BOOL, FLOAT, INT, Array, Scalar, Type, Unknown, join, may_be_one
 from .chain import elementwise_jvp, elementwise_vjp
 from .record import (
     FUNCTIONS,
@@ -34,6 +34,7 @@ from .record import (
     type_of_constant,
     value,
 )
+from .shape import shaped_like
 
 IN_MATH: dict[Record, Record] = {}  # np.sin -> math.sin: the same function of one Python number
 
@@ -277,6 +278,17 @@ def _absorb_broadcast(record: Record, xs: tuple[Value, ...]):
         if x.op is not None and x.op.record.name in ("spread", "broadcast_to") and x.constant is MISSING:
             others = [*xs[:k], x.op.inputs[0], *xs[k + 1:]]
             result = record.infer(*others)
-            if same_shape(result, record.infer(*xs)) and dtype_of(result) == dtype_of(record.infer(*xs)):
+            whole = record.infer(*xs)
+            if dtype_of(result) != dtype_of(whole):
+                continue
+            if same_shape(result, whole):
                 return emit(record, *others)
+            if x.op.record.name == "spread" and _agree(result, whole):
+                return shaped_like(emit(record, *others), xs[k])
     return None
+
+
+def _agree(a: Type, b: Type) -> bool:
+    """Whether two shapes that met in the primal are equal: neither has an extent that could be 1."""
+    return (isinstance(a, Array) and isinstance(b, Array) and a.rank == b.rank
+            and not any(m != n and (may_be_one(m) or may_be_one(n)) for m, n in zip(a.dims, b.dims)))
