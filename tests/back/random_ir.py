@@ -11,7 +11,7 @@ from s2s.ir.builder import Builder, emit
 from s2s.ir.graph import Block, Function, Value
 from s2s.ir.types import INT, Array, Scalar
 from s2s.ops import elementwise as ew
-from s2s.ops.control import for_loop, if_, tape_len, tape_new, tape_pop, tape_push, while_loop
+from s2s.ops.control import for_loop, if_, make_undefined, tape_len, tape_new, tape_pop, tape_push, while_loop
 from s2s.ops.index import additem, getitem, setitem
 from s2s.ops.record import value
 
@@ -52,7 +52,7 @@ class Maker:
         for _ in range(count):
             kinds = ["number", "number", "vector", "read", "view", "write", "write", "add", "store"]
             if depth:
-                kinds += ["for", "if", "while", "tape"]
+                kinds += ["for", "if", "while", "tape", "maybe"]
             getattr(self, "make_" + self.random.choice(kinds))(pool, depth)
 
     def index(self, pool: list[Value]) -> Value:
@@ -149,6 +149,14 @@ class Maker:
         test = self.pick(pool, "scalar") > 0.5
         pool += if_(test, lambda: self.block(pool, depth, [], kinds, False),
                     lambda: inits if self.random.random() < 0.4 else self.block(pool, depth, [], kinds, False), names)
+
+    def make_maybe(self, pool, depth) -> None:
+        """A value that exists on one path only, and is handed on on both."""
+        x, test = self.pick(pool, self.random.choice(["scalar", "vector"])), self.pick(pool, "scalar") > 0.5
+        names = [self.random.choice(NAMES)]
+        (y,) = if_(test, lambda: [x], lambda: [make_undefined()], names)
+        (z,) = for_loop(0, 2, 1, [make_undefined()], lambda i, z: [y], names=[self.random.choice(NAMES)])
+        pool += if_(test, lambda: [z], lambda: [x], names)
 
     def make_tape(self, pool, depth) -> None:
         x = self.pick(pool, "vector")
