@@ -20,8 +20,9 @@ from ..ir.rebuild import emit_op
 from ..ir.types import INT, NONE, Array, Scalar, Type
 from ..ops.control import for_loop, if_, while_loop
 from ..ops.record import Record, dims_of, value
+from ..ops.shape import length
 from .independent import roles
-from .kernel import THREADS, Kernel, parallel_kernel, single_kernel
+from .kernel import THREADS, Kernel, arrays_made, lengths_outside, parallel_kernel, single_kernel
 from .owners import owned
 from .python import Module, definition
 from .unparse import Unparser
@@ -241,7 +242,7 @@ class Host:
 
     def control(self, op: Op, inputs: list[Value]) -> None:
         found = roles(op)
-        if found is not None and is_device_code(op.blocks[0]):
+        if found is not None and is_lane_code(op.blocks[0]):
             return self.parallel(op, found)
         if op.name != "if" and touches_arrays(op) and not has_independent_loop(op) and all(map(is_device_code, op.blocks)):
             return self.single(op)
@@ -286,6 +287,8 @@ class Host:
             for key, v in kernel.writes.items():
                 if key == "needed":
                     needed = given[key] = self.allocate([value(1)], v, zero=True)
+                elif key in kernel.rooms:
+                    given[key] = self.allocate([trips, *map(self.length, kernel.rooms[key])], v)
                 elif isinstance(key, str):
                     given[key] = self.allocate([capacity, trips], v)
             parts = [self.allocate([grid], Value(Array(op.outputs[k].type.dtype, (1,)), f"{op.outputs[k].name}_parts"))
@@ -316,6 +319,12 @@ class Host:
         for k, out in enumerate(op.outputs):
             self.env[out] = inits[k]
 
+    def length(self, n: Value | tuple[Value, int]) -> Value:
+        """A length that the host knows, of an array or as such."""
+        if isinstance(n, tuple):
+            return length(self.env.get(n[0], n[0]), axis=n[1])
+        return self.env.get(n, n)
+
     def single(self, op: Op) -> None:
         """A loop in order, by one thread."""
         kernel = single_kernel(op, self.name())
@@ -344,6 +353,13 @@ def is_device_code(block: Block) -> bool:
                or op.name in ("getitem", "setitem", "additem") and all(p == "i" for p in op.attrs["pattern"])
                and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
                or op.name.startswith("tape_") for op in walk(block))
+
+
+def is_lane_code(body: Block) -> bool:
+    """Whether a kernel can run the trips of a loop: numbers, and arrays whose lengths are known outside."""
+    made = arrays_made(body)
+    return is_device_code(Block(body.params, [op for op in body.ops if op not in made])) and all(
+        lengths_outside(op, body) is not None for op in made)
 
 
 def touches_arrays(op: Op) -> bool:

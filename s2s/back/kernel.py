@@ -30,6 +30,7 @@ from ..ir.types import INT, NONE, Array, Extent, Scalar, Tape, Type, Undefined
 from ..ops.control import for_loop, if_, make_undefined, while_loop
 from ..ops.elementwise import select
 from ..ops.record import RECORDS, Record, value
+from ..ops.shape import length
 from ..ops.ufunc import IN_MATH
 from .independent import Trip
 from .python import definition
@@ -56,6 +57,8 @@ def _tuple(indices: Sequence[ast.expr]) -> ast.expr:
     return indices[0] if len(indices) == 1 else ast.Tuple(list(indices), ast.Load())
 
 
+lane_row = Record("lane row", evaluate=None, infer=lambda a, i: Array(a.type.dtype, a.type.dims[1:]),  # memory of a lane's own
+                  syntax=lambda a, i: ast.Subscript(a, i, ast.Load()))
 atomic_add = Record("atomic add", evaluate=None, infer=lambda a, v, *index: NONE, pure=False,
                     syntax=lambda a, v, *index: _call("cuda.atomic.add", a, _tuple(index), v))
 atomic_max = Record("atomic max", evaluate=None, infer=lambda a, v: NONE, pure=False,
@@ -71,7 +74,8 @@ class Kernel:
     reads: list[Value]  # values of the host that are its first arguments
     types: list[Type]  # of all its arguments
     writes: dict[str, Value] = field(default_factory=dict)  # by key: the arrays it writes, in order
-    tapes: list[Tape] = field(default_factory=list)
+    tapes: list[Type] = field(default_factory=list)
+    rooms: dict[str, list[Value | tuple[Value, int]]] = field(default_factory=dict)  # by key: the lengths of a lane's array
 
 
 # ------------------------------------------------------------------------------------- spelling of numbers
@@ -145,6 +149,7 @@ class Body:
         self.made: dict[Value, Value] = {}  # by tape: what tape_new made, of which it is a version
         self.latest: dict[Value, Value] = {}  # the other way round: the last version of the array
         self.gathered: set[Value] = set()  # arrays to which lanes add anywhere
+        self.rooms: dict[Value, Value] = {}  # by array made in a lane: the array of all lanes' such arrays
 
     def block(self, block: Block, args: Sequence[Value] = ()) -> list[Value]:
         self.env.update(zip(block.params, args))
@@ -168,6 +173,8 @@ class Body:
                 self.env[op.outputs[1]].name = op.outputs[1].name
             case "tape_len":
                 self.env[op.output] = self.tapes[op.inputs[0]][1]
+            case "buffer" | "copy" if op.output in self.rooms:
+                self.env[op.output] = self.room(op)
             case "additem" if op.inputs[0] in self.gathered:
                 target = self.env[op.inputs[0]]
                 emit(atomic_add, target, *(self.env[x] for x in op.inputs[1:]))
@@ -180,6 +187,24 @@ class Body:
                         emit(atomic_max, self.needed, self.tapes[out][1])
             case _:
                 emit_op(op, self.env, respell)
+
+    def room(self, op: Op) -> Value:
+        """The array that `op` makes, in memory that the kernel is handed for each lane."""
+        row = emit(lane_row, self.rooms[op.output], self.lane)
+        row.name = op.output.name
+        if op.name == "buffer" and not op.attrs["zero"]:
+            return row
+        source = self.env[op.inputs[0]] if op.name == "copy" else None
+
+        def filled(row: Value, index: tuple[Value, ...]) -> Value:
+            if len(index) < len(row.type.dims):
+                return for_loop(0, length(row, axis=len(index)), 1, [row],
+                                lambda i, inner: [filled(inner, (*index, i))], names=[row.name])[0]
+            pattern = ("i",) * len(index)
+            x = value(0.0) if source is None else RECORDS["getitem"](source, *index, pattern=pattern)
+            return RECORDS["setitem"](row, x, *index, pattern=pattern)
+
+        return filled(row, ())
 
     def version(self, tape: Value, made: Value, parts: tuple[Value, Value]) -> None:
         """Say what `tape`, a version of the tape `made`, is."""
@@ -283,6 +308,10 @@ def parallel_kernel(loop: Op, roles: Sequence[str], name: str) -> Kernel:
                 work.columns[tape] = _given(kernel, f"tape {k}", Array(item.dtype, (Extent("capacity"), Extent("n"))),
                                             tape.name or "tape")
                 kernel.tapes.append(item)
+        for k, op in enumerate(arrays_made(body)):
+            kernel.rooms[f"room {k}"] = lengths_outside(op, body)
+            type = Array(op.output.type.dtype, (Extent("n"), *op.output.type.dims))
+            work.rooms[op.output] = _given(kernel, f"room {k}", type, f"{op.output.name or 't'}_rows")
         starts = [work.columns[tape] for tape in tapes]
         for k, (role, param) in enumerate(zip(roles, body.params[1:])):
             if role == "sum":
@@ -342,6 +371,28 @@ def single_kernel(loop: Op, name: str) -> Kernel:
     tree.body = [s for s in tree.body if not isinstance(s, ast.Return)]
     kernel.tree = _with_given(tree, kernel)
     return kernel
+
+
+def arrays_made(body: Block) -> list[Op]:
+    """The ops of a lane that make arrays."""
+    return [op for op in body.ops if op.name in ("buffer", "copy") and isinstance(op.output.type, Array)]
+
+
+def lengths_outside(op: Op, body: Block) -> list[Value | tuple[Value, int]] | None:
+    """The lengths of the array that `op` makes in a lane, as the host knows them: numbers, or axes of arrays."""
+    outside = free_values(body)
+    if op.name == "buffer":
+        return list(op.inputs) if all(x in outside or x.constant is not MISSING for x in op.inputs) else None
+    found: list[Value | tuple[Value, int]] = []
+    for d in op.output.type.dims:
+        if isinstance(d, int):
+            found.append(value(d))
+            continue
+        axes = [(x, x.type.dims.index(d)) for x in outside if isinstance(x.type, Array) and d in x.type.dims]
+        if not axes:
+            return None
+        found.append(axes[0])
+    return found
 
 
 def is_argument(v: Value) -> bool:
