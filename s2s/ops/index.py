@@ -16,7 +16,6 @@ and the operands it consumes, which follow the array in the op's inputs.
 from __future__ import annotations
 
 import ast
-from collections.abc import Container
 
 import numpy as np
 
@@ -35,7 +34,6 @@ from ..ir.types import (
     is_inexact,
 )
 from .chain import like_operand
-from .fold import base_offset
 from .record import (
     RECORDS,
     array_type,
@@ -248,18 +246,6 @@ def is_same_index(pattern: Pattern, operands, other: Pattern, others) -> bool:
     return pattern == other and all(
         a is b or (type(a.constant) is int and type(b.constant) is int and a.constant == b.constant)
         for a, b in zip(operands, others, strict=True))
-
-
-def distinct(i: Value, j: Value, counters: Container[Value] = ()) -> bool:
-    """Whether two indices name different elements for certain, and neither counts from the end.
-
-    `counters` are values known not to be negative: those of loops over a `range` that starts at 0 or
-    above and counts up.  Numbers must be 0 or more; otherwise both must be a counter plus a number that
-    is 0 or more.
-    """
-    (base, offset), (other, shift) = base_offset(i), base_offset(j)
-    known = base is None or base in counters
-    return base is other and known and offset != shift and min(offset, shift) >= 0
 
 
 def _written(x: Value, operands, pattern: Pattern) -> Value | None:

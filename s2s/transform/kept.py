@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.types import Array, Scalar
+from ..ops.fold import base_offset
 from ..ops.index import getitem, setitem
-from .stores import base_and_offset, lower_bound
+from .stores import lower_bound
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def _kept_by(outer: Op, k: int, counters: dict[Value, Op]) -> dict[Value, Kept]:
     nest, write = _single_write(outer, k)
     if write is None or set(write.attrs["pattern"]) != {"i"}:
         return {}
-    places = [base_and_offset(i) for i in write.inputs[2:]]
+    places = [base_offset(i) for i in write.inputs[2:]]
     order = {loop.blocks[0].params[0]: n for n, loop in enumerate(nest)}
     if sorted(order[base] for base, _ in places if base in order) != list(range(len(nest))):
         return {}  # not each trip an element of its own
@@ -106,7 +107,7 @@ def _trips_away(indices, places, order: dict[Value, int], nest: list[Op]) -> lis
     """How many trips of each loop lie between now and the write to the element that is read."""
     trips = [0] * len(nest)
     for i, (base, offset) in zip(indices, places, strict=True):
-        other, shift = base_and_offset(i)
+        other, shift = base_offset(i)
         if other is not base or (base not in order and shift != offset):
             return None
         if base in order:

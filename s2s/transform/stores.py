@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections import Counter
 
 from ..ir.builder import Builder
-from ..ir.graph import MISSING, Block, Function, Op, Value, walk
+from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.rebuild import clone
 from ..ir.substitute import substitute
+from ..ops.fold import base_offset
 from ..ops.index import additem, getitem, setitem
 
 
@@ -107,7 +108,7 @@ def _same_index(a: Op, b: Op) -> bool:
 
 
 def _same(i: Value, j: Value) -> bool:
-    return i is j or base_and_offset(i) == base_and_offset(j)
+    return i is j or base_offset(i) == base_offset(j)
 
 
 def _differ(a: Op, b: Op, counters: dict[Value, Op]) -> bool:
@@ -118,21 +119,11 @@ def _differ(a: Op, b: Op, counters: dict[Value, Op]) -> bool:
 
 def indices_differ(i: Value, j: Value, counters: dict[Value, Op]) -> bool:
     """Whether two indices into one axis are proved to name different elements."""
-    (base, m), (other, n) = base_and_offset(i), base_and_offset(j)
+    (base, m), (other, n) = base_offset(i), base_offset(j)
     if base is not other or m == n:
         return False
     low = 0 if base is None else lower_bound(base, counters)
     return low is not None and min(low + m, low + n) >= 0
-
-
-def base_and_offset(i: Value) -> tuple[Value | None, int]:
-    """An integer as a value plus a constant; a constant has no base."""
-    if i.constant is not MISSING:
-        return (None, i.constant) if isinstance(i.constant, int) else (i, 0)
-    if i.op is not None and i.op.name in ("add", "subtract") and isinstance(i.op.inputs[1].constant, int):
-        base, offset = base_and_offset(i.op.inputs[0])
-        return base, offset + (i.op.inputs[1].constant if i.op.name == "add" else -i.op.inputs[1].constant)
-    return i, 0
 
 
 def lower_bound(i: Value, counters: dict[Value, Op]) -> int | None:
@@ -140,7 +131,7 @@ def lower_bound(i: Value, counters: dict[Value, Op]) -> int | None:
 
     `counters` maps the counter of each `for` to its op.
     """
-    base, offset = base_and_offset(i)
+    base, offset = base_offset(i)
     if base is None:
         return offset
     if base in counters:

@@ -9,7 +9,7 @@ from s2s.ir.builder import Builder
 from s2s.ir.graph import Block, Value
 from s2s.ir.types import INT, Array, Extent, Scalar
 from s2s.ops.elementwise import exp
-from s2s.ops.index import additem, distinct, getitem, parse_index, put, setitem, take
+from s2s.ops.index import additem, getitem, parse_index, put, setitem, take
 from s2s.ops.record import FUNCTIONS, METHODS, value
 from s2s.ops.shape import length, spread, zeros_of
 
@@ -239,15 +239,6 @@ def test_members_of_tuples():
         pair = value((a, v))
         assert take(pair, 1) is v and take(pair, -2) is a
         assert take(value((i, j, v)), slice(1, None)).op.inputs == [j, v]
-
-
-def test_distinct():
-    with building() as (a, i, j, v):
-        assert distinct(value(1), value(2)) and not distinct(value(1), value(1))
-        assert not distinct(value(-1), value(2))
-        assert distinct(i, i + 1, {i}) and distinct(i + 2, i + 1, {i})
-        assert not distinct(i - 1, i, {i})  # i may be 0
-        assert not distinct(i, i + 1) and not distinct(i, j, {i, j}) and not distinct(i, i, {i})
 
 
 def test_slices_of_equal_bounds_are_of_equal_length():
