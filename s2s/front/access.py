@@ -38,7 +38,7 @@ def take(frame: Frame, base, key):
         cell, pattern, operands = _composed(base, pattern, operands)
         content = frame.heap.read(cell)
     result = getitem(content, *operands, pattern=pattern)
-    if not is_shared(result.type):
+    if not is_shared(result.type) and ... not in pattern:  # x[..., 0] is a view even of one number
         return frame.wrap(result)
     if any(isinstance(x.type, Unknown) for p, x in _integers(pattern, operands)):
         return frame.heap.new(result, cell.family())  # an array index copies, an integer views
@@ -48,7 +48,8 @@ def take(frame: Frame, base, key):
     return frame.heap.new_view(
         cell, result,
         lambda x: getitem(x, *operands, pattern=pattern),
-        lambda x, y: setitem(x, y, *operands, pattern=pattern), whole)
+        lambda x, y: setitem(x, y, *operands, pattern=pattern), whole,
+        doubtful=whole is not None and isinstance(result.type, Unknown))
 
 
 def put(frame: Frame, base, key, v: Value) -> None:
@@ -58,7 +59,7 @@ def put(frame: Frame, base, key, v: Value) -> None:
         raise TypeMismatchError(f"{what} cannot be written into here", current().line, "write into a NumPy array")
     pattern, operands = _parsed(frame, key)
     cell, pattern, operands = _composed(base, pattern, operands)
-    frame.write(cell, setitem(frame.heap.read(cell), v, *operands, pattern=pattern))
+    frame.write(cell, setitem(frame.heap.read(cell), v, *operands, pattern=pattern), base)
 
 
 def pop(frame: Frame, cell: Cell):

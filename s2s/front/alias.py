@@ -33,12 +33,18 @@ class Cell:
     view: Callable | None = None  # base's Value -> its own
     write_back: Callable | None = None  # (base's Value, its own new Value) -> base's new Value
     index: tuple | None = None  # (pattern, operands), where it is base[integers]
+    doubtful: bool = False  # perhaps a view, perhaps a number: an element of an array of unknown rank
     origins: frozenset = frozenset()  # cells that it may share memory with, or not
     owner: str = ""  # whose array it is, where that is not this function's
 
     @property
     def root(self) -> Cell:
         return self if self.base is None else self.base.root
+
+    @property
+    def bases(self) -> list[Cell]:
+        """The cell itself, what it is a view of, and so on."""
+        return [self] if self.base is None else [self, *self.base.bases]
 
     def family(self) -> frozenset:
         """The cells it may share memory with, itself included."""
@@ -70,9 +76,9 @@ class Heap:
         return cell
 
     def new_view(self, base: Cell, content: Value, view: Callable, write_back: Callable,
-                 index: tuple | None = None) -> Cell:
+                 index: tuple | None = None, doubtful: bool = False) -> Cell:
         """A cell for a view of `base`, whose Value is now `content`."""
-        cell = Cell(base, view, write_back, index)
+        cell = Cell(base, view, write_back, index, doubtful)
         self.seen[cell] = (self.read(base), content)
         return cell
 
@@ -94,22 +100,27 @@ class Heap:
             self.seen[cell] = (base, content)
         return self.seen[cell][1]
 
-    def write(self, cell: Cell, content: Value, reachable: Iterable[tuple[str, Cell]]) -> None:
-        """`cell` now holds `content`; `reachable` are the cells that names still to be read lead to."""
+    def write(self, cell: Cell, content: Value, reachable: Iterable[tuple[str, Cell]], through: Cell) -> None:
+        """`cell` now holds `content`; `reachable` are the cells that names still to be read lead to.
+
+        `through` is what the program names in the statement that writes: `cell`, or a view of it.
+        """
         root = cell.root
         if root.owner:
             raise UnsupportedError(f"this writes into {root.owner}, which lives outside the function",
                                    current().line, "pass the array as an argument and return it, or take a copy first")
-        family = root.family()
+        family, named = root.family(), through.bases
         for name, other in reachable:
-            if other.root is not root and family & other.root.family():
+            unsure = (family & other.root.family() if other.root is not root
+                      else any(c.doubtful and c not in named for c in other.bases))
+            if unsure:
                 raise SharedError(f"this writes into an array that may or may not share memory with {name}",
                                   current().line, "take a copy (`.copy()`) of one of the two first")
         if cell.base is None:
             self.contents[cell] = content
         else:
             base = self.read(cell.base)
-            self.write(cell.base, cell.write_back(base, content), reachable)
+            self.write(cell.base, cell.write_back(base, content), reachable, through)
             self.seen[cell] = (self.read(cell.base), content)
 
 

@@ -22,6 +22,7 @@ from .capture import is_data
 from .frame import Frame, Local, Object
 from .iterables import iterable
 from .operators import binary, compare, decide, negation, truth, unary
+from .spelled import operands_of, record_spelled
 from .views import shared_result
 
 STATIC_MODULES = ("numpy", "math", "scipy", "builtins", "cmath")
@@ -162,6 +163,9 @@ def _call(frame: Frame, node: gast.Call):
             function = attribute(frame, base, node.func.attr, node.func)
     else:
         function = evaluate(frame, node.func)
+        spelled = _spelled(frame, function, node)
+        if spelled is not None:
+            return spelled
     args = _items(frame, node.args)
     keywords = {}
     for keyword in node.keywords:
@@ -171,6 +175,17 @@ def _call(frame: Frame, node: gast.Call):
     if method is not None:
         return apply_method(frame, base, method, args, keywords, node)
     return apply(frame, function, args, keywords, node)
+
+
+def _spelled(frame: Frame, function, node: gast.Call):
+    """What a function printed along with generated code makes, as the op that it spells; None for others."""
+    record = record_spelled(function)
+    operands = operands_of(record, node.args) if record is not None and not node.keywords else None
+    if operands is None:
+        return None
+    inputs, attributes = operands
+    values = [frame.value(evaluate(frame, x)) for x in inputs]
+    return frame.wrap(emit(record, *values, **{k: frame.static(evaluate(frame, x), k) for k, x in attributes.items()}))
 
 
 def attribute(frame: Frame, base, name: str, node: gast.AST):
@@ -294,9 +309,8 @@ def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None
     if isinstance(before.type, Tape):
         raise frame.refuse("extending a list", node, "append to it")
     if isinstance(before.type, Unknown):
-        others = [n for n, cell in frame.reachable() if n != name and cell.root is old.root or
-                  n != name and cell.root.family() & old.root.family()]
-        if others or old.base is not None and any(True for n, c in frame.reachable() if n != name and c.root is old.root):
+        others = [n for n, cell in frame.reachable() if n != name and cell.root.family() & old.root.family()]
+        if others:
             raise frame.refuse(f"{name} may be a number or an array, and {others[0]} may share its memory", node,
                                f"write {name} = {name} ... if a new value is meant")
         frame.bind(name, new)

@@ -281,9 +281,9 @@ class Frame:
                         yield name, cell
             frame = frame.caller
 
-    def write(self, cell: Cell, content: Value) -> None:
+    def write(self, cell: Cell, content: Value, through: Cell | None = None) -> None:
         """`cell` now holds `content`, and everything that shares its memory sees it."""
-        self.heap.write(cell, content, list(self.reachable()))
+        self.heap.write(cell, content, list(self.reachable()), through or cell)
         root = cell.root
         if not content.name and content.op is not None:
             content.name = next((self.label(name) for name, other in self.reachable() if other is cell), "") or next(

@@ -34,7 +34,7 @@ from .callee import build
 
 _PYTHON = {"float": FLOAT, "int": INT, "bool": Scalar("bool"), "complex": Scalar("complex128", weak=True),
            "None": NONE, "undefined": UNDEFINED}
-_TOKEN = re.compile(r"\s*(tape of|static|\?\[\*[\w.]+\]|[\w.]+(?:[+-]\d+)?|[\[\](),?])")
+_TOKEN = re.compile(r"\s*(tape of|static|\?\[\*[\w.|]+\]|[\w.]+(?:[+-]\d+)?|[\[\](),?])")
 
 
 def build_from_text(text: str, globals: dict | None = None, filename: str = "<s2s>") -> Function:

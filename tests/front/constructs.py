@@ -728,3 +728,29 @@ def fill_and_slices_of_everything(x):
 @case((3, 2))
 def truth_of_calls_and_defaults(n, k=2):
     return bool(n) and int(k) > 1, not (n and k), float(n) or 1.0
+
+
+@case((X,))
+def ellipsis_gives_a_view_of_one_number(x):
+    y = x.copy()
+    t = y[..., 0]
+    y[0] = 5.0
+    return t + 1.0
+
+
+@case((M,))
+def two_rows_of_one_array(x):
+    y = x.copy()
+    top = y[0]
+    top[1] = 3.0
+    top[2] += y[1, 1]
+    return y, top
+
+
+@case((X, 2), known_only=True)
+def element_kept_across_a_write(x, i):
+    y = x.copy()
+    t = y[i]
+    y[i] = y[0]
+    y[0] = t
+    return y, t

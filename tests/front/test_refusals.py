@@ -275,6 +275,17 @@ def test_a_generic_array_and_its_alias_are_told_apart_only_at_a_call():
         build(aliased, [Unknown("x")])
 
 
+def test_an_element_or_row_kept_across_a_write_is_told_apart_only_at_a_call():
+    def kept(x):
+        t = x[0]
+        x[0] = 2.0
+        return t
+
+    assert build(kept, [VECTOR])
+    with pytest.raises(UnsupportedError, match="may or may not share memory with t"):
+        build(kept, [Unknown("x")])
+
+
 def test_a_function_without_source_is_refused():
     namespace = {}
     exec("def f(x):\n    return x", namespace)
