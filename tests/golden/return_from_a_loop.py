@@ -14,3 +14,60 @@ def f(x, limit):
 
 ARGS = (np.array([0.3, 0.8, 0.5, 0.9]), 0.9)
 WRT = 0
+
+
+# ------------------------------ the same, as the compiler sees it
+
+
+def f_ssa(x: "float64[x.0]", limit: "float64"):
+    n: "int64" = len(x)
+    total = 0.0
+    done = False
+    t = 0.0
+    for i in range(n):
+        t_1: "float64" = x[i]
+        t_2: "float64" = t_1 * t_1
+        total: "float64" = total + t_2
+        t_3: "bool" = total > limit
+        if t_3:
+            t: "float64" = total * t_1
+            done = True
+            break
+    if not done:
+        t: "float64" = -total
+    return t
+
+
+# ------------------------------ its derivative
+
+
+def f_grad(x, limit):
+    """The derivative of f (return_from_a_loop.py, line 6) with respect to x, for x: float64[:],
+    limit: float.
+    """
+    total_tape = []
+    total = 0.0
+    done = False
+    for i in range(len(x)):
+        total = total + x[i] * x[i]
+        total_tape.append(total)
+        if total > limit:
+            done = True
+            break
+    if done:
+        t = 1.0
+        total_bar = 0.0
+    else:
+        t = 0.0
+        total_bar = -1.0
+    x_bar = np.zeros_like(x)
+    for i in range(len(total_tape) - 1, -1, -1):
+        total = total_tape.pop()
+        if total > limit:
+            total_bar += t * x[i]
+            t_1 = t * total
+        else:
+            t_1 = 0.0
+        x_bar[i] += t_1 + 2 * total_bar * x[i]
+        t = 0.0
+    return x_bar

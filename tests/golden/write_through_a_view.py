@@ -12,3 +12,46 @@ def f(x):
 
 ARGS = (np.array([[0.1, 0.5], [0.4, 0.9]]),)
 WRT = 0
+
+
+# ------------------------------ the same, as the compiler sees it
+
+
+def f_ssa(x: "float64[x.0, x.1]"):
+    a: "float64[x.0, x.1]" = x * 1.5
+    row: "float64[x.1]" = a[1]
+    t: "float64" = row[1]
+    t_1: "float64" = a[0, 0]
+    t_2: "float64" = t * t_1
+    a[1, 0] = t_2
+    t_3: "float64[x.0, x.1]" = a * a
+    t_4: "float64" = np.sum(t_3)
+    return t_4
+
+
+# ------------------------------ its derivative
+
+
+def f_grad(x):
+    """The derivative of f (write_through_a_view.py, line 6) with respect to x, for
+    x: float64[:, :].
+    """
+    a = x * 1.5
+    row = a[1]
+    # line 4: row[0] = row[1] * a[0, 0]
+    t = row[1]
+    t_1 = a[0, 0]
+    a[1, 0] = t * t_1
+    # line 5, backwards: return np.sum(a * a)
+    a_bar = 2.0 * a
+    # line 4, backwards
+    t_2 = a_bar[1, 0]
+    a_bar[1, 0] = 0.0
+    a_bar[0, 0] += t_2 * t
+    row_bar = np.zeros_like(row)
+    row_bar[1] = t_2 * t_1
+    # line 3, backwards: row = a[1]
+    a_bar[1] += row_bar
+    # line 2, backwards: a = x * 1.5
+    x_bar = 1.5 * a_bar
+    return x_bar
