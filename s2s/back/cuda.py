@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..ir.builder import Builder, at, emit
-from ..ir.graph import MISSING, Block, Function, Op, Value, walk
+from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
 from ..ir.rebuild import emit_op
-from ..ir.types import INT, NONE, Array, Scalar, Type
+from ..ir.types import INT, NONE, Array, Scalar, Tape, Type
 from ..ops.control import for_loop, if_, while_loop
 from ..ops.record import Record, dims_of, value
 from ..ops.shape import length
@@ -244,7 +244,7 @@ class Host:
         found = roles(op)
         if found is not None and is_lane_code(op.blocks[0]):
             return self.parallel(op, found)
-        if op.name != "if" and touches_arrays(op) and not has_independent_loop(op) and all(map(is_device_code, op.blocks)):
+        if runs_alone(op):
             return self.single(op)
         outs: Sequence[Value]
         match op.name:
@@ -358,8 +358,15 @@ def is_device_code(block: Block) -> bool:
 def is_lane_code(body: Block) -> bool:
     """Whether a kernel can run the trips of a loop: numbers, and arrays whose lengths are known outside."""
     made = arrays_made(body)
-    return is_device_code(Block(body.params, [op for op in body.ops if op not in made])) and all(
+    return not any(isinstance(v.type, Tape) for v in free_values(body)) and is_device_code(Block(body.params, [op for op in body.ops if op not in made])) and all(
         lengths_outside(op, body) is not None for op in made)
+
+
+def runs_alone(op: Op) -> bool:
+    """Whether one thread is to run a loop: it works on elements of arrays, in order, and saves nothing."""
+    return (op.name != "if" and touches_arrays(op) and not has_independent_loop(op)
+            and all(map(is_device_code, op.blocks))
+            and not any(isinstance(v.type, Tape) for inner in (op, *walk(op.blocks[-1])) for v in inner.outputs))
 
 
 def touches_arrays(op: Op) -> bool:
