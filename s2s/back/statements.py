@@ -186,12 +186,13 @@ class Writer:
             return None
         return value.op.name, other
 
-    def moves(self, targets: Sequence[Value], values: Sequence[Value], line: Line | None = None) -> Body:
-        """Assign the values to the targets as if all at once."""
+    def moves(self, targets: Sequence[Value], values: Sequence[Value], line: Line | None = None,
+              bound: bool = False) -> Body:
+        """Assign the values to the targets, which may be `bound` already, as if all at once."""
         pending = []
         for target, value in zip(targets, values, strict=True):
             if value.op is not None and value.op.name == "undefined":
-                if self.names.find(target) in self.must_be_bound:
+                if not bound and self.names.find(target) in self.must_be_bound:
                     pending.append((self.names[target], placeholder(target.type), set(), ""))
                 continue
             if not self.reads.get(target) and not self.is_carried(target):
@@ -284,13 +285,14 @@ class Writer:
                   inits: Sequence[Value]) -> Body:
         """The statements of a loop's body, with what it carries on to the next trip."""
         if stop is None or stop.constant is False:
-            return unnested(self.statements(body) + self.moves(params, yields))
+            return unnested(self.statements(body) + self.moves(params, yields, bound=True))
         flags = [k for k, init in enumerate(inits) if isinstance(init.constant, (bool, int, float)) and all(
             y is params[k] or repr(y.constant) == repr(init.constant) for y in _continuing(body, stop, yields[k]))]
 
         def finish(ends: dict[Value, Value], stops: bool) -> Body:
             carried = [k for k in range(len(params)) if stops or k not in flags]
-            return self.moves([params[k] for k in carried], [ends.get(yields[k], yields[k]) for k in carried])
+            ends = [ends.get(yields[k], yields[k]) for k in carried]
+            return self.moves([params[k] for k in carried], ends, bound=True)
 
         return self.breaking(body, stop, finish)
 

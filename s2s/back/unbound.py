@@ -51,7 +51,7 @@ def must_be_bound(function: Function, leaves: Callable[[Value], Iterable[Value]]
     found = maybe_unbound(function)
     if not found:
         return set()
-    read = [leaf for y in function.results for leaf in leaves(y)]
+    read: list[Value] = []
     for op in walk(function.block):
         if op.name in HANDED_ON:
             read += [leaf for x in op.inputs for leaf in leaves(x)]
