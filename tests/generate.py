@@ -27,9 +27,9 @@ def arguments(seed: int) -> tuple:
     return x, y, rng.uniform(-1.5, 1.5, LENGTH), rng.uniform(-1.5, 1.5, (ROWS, COLUMNS)), int(rng.integers(1, 4))
 
 
-def text(seed: int, size: int = 14) -> str:
-    """The program of this seed, of about `size` statements."""
-    return _Writer(random.Random(seed), size).program()
+def text(seed: int, size: int | None = None) -> str:
+    """The program of this seed, of about `size` statements: 3 to 14 where it is not given."""
+    return _Writer(random.Random(seed), 3 + seed % 12 if size is None else size).program()
 
 
 def strategy():
