@@ -224,12 +224,17 @@ def with_scalar_result(function: Function, has_aux: bool = False) -> Function:
         function = with_ranks(function, function.results[:1])
         y = function.results[0] if function.results else None
     several = function.tupled and not (has_aux and len(function.results) >= 2)
-    if y is None or several or indexed or not isinstance(y.type, (Scalar, Unknown)) or not carries_derivative(y.type):
+    if y is None or several or indexed or not isinstance(y.type, (Scalar, Unknown)) or not is_real(y.type):
         said = "nothing" if y is None else said_of(function)
         raise TypeMismatchError(
             f"grad needs a function that returns one real number, and {function.name} returns {said}",
             line_of_result(function), "reduce the result to a number, e.g. with np.sum, or use s2s.jacrev")
     return function
+
+
+def is_real(type: Type) -> bool:
+    """Whether `type`, a Scalar or Unknown, may be a real number that carries a derivative."""
+    return carries_derivative(type) and not (type.dtype or "").startswith("complex")
 
 
 def check_arguments(function: Function, wrt: Sequence[int]) -> None:

@@ -13,22 +13,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import assemble, pipeline
+from . import pipeline
 from .display import side_by_side
-from .errors import S2SError, TypeMismatchError, UnsupportedError
+from .errors import S2SError, UnsupportedError
 from .front import annotated_types, callee_of
 from .front.enclosed import Enclosed, Enclosing
 from .ir.graph import Function, Value
 from .ir.types import Type
+from .kinds import KINDS, has_lists
 from .names import Named, functions_named, names_in
-from .runtime.load import load, measure_tapes
+from .runtime.load import measure_tapes
 from .signature import (
     accepted_by_kernels,
     bind,
     key_of,
-    lane_type,
     normalised,
-    parameters_of,
     type_of,
 )
 
@@ -142,7 +141,10 @@ class Transformed:
         self.forget_if_rebound()
         function = self.function_for_types(self.types_of(args))
         capture_key = tuple(key_of(get()) for get in function.captures.values())
-        made = Specialised(function, capture_key, self.derive.callable(self, function), self.named)
+        call = self.derive.callable(self, function)
+        if any(map(has_lists, args)):
+            call = self.derive.with_lists(self, call, args)
+        made = Specialised(function, capture_key, call, self.named)
         self.specialised.setdefault(key, []).insert(0, made)
         return made
 
@@ -268,103 +270,3 @@ def captures_have_their_types(function: Function) -> bool:
         except UnsupportedError:
             return False
     return True
-
-
-# ------------------------------------------------------------------------------------------ the kinds
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One transformation: what its name adds, its signature, its IR, and what runs when it is called."""
-
-    suffix: str
-    function: Callable[[Transformed, tuple], Function]
-    signature: Callable[[Transformed], inspect.Signature]
-    callable: Callable[[Transformed, Function], Callable]
-
-
-def interpreted(transformed: Transformed, function: Function) -> Callable:
-    """The generated source, run by Python."""
-    module = pipeline.render(function)
-    return load(module.text, module.entry, module.lines)
-
-
-def same_signature(transformed: Transformed) -> inspect.Signature:
-    """That of the function inside."""
-    return inspect.signature(transformed.inner)
-
-
-def doubled_signature(transformed: Transformed) -> inspect.Signature:
-    """(x, y) becomes (x, y, x_dot, y_dot)."""
-    if "count" in transformed.options:
-        names = spread_names(transformed.inner, transformed.options["count"])
-    else:
-        names = [p.name for p in parameters_of(transformed.inner)]
-    dots = [f"{n}_dot" for n in names]
-    return positional(names + dots)
-
-
-def pullback_signature(transformed: Transformed) -> inspect.Signature:
-    """(x, y) becomes (x, y, y_bar)."""
-    if "count" in transformed.options:
-        return positional([*spread_names(transformed.inner, transformed.options["count"]), "y_bar"])
-    return positional([*(p.name for p in parameters_of(transformed.inner)), "y_bar"])
-
-
-def spread_names(function: Callable, count: int) -> list[str]:
-    """A name for each of the first `count` arguments of `function`."""
-    names: list[str] = []
-    for p in parameters_of(function):
-        names += [f"{p.name}_{k}" for k in range(count)] if p.kind is p.VAR_POSITIONAL else [p.name]
-    return names[:count]
-
-
-def positional(names: Sequence[str]) -> inspect.Signature:
-    """The signature of a function of these positional arguments."""
-    unique: list[str] = []
-    for n in names:
-        while n in unique:
-            n = f"{n}_1"
-        unique.append(n)
-    return inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in unique])
-
-
-def gradient_of(t: Transformed, types: tuple) -> Function:
-    function = t.inner_function(types)
-    return assemble.gradient(function, t.options["argnums"], t.options["has_aux"], with_value=t.kind == "value_and_grad")
-
-
-def first_of(t: Transformed, types: tuple) -> Function:
-    function = t.inner_function(types)
-    return assemble.first_result(function)
-
-
-def batch_of(t: Transformed, types: tuple) -> Function:
-    in_axes, out_axes = t.options["in_axes"], t.options["out_axes"]
-    axes = [in_axes] * len(types) if isinstance(in_axes, int) else list(in_axes)
-    if len(axes) != len(types):
-        raise TypeMismatchError(f"{t.name} has {len(types)} arguments and in_axes {len(axes)} entries", None,
-                                "give one entry, or one for each argument")
-    lanes = [lane_type(type, axis, name) for type, axis, name in zip(types, axes, t.parameter_names(len(types)))]
-    return assemble.batch(t.inner_function(lanes), axes, out_axes)
-
-
-def tangent_of(t: Transformed, types: tuple) -> Function:
-    return assemble.tangent(t.inner_function(types[:len(types) // 2]))
-
-
-def pullback_of(t: Transformed, types: tuple) -> Function:
-    return assemble.pullback(t.inner_function(types[:-1]))
-
-
-KINDS: dict[str, Kind] = {
-    "grad": Kind("_grad", gradient_of, same_signature, interpreted),
-    "value_and_grad": Kind("_value_and_grad", gradient_of, same_signature, interpreted),
-    "jvp": Kind("_jvp", tangent_of, doubled_signature, interpreted),
-    "vjp": Kind("_vjp", pullback_of, pullback_signature, interpreted),
-    "first": Kind("", first_of, same_signature, interpreted),
-    "vmap": Kind("_vmap", batch_of, same_signature, interpreted),
-    "value": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature, interpreted),
-    "jit": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature,
-                lambda t, function: t.compiled(function)),
-}

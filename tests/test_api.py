@@ -188,6 +188,16 @@ def test_tuple_argument_has_a_tuple_of_derivatives():
     assert b_bar == 1.0
 
 
+def test_list_argument_has_a_list_of_derivatives():
+    def g(p):
+        return p[0] * p[1][0]
+
+    assert s2s.grad(g)([2.0, (3.0,)]) == [3.0, (2.0,)]
+    assert s2s.value_and_grad(g, (0,))([2.0, (3.0,)]) == (6.0, ([3.0, (2.0,)],))
+    assert s2s.vjp(g, [2.0, (3.0,)])[1](1.0) == ([3.0, (2.0,)],)
+    assert s2s.jit(s2s.grad(g))([2.0, (3.0,)]) == [3.0, (2.0,)]
+
+
 def test_what_kinds_of_callable():
     assert s2s.grad(lambda x: x * x)(3.0) == 6.0
     assert s2s.grad(Model(2.0).energy)(3.0) == 12.0
@@ -365,6 +375,16 @@ def test_result_that_is_no_number_is_refused():
         s2s.grad(g)(np.ones(3))
     with pytest.raises(s2s.TypeMismatchError, match="returns a tuple"):
         s2s.grad(pair)(1.0)
+
+
+def test_complex_result_is_refused():
+    with pytest.raises(s2s.TypeMismatchError, match="one real number.*complex128|complex"):
+        s2s.grad(lambda x: x * x)(1j)
+
+
+def test_dict_argument_is_refused_with_a_remedy():
+    with pytest.raises(s2s.UnsupportedError, match="p is a dict(.|\n)*pass a tuple"):
+        s2s.grad(lambda p: p["a"])({"a": 1.0})
 
 
 def test_mismatched_shapes_name_the_line():

@@ -17,6 +17,7 @@ LAYERS = [
     {"runtime"},
     {"pipeline"},
     {"signature", "assemble", "display", "names"},
+    {"kinds"},
     {"transformed"},
     {"api"},
     {"__init__"},

@@ -1,0 +1,163 @@
+"""The kinds of transformation: what each adds to a name, its signature, its IR, and what runs when it is called.
+
+Everything here is asked by a `Transformed`, and is given it: `t.inner_function(types)` is the IR of the function
+inside, `t.options` say how it is transformed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from . import assemble, pipeline
+from .errors import TypeMismatchError
+from .ir.graph import Function
+from .runtime.load import load
+from .signature import lane_type, parameters_of
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One transformation: what its name adds, its signature, its IR, and what runs when it is called."""
+
+    suffix: str
+    function: Callable[[object, tuple], Function]
+    signature: Callable[[object], inspect.Signature]
+    callable: Callable[[object, Function], Callable]
+    with_lists: Callable[[object, Callable, tuple], Callable] = lambda t, call, args: call
+
+
+def has_lists(x) -> bool:
+    """Whether `x` is a list, or a tuple with lists in it."""
+    return isinstance(x, list) or isinstance(x, tuple) and any(map(has_lists, x))
+
+
+def like(structure, x):
+    """`x`, whose tuples generated code made, with lists where `structure` has lists."""
+    if isinstance(structure, (tuple, list)) and isinstance(x, tuple):
+        return type(structure)(map(like, structure, x))
+    return x
+
+
+def gradient_with_lists(t, call: Callable, args: tuple) -> Callable:
+    """Derivatives have the structure of their arguments."""
+    argnums = t.options["argnums"]
+    structure = args[argnums] if isinstance(argnums, int) else tuple(args[k] for k in argnums)
+
+    def run(*values):
+        result = call(*values)
+        match t.kind, t.options["has_aux"]:
+            case "value_and_grad", _:
+                return result[0], like(structure, result[1])
+            case "grad", True:
+                return like(structure, result[0]), result[1]
+        return like(structure, result)
+
+    return run
+
+
+def pullback_with_lists(t, call: Callable, args: tuple) -> Callable:
+    """Cotangents have the structure of their arguments."""
+    return lambda *values: tuple(map(like, args, call(*values)))
+
+
+def tuples(x):
+    """`x` with tuples for its lists."""
+    return tuple(map(tuples, x)) if isinstance(x, (tuple, list)) else x
+
+
+def compiled_with_lists(t, call: Callable, args: tuple) -> Callable:
+    """Native code takes tuples; what it returns has the structure that the function inside gives it."""
+
+    def run(*values):
+        return call(*map(tuples, values))
+
+    return t.inner.derive.with_lists(t.inner, run, args) if hasattr(t.inner, "derive") else run
+
+
+def interpreted(transformed, function: Function) -> Callable:
+    """The generated source, run by Python."""
+    module = pipeline.render(function)
+    return load(module.text, module.entry, module.lines)
+
+
+def same_signature(transformed) -> inspect.Signature:
+    """That of the function inside."""
+    return inspect.signature(transformed.inner)
+
+
+def doubled_signature(transformed) -> inspect.Signature:
+    """(x, y) becomes (x, y, x_dot, y_dot)."""
+    if "count" in transformed.options:
+        names = spread_names(transformed.inner, transformed.options["count"])
+    else:
+        names = [p.name for p in parameters_of(transformed.inner)]
+    dots = [f"{n}_dot" for n in names]
+    return positional(names + dots)
+
+
+def pullback_signature(transformed) -> inspect.Signature:
+    """(x, y) becomes (x, y, y_bar)."""
+    if "count" in transformed.options:
+        return positional([*spread_names(transformed.inner, transformed.options["count"]), "y_bar"])
+    return positional([*(p.name for p in parameters_of(transformed.inner)), "y_bar"])
+
+
+def spread_names(function: Callable, count: int) -> list[str]:
+    """A name for each of the first `count` arguments of `function`."""
+    names: list[str] = []
+    for p in parameters_of(function):
+        names += [f"{p.name}_{k}" for k in range(count)] if p.kind is p.VAR_POSITIONAL else [p.name]
+    return names[:count]
+
+
+def positional(names: Sequence[str]) -> inspect.Signature:
+    """The signature of a function of these positional arguments."""
+    unique: list[str] = []
+    for n in names:
+        while n in unique:
+            n = f"{n}_1"
+        unique.append(n)
+    return inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in unique])
+
+
+def gradient_of(t, types: tuple) -> Function:
+    function = t.inner_function(types)
+    return assemble.gradient(function, t.options["argnums"], t.options["has_aux"], with_value=t.kind == "value_and_grad")
+
+
+def first_of(t, types: tuple) -> Function:
+    function = t.inner_function(types)
+    return assemble.first_result(function)
+
+
+def batch_of(t, types: tuple) -> Function:
+    in_axes, out_axes = t.options["in_axes"], t.options["out_axes"]
+    axes = [in_axes] * len(types) if isinstance(in_axes, int) else list(in_axes)
+    if len(axes) != len(types):
+        raise TypeMismatchError(f"{t.name} has {len(types)} arguments and in_axes {len(axes)} entries", None,
+                                "give one entry, or one for each argument")
+    lanes = [lane_type(type, axis, name) for type, axis, name in zip(types, axes, t.parameter_names(len(types)))]
+    return assemble.batch(t.inner_function(lanes), axes, out_axes)
+
+
+def tangent_of(t, types: tuple) -> Function:
+    return assemble.tangent(t.inner_function(types[:len(types) // 2]))
+
+
+def pullback_of(t, types: tuple) -> Function:
+    return assemble.pullback(t.inner_function(types[:-1]))
+
+
+KINDS: dict[str, Kind] = {
+    "grad": Kind("_grad", gradient_of, same_signature, interpreted, gradient_with_lists),
+    "value_and_grad": Kind("_value_and_grad", gradient_of, same_signature, interpreted, gradient_with_lists),
+    "jvp": Kind("_jvp", tangent_of, doubled_signature, interpreted),
+    "vjp": Kind("_vjp", pullback_of, pullback_signature, interpreted, pullback_with_lists),
+    "first": Kind("", first_of, same_signature, interpreted),
+    "vmap": Kind("_vmap", batch_of, same_signature, interpreted),
+    "value": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature, interpreted),
+    "jit": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature,
+                lambda t, function: t.compiled(function), compiled_with_lists),
+}
