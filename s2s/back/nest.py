@@ -137,6 +137,8 @@ def loop(lengths: Sequence[Value], carries: Sequence[Value], types: Sequence, na
     """`for i in range(..): for j in range(..): ...` around `body(index, carries) -> carries`."""
     if not lengths:
         return list(body(list(index), list(carries)))
+    if lengths[0].constant == 1:
+        return loop(lengths[1:], carries, types, names, body, counters, (*index, value(0)))
     params = [Value(INT, counter_name(counters)),
               *(Value(t, n) for t, n in zip(types, names))]
     block = Block(params=params)
@@ -276,6 +278,9 @@ class Nest:
                 starting = [r for r in running if r.level == k]
                 sums = {**sums, **{r.op: start(r.how.identity(r.dtype), r.dtype) for r in starting}}
                 active = list(sums)
+                if self.lengths[k].constant == 1:
+                    buffers, sums = level(k + 1, [*index, value(0)], buffers, sums)
+                    return finished(starting, index, list(buffers), sums)
                 kinds = {r.op: r for r in running}
                 types = [*(b.type for b in buffers), *(Scalar(kinds[op].dtype) for op in active)]
                 labels = [*names, *(op.output.name or "total" for op in active)]
@@ -287,8 +292,11 @@ class Nest:
                     inner.yields = [*after, *(totals[op] for op in active)]
                 op = add_op(for_record, [value(0), self.lengths[k], value(1), *buffers, *sums.values()],
                             {"breaks": False}, types, [inner], labels)
-                buffers = list(op.outputs[:len(buffers)])
-                sums = dict(zip(active, op.outputs[len(buffers):]))
+                return finished(starting, index, list(op.outputs[:len(buffers)]),
+                                dict(zip(active, op.outputs[len(buffers):])))
+
+            def finished(starting: list[Running], index: list[Value], buffers: list[Value], sums: dict[Op, Value]):
+                """What the reductions whose loops have ended give goes where it belongs."""
                 for r in starting:
                     total = as_dtype(sums.pop(r.op), r.op.output.type.dtype)
                     where = [j for j, s in enumerate(stored) if s.op is r.op]

@@ -79,7 +79,8 @@ def _with_own_helpers(helper: Callable) -> dict[Callable, None]:
     return {**found, helper: None}
 
 
-_IMPORTS = [("math", "import math"), ("np", "import numpy as np"), ("scipy", "import scipy.special")]
+_IMPORTS = [("math", "import math"), ("np", "import numpy as np"), ("scipy", "import scipy.special"),
+            ("objmode", "from numba import objmode")]
 
 
 def _module(unparser: Unparser, entry: str) -> Module:

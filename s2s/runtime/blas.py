@@ -41,11 +41,11 @@ def _gemm(dtype) -> types.ExternalFunction:
 def _blas_product(a, b) -> Callable | None:
     if not isinstance(a, types.Array) or not isinstance(b, types.Array):
         return None
-    simple = a.dtype == b.dtype and a.dtype in KINDS
-    if simple and a.layout == "A":
+    if a.layout == "A":
         return lambda a, b: blas_product(np.ascontiguousarray(a), b)
-    if simple and b.layout == "A":
+    if b.layout == "A":
         return lambda a, b: blas_product(a, np.ascontiguousarray(b))
+    simple = a.dtype == b.dtype and a.dtype in KINDS
     match a.ndim, b.ndim:
         case 2, 1 if simple:
             return _matrix_vector(a.dtype, a.layout == "C")

@@ -34,13 +34,14 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from numba.core.errors import NumbaError, NumbaPerformanceWarning
+from numba.core.errors import NumbaError, NumbaPerformanceWarning, NumbaWarning
 
 from ..back.loops import lower
 from ..back.python import Module, render
 from ..back.ranges import requirements
 from ..errors import S2SError, UnsupportedError
 from ..ir.graph import Function, walk
+from ..ir.types import Scalar, Tuple, Type
 from ..ops.linalg import matmul
 from ..ops.record import Record
 from . import cache as disk
@@ -153,14 +154,17 @@ def guarded(dispatcher: Callable, function: Function, module: Module, safe: Call
     Where `safe(*args)` does not hold, the code that checks indices is called, which `careful()` makes.
     """
     checked: list[Callable] = []
+    narrowed = narrowing(function)
 
     def call(*args):
         try:
             if safe is None or safe(*args):
-                return dispatcher(*args)
-            if not checked:
-                checked.append(careful())
-            return checked[0](*args)
+                result = dispatcher(*args)
+            else:
+                if not checked:
+                    checked.append(careful())
+                result = checked[0](*args)
+            return result if narrowed is None else narrowed(result)
         except NumbaError as error:
             raise explained(error, function) from None
         except Exception:
@@ -168,6 +172,39 @@ def guarded(dispatcher: Callable, function: Function, module: Module, safe: Call
 
     call.dispatcher, call.module, call.__name__ = dispatcher, module, function.name
     return call
+
+
+def narrowing(function: Function) -> Callable | None:
+    """Give numbers among the results back their dtype; None where there is nothing to do.
+
+    Numba returns every number as Python's int, float or complex, which float32 is not.
+    """
+    types_of_results = [y.type for y in function.results]
+    if not any(map(is_narrow, types_of_results)):
+        return None
+    if function.tupled:
+        return lambda results: tuple(map(as_type, results, types_of_results))
+    return lambda result: as_type(result, types_of_results[0])
+
+
+def is_narrow(type: Type) -> bool:
+    """Whether values of `type` hold numbers that are none of Python's."""
+    match type:
+        case Scalar(dtype):
+            return dtype not in ("bool", "int64", "float64", "complex128")
+        case Tuple(items):
+            return any(map(is_narrow, items))
+    return False
+
+
+def as_type(x, type: Type):
+    """`x`, its numbers of the dtypes that `type` says."""
+    match type:
+        case Scalar(dtype) if is_narrow(type):
+            return np.dtype(dtype).type(x)
+        case Tuple(items):
+            return tuple(map(as_type, x, items))
+    return x
 
 
 def explained(error: NumbaError, function: Function) -> CompileError:
@@ -189,8 +226,10 @@ def interpreted(function: Function, args: tuple):
 
 
 def silence() -> None:
-    """Numba's advice on contiguous arrays is about code that its user did not write."""
-    warnings.filterwarnings("ignore", category=NumbaPerformanceWarning, module="s2s_.*")
+    """Numba's advice on contiguous arrays and object mode is about code that its user did not write."""
+    ours = r"<s2s |.*-[0-9a-f]{32}$"
+    warnings.filterwarnings("ignore", category=NumbaPerformanceWarning, module=ours)
+    warnings.filterwarnings("ignore", "Code running in object mode", NumbaWarning, module=ours)
 
 
 silence()

@@ -123,3 +123,38 @@ def test_numbas_refusal_is_one_line():
 def test_an_unknown_target_is_refused():
     with pytest.raises(S2SError, match="target"):
         s2s.jit(dot, target="abacus")(np.ones(3), np.ones(3))
+
+
+def test_float32_numbers_stay_float32():
+    result = s2s.jit(lambda x: x * 2.0 + 1)(np.float32(0.1))
+    assert type(result) is np.float32 and result == np.float32(0.1) * 2.0 + 1
+
+
+def test_what_numba_does_not_know_is_called_in_python():
+    def f(A, b):
+        return np.sum(np.linalg.solve(A, b) ** 2)
+
+    rng = np.random.default_rng(0)
+    A, b = rng.normal(size=(2, 3, 3)), rng.normal(size=(2, 3, 1))
+    fast = s2s.jit(s2s.grad(f))
+    np.testing.assert_allclose(fast(A, b), s2s.grad(f)(A, b))
+    assert "# Numba does not know this" in fast.lower(A, b).loops
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128, np.int64])
+def test_matrix_products_of_every_layout(dtype):
+    rng = np.random.default_rng(0)
+    A, B = (9 * rng.normal(size=(5, 7))).astype(dtype), (9 * rng.normal(size=(7, 4))).astype(dtype)
+    wide = np.zeros((10, 14), dtype)
+    wide[::2, ::2] = A
+    product = s2s.jit(lambda a, b: a @ b)
+    for a in (A, np.asfortranarray(A), wide[::2, ::2]):
+        for b in (B, np.asfortranarray(B), B[:, 1], B[:, 1].copy()):
+            np.testing.assert_allclose(product(a, b), a @ b, rtol=1e-5)
+            assert product(a, b).dtype == dtype
+    for a in (A, np.asfortranarray(A)):
+        np.testing.assert_allclose(product(B.T, a.T), B.T @ a.T, rtol=1e-5)
+        np.testing.assert_allclose(product(B[:5, 0], a), B[:5, 0] @ a, rtol=1e-5)
+    assert product(A[:, :0], B[:0]).shape == (5, 4)
+    with pytest.raises(ValueError):
+        product(A, A)
