@@ -76,15 +76,27 @@ def product_extent(dims: tuple):
 def _infer_reshape(x: Value, *sizes: Value) -> Type:
     dims = [extent_of(n) for n in sizes]
     if dims.count(-1) > 1 or any(isinstance(d, int) and d < -1 for d in dims):
-        raise TypeMismatchError("a shape that leaves more than one length open", current().line, "write -1 once")
+        raise TypeMismatchError(
+            "a shape that leaves more than one length open", current().line, "write -1 once"
+        )
     known = rank(x) is not None
     whole = product_extent(dims_of(x.type)) if known else None
     if -1 in dims:
-        dims[dims.index(-1)] = _open_extent(whole, [d for d in dims if d != -1], dims_of(x.type)) if known else \
-            fresh_extent()
-    elif isinstance(whole, int) and isinstance(product_extent(tuple(dims)), int) and whole != math.prod(dims):
-        raise TypeMismatchError(f"{whole} elements do not fill the shape {tuple(dims)}", current().line,
-                                "reshape to a shape with as many elements")
+        dims[dims.index(-1)] = (
+            _open_extent(whole, [d for d in dims if d != -1], dims_of(x.type))
+            if known
+            else fresh_extent()
+        )
+    elif (
+        isinstance(whole, int)
+        and isinstance(product_extent(tuple(dims)), int)
+        and whole != math.prod(dims)
+    ):
+        raise TypeMismatchError(
+            f"{whole} elements do not fill the shape {tuple(dims)}",
+            current().line,
+            "reshape to a shape with as many elements",
+        )
     return rearranged(x, tuple(dims))
 
 
@@ -95,8 +107,11 @@ def _open_extent(whole, others: list, dims: tuple):
         return whole
     if isinstance(whole, int) and isinstance(rest, int):
         if rest == 0 or whole % rest:
-            raise TypeMismatchError(f"{whole} elements do not divide into rows of {rest}", current().line,
-                                    "reshape to a shape with as many elements")
+            raise TypeMismatchError(
+                f"{whole} elements do not divide into rows of {rest}",
+                current().line,
+                "reshape to a shape with as many elements",
+            )
         return whole // rest
     left = list(dims)
     for d in others:
@@ -110,7 +125,11 @@ def _open_extent(whole, others: list, dims: tuple):
 def _fold_reshape(x: Value, *sizes: Value):
     if x.op is not None and x.op.name in ("reshape", "reshape_like"):
         return reshape(x.op.inputs[0], *sizes)
-    if isinstance(x.type, (Scalar, Array)) and len(sizes) == rank(x) and _infer_reshape(x, *sizes) == x.type:
+    if (
+        isinstance(x.type, (Scalar, Array))
+        and len(sizes) == rank(x)
+        and _infer_reshape(x, *sizes) == x.type
+    ):
         return x
     if not sizes and isinstance(x.type, Scalar):
         return x
@@ -158,7 +177,9 @@ reshape_like = define(
     infer=like_shape,
     fold=_fold_reshape_like,
     vjp=lambda bar, y, x, like, *, known=False: (reshape_like(bar, x), None),
-    jvp=lambda dots, y, x, like, *, known=False: None if dots[0] is None else reshape_like(dots[0], like),
+    jvp=lambda dots, y, x, like, *, known=False: (
+        None if dots[0] is None else reshape_like(dots[0], like)
+    ),
     linear=(0,),
     syntax=lambda x, like, *, known=False: numpy_call("reshape", x, shape_syntax(like, known)),
     cheap=True,
@@ -171,14 +192,18 @@ reshape_like = define(
 def reshape_(x: Value, shape, order="C", *, copy=None) -> Value:
     """np.reshape, in C order."""
     if static(order) != "C":
-        raise UnsupportedError(f"reshape with order={static(order)!r}", current().line, "transpose before reshaping")
+        raise UnsupportedError(
+            f"reshape with order={static(order)!r}", current().line, "transpose before reshaping"
+        )
     x = value(x)
     giver = shape_giver(shape)
     if giver is not None:
         return reshape_like(x, giver)
     sizes = lengths_of(shape)
     if sizes is None:
-        raise UnsupportedError("a shape of unknown length", current().line, "write its members one by one")
+        raise UnsupportedError(
+            "a shape of unknown length", current().line, "write its members one by one"
+        )
     return reshape(x, *sizes)
 
 
@@ -190,8 +215,10 @@ def reshape_method(x: Value, *shape, order="C") -> Value:
 
 def _infer_ravel(x: Value) -> Type:
     if rank(x) is None:
-        return Array(dtype_of(x.type), (fresh_extent() if x.type.shape is None
-                                        else named_extent(("ravel", x.type.shape)),))
+        return Array(
+            dtype_of(x.type),
+            (fresh_extent() if x.type.shape is None else named_extent(("ravel", x.type.shape)),),
+        )
     return Array(dtype_of(x.type), (product_extent(dims_of(x.type)),))
 
 
@@ -286,13 +313,18 @@ def _squeezed(x: Value, axis) -> tuple[int, ...]:
     dims = dims_of(x.type)
     if axis is None:
         if any(isinstance(d, Extent) and d.may_be_one for d in dims):
-            raise UnsupportedError("squeeze of an axis that may be of length 1", current().line, "name the axis")
+            raise UnsupportedError(
+                "squeeze of an axis that may be of length 1", current().line, "name the axis"
+            )
         return tuple(k for k, d in enumerate(dims) if d == 1)
     axes = normal_axes(axis, len(dims))
     for k in axes:
         if isinstance(dims[k], int) and dims[k] != 1:
-            raise TypeMismatchError(f"squeeze of an axis of length {dims[k]}", current().line,
-                                    "squeeze axes of length 1")
+            raise TypeMismatchError(
+                f"squeeze of an axis of length {dims[k]}",
+                current().line,
+                "squeeze axes of length 1",
+            )
     return axes
 
 
@@ -311,10 +343,19 @@ def _fold_squeeze(x: Value, *, axis, count: int | None = None):
     gone = _squeezed(x, axis)
     if runs_backwards() and x.op is not None and x.op.name == "negative":
         return -squeeze(x.op.inputs[0], axis)
-    if x.op is not None and x.op.name == "sum" and x.op.attrs["keepdims"] and x.op.attrs["axis"] is not None:
+    if (
+        x.op is not None
+        and x.op.name == "sum"
+        and x.op.attrs["keepdims"]
+        and x.op.attrs["axis"] is not None
+    ):
         if gone == tuple(sorted(normal_axes(x.op.attrs["axis"], rank(x)))):
             return x.op.record(x.op.inputs[0], axis=x.op.attrs["axis"], keepdims=False)
-    if x.op is not None and x.op.name == "expand_dims" and gone == normal_axes(x.op.attrs["axis"], rank(x)):
+    if (
+        x.op is not None
+        and x.op.name == "expand_dims"
+        and gone == normal_axes(x.op.attrs["axis"], rank(x))
+    ):
         return x.op.inputs[0]
     if not gone:
         return x
@@ -358,7 +399,13 @@ def _at_least(name: str, function, least: int, new_axes):
         name,
         evaluate=function,
         infer=lambda x: unknown_like(x),
-        fold=lambda x: None if rank(x) is None else x if rank(x) >= least else expand_dims(x, new_axes[rank(x)]),
+        fold=lambda x: (
+            None
+            if rank(x) is None
+            else x
+            if rank(x) >= least
+            else expand_dims(x, new_axes[rank(x)])
+        ),
         vjp=lambda bar, y, x: (reshape_like(bar, x),),
         linear=(0,),
         syntax=lambda x: numpy_call(name, x),
@@ -382,16 +429,25 @@ def _infer_transpose(x: Value, *, axes) -> Type:
     if axes is None:
         return rearranged(x, dims[::-1])
     if len(axes) != len(dims):
-        raise TypeMismatchError(f"a transpose of {len(axes)} axes, of an array of {len(dims)}", current().line,
-                                "name each axis once")
+        raise TypeMismatchError(
+            f"a transpose of {len(axes)} axes, of an array of {len(dims)}",
+            current().line,
+            "name each axis once",
+        )
     return rearranged(x, tuple(dims[k] for k in normal_axes(axes, len(dims))))
 
 
 def _fold_transpose(x: Value, *, axes):
     count = rank(x)
     if count is None:
-        return x.op.inputs[0] if axes is None and x.op is not None and x.op.name == "transpose" \
-            and x.op.attrs["axes"] is None else None
+        return (
+            x.op.inputs[0]
+            if axes is None
+            and x.op is not None
+            and x.op.name == "transpose"
+            and x.op.attrs["axes"] is None
+            else None
+        )
     order = tuple(range(count))[::-1] if axes is None else normal_axes(axes, count)
     if len(order) != count:
         return None
@@ -411,10 +467,15 @@ transpose_record = define(
     evaluate=lambda x, *, axes: np.transpose(x, axes),
     infer=_infer_transpose,
     fold=_fold_transpose,
-    vjp=lambda bar, y, x, *, axes: (transpose_record(bar, axes=None if axes is None else _inverse(axes)),),
+    vjp=lambda bar, y, x, *, axes: (
+        transpose_record(bar, axes=None if axes is None else _inverse(axes)),
+    ),
     linear=(0,),
-    syntax=lambda x, *, axes: ast.Attribute(x, "T", ast.Load()) if axes is None
-    else numpy_call("transpose", x, literal(axes)),
+    syntax=lambda x, *, axes: (
+        ast.Attribute(x, "T", ast.Load())
+        if axes is None
+        else numpy_call("transpose", x, literal(axes))
+    ),
     cheap=True,
     views=(0,),
 )
@@ -456,7 +517,9 @@ def _two_axes(name: str, function, order, undo):
         name,
         evaluate=lambda x, *, a, b: function(x, a, b),
         infer=lambda x, *, a, b: unknown_like(x),
-        fold=lambda x, *, a, b: None if rank(x) is None else transpose_record(x, axes=order(rank(x), a, b)),
+        fold=lambda x, *, a, b: (
+            None if rank(x) is None else transpose_record(x, axes=order(rank(x), a, b))
+        ),
         vjp=lambda bar, y, x, *, a, b: (record(bar, **undo(a, b)),),
         linear=(0,),
         syntax=lambda x, *, a, b: numpy_call(name, x, literal(a), literal(b)),
@@ -561,5 +624,7 @@ def roll(x: Value, shift, axis=None) -> Value:
     """np.roll by one shift."""
     axis = static_axis(axis)
     if isinstance(axis, tuple) or not isinstance(value(shift).type, Scalar):
-        raise UnsupportedError("np.roll along several axes", current().line, "roll along one axis at a time")
+        raise UnsupportedError(
+            "np.roll along several axes", current().line, "roll along one axis at a time"
+        )
     return roll_record(value(x), value(shift), axis=axis)

@@ -83,12 +83,15 @@ def expand(pattern: Pattern, rank: int) -> Pattern:
     """The pattern with its ellipsis, written or implied, spelled out as full slices."""
     named = sum(p is not None and p is not ... for p in pattern)
     if named > rank:
-        raise TypeMismatchError(f"{named} indices for an array of {rank} axes", current().line,
-                                "use as many indices as the array has axes")
+        raise TypeMismatchError(
+            f"{named} indices for an array of {rank} axes",
+            current().line,
+            "use as many indices as the array has axes",
+        )
     fill = ("...",) * (rank - named)
     if ... in pattern:
         k = pattern.index(...)
-        return pattern[:k] + fill + pattern[k + 1:]
+        return pattern[:k] + fill + pattern[k + 1 :]
     return pattern + fill
 
 
@@ -128,28 +131,44 @@ def _picked(dims: list, operand: Value) -> tuple:
     """The extents that an integer or array puts in place of the axes it names, which leave `dims`."""
     match operand.type:
         case Scalar("bool"):
-            raise UnsupportedError("a truth value as an index", current().line, "use np.where, or an array of truth values")
+            raise UnsupportedError(
+                "a truth value as an index",
+                current().line,
+                "use np.where, or an array of truth values",
+            )
         case Scalar(dtype) | Array(dtype) if dtype is not None and np.dtype(dtype).kind in "fc":
-            raise TypeMismatchError(f"an index of type {operand.type}", current().line,
-                                    "index with integers, slices or arrays of integers")
+            raise TypeMismatchError(
+                f"an index of type {operand.type}",
+                current().line,
+                "index with integers, slices or arrays of integers",
+            )
         case Scalar():
             extent, k = dims.pop(0), operand.constant
             if isinstance(k, int) and isinstance(extent, int) and not -extent <= k < extent:
-                raise TypeMismatchError(f"index {k} is out of range for an axis of length {extent}", current().line,
-                                        f"use an index from {-extent} to {extent - 1}" if extent else "")
+                raise TypeMismatchError(
+                    f"index {k} is out of range for an axis of length {extent}",
+                    current().line,
+                    f"use an index from {-extent} to {extent - 1}" if extent else "",
+                )
             return ()
         case Array("bool", mask):
             for extent in mask:
                 other = dims.pop(0)
                 if isinstance(extent, int) and isinstance(other, int) and extent != other:
-                    raise TypeMismatchError(f"a mask of length {extent} for an axis of length {other}", current().line,
-                                            "make the mask as long as the axis")
+                    raise TypeMismatchError(
+                        f"a mask of length {extent} for an axis of length {other}",
+                        current().line,
+                        "make the mask as long as the axis",
+                    )
             return (named_extent(("mask", operand)),)
         case Array(_, picked):
             dims.pop(0)
             return picked
-    raise UnsupportedError(f"an index of type {operand.type}", current().line,
-                           "index with integers, slices or arrays of integers")
+    raise UnsupportedError(
+        f"an index of type {operand.type}",
+        current().line,
+        "index with integers, slices or arrays of integers",
+    )
 
 
 def _slice_extent(extent, lo, hi, step):
@@ -159,9 +178,13 @@ def _slice_extent(extent, lo, hi, step):
     """
     for b in (lo, hi, step):
         if b is not None and isinstance(b.type, Scalar) and is_inexact(b.type.dtype or "int64"):
-            raise TypeMismatchError(f"a slice bound of type {b.type}", current().line, "slice with integers")
+            raise TypeMismatchError(
+                f"a slice bound of type {b.type}", current().line, "slice with integers"
+            )
     bounds = [None if b is None or b.constant is None else b for b in (lo, hi, step)]
-    known = [None if b is None else b.constant if isinstance(b.constant, int) else "?" for b in bounds]
+    known = [
+        None if b is None else b.constant if isinstance(b.constant, int) else "?" for b in bounds
+    ]
     if known[2] == 0:
         raise TypeMismatchError("a slice with step 0", current().line, "give a step other than 0")
     start, stop, stride = known
@@ -183,7 +206,11 @@ def _slice_extent(extent, lo, hi, step):
 def _from_the_end(extent: Extent, stop: Value):
     """x[:len(x) - 1] is x[:-1]; not for more than 2, where a short x would count from its end again."""
     bound = extent_of(stop)
-    if isinstance(bound, Extent) and bound.symbol == extent.symbol and 0 <= extent.offset - bound.offset <= 2:
+    if (
+        isinstance(bound, Extent)
+        and bound.symbol == extent.symbol
+        and 0 <= extent.offset - bound.offset <= 2
+    ):
         return bound.offset - extent.offset or None
     return "?"
 
@@ -199,9 +226,14 @@ def _infer_getitem(x: Value, *operands: Value, pattern: Pattern):
         case Tuple(items):
             if len(set(items)) == 1 and pattern == ("i",):
                 return items[0]
-            raise UnsupportedError(f"indexing {x.type} with a run-time index", current().line,
-                                   "index a tuple with literals, or use an array")
-    raise TypeMismatchError(f"{x.name or 'this'} is {x.type} and cannot be indexed", current().line, "index an array")
+            raise UnsupportedError(
+                f"indexing {x.type} with a run-time index",
+                current().line,
+                "index a tuple with literals, or use an array",
+            )
+    raise TypeMismatchError(
+        f"{x.name or 'this'} is {x.type} and cannot be indexed", current().line, "index an array"
+    )
 
 
 def _infer_setitem(x: Value, v: Value, *operands: Value, pattern: Pattern):
@@ -212,21 +244,30 @@ def _infer_setitem(x: Value, v: Value, *operands: Value, pattern: Pattern):
             if not any(isinstance(o.type, Unknown) for o in operands):
                 _check_fits(v.type, index_dims(x, operands, pattern))
             return x.type
-    raise TypeMismatchError(f"{x.name or 'this'} is {x.type} and cannot be written into", current().line,
-                            "write into an array")
+    raise TypeMismatchError(
+        f"{x.name or 'this'} is {x.type} and cannot be written into",
+        current().line,
+        "write into an array",
+    )
 
 
 def _check_fits(type: Type, dims: tuple) -> None:
     """A value that is written must broadcast to the place it is written to."""
     if not isinstance(type, (Scalar, Array, Unknown)):
-        raise TypeMismatchError(f"{type} cannot be an element of an array", current().line, "write numbers or arrays")
+        raise TypeMismatchError(
+            f"{type} cannot be an element of an array", current().line, "write numbers or arrays"
+        )
     given = dims_of(type)
     extra = len(given) - len(dims)
-    if any(isinstance(d, int) and d != 1 for d in given[:max(extra, 0)]) or any(
-            isinstance(m, int) and m != 1 and isinstance(n, int) and m != n
-            for m, n in zip(given[::-1], dims[::-1])):
-        raise TypeMismatchError(f"an array of shape {_shown(given)} does not fit a place of shape {_shown(dims)}",
-                                current().line, "write a number, or an array of that shape")
+    if any(isinstance(d, int) and d != 1 for d in given[: max(extra, 0)]) or any(
+        isinstance(m, int) and m != 1 and isinstance(n, int) and m != n
+        for m, n in zip(given[::-1], dims[::-1])
+    ):
+        raise TypeMismatchError(
+            f"an array of shape {_shown(given)} does not fit a place of shape {_shown(dims)}",
+            current().line,
+            "write a number, or an array of that shape",
+        )
 
 
 def _shown(dims: tuple) -> str:
@@ -245,7 +286,8 @@ def is_same_index(pattern: Pattern, operands, other: Pattern, others) -> bool:
     """Whether two indices are one: the same values, or the same numbers."""
     return pattern == other and all(
         a is b or (type(a.constant) is int and type(b.constant) is int and a.constant == b.constant)
-        for a, b in zip(operands, others, strict=True))
+        for a, b in zip(operands, others, strict=True)
+    )
 
 
 def _written(x: Value, operands, pattern: Pattern) -> Value | None:
@@ -253,7 +295,11 @@ def _written(x: Value, operands, pattern: Pattern) -> Value | None:
     op = x.op
     if op is None or op.record is not setitem or not is_basic(pattern, operands):
         return None
-    return op.inputs[1] if is_same_index(pattern, operands, op.attrs["pattern"], op.inputs[2:]) else None
+    return (
+        op.inputs[1]
+        if is_same_index(pattern, operands, op.attrs["pattern"], op.inputs[2:])
+        else None
+    )
 
 
 def _fold_getitem(x: Value, *operands: Value, pattern: Pattern):
@@ -265,15 +311,29 @@ def _fold_getitem(x: Value, *operands: Value, pattern: Pattern):
     if isinstance(x.type, Array) and not operands and all(p == "..." or p is ... for p in pattern):
         return x if _named(pattern) <= x.type.rank else None
     if isinstance(x.type, Array) and not operands and None in pattern:  # x[:, None]
-        return RECORDS["expand_dims"](x, axis=tuple(k for k, p in enumerate(expand(pattern, x.type.rank)) if p is None))
+        return RECORDS["expand_dims"](
+            x, axis=tuple(k for k, p in enumerate(expand(pattern, x.type.rank)) if p is None)
+        )
     v = _written(x, operands, pattern)
     if v is not None and dtype_of(v.type) is not None:
         type = _infer_getitem(x, *operands, pattern=pattern)
         if v.type == type:
             return v
-        if isinstance(type, Scalar) and v.constant is not MISSING and dtype_of(v.type) == type.dtype:
-            return _zero(type.dtype) if v.constant == 0 else value(np.dtype(type.dtype).type(v.constant))
-    if made in ("zeros_like", "spread") and is_basic(pattern, operands) and isinstance(x.type, Array):
+        if (
+            isinstance(type, Scalar)
+            and v.constant is not MISSING
+            and dtype_of(v.type) == type.dtype
+        ):
+            return (
+                _zero(type.dtype)
+                if v.constant == 0
+                else value(np.dtype(type.dtype).type(v.constant))
+            )
+    if (
+        made in ("zeros_like", "spread")
+        and is_basic(pattern, operands)
+        and isinstance(x.type, Array)
+    ):
         type = _infer_getitem(x, *operands, pattern=pattern)
         if isinstance(type, Scalar) and made == "zeros_like":
             return _zero(type.dtype)
@@ -300,8 +360,9 @@ def _fold_member(x: Value, operands, pattern: Pattern):
     try:
         picked = content[key]
     except IndexError:
-        raise TypeMismatchError(f"index {key} of a tuple of {len(content)}", current().line,
-                                "index within the tuple") from None
+        raise TypeMismatchError(
+            f"index {key} of a tuple of {len(content)}", current().line, "index within the tuple"
+        ) from None
     if isinstance(x.type, Static):
         return value(tuple(picked) if isinstance(picked, list) else picked)
     if isinstance(key, slice):
@@ -325,7 +386,12 @@ def _is_unread(x: Value) -> bool:
 
 def _fold_setitem(x: Value, v: Value, *operands: Value, pattern: Pattern):
     """Storing what is there already changes nothing; what is overwritten at once need not be written."""
-    if v.op is not None and v.op.record is getitem and v.op.inputs[0] is x and is_basic(pattern, operands):
+    if (
+        v.op is not None
+        and v.op.record is getitem
+        and v.op.inputs[0] is x
+        and is_basic(pattern, operands)
+    ):
         if is_same_index(pattern, operands, v.op.attrs["pattern"], v.op.inputs[1:]):
             return x
     if x.op is not None and x.op.record in (setitem, additem) and _is_unread(x):
@@ -338,11 +404,17 @@ def _fold_additem(x: Value, v: Value, *operands: Value, pattern: Pattern):
     """In a reverse sweep, adding to a zero is storing; elsewhere -0.0 forbids it."""
     if not runs_backwards() or x.op is None or not is_basic(pattern, operands):
         return None
-    if not isinstance(x.type, Array) or not same_shape(v.type, _infer_getitem(x, *operands, pattern=pattern)):
+    if not isinstance(x.type, Array) or not same_shape(
+        v.type, _infer_getitem(x, *operands, pattern=pattern)
+    ):
         return None
     if x.op.name == "zeros_like":
         return setitem(x, v, *operands, pattern=pattern)
-    if _written(x, operands, pattern) is not None and x.op.inputs[1].constant == 0 and _is_unread(x):
+    if (
+        _written(x, operands, pattern) is not None
+        and x.op.inputs[1].constant == 0
+        and _is_unread(x)
+    ):
         return setitem(x.op.inputs[0], v, *operands, pattern=pattern)
     return None
 
@@ -352,8 +424,10 @@ def _fold_additem(x: Value, v: Value, *operands: Value, pattern: Pattern):
 
 def python_index(pattern: Pattern, operands):
     """The index as a Python object, from operands that are arrays and numbers."""
-    entries = tuple(slice(*o) if isinstance(p, str) and p != "i" else o if p == "i" else p
-                    for p, o in _paired(pattern, operands))
+    entries = tuple(
+        slice(*o) if isinstance(p, str) and p != "i" else o if p == "i" else p
+        for p, o in _paired(pattern, operands)
+    )
     return entries[0] if len(entries) == 1 else entries
 
 
@@ -409,7 +483,9 @@ def _vjp_additem(bar, y, x, v, *operands, pattern):
     return bar, _part_of(bar, v, operands, pattern), *(None for _ in operands)
 
 
-def _part_of(bar: Value, v: Value, operands, pattern: Pattern, written: bool = False) -> Value | None:
+def _part_of(
+    bar: Value, v: Value, operands, pattern: Pattern, written: bool = False
+) -> Value | None:
     """What the cotangent of the whole says of `v`."""
     if not carries_derivative(v.type):
         return None
@@ -434,7 +510,11 @@ def _may_repeat(pattern: Pattern, operands) -> bool:
 
 def _counts(x: Value) -> bool:
     """Whether `x` is np.arange, give or take a number."""
-    while x.op is not None and x.op.name in ("add", "subtract") and isinstance(x.op.inputs[1].type, Scalar):
+    while (
+        x.op is not None
+        and x.op.name in ("add", "subtract")
+        and isinstance(x.op.inputs[1].type, Scalar)
+    ):
         x = x.op.inputs[0]
     return x.op is not None and x.op.name == "arange"
 
@@ -449,25 +529,45 @@ def last_writes(shape, index):
 
 is_last = define(
     "is_last",
-    evaluate=lambda x, *operands, pattern: last_writes(np.shape(x), python_index(pattern, operands)),
-    infer=lambda x, *operands, pattern: _with_dtype(_infer_getitem(x, *operands, pattern=pattern), "bool"),
+    evaluate=lambda x, *operands, pattern: last_writes(
+        np.shape(x), python_index(pattern, operands)
+    ),
+    infer=lambda x, *operands, pattern: _with_dtype(
+        _infer_getitem(x, *operands, pattern=pattern), "bool"
+    ),
     helper=last_writes,
-    syntax=lambda x, *operands, pattern: ast.Call(ast.Name("last_writes", ast.Load()), [
-        ast.Attribute(x, "shape", ast.Load()), _index_as_object(pattern, operands)], []),
+    syntax=lambda x, *operands, pattern: ast.Call(
+        ast.Name("last_writes", ast.Load()),
+        [ast.Attribute(x, "shape", ast.Load()), _index_as_object(pattern, operands)],
+        [],
+    ),
     partials=(None,),
     shapes=(0,),
 )
 
 
 def _with_dtype(type: Type, dtype: str) -> Type:
-    return Unknown(type.shape, dtype) if isinstance(type, Unknown) else array_type(dtype, dims_of(type))
+    return (
+        Unknown(type.shape, dtype)
+        if isinstance(type, Unknown)
+        else array_type(dtype, dims_of(type))
+    )
 
 
 def _index_as_object(pattern: Pattern, operands) -> ast.expr:
     """The index as an argument: its slices spelled out."""
-    entries = [entry if p == "i" else ast.Constant(p) if not isinstance(p, str) else ast.Call(
-        ast.Name("slice", ast.Load()), [ast.Constant(None) if bound is None else bound for bound in entry], [])
-        for p, entry in _paired(pattern, operands)]
+    entries = [
+        entry
+        if p == "i"
+        else ast.Constant(p)
+        if not isinstance(p, str)
+        else ast.Call(
+            ast.Name("slice", ast.Load()),
+            [ast.Constant(None) if bound is None else bound for bound in entry],
+            [],
+        )
+        for p, entry in _paired(pattern, operands)
+    ]
     return entries[0] if len(entries) == 1 else ast.Tuple(entries, ast.Load())
 
 
@@ -493,7 +593,9 @@ getitem = define(
     evaluate=lambda x, *operands, pattern: x[python_index(pattern, operands)],
     infer=_infer_getitem,
     fold=_fold_getitem,
-    syntax=lambda x, *operands, pattern: ast.Subscript(x, index_syntax(pattern, operands), ast.Load()),
+    syntax=lambda x, *operands, pattern: ast.Subscript(
+        x, index_syntax(pattern, operands), ast.Load()
+    ),
     vjp=_vjp_getitem,
     jvp=_jvp_getitem,
     cheap=True,
@@ -501,10 +603,24 @@ getitem = define(
 )
 
 
-setitem = define("setitem", evaluate=_set, infer=_infer_setitem, fold=_fold_setitem, vjp=_vjp_setitem, writes=0,
-                 views=(0,))
-additem = define("additem", evaluate=_add, infer=_infer_setitem, fold=_fold_additem, vjp=_vjp_additem, writes=0,
-                 views=(0,))
+setitem = define(
+    "setitem",
+    evaluate=_set,
+    infer=_infer_setitem,
+    fold=_fold_setitem,
+    vjp=_vjp_setitem,
+    writes=0,
+    views=(0,),
+)
+additem = define(
+    "additem",
+    evaluate=_add,
+    infer=_infer_setitem,
+    fold=_fold_additem,
+    vjp=_vjp_additem,
+    writes=0,
+    views=(0,),
+)
 setitem.jvp, additem.jvp = _jvp_written(setitem), _jvp_written(additem)
 
 
@@ -516,7 +632,10 @@ def parse_index(key) -> tuple[Pattern, list[Value]]:
             pattern.append(k)
         elif isinstance(k, slice):
             bounds = [k.start, k.stop, k.step]
-            absent = [b is None or (isinstance(b, Value) and is_static(b) and static(b) is None) for b in bounds]
+            absent = [
+                b is None or (isinstance(b, Value) and is_static(b) and static(b) is None)
+                for b in bounds
+            ]
             pattern.append("".join("." if a else "x" for a in absent))
             operands += [value(b) for b, a in zip(bounds, absent) if not a]
         else:

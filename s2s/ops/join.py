@@ -11,6 +11,7 @@ from ..ir.builder import current, fresh_extent, fresh_shape
 from ..ir.graph import Value
 from ..ir.types import Array, Extent, Scalar, Type, Unknown
 from .arrange import atleast_1d, atleast_2d, ravel, transpose_record
+from .chain import like_operand
 from .create import array
 from .index import take
 from .record import array_type, define, dims_of, dtype_of, numpy_function, rank, static, value
@@ -29,8 +30,11 @@ def arrays(xs) -> list[Value]:
     if found is None:
         dims = dims_of(value(xs).type)
         if not dims or not isinstance(dims[0], int):
-            raise UnsupportedError("arrays to join whose number is not known", current().line,
-                                   "write them as a tuple or list")
+            raise UnsupportedError(
+                "arrays to join whose number is not known",
+                current().line,
+                "write them as a tuple or list",
+            )
         found = [take(xs, k) for k in range(dims[0])]
     if not found:
         raise TypeMismatchError("no arrays to join", current().line, "give at least one")
@@ -53,14 +57,19 @@ def _infer_concatenate(*xs: Value, axis: int) -> Type:
     ranks = {rank(x) for x in xs} - {None}
     if len(ranks) > 1 or 0 in ranks:
         kinds = ", ".join(str(t) for t in known)
-        raise TypeMismatchError(f"concatenate of {kinds}", current().line,
-                                "give arrays with equally many axes; np.append and np.stack take numbers")
+        raise TypeMismatchError(
+            f"concatenate of {kinds}",
+            current().line,
+            "give arrays with equally many axes; np.append and np.stack take numbers",
+        )
     if len(known) < len(xs):
         return Unknown(fresh_shape(), joined_dtype(xs))
     count = ranks.pop()
     k = normal_axis(axis, count)
-    dims = [_agreed([t.dims[j] for t in known]) if j != k else _sum_extents([t.dims[j] for t in known])
-            for j in range(count)]
+    dims = [
+        _agreed([t.dims[j] for t in known]) if j != k else _sum_extents([t.dims[j] for t in known])
+        for j in range(count)
+    ]
     return Array(joined_dtype(xs), tuple(dims))
 
 
@@ -68,14 +77,21 @@ def _agreed(extents: list):
     """The one extent that arrays side by side must have."""
     numbers = {d for d in extents if isinstance(d, int)}
     if len(numbers) > 1:
-        raise TypeMismatchError(f"arrays of lengths {', '.join(map(str, sorted(numbers)))} do not join", current().line,
-                                "make them equal along all other axes")
+        raise TypeMismatchError(
+            f"arrays of lengths {', '.join(map(str, sorted(numbers)))} do not join",
+            current().line,
+            "make them equal along all other axes",
+        )
     return numbers.pop() if numbers else next((d for d in extents if not d.may_be_one), extents[0])
 
 
 def along(axis: int, entry) -> tuple:
     """The index that has `entry` on this axis and everything on the others."""
-    return (*(slice(None),) * axis, entry) if axis >= 0 else (..., entry, *(slice(None),) * (-axis - 1))
+    return (
+        (*(slice(None),) * axis, entry)
+        if axis >= 0
+        else (..., entry, *(slice(None),) * (-axis - 1))
+    )
 
 
 def _vjp_concatenate(bar, y, *xs, axis):
@@ -83,7 +99,7 @@ def _vjp_concatenate(bar, y, *xs, axis):
     for k, x in enumerate(xs):
         end = start + length(x, axis=axis)
         cut = slice(None if k == 0 else start, None if k == len(xs) - 1 and k > 0 else end)
-        parts.append(shaped_like(take(bar, along(axis, cut)), x))
+        parts.append(like_operand(shaped_like(take(bar, along(axis, cut)), x), x))
         start = end
     return tuple(parts)
 
@@ -120,7 +136,9 @@ def hstack(xs) -> Value:
     """np.hstack."""
     xs = [atleast_1d(x) for x in arrays(xs)]
     if any(rank(x) is None for x in xs):
-        raise UnsupportedError("np.hstack of arrays of unknown rank", current().line, "use np.concatenate with an axis")
+        raise UnsupportedError(
+            "np.hstack of arrays of unknown rank", current().line, "use np.concatenate with an axis"
+        )
     return concatenate_record(*xs, axis=0 if rank(xs[0]) == 1 else 1)
 
 
@@ -135,8 +153,12 @@ def column_stack(xs) -> Value:
     """np.column_stack."""
     xs = arrays(xs)
     if any(rank(x) is None for x in xs):
-        raise UnsupportedError("np.column_stack of arrays of unknown rank", current().line, "use np.stack with axis=1")
-    return concatenate_record(*(x if rank(x) == 2 else transpose_record(atleast_2d(x), axes=None) for x in xs), axis=1)
+        raise UnsupportedError(
+            "np.column_stack of arrays of unknown rank", current().line, "use np.stack with axis=1"
+        )
+    return concatenate_record(
+        *(x if rank(x) == 2 else transpose_record(atleast_2d(x), axes=None) for x in xs), axis=1
+    )
 
 
 @numpy_function(np.append)
@@ -151,18 +173,26 @@ def append(x: Value, values, axis=None) -> Value:
 def _infer_stack(*xs: Value, axis: int) -> Type:
     ranks = {rank(x) for x in xs} - {None}
     if len(ranks) > 1:
-        raise TypeMismatchError(f"a stack of {', '.join(str(x.type) for x in xs)}", current().line,
-                                "stack arrays of one shape")
+        raise TypeMismatchError(
+            f"a stack of {', '.join(str(x.type) for x in xs)}",
+            current().line,
+            "stack arrays of one shape",
+        )
     if not ranks or any(isinstance(x.type, Unknown) for x in xs) and ranks != {0}:
         return Unknown(fresh_shape(), joined_dtype(xs))
     count = ranks.pop()
-    dims = [_agreed([dims_of(x.type)[j] for x in xs if not isinstance(x.type, Unknown)]) for j in range(count)]
+    dims = [
+        _agreed([dims_of(x.type)[j] for x in xs if not isinstance(x.type, Unknown)])
+        for j in range(count)
+    ]
     dims.insert(normal_axis(axis, count + 1), len(xs))
     return array_type(joined_dtype(xs), tuple(dims))
 
 
 def _vjp_stack(bar, y, *xs, axis):
-    return tuple(shaped_like(take(bar, along(axis, k)), x) for k, x in enumerate(xs))
+    return tuple(
+        like_operand(shaped_like(take(bar, along(axis, k)), x), x) for k, x in enumerate(xs)
+    )
 
 
 stack_record = define(
@@ -173,6 +203,7 @@ stack_record = define(
     linear=tuple(range(256)),
     syntax=_sequence_syntax("stack"),
 )
+
 
 @numpy_function(np.stack)
 def stack(xs, axis=0, out=None) -> Value:
@@ -190,11 +221,16 @@ def split(x: Value, sections, axis=0) -> Value:
     if isinstance(sections, int):
         dims = dims_of(x.type)
         if not dims or not isinstance(dims[normal_axis(axis, len(dims))], int):
-            raise UnsupportedError("np.split of an axis whose length is not known", current().line,
-                                   "slice the parts out one by one")
+            raise UnsupportedError(
+                "np.split of an axis whose length is not known",
+                current().line,
+                "slice the parts out one by one",
+            )
         whole = dims[normal_axis(axis, len(dims))]
         if whole % sections:
-            raise TypeMismatchError(f"{whole} does not divide into {sections} equal parts", current().line)
+            raise TypeMismatchError(
+                f"{whole} does not divide into {sections} equal parts", current().line
+            )
         sections = tuple(range(whole // sections, whole, whole // sections))
     bounds = [None, *sections, None]
     return value(tuple(take(x, along(axis, slice(lo, hi))) for lo, hi in zip(bounds, bounds[1:])))

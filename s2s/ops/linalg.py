@@ -22,6 +22,7 @@ from ..ir.builder import current, fresh_shape
 from ..ir.graph import OPERATORS, Value
 from ..ir.types import Array, Scalar, Type, Unknown
 from .arrange import expand_dims, ravel, reshape, swapaxes, transpose_record
+from .chain import like_operand
 from .elementwise import conjugate, multiply
 from .pick import tril
 from .record import (
@@ -48,17 +49,26 @@ def _product_dtype(a: Value, b: Value) -> str | None:
 
 def _check_inner(n, m, what: str) -> None:
     if isinstance(n, int) and isinstance(m, int) and n != m:
-        raise TypeMismatchError(f"{what} of axes of lengths {n} and {m}", current().line,
-                                "make the last axis of the first as long as the second-last of the second")
+        raise TypeMismatchError(
+            f"{what} of axes of lengths {n} and {m}",
+            current().line,
+            "make the last axis of the first as long as the second-last of the second",
+        )
 
 
 def _infer_matmul(a: Value, b: Value) -> Type:
     dtype = _product_dtype(a, b)
     for x in (a, b):
         if rank(x) == 0:
-            raise TypeMismatchError(f"a matrix product with a number, {x.type}", current().line, "use *")
+            raise TypeMismatchError(
+                f"a matrix product with a number, {x.type}", current().line, "use *"
+            )
     if rank(a) is None or rank(b) is None:
-        return Scalar(dtype or "float64") if (rank(a), rank(b)) == (1, 1) else Unknown(fresh_shape(), dtype)
+        return (
+            Scalar(dtype or "float64")
+            if (rank(a), rank(b)) == (1, 1)
+            else Unknown(fresh_shape(), dtype)
+        )
     m, n = dims_of(a.type), dims_of(b.type)
     _check_inner(m[-1], n[-2] if len(n) > 1 else n[0], "a product")
     stacks = broadcast_dims(m[:-2], n[:-2])
@@ -116,7 +126,9 @@ def _matmul_right(bar: Value, a: Value, b: Value) -> Value:
 
 
 def _vjp_product(bar, y, a, b):
-    return shaped_like(dot_left(bar, a, b), a), shaped_like(dot_right(bar, a, b), b)
+    return like_operand(shaped_like(dot_left(bar, a, b), a), a), like_operand(
+        shaped_like(dot_right(bar, a, b), b), b
+    )
 
 
 def _jvp_bilinear(product: Callable) -> Callable:
@@ -146,8 +158,11 @@ def _fold_dot(a: Value, b: Value):
         return a * b
     if rank(a) is not None and rank(b) is not None:
         if rank(b) > 2:
-            raise UnsupportedError(f"np.dot with an array of {rank(b)} axes on the right", current().line,
-                                   "use @ or np.tensordot")
+            raise UnsupportedError(
+                f"np.dot with an array of {rank(b)} axes on the right",
+                current().line,
+                "use @ or np.tensordot",
+            )
         return matmul(a, b)
     return None
 
@@ -212,7 +227,9 @@ def _when_known(rule: Callable) -> Callable:
         if rank(a) is None or rank(b) is None:
             return None
         if rank(a) == 0 or rank(b) == 0:
-            return sum_to(bar * (b if rule is _matmul_left else a), a if rule is _matmul_left else b)
+            return sum_to(
+                bar * (b if rule is _matmul_left else a), a if rule is _matmul_left else b
+            )
         return rule(bar, a, b)
 
     return fold
@@ -241,9 +258,13 @@ def _sum_of(*terms):
 
 
 dot_left.jvp = lambda dots, y, y_bar, a, b: _sum_of(
-    None if dots[0] is None else dot_left(dots[0], a, b), None if dots[2] is None else dot_left(y_bar, a, dots[2]))
+    None if dots[0] is None else dot_left(dots[0], a, b),
+    None if dots[2] is None else dot_left(y_bar, a, dots[2]),
+)
 dot_right.jvp = lambda dots, y, y_bar, a, b: _sum_of(
-    None if dots[0] is None else dot_right(dots[0], a, b), None if dots[1] is None else dot_right(y_bar, dots[1], b))
+    None if dots[0] is None else dot_right(dots[0], a, b),
+    None if dots[1] is None else dot_right(y_bar, dots[1], b),
+)
 
 
 def _infer_outer(a: Value, b: Value) -> Type:
@@ -254,7 +275,10 @@ outer_record = define(
     "outer",  # of vectors
     evaluate=np.outer,
     infer=_infer_outer,
-    vjp=lambda bar, y, a, b: (shaped_like(matmul(bar, b), a), shaped_like(matmul(a, bar), b)),
+    vjp=lambda bar, y, a, b: (
+        like_operand(shaped_like(matmul(bar, b), a), a),
+        like_operand(shaped_like(matmul(a, bar), b), b),
+    ),
     syntax=lambda a, b: numpy_call("outer", a, b),
 )
 outer_record.jvp = _jvp_bilinear(outer_record)
@@ -274,9 +298,15 @@ inner_record = define(
     "inner",  # where some rank is unknown; the second is a vector or a matrix
     evaluate=np.inner,
     infer=lambda a, b: Unknown(fresh_shape(), _product_dtype(a, b)),
-    fold=lambda a, b: None if rank(a) is None or rank(b) is None else dot_record(a, transpose_record(b, axes=None)),
-    vjp=lambda bar, y, a, b: (dot_left(bar, a, transpose_record(b, axes=None)),
-                              transpose_record(dot_right(bar, a, transpose_record(b, axes=None)), axes=None)),
+    fold=lambda a, b: (
+        None
+        if rank(a) is None or rank(b) is None
+        else dot_record(a, transpose_record(b, axes=None))
+    ),
+    vjp=lambda bar, y, a, b: (
+        dot_left(bar, a, transpose_record(b, axes=None)),
+        transpose_record(dot_right(bar, a, transpose_record(b, axes=None)), axes=None),
+    ),
     syntax=lambda a, b: numpy_call("inner", a, b),
 )
 inner_record.jvp = _jvp_bilinear(inner_record)
@@ -289,7 +319,9 @@ def inner(a, b) -> Value:
     if rank(a) == 0 or rank(b) == 0:
         return a * b
     if (rank(b) or 0) > 2:
-        raise UnsupportedError(f"np.inner with {b.type}", current().line, "use np.tensordot(a, b, (-1, -1)) or @")
+        raise UnsupportedError(
+            f"np.inner with {b.type}", current().line, "use np.tensordot(a, b, (-1, -1)) or @"
+        )
     return inner_record(a, b)
 
 
@@ -308,15 +340,24 @@ def tensordot(a, b, axes=2) -> Value:
     """np.tensordot: axes brought together by transposes, then one matrix product."""
     a, b, axes = value(a), value(b), static(axes, "axes")
     if rank(a) is None or rank(b) is None:
-        raise UnsupportedError("np.tensordot of arrays of unknown rank", current().line, "call the function once, or use @")
+        raise UnsupportedError(
+            "np.tensordot of arrays of unknown rank",
+            current().line,
+            "call the function once, or use @",
+        )
     if isinstance(axes, int):
         left, right = tuple(range(rank(a) - axes, rank(a))), tuple(range(axes))
     else:
-        left, right = (normal_axes(tuple(x) if isinstance(x, (tuple, list)) else x, rank(y))
-                       for x, y in zip(axes, (a, b)))
+        left, right = (
+            normal_axes(tuple(x) if isinstance(x, (tuple, list)) else x, rank(y))
+            for x, y in zip(axes, (a, b))
+        )
     for p, q in zip(left, right, strict=True):
         _check_inner(a.type.dims[p], b.type.dims[q], "np.tensordot")
-    kept = [k for k in range(rank(a)) if k not in left], [k for k in range(rank(b)) if k not in right]
+    kept = (
+        [k for k in range(rank(a)) if k not in left],
+        [k for k in range(rank(b)) if k not in right],
+    )
     first = transpose_record(a, axes=(*kept[0], *left))
     second = transpose_record(b, axes=(*right, *kept[1]))
     if len(left) == 1 and rank(b) <= 2:
@@ -324,7 +365,9 @@ def tensordot(a, b, axes=2) -> Value:
     summed = [length(a, axis=k) for k in left]
     rows, columns = [length(a, axis=k) for k in kept[0]], [length(b, axis=k) for k in kept[1]]
     between = _together(summed) or [value(1)]
-    product = matmul(reshape(first, *_together(rows), *between), reshape(second, *between, *_together(columns)))
+    product = matmul(
+        reshape(first, *_together(rows), *between), reshape(second, *between, *_together(columns))
+    )
     return reshape(product, *rows, *columns)
 
 
@@ -344,14 +387,22 @@ def _square(x: Value, what: str) -> tuple | None:
     if rank(x) is None:
         return None
     if rank(x) < 2:
-        raise TypeMismatchError(f"{what} of {x.type}, which is no matrix", current().line, "give it a square matrix")
+        raise TypeMismatchError(
+            f"{what} of {x.type}, which is no matrix", current().line, "give it a square matrix"
+        )
     _check_inner(x.type.dims[-1], x.type.dims[-2], what)
     return x.type.dims
 
 
 def _real(dtype: str | None) -> str | None:
     """NumPy's dtype for the results of linalg: integers become float64."""
-    return None if dtype is None else np.result_type(dtype, np.float32).name if dtype.startswith(("f", "c")) else "float64"
+    return (
+        None
+        if dtype is None
+        else np.result_type(dtype, np.float32).name
+        if dtype.startswith(("f", "c"))
+        else "float64"
+    )
 
 
 def _infer_solve(a: Value, b: Value) -> Type:
@@ -363,14 +414,19 @@ def _infer_solve(a: Value, b: Value) -> Type:
     if rank(a) is not None:
         _check_inner(a.type.dims[-1], b.type.dims[0 if rank(b) == 1 else -2], "np.linalg.solve")
         if rank(a) > 2 and rank(b) == rank(a) - 1:
-            raise UnsupportedError("np.linalg.solve of a stack of systems with a stack of vectors", current().line,
-                                   "give the vectors one more axis: b[..., None]")
+            raise UnsupportedError(
+                "np.linalg.solve of a stack of systems with a stack of vectors",
+                current().line,
+                "give the vectors one more axis: b[..., None]",
+            )
     return Array(dtype, b.type.dims)
 
 
 def _vjp_solve(bar, y, a, b):
     b_bar = solve(_transposed(a), bar)
-    return shaped_like(-dot_left(b_bar, a, y), a), shaped_like(b_bar, b)  # b is a @ y
+    return like_operand(shaped_like(-dot_left(b_bar, a, y), a), a), like_operand(
+        shaped_like(b_bar, b), b
+    )  # b is a @ y
 
 
 def _jvp_solve(dots, y, a, b):
@@ -435,8 +491,11 @@ def _per_matrix(x: Value) -> Value:
 
 def _trace_of_product(a: Value, b: Value) -> Value:
     """The trace of a @ b, for each matrix."""
-    return sum_record(multiply(a, _transposed(b)), axis=(-2, -1), keepdims=False) if rank(a) != 2 else \
-        sum_record(multiply(a, _transposed(b)), axis=None, keepdims=False)
+    return (
+        sum_record(multiply(a, _transposed(b)), axis=(-2, -1), keepdims=False)
+        if rank(a) != 2
+        else sum_record(multiply(a, _transposed(b)), axis=None, keepdims=False)
+    )
 
 
 det = define(

@@ -25,7 +25,11 @@ def take_(x: Value, indices, axis=None, out=None, mode="raise") -> Value:
     """np.take: along an axis, or of the raveled array."""
     x, axis = value(x), static_axis(axis)
     if static(mode) != "raise":
-        raise UnsupportedError(f"np.take with mode={static(mode)!r}", current().line, "take remainders of the indices first")
+        raise UnsupportedError(
+            f"np.take with mode={static(mode)!r}",
+            current().line,
+            "take remainders of the indices first",
+        )
     return take(ravel(x), indices) if axis is None else take(x, along(axis, indices))
 
 
@@ -45,11 +49,18 @@ def _fold_picked(x: Value, indices: Value, *, axis: int):
     if count is None or rank(indices) is None:
         return None
     if rank(indices) != count:
-        raise TypeMismatchError(f"np.take_along_axis with {count} and {rank(indices)} axes", current().line,
-                                "give the indices as many axes as the array")
+        raise TypeMismatchError(
+            f"np.take_along_axis with {count} and {rank(indices)} axes",
+            current().line,
+            "give the indices as many axes as the array",
+        )
     axis = normal_axis(axis, count)
-    grid = [indices if k == axis else expand_dims(arange(length(indices, axis=k)), tuple(j for j in range(count) if j != k))
-            for k in range(count)]
+    grid = [
+        indices
+        if k == axis
+        else expand_dims(arange(length(indices, axis=k)), tuple(j for j in range(count) if j != k))
+        for k in range(count)
+    ]
     return take(x, tuple(grid))
 
 
@@ -65,12 +76,21 @@ picked_along = define(
 added_along = define(
     "add_along_axis",  # (y_bar, indices, x; axis): in the shape of x
     evaluate=lambda bar, indices, x, *, axis: add_along_axis(bar, indices, np.shape(x), axis),
-    infer=lambda bar, indices, x, *, axis: Unknown(x.type.shape if rank(x) is None else None, dtype_of(bar.type)),
-    vjp=lambda bar, y, y_bar, indices, x, *, axis: (picked_along(bar, indices, axis=axis), None, None),
+    infer=lambda bar, indices, x, *, axis: Unknown(
+        x.type.shape if rank(x) is None else None, dtype_of(bar.type)
+    ),
+    vjp=lambda bar, y, y_bar, indices, x, *, axis: (
+        picked_along(bar, indices, axis=axis),
+        None,
+        None,
+    ),
     linear=(0,),
     helper=add_along_axis,
     syntax=lambda bar, indices, x, *, axis: ast.Call(
-        ast.Name("add_along_axis", ast.Load()), [bar, indices, numpy_call("shape", x), literal(axis)], []),
+        ast.Name("add_along_axis", ast.Load()),
+        [bar, indices, numpy_call("shape", x), literal(axis)],
+        [],
+    ),
     shapes=(2,),
 )
 
@@ -87,13 +107,19 @@ def sort(x: Value, axis=-1) -> Value:
     x, axis = value(x), static_axis(axis)
     if axis is None:
         x, axis = ravel(x), -1
-    return take(x, argsort(x, axis=-1)) if rank(x) == 1 else take_along_axis(x, argsort(x, axis=axis), axis)
+    return (
+        take(x, argsort(x, axis=-1))
+        if rank(x) == 1
+        else take_along_axis(x, argsort(x, axis=axis), axis)
+    )
 
 
 argsort = define(
     "argsort",
     evaluate=lambda x, *, axis: np.argsort(x, axis=axis),
-    infer=lambda x, *, axis: Unknown(x.type.shape, "int64") if rank(x) is None else Array("int64", dims_of(x.type)),
+    infer=lambda x, *, axis: (
+        Unknown(x.type.shape, "int64") if rank(x) is None else Array("int64", dims_of(x.type))
+    ),
     syntax=lambda x, *, axis: numpy_call("argsort", x, axis=literal(axis) if axis != -1 else None),
     partials=(None,),
 )

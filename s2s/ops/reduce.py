@@ -54,12 +54,20 @@ def reduced(x: Value, axis, keepdims: bool, dtype: str | None) -> Type:
     """The type of a reduction of `x` along `axis`."""
     count = rank(x)
     if axis is None and not keepdims:
-        return Scalar(dtype or "float64")  # of rank-generic code: the dtype does not show in its text
+        return Scalar(
+            dtype or "float64"
+        )  # of rank-generic code: the dtype does not show in its text
     if count is None:
         return Unknown(fresh_shape(), dtype)
     axes = normal_axes(axis, count)
-    return array_type(dtype, tuple(1 if k in axes else d for k, d in enumerate(dims_of(x.type))
-                                   if keepdims or k not in axes))
+    return array_type(
+        dtype,
+        tuple(
+            1 if k in axes else d
+            for k, d in enumerate(dims_of(x.type))
+            if keepdims or k not in axes
+        ),
+    )
 
 
 def result_dtype(function: Callable) -> Callable:
@@ -75,7 +83,8 @@ def reduction(name: str, function: Callable, dtype: Callable | None = None, **fi
         evaluate=lambda x, *, axis, keepdims: function(x, axis=axis, keepdims=keepdims),
         infer=lambda x, *, axis, keepdims: reduced(x, axis, keepdims, dtype(dtype_of(x.type))),
         syntax=lambda x, *, axis, keepdims: numpy_call(
-            name, x, axis=literal(axis), keepdims=literal(keepdims or None)),
+            name, x, axis=literal(axis), keepdims=literal(keepdims or None)
+        ),
         **fields,
     )
 
@@ -99,7 +108,9 @@ def _refuse(**arguments) -> None:
     """Arguments that are not supported must be absent."""
     for name, argument in arguments.items():
         if argument is not None and not (is_static(argument) and static(argument) is None):
-            raise UnsupportedError(f"the argument {name}= of a reduction", current().line, "leave it out")
+            raise UnsupportedError(
+                f"the argument {name}= of a reduction", current().line, "leave it out"
+            )
 
 
 def over(reduced_value: Value, axis, keepdims: bool) -> Value:
@@ -124,7 +135,10 @@ def _fold_sum(x: Value, *, axis, keepdims: bool):
 
 
 sum_record = reduction(
-    "sum", np.sum, fold=_fold_sum, linear=(0,),
+    "sum",
+    np.sum,
+    fold=_fold_sum,
+    linear=(0,),
     vjp=lambda bar, y, x, *, axis, keepdims: (spread(over(bar, axis, keepdims), x),),
 )
 
@@ -170,7 +184,9 @@ def mean(x, axis=None, dtype=None, out=None, keepdims=False, where=None) -> Valu
 def average(x, axis=None, weights=None, returned=False, *, keepdims=False) -> Value:
     """np.average, with weights of x's shape, or along one axis."""
     if static(returned):
-        raise UnsupportedError("np.average(returned=True)", current().line, "sum the weights yourself")
+        raise UnsupportedError(
+            "np.average(returned=True)", current().line, "sum the weights yourself"
+        )
     if weights is None or (isinstance(weights, Value) and weights.constant is None):
         return mean(x, axis, keepdims=keepdims)
     x, weights, axis, keepdims = _array(x), _array(weights), static_axis(axis), static(keepdims)
@@ -306,24 +322,33 @@ def norm(x, ord=None, axis=None, keepdims=False) -> Value:
     x, ord, axis, keepdims = _array(x), static(ord, "ord"), static_axis(axis), static(keepdims)
     vector = rank(x) == 1 or isinstance(axis, int)
     if ord is not None and not vector and not (ord == "fro" and rank(x) in (2, None)):
-        raise UnsupportedError(f"np.linalg.norm of a matrix with ord={ord!r}", current().line,
-                               "use ord=None, or give the axis of a vector")
+        raise UnsupportedError(
+            f"np.linalg.norm of a matrix with ord={ord!r}",
+            current().line,
+            "use ord=None, or give the axis of a vector",
+        )
     match ord:
         case None | 2 | "fro":
-            squares = x * x if not (dtype_of(x.type) or "").startswith("complex") else absolute(x) ** 2
+            squares = (
+                x * x if not (dtype_of(x.type) or "").startswith("complex") else absolute(x) ** 2
+            )
             return sqrt(sum_record(squares, axis=axis, keepdims=keepdims))
         case 1:
             return sum_record(absolute(x), axis=axis, keepdims=keepdims)
         case float() if ord == np.inf:
             return max_record(absolute(x), axis=axis, keepdims=keepdims)
-    raise UnsupportedError(f"np.linalg.norm with ord={ord!r}", current().line, "use ord None, 1, 2 or np.inf")
+    raise UnsupportedError(
+        f"np.linalg.norm with ord={ord!r}", current().line, "use ord None, 1, 2 or np.inf"
+    )
 
 
 @numpy_function(special.logsumexp)
 def logsumexp(x, axis=None, b=None, keepdims=False, return_sign=False) -> Value:
     """scipy.special.logsumexp of finite numbers: the maximum is taken out, and carries no derivative."""
     if b is not None and static(b) is not None or static(return_sign):
-        raise UnsupportedError("logsumexp with b= or return_sign=", current().line, "multiply before the logarithm")
+        raise UnsupportedError(
+            "logsumexp with b= or return_sign=", current().line, "multiply before the logarithm"
+        )
     x, axis, keepdims = _array(x), static_axis(axis), static(keepdims)
     top = barrier(max_record(x, axis=axis, keepdims=keepdims))
     return log(sum_record(exp(x - over(top, axis, keepdims)), axis=axis, keepdims=keepdims)) + top
@@ -334,8 +359,13 @@ def logsumexp(x, axis=None, b=None, keepdims=False, return_sign=False) -> Value:
 
 def _fold_running(record: str) -> Callable:
     """Of a vector, the axis is not worth mentioning."""
+
     def fold(x: Value, *, axis: int | None):
-        return RECORDS[record](x, axis=None) if rank(x) == 1 and normal_axes(axis, 1) and axis is not None else None
+        return (
+            RECORDS[record](x, axis=None)
+            if rank(x) == 1 and normal_axes(axis, 1) and axis is not None
+            else None
+        )
 
     return fold
 
@@ -345,7 +375,9 @@ def _infer_running(function: Callable) -> Callable:
 
     def infer(x: Value, *, axis: int | None) -> Type:
         if isinstance(x.type, Scalar):
-            raise TypeMismatchError(f"a running sum of a number, {x.type}", current().line, "give it an array")
+            raise TypeMismatchError(
+                f"a running sum of a number, {x.type}", current().line, "give it an array"
+            )
         if isinstance(x.type, Unknown):
             return Unknown(x.type.shape, dtype(x.type.dtype))
         normal_axes(axis, rank(x))
@@ -396,7 +428,9 @@ def _before(x: Value) -> Value:
         return [put(before, k, product), product * take(x, k)]
 
     first = _ones_like_element(x)
-    return for_loop(0, n, 1, [empty_like(x), first], step, names=["before", "product"], index="k")[0]
+    return for_loop(0, n, 1, [empty_like(x), first], step, names=["before", "product"], index="k")[
+        0
+    ]
 
 
 def _ones_like_element(x: Value) -> Value:
@@ -408,12 +442,18 @@ def _on_first_axis(rule: Callable) -> Callable:
 
     def vjp(bar, y, x, *, axis, keepdims=None):
         if axis is None:
-            return (reshape_like(rule(squeeze(bar) if keepdims else bar, ravel(x)), x),)  # raveled, a vector is itself
+            return (
+                reshape_like(rule(squeeze(bar) if keepdims else bar, ravel(x)), x),
+            )  # raveled, a vector is itself
         if keepdims:
             bar = squeeze(bar, axis)
         if keepdims is None and axis != 0:
             bar = moveaxis(bar, axis, 0)
-        return (rule(bar, x) if axis == 0 else shaped_like(moveaxis(rule(bar, moveaxis(x, axis, 0)), 0, axis), x),)
+        return (
+            rule(bar, x)
+            if axis == 0
+            else shaped_like(moveaxis(rule(bar, moveaxis(x, axis, 0)), 0, axis), x),
+        )
 
     return vjp
 
@@ -426,7 +466,9 @@ def _prod_bar(bar: Value, x: Value) -> Value:
 
     last = length(x, axis=0) - 1
     start = bar if rank(x) == 1 else bar * ones_like(take(x, 0))
-    return for_loop(last, -1, -1, [empty_like(x), start], step, names=["x_bar", "after"], index="k")[0]
+    return for_loop(
+        last, -1, -1, [empty_like(x), start], step, names=["x_bar", "after"], index="k"
+    )[0]
 
 
 def _cumprod_bar(bar: Value, x: Value) -> Value:
@@ -463,8 +505,15 @@ def _jvp_cumprod(dots, y, x, *, axis):
         return [put(y_dot, k, slope), product * take(x, k), slope]
 
     start = value(0.0) if rank(x) == 1 else zeros_of(take(x, 0))
-    y_dot = for_loop(0, length(x, axis=0), 1, [empty_like(y), _ones_like_element(x), start], step,
-                     names=["y_dot", "product", "slope"], index="k")[0]
+    y_dot = for_loop(
+        0,
+        length(x, axis=0),
+        1,
+        [empty_like(y), _ones_like_element(x), start],
+        step,
+        names=["y_dot", "product", "slope"],
+        index="k",
+    )[0]
     return y_dot if not axis else shaped_like(moveaxis(y_dot, 0, axis), dots[0])
 
 
@@ -486,7 +535,9 @@ def prod(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where
     _refuse(out=out, initial=initial, where=where)
     x, axis = as_dtype(_array(x), dtype), static_axis(axis)
     if isinstance(axis, tuple):
-        raise UnsupportedError("np.prod along several axes", current().line, "take the product along one after another")
+        raise UnsupportedError(
+            "np.prod along several axes", current().line, "take the product along one after another"
+        )
     return prod_record(x, axis=axis, keepdims=builtins.bool(static(keepdims)))
 
 

@@ -68,7 +68,10 @@ unrepeat = define(
     linear=(0,),
     helper=sum_repeats,
     syntax=lambda bar, x, count, *, axis: ast.Call(
-        ast.Name("sum_repeats", ast.Load()), [bar, numpy_call("shape", x), count, ast.Constant(axis)], []),
+        ast.Name("sum_repeats", ast.Load()),
+        [bar, numpy_call("shape", x), count, ast.Constant(axis)],
+        [],
+    ),
     shapes=(1,),
 )
 
@@ -77,8 +80,11 @@ unrepeat = define(
 def repeat(x: Value, repeats, axis=None) -> Value:
     """np.repeat, with one count for all elements."""
     if not isinstance(value(repeats).type, Scalar):
-        raise UnsupportedError("np.repeat with a count for each element", current().line,
-                               "index with np.repeat(np.arange(n), counts)")
+        raise UnsupportedError(
+            "np.repeat with a count for each element",
+            current().line,
+            "index with np.repeat(np.arange(n), counts)",
+        )
     return repeat_record(value(x), value(repeats), axis=static_axis(axis))
 
 
@@ -99,7 +105,10 @@ def _infer_tile(x: Value, *counts: Value) -> Type:
     size = max(len(dims), len(known))
     dims = (1,) * (size - len(dims)) + dims
     counts = (1,) * (size - len(known)) + tuple(counts)
-    return rearranged(x, tuple(_tiled(d, n if isinstance(n, int) else n.constant, n) for d, n in zip(dims, counts)))
+    return rearranged(
+        x,
+        tuple(_tiled(d, n if isinstance(n, int) else n.constant, n) for d, n in zip(dims, counts)),
+    )
 
 
 def _tiled(d, times, n):
@@ -120,11 +129,18 @@ untile = define(
     "untile",  # (y_bar, x, *counts): summed to the shape of x
     evaluate=lambda bar, x, *counts: sum_tiles(bar, np.shape(x), counts),
     infer=lambda bar, x, *counts: like_shape(bar, x),
-    vjp=lambda bar, y, y_bar, x, *counts: (tile_record(bar, *counts), None, *(None for _ in counts)),
+    vjp=lambda bar, y, y_bar, x, *counts: (
+        tile_record(bar, *counts),
+        None,
+        *(None for _ in counts),
+    ),
     linear=(0,),
     helper=sum_tiles,
     syntax=lambda bar, x, *counts: ast.Call(
-        ast.Name("sum_tiles", ast.Load()), [bar, numpy_call("shape", x), ast.Tuple(list(counts), ast.Load())], []),
+        ast.Name("sum_tiles", ast.Load()),
+        [bar, numpy_call("shape", x), ast.Tuple(list(counts), ast.Load())],
+        [],
+    ),
     shapes=(1,),
 )
 
@@ -134,7 +150,9 @@ def tile(x: Value, reps) -> Value:
     """np.tile."""
     counts = lengths_of(reps)
     if counts is None:
-        raise UnsupportedError("np.tile with counts of unknown length", current().line, "write them one by one")
+        raise UnsupportedError(
+            "np.tile with counts of unknown length", current().line, "write them one by one"
+        )
     return tile_record(value(x), *counts)
 
 
@@ -145,8 +163,11 @@ def _infer_broadcast(x: Value, *sizes: Value) -> Type:
     dims = tuple(map(extent_of, sizes))
     if rank(x) is not None:
         if rank(x) > len(dims):
-            raise TypeMismatchError(f"an array of {rank(x)} axes does not broadcast to {len(dims)}", current().line,
-                                    "broadcast to at least as many axes")
+            raise TypeMismatchError(
+                f"an array of {rank(x)} axes does not broadcast to {len(dims)}",
+                current().line,
+                "broadcast to at least as many axes",
+            )
         broadcast_dims(dims_of(x.type), dims)
     return rearranged(x, dims)
 
@@ -172,5 +193,7 @@ def broadcast_to(x: Value, shape, subok=False) -> Value:
         return spread(value(x), giver)
     sizes = lengths_of(shape)
     if sizes is None:
-        raise UnsupportedError("a shape of unknown length", current().line, "write its members one by one")
+        raise UnsupportedError(
+            "a shape of unknown length", current().line, "write its members one by one"
+        )
     return broadcast_to_record(value(x), *sizes)

@@ -55,7 +55,9 @@ from .record import (
 def numpy_call(name: str, *args: ast.expr, **keywords: ast.expr) -> ast.expr:
     """The expression np.name(*args, **keywords); keywords that are None are left out."""
     function = ast.Attribute(ast.Name("np", ast.Load()), name, ast.Load())
-    return ast.Call(function, list(args), [ast.keyword(k, v) for k, v in keywords.items() if v is not None])
+    return ast.Call(
+        function, list(args), [ast.keyword(k, v) for k, v in keywords.items() if v is not None]
+    )
 
 
 def literal(x) -> ast.expr | None:
@@ -85,8 +87,13 @@ def is_array(x: Value) -> bool:
 def normal_axis(axis: int, count: int) -> int:
     """`axis` counted from 0 among `count` axes."""
     if not -count <= axis < count:
-        raise TypeMismatchError(f"axis {axis} of an array of {count} axes", current().line,
-                                f"name an axis from {-count} to {count - 1}" if count else "it is a number: drop the axis")
+        raise TypeMismatchError(
+            f"axis {axis} of an array of {count} axes",
+            current().line,
+            f"name an axis from {-count} to {count - 1}"
+            if count
+            else "it is a number: drop the axis",
+        )
     return axis % count
 
 
@@ -139,7 +146,11 @@ def _of_equal_shape(x: Value, number: bool) -> list[Value]:
         case "zeros_like" | "ones_like" | "empty_like" | "stop_gradient":
             found = x.op.inputs
         case _ if x.op.record.elementwise:
-            return [v for v in x.op.inputs if same_shape(v.type, x.type) or number and _fills(v.type, x.type)]
+            return [
+                v
+                for v in x.op.inputs
+                if same_shape(v.type, x.type) or number and _fills(v.type, x.type)
+            ]
         case _:
             found = []
     return [v for v in found if same_shape(v.type, x.type)]
@@ -147,8 +158,12 @@ def _of_equal_shape(x: Value, number: bool) -> list[Value]:
 
 def _fills(part: Type, whole: Type) -> bool:
     """Whether an operand of an elementwise op has the shape of its result, since it has no axis to be broadcast."""
-    return isinstance(part, Array) and isinstance(whole, Array) and part.rank == whole.rank and not any(
-        map(may_be_one, part.dims))
+    return (
+        isinstance(part, Array)
+        and isinstance(whole, Array)
+        and part.rank == whole.rank
+        and not any(map(may_be_one, part.dims))
+    )
 
 
 def _before_loops(x: Value, same: Callable[[Type, Type], bool]):
@@ -182,7 +197,9 @@ def _fold_length(x: Value, *, axis: int):
         case Tuple(items):
             return value(len(items))
         case Scalar():
-            raise TypeMismatchError(f"{x.name or 'this'} is a number and has no length", current().line)
+            raise TypeMismatchError(
+                f"{x.name or 'this'} is a number and has no length", current().line
+            )
         case Array(_, dims):
             k = normal_axis(axis, len(dims))
             if isinstance(dims[k], int):
@@ -192,8 +209,16 @@ def _fold_length(x: Value, *, axis: int):
             if (source := shape_source(x, number=True)) is not x:
                 return length(source, axis=k)
             if not dims[k].accepts_any:
-                return _asked_outside(length, x, lambda a, b: isinstance(b, Array) and len(b.dims) == len(a.dims)
-                                      and a.dims[k] == b.dims[k], axis=k)
+                return _asked_outside(
+                    length,
+                    x,
+                    lambda a, b: (
+                        isinstance(b, Array)
+                        and len(b.dims) == len(a.dims)
+                        and a.dims[k] == b.dims[k]
+                    ),
+                    axis=k,
+                )
         case Unknown():
             if shape_source(x) is not x:
                 return length(shape_source(x), axis=axis)
@@ -206,8 +231,11 @@ length = define(
     evaluate=lambda x, *, axis: np.shape(x)[axis],
     infer=lambda x, *, axis: INT,
     fold=_fold_length,
-    syntax=lambda x, *, axis: ast.Call(ast.Name("len", ast.Load()), [x], []) if axis == 0 else
-    ast.Subscript(ast.Attribute(x, "shape", ast.Load()), ast.Constant(axis), ast.Load()),
+    syntax=lambda x, *, axis: (
+        ast.Call(ast.Name("len", ast.Load()), [x], [])
+        if axis == 0
+        else ast.Subscript(ast.Attribute(x, "shape", ast.Load()), ast.Constant(axis), ast.Load())
+    ),
     partials=(None,),
     cheap=True,
     shapes=(0,),
@@ -224,8 +252,14 @@ def _fold_shape(x: Value):
 
 
 shape_of = define(
-    "shape", evaluate=np.shape, infer=lambda x: UNKNOWN, fold=_fold_shape, cheap=True, partials=(None,),
-    shapes=(0,), syntax=lambda x: numpy_call("shape", x),
+    "shape",
+    evaluate=np.shape,
+    infer=lambda x: UNKNOWN,
+    fold=_fold_shape,
+    cheap=True,
+    partials=(None,),
+    shapes=(0,),
+    syntax=lambda x: numpy_call("shape", x),
 )
 
 
@@ -255,9 +289,16 @@ def _fold_size(x: Value, *, known: bool = False):
 
 
 size_of = define(
-    "size", evaluate=lambda x, *, known=False: np.size(x), infer=lambda x, *, known=False: INT, cheap=True,
-    fold=_fold_size, partials=(None,), shapes=(0,),
-    syntax=lambda x, *, known=False: ast.Attribute(x, "size", ast.Load()) if known else numpy_call("size", x),
+    "size",
+    evaluate=lambda x, *, known=False: np.size(x),
+    infer=lambda x, *, known=False: INT,
+    cheap=True,
+    fold=_fold_size,
+    partials=(None,),
+    shapes=(0,),
+    syntax=lambda x, *, known=False: (
+        ast.Attribute(x, "size", ast.Load()) if known else numpy_call("size", x)
+    ),
 )
 
 
@@ -268,8 +309,14 @@ def size(x: Value, axis=None) -> Value:
 
 
 rank_of = define(
-    "ndim", evaluate=np.ndim, infer=lambda x: INT, cheap=True, partials=(None,), shapes=(0,),
-    fold=lambda x: None if rank(x) is None else value(rank(x)), syntax=lambda x: numpy_call("ndim", x),
+    "ndim",
+    evaluate=np.ndim,
+    infer=lambda x: INT,
+    cheap=True,
+    partials=(None,),
+    shapes=(0,),
+    fold=lambda x: None if rank(x) is None else value(rank(x)),
+    syntax=lambda x: numpy_call("ndim", x),
 )
 
 
@@ -283,8 +330,11 @@ def ndim(x: Value) -> Value:
 def dtype(x: Value) -> Value:
     """The dtype, known when code is generated."""
     if dtype_of(x.type) is None:
-        raise UnsupportedError(f"the dtype of {x.name or 'this'} is not known before a call", current().line,
-                               "call the function once, or name the dtype")
+        raise UnsupportedError(
+            f"the dtype of {x.name or 'this'} is not known before a call",
+            current().line,
+            "call the function once, or name the dtype",
+        )
     return value(np.dtype(dtype_of(x.type)))
 
 
@@ -301,7 +351,11 @@ def extent_of(n: Value):
     base, offset = base_offset(n)
     if base is not None and base.op is not None and base.op.name == "length":
         dims = dims_of(base.op.inputs[0].type)
-        if dims and isinstance(extent := dims[base.op.attrs["axis"]], Extent) and not extent.accepts_any:
+        if (
+            dims
+            and isinstance(extent := dims[base.op.attrs["axis"]], Extent)
+            and not extent.accepts_any
+        ):
             if not offset:
                 return extent
             if extent.offset >= 0:
@@ -347,7 +401,9 @@ def shape_giver(shape) -> Value | None:
         return shape.op.inputs[0]
     found = members(shape) or []
     ops = [n.op for n in found]
-    if found and all(op is not None and op.name == "length" and op.attrs["axis"] == k for k, op in enumerate(ops)):
+    if found and all(
+        op is not None and op.name == "length" and op.attrs["axis"] == k for k, op in enumerate(ops)
+    ):
         givers = {op.inputs[0] for op in ops}
         if len(givers) == 1 and rank(x := givers.pop()) == len(found):
             return x
@@ -392,7 +448,9 @@ def sum_to_shape(x_bar, shape):
     """x_bar summed over the axes along which an operand of this shape was broadcast."""
     x_bar = np.asarray(x_bar)
     extra = x_bar.ndim - len(shape)
-    axes = tuple(range(extra)) + tuple(k + extra for k, n in enumerate(shape) if n == 1 != x_bar.shape[k + extra])
+    axes = tuple(range(extra)) + tuple(
+        k + extra for k, n in enumerate(shape) if n == 1 != x_bar.shape[k + extra]
+    )
     return np.sum(x_bar, axis=axes).reshape(shape) if axes else x_bar
 
 
@@ -420,7 +478,7 @@ def _sum(x: Value, axis, keepdims: bool) -> Value:
 def _summed_axes(whole: tuple, part: tuple) -> tuple[int, ...] | None:
     """The axes of `part` along which it was broadcast to `whole`; None if only the run knows."""
     axes = []
-    for k, (n, m) in enumerate(zip(whole[len(whole) - len(part):], part)):
+    for k, (n, m) in enumerate(zip(whole[len(whole) - len(part) :], part)):
         if n == m:
             continue
         if m == 1:
@@ -451,7 +509,8 @@ sum_to = define(
     linear=(0,),
     helper=sum_to_shape,
     syntax=lambda x_bar, x, *, known=False: ast.Call(
-        ast.Name("sum_to_shape", ast.Load()), [x_bar, shape_syntax(x, known)], []),
+        ast.Name("sum_to_shape", ast.Load()), [x_bar, shape_syntax(x, known)], []
+    ),
     shapes=(1,),
     views=(0,),  # x_bar itself, where nothing is summed
 )
@@ -468,7 +527,12 @@ def _infer_shaped(x: Value, like: Value) -> Type:
 
 def _needs_no_saying(type: Type, like: Type) -> bool:
     """Whether un-broadcasting is ruled out anyway: the shapes are one, or no axis can be of length 1."""
-    return same_shape(type, like) or isinstance(type, Scalar) or _fills(type, like) and _fills(like, type)
+    return (
+        same_shape(type, like)
+        or isinstance(type, Scalar)
+        or _fills(type, like)
+        and _fills(like, type)
+    )
 
 
 shaped_like = define(
@@ -504,10 +568,20 @@ def zeros_of(x: Value) -> Value:
 zeros_like = define(
     "zeros_like",
     evaluate=lambda x, *, dtype: np.zeros(np.shape(x), dtype),
-    infer=lambda x, *, dtype: Unknown(x.type.shape, dtype) if isinstance(x.type, Unknown)
-    else array_type(dtype, dims_of(x.type)),
+    infer=lambda x, *, dtype: (
+        Unknown(x.type.shape, dtype)
+        if isinstance(x.type, Unknown)
+        else array_type(dtype, dims_of(x.type))
+    ),
     partials=(None,),
-    syntax=lambda x, *, dtype: numpy_call("zeros", numpy_call("shape", x)) if dtype == "float64"
-    else numpy_call("zeros", numpy_call("shape", x), ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load())),
+    syntax=lambda x, *, dtype: (
+        numpy_call("zeros", numpy_call("shape", x))
+        if dtype == "float64"
+        else numpy_call(
+            "zeros",
+            numpy_call("shape", x),
+            ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load()),
+        )
+    ),
     shapes=(0,),
 )

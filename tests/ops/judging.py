@@ -26,7 +26,9 @@ def array(*shape):
 def type_of(x, name: str, known: bool):
     """The type of an argument: of known rank, with run-time extents, or of unknown rank."""
     if isinstance(x, np.ndarray) and known:
-        dims = tuple(1 if n == 1 else Extent(f"{name}.{k}", 0, False) for k, n in enumerate(x.shape))
+        dims = tuple(
+            1 if n == 1 else Extent(f"{name}.{k}", 0, False) for k, n in enumerate(x.shape)
+        )
         return Array(x.dtype.name, dims)
     return type_of_constant(x) if not isinstance(x, np.ndarray) else Unknown(name, x.dtype.name)
 
@@ -63,7 +65,11 @@ def same(result, expected, type) -> None:
         case Array(dtype, dims):
             assert dtype == expected.dtype.name and len(dims) == expected.ndim
             assert all(d == n for d, n in zip(dims, expected.shape) if isinstance(d, int))
-            assert all(n != 1 for d, n in zip(dims, expected.shape) if isinstance(d, Extent) and not d.may_be_one)
+            assert all(
+                n != 1
+                for d, n in zip(dims, expected.shape)
+                if isinstance(d, Extent) and not d.may_be_one
+            )
             lengths = {}
             for d, n in zip(dims, expected.shape):
                 assert lengths.setdefault(d, n) == n
@@ -116,8 +122,10 @@ def differentiate(f: Function, args, y, tolerance) -> None:
     along = np.vdot(y_bar, y_dot)
     np.testing.assert_allclose(across, along, rtol=1e-9, atol=1e-9)
     step = 1e-5
-    difference = (np.asarray(interpret(f, *moved(args, wrt, x_dots, step)))
-                  - np.asarray(interpret(f, *moved(args, wrt, x_dots, -step)))) / (2 * step)
+    difference = (
+        np.asarray(interpret(f, *moved(args, wrt, x_dots, step)))
+        - np.asarray(interpret(f, *moved(args, wrt, x_dots, -step)))
+    ) / (2 * step)
     np.testing.assert_allclose(along, np.vdot(y_bar, difference), rtol=tolerance, atol=tolerance)
 
 
@@ -130,13 +138,20 @@ def twice(f: Function, args) -> None:
     x_dots = [array(*np.shape(args[k])) if np.shape(args[k]) else float(array()) for k in wrt]
     reverse = vjp(f, wrt)
     results = interpret(verify(jvp(reverse, wrt)), *args, y_bar, *x_dots)
-    x_bar_dots = results[1 + len(wrt) + 1:]
+    x_bar_dots = results[1 + len(wrt) + 1 :]
     step = 1e-5
     plus = interpret(reverse, *moved(args, wrt, x_dots, step), y_bar)[1:]
     minus = interpret(reverse, *moved(args, wrt, x_dots, -step), y_bar)[1:]
     for dot, a, b in zip(x_bar_dots, plus, minus, strict=True):
-        np.testing.assert_allclose(dot, (np.asarray(a) - np.asarray(b)) / (2 * step), rtol=2e-5, atol=2e-5)
+        np.testing.assert_allclose(
+            dot, (np.asarray(a) - np.asarray(b)) / (2 * step), rtol=2e-5, atol=2e-5
+        )
     weights = [array(*np.shape(bar)) if np.shape(bar) else float(array()) for bar in x_bar_dots]
     zero = [np.zeros_like(y)[()]] if carries_derivative(f.results[0].type) else []
-    back = interpret(verify(vjp(reverse, wrt)), *args, y_bar, *zero, *weights)[-len(wrt):]
-    np.testing.assert_allclose(sum(map(np.vdot, back, x_dots)), sum(map(np.vdot, weights, x_bar_dots)), rtol=1e-9, atol=1e-9)
+    back = interpret(verify(vjp(reverse, wrt)), *args, y_bar, *zero, *weights)[-len(wrt) :]
+    np.testing.assert_allclose(
+        sum(map(np.vdot, back, x_dots)),
+        sum(map(np.vdot, weights, x_bar_dots)),
+        rtol=1e-9,
+        atol=1e-9,
+    )

@@ -19,15 +19,49 @@ MASK = np.array([True, False, True, True])
 FULL = slice(None)
 
 KEYS = [
-    (V, 2), (V, -1), (V, slice(1, 4)), (V, slice(1, -1)), (V, slice(None, None, -1)), (V, slice(None, None, 2)), (V, slice(-3, None)),
-    (V, slice(4, 1, -1)), (V, slice(2, 100)), (V, None), (V, ...), (V, (None, slice(2, None))), (X, 1), (X, (1, 2)), (X, (-1, -2)),
-    (X, (FULL, 0)), (X, (0, FULL)), (X, (slice(1, 3), slice(None, -2))), (X, (..., 0)), (X, (0, ...)), (X, (FULL, None, 2)),
-    (X, (FULL, None)), (S, (1, ..., 2)), (S, (..., None)), (S, (0, 1)), (S, (FULL, 0, slice(1, 3))), (S, 1),
+    (V, 2),
+    (V, -1),
+    (V, slice(1, 4)),
+    (V, slice(1, -1)),
+    (V, slice(None, None, -1)),
+    (V, slice(None, None, 2)),
+    (V, slice(-3, None)),
+    (V, slice(4, 1, -1)),
+    (V, slice(2, 100)),
+    (V, None),
+    (V, ...),
+    (V, (None, slice(2, None))),
+    (X, 1),
+    (X, (1, 2)),
+    (X, (-1, -2)),
+    (X, (FULL, 0)),
+    (X, (0, FULL)),
+    (X, (slice(1, 3), slice(None, -2))),
+    (X, (..., 0)),
+    (X, (0, ...)),
+    (X, (FULL, None, 2)),
+    (X, (FULL, None)),
+    (S, (1, ..., 2)),
+    (S, (..., None)),
+    (S, (0, 1)),
+    (S, (FULL, 0, slice(1, 3))),
+    (S, 1),
 ]
 ARRAY_KEYS = [
-    (V, (ROWS,)), (X, (ROWS,)), (X, (ROWS, COLUMNS)), (X, (FULL, COLUMNS)), (X, (ROWS, 1)), (X, (1, COLUMNS)), (X, (MASK,)),
-    (X, (MASK, 0)), (S, (0, FULL, COLUMNS)), (S, (FULL, ROWS, COLUMNS)), (X, (ROWS[:, None], COLUMNS)), (V, (np.array([[0, 1], [5, 0]]),)),
-    (X, (X > 0,)), (S, (slice(1), ROWS[:2])),
+    (V, (ROWS,)),
+    (X, (ROWS,)),
+    (X, (ROWS, COLUMNS)),
+    (X, (FULL, COLUMNS)),
+    (X, (ROWS, 1)),
+    (X, (1, COLUMNS)),
+    (X, (MASK,)),
+    (X, (MASK, 0)),
+    (S, (0, FULL, COLUMNS)),
+    (S, (FULL, ROWS, COLUMNS)),
+    (X, (ROWS[:, None], COLUMNS)),
+    (V, (np.array([[0, 1], [5, 0]]),)),
+    (X, (X > 0,)),
+    (S, (slice(1), ROWS[:2])),
 ]
 
 
@@ -43,7 +77,13 @@ def test_basic_writes(x, key):
         y[key] = v
         return y
 
-    judge(lambda x, v: put(x, key, v), write, x, array(*x[key].shape) if x[key].shape else 2.5, second=False)
+    judge(
+        lambda x, v: put(x, key, v),
+        write,
+        x,
+        array(*x[key].shape) if x[key].shape else 2.5,
+        second=False,
+    )
     judge(lambda x, v: put(x * x, key, exp(v)), lambda x, v: write(x * x, np.exp(v)), x, 0.5)
 
 
@@ -71,7 +111,9 @@ def test_reads_by_arrays(x, key):
     judge(rule, function, x, 2.0, *arrays)
 
 
-@pytest.mark.parametrize("x, key", [(x, key) for x, key in ARRAY_KEYS if not repeats(x, key)], ids=str)
+@pytest.mark.parametrize(
+    "x, key", [(x, key) for x, key in ARRAY_KEYS if not repeats(x, key)], ids=str
+)
 def test_writes_by_arrays(x, key):
     def write(x, key, v):
         y = x.copy()
@@ -80,11 +122,20 @@ def test_writes_by_arrays(x, key):
 
     rule, arrays = with_arrays(key, lambda x, key, v: put(x, key, v))
     function, _ = with_arrays(key, write)
-    judge(rule, function, x, array(*x[key].shape) if x[key].dtype != bool else 1.0, *arrays, second=False)
+    judge(
+        rule,
+        function,
+        x,
+        array(*x[key].shape) if x[key].dtype != bool else 1.0,
+        *arrays,
+        second=False,
+    )
     judge(rule, function, x, 2.0, *arrays, second=False)
 
 
-@pytest.mark.parametrize("x, key", [(V, (ROWS,)), (X, (ROWS, COLUMNS * 0)), (X, (ROWS, slice(1, 3)))], ids=str)
+@pytest.mark.parametrize(
+    "x, key", [(V, (ROWS,)), (X, (ROWS, COLUMNS * 0)), (X, (ROWS, slice(1, 3)))], ids=str
+)
 def test_of_writes_that_meet_the_last_remains(x, key):
     def write(x, key, v):
         y = x.copy()
@@ -115,9 +166,20 @@ def test_additions_count_repeated_indices(x, key):
 def test_run_time_indices():
     judge(lambda x, i: take(x, i), lambda x, i: x[i], V, 3, second=False)
     judge(lambda x, i: take(x, (i, i + 1)), lambda x, i: x[i, i + 1], X, 2, second=False)
-    judge(lambda x, i: take(x, slice(i, i + 2)), lambda x, i: x[i:i + 2], V, 2)
-    judge(lambda x, i: take(x, slice(None, i)) * take(x, slice(None, i)), lambda x, i: x[:i] * x[:i], V, 1)
-    judge(lambda x, i: put(x, i, 2.0), lambda x, i: np.where(np.arange(6) == i, 2.0, x), V, 3, second=False)
+    judge(lambda x, i: take(x, slice(i, i + 2)), lambda x, i: x[i : i + 2], V, 2)
+    judge(
+        lambda x, i: take(x, slice(None, i)) * take(x, slice(None, i)),
+        lambda x, i: x[:i] * x[:i],
+        V,
+        1,
+    )
+    judge(
+        lambda x, i: put(x, i, 2.0),
+        lambda x, i: np.where(np.arange(6) == i, 2.0, x),
+        V,
+        3,
+        second=False,
+    )
 
 
 def test_writes_that_broadcast():
@@ -128,17 +190,30 @@ def test_writes_that_broadcast():
 
     for v in (2.0, array(5), array(1, 5), array(2, 1), array(2, 5)):
         judge(lambda x, v: put(x, slice(1, 3), v), write, X, v, second=False)
-    judge(lambda x, v: put(x, slice(1, 3), v), write, X, array(1, 2, 5), modes=(True,), second=False)
+    judge(
+        lambda x, v: put(x, slice(1, 3), v), write, X, array(1, 2, 5), modes=(True,), second=False
+    )
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 def test_take(axis):
-    judge(lambda x, k: FUNCTIONS[np.take](x, k, axis=axis), lambda x, k: np.take(x, k, axis=axis), X, ROWS, second=False)
+    judge(
+        lambda x, k: FUNCTIONS[np.take](x, k, axis=axis),
+        lambda x, k: np.take(x, k, axis=axis),
+        X,
+        ROWS,
+        second=False,
+    )
 
 
 def test_take_along_axis():
     order = np.argsort(X, axis=1)
-    judge(lambda x, k: FUNCTIONS[np.take_along_axis](x, k, 1), lambda x, k: np.take_along_axis(x, k, 1), X, order)
+    judge(
+        lambda x, k: FUNCTIONS[np.take_along_axis](x, k, 1),
+        lambda x, k: np.take_along_axis(x, k, 1),
+        X,
+        order,
+    )
 
 
 @pytest.mark.parametrize("function", [np.diagonal, np.diag, np.trace, np.triu, np.tril])
@@ -149,7 +224,9 @@ def test_parts_of_a_matrix(function, k):
 
 @pytest.mark.parametrize("k", [0, 2, -1])
 def test_diag_of_a_vector(k):
-    judge(lambda x: FUNCTIONS[np.diag](x, k), lambda x: np.diag(x, k), V, modes=(True,), second=False)
+    judge(
+        lambda x: FUNCTIONS[np.diag](x, k), lambda x: np.diag(x, k), V, modes=(True,), second=False
+    )
 
 
 @pytest.mark.parametrize("n, axis", [(1, -1), (1, 0), (2, -1)])
@@ -174,7 +251,12 @@ class building:
     def __init__(self, backwards: bool = False):
         line = Line(Source("program.py", 1, "a[i] = v"), 1)
         self.builder = Builder(Block(), line.reversed() if backwards else line)
-        self.a, self.i, self.j, self.v = Value(VECTOR, "a"), Value(INT, "i"), Value(INT, "j"), Value(Scalar("float64"), "v")
+        self.a, self.i, self.j, self.v = (
+            Value(VECTOR, "a"),
+            Value(INT, "i"),
+            Value(INT, "j"),
+            Value(Scalar("float64"), "v"),
+        )
 
     def __enter__(self):
         self.builder.__enter__()
@@ -224,8 +306,12 @@ def test_adding_to_zero_is_storing_in_reverse_sweeps_only():
     for backwards in (True, False):
         with building(backwards) as (a, i, j, v):
             pattern, operands = parse_index(i)
-            assert additem(put(a, i, 0.0), v, *operands, pattern=pattern).op.record is (setitem if backwards else additem)
-            assert additem(zeros_of(a), v, *operands, pattern=pattern).op.record is (setitem if backwards else additem)
+            assert additem(put(a, i, 0.0), v, *operands, pattern=pattern).op.record is (
+                setitem if backwards else additem
+            )
+            assert additem(zeros_of(a), v, *operands, pattern=pattern).op.record is (
+                setitem if backwards else additem
+            )
 
 
 def test_whole_slices_are_the_array():
@@ -271,7 +357,10 @@ def test_errors():
 def test_writes_that_do_not_fit():
     x, v = Value(Array("float64", (3, 4)), "x"), Value(Array("float64", (3,)), "v")
     with Builder(Block([x, v])):
-        with pytest.raises(TypeMismatchError, match=r"an array of shape \(3,\) does not fit a place of shape \(4,\)"):
+        with pytest.raises(
+            TypeMismatchError,
+            match=r"an array of shape \(3,\) does not fit a place of shape \(4,\)",
+        ):
             put(x, 0, v)
         with pytest.raises(TypeMismatchError, match="cannot be written into"):
             put(value(1.0), 0, 2.0)

@@ -18,13 +18,30 @@ V, W, M, A, B = array(3), array(4), array(3, 4), array(4, 2), array(5, 3, 4)
 WELL = array(3, 3) + 5 * np.eye(3)
 
 
-@pytest.mark.parametrize("a, b", [(V, V), (M, W), (V, M), (M, A), (B, A), (B, W), (V, B), (B, array(5, 4, 2)), (M, array(5, 4, 2))],
-                         ids=lambda x: str(x.shape))
+@pytest.mark.parametrize(
+    "a, b",
+    [
+        (V, V),
+        (M, W),
+        (V, M),
+        (M, A),
+        (B, A),
+        (B, W),
+        (V, B),
+        (B, array(5, 4, 2)),
+        (M, array(5, 4, 2)),
+    ],
+    ids=lambda x: str(x.shape),
+)
 def test_matmul(a, b):
     judge(operator.matmul, operator.matmul, a, b)
 
 
-@pytest.mark.parametrize("a, b", [(V, V), (M, W), (V, M), (M, A), (2.5, M), (M, 2.5), (B, W)], ids=lambda x: str(np.shape(x)))
+@pytest.mark.parametrize(
+    "a, b",
+    [(V, V), (M, W), (V, M), (M, A), (2.5, M), (M, 2.5), (B, W)],
+    ids=lambda x: str(np.shape(x)),
+)
 def test_dot(a, b):
     judge(FUNCTIONS[np.dot], np.dot, a, b)
 
@@ -46,13 +63,23 @@ def test_inner(a, b):
 
 @pytest.mark.parametrize("axes", [0, 1, 2, ((1,), (0,)), ((0, 1), (1, 0)), ((-1,), (-2,))])
 def test_tensordot(axes):
-    judge(lambda a, b: FUNCTIONS[np.tensordot](a, b, axes=axes), lambda a, b: np.tensordot(a, b, axes=axes),
-          array(3, 3), array(3, 3), modes=(True,))
+    judge(
+        lambda a, b: FUNCTIONS[np.tensordot](a, b, axes=axes),
+        lambda a, b: np.tensordot(a, b, axes=axes),
+        array(3, 3),
+        array(3, 3),
+        modes=(True,),
+    )
 
 
 def test_tensordot_of_three_axes():
-    judge(lambda a, b: FUNCTIONS[np.tensordot](a, b, axes=((0, 2), (1, 2))),
-          lambda a, b: np.tensordot(a, b, axes=((0, 2), (1, 2))), array(2, 3, 4), array(5, 2, 4), modes=(True,))
+    judge(
+        lambda a, b: FUNCTIONS[np.tensordot](a, b, axes=((0, 2), (1, 2))),
+        lambda a, b: np.tensordot(a, b, axes=((0, 2), (1, 2))),
+        array(2, 3, 4),
+        array(5, 2, 4),
+        modes=(True,),
+    )
 
 
 @pytest.mark.parametrize("function", [np.linalg.inv, np.linalg.det])
@@ -62,7 +89,11 @@ def test_of_a_square_matrix(function):
 
 
 def test_slogdet():
-    judge(lambda a: FUNCTIONS[np.linalg.slogdet](a).op.inputs[1], lambda a: np.linalg.slogdet(a)[1], WELL)
+    judge(
+        lambda a: FUNCTIONS[np.linalg.slogdet](a).op.inputs[1],
+        lambda a: np.linalg.slogdet(a)[1],
+        WELL,
+    )
 
 
 @pytest.mark.parametrize("b", [V, M], ids=["vector", "matrix"])
@@ -71,16 +102,35 @@ def test_solve(b):
 
 
 def test_solve_of_a_stack():
-    judge(FUNCTIONS[np.linalg.solve], np.linalg.solve, np.stack([WELL, WELL + 1]), array(2, 3, 4), modes=(True,))
+    judge(
+        FUNCTIONS[np.linalg.solve],
+        np.linalg.solve,
+        np.stack([WELL, WELL + 1]),
+        array(2, 3, 4),
+        modes=(True,),
+    )
 
 
 def test_cholesky():
-    judge(lambda a: FUNCTIONS[np.linalg.cholesky](a @ a.T if isinstance(a, np.ndarray) else a @ FUNCTIONS[np.transpose](a)),
-          lambda a: np.linalg.cholesky(a @ a.T), WELL, modes=(True,))
+    judge(
+        lambda a: FUNCTIONS[np.linalg.cholesky](
+            a @ a.T if isinstance(a, np.ndarray) else a @ FUNCTIONS[np.transpose](a)
+        ),
+        lambda a: np.linalg.cholesky(a @ a.T),
+        WELL,
+        modes=(True,),
+    )
 
 
-@pytest.mark.parametrize("a, b, dtype", [("float32", "float32", "float32"), ("float32", "float64", "float64"), ("int64", "float32", "float64"),
-                                         ("int64", "int64", "int64")])
+@pytest.mark.parametrize(
+    "a, b, dtype",
+    [
+        ("float32", "float32", "float32"),
+        ("float32", "float64", "float64"),
+        ("int64", "float32", "float64"),
+        ("int64", "int64", "int64"),
+    ],
+)
 def test_dtypes_of_products(a, b, dtype):
     f = traced(matmul, [M.astype(a), W.astype(b)])
     assert f.results[0].type.dtype == dtype
@@ -112,13 +162,16 @@ def spelled(v: Value) -> str:
     return ast.unparse(expression(v))
 
 
-@pytest.mark.parametrize("a, b, left, right", [
-    (1, 1, "y_bar * b", "y_bar * a"),
-    (2, 1, "np.outer(y_bar, b)", "y_bar @ a"),
-    (1, 2, "b @ y_bar", "np.outer(a, y_bar)"),
-    (2, 2, "y_bar @ b.T", "a.T @ y_bar"),
-    (3, 2, "y_bar @ b.T", "np.sum(np.swapaxes(a, -1, -2) @ y_bar, axis=0)"),
-])
+@pytest.mark.parametrize(
+    "a, b, left, right",
+    [
+        (1, 1, "y_bar * b", "y_bar * a"),
+        (2, 1, "np.outer(y_bar, b)", "y_bar @ a"),
+        (1, 2, "b @ y_bar", "np.outer(a, y_bar)"),
+        (2, 2, "y_bar @ b.T", "a.T @ y_bar"),
+        (3, 2, "y_bar @ b.T", "np.sum(np.swapaxes(a, -1, -2) @ y_bar, axis=0)"),
+    ],
+)
 def test_cotangents_of_products_read_as_products(a, b, left, right):
     n = [Extent(f"n{k}", 0, False) for k in range(4)]
     dims = {1: (n[1],), 2: (n[0], n[1]), 3: (n[3], n[0], n[1])}[a], {1: (n[1],), 2: (n[1], n[2])}[b]
@@ -134,3 +187,23 @@ def test_cotangents_of_products_read_as_products(a, b, left, right):
 def test_value_of_numbers():
     with Builder(Block()):
         assert FUNCTIONS[np.dot](value(2.0), value(3.0)).constant == 6.0
+
+
+@pytest.mark.parametrize(
+    "rule", [matmul, FUNCTIONS[np.outer], lambda a, b: FUNCTIONS[np.concatenate]((a, b))]
+)
+def test_cotangents_have_the_precision_of_their_operands(rule):
+    a, b = Value(Array("float32", (3,)), "a"), Value(Array("float64", (3,)), "b")
+    with Builder(Block([a, b])):
+        y = rule(a, b)
+        bars = y.op.record.vjp(Value(y.type), y, a, b, **y.op.attrs)
+    assert y.type.dtype == "float64" and [bar.type.dtype for bar in bars] == ["float32", "float64"]
+
+
+@pytest.mark.parametrize("rule", [matmul, FUNCTIONS[np.outer]])
+def test_cotangents_of_real_operands_are_real(rule):
+    a, b = Value(Array("float64", (3,)), "a"), Value(Array("complex128", (3,)), "b")
+    with Builder(Block([a, b])):
+        y = rule(a, b)
+        bars = y.op.record.vjp(Value(y.type), y, a, b)
+    assert [bar.type.dtype for bar in bars] == ["float64", "complex128"]

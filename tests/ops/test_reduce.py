@@ -13,17 +13,32 @@ from s2s.ops.record import FUNCTIONS, METHODS
 from s2s.transform.vjp import vjp
 
 X, V, S = array(3, 4), array(5), array(2, 3, 4)
-AXES = [(None, False), (0, False), (1, False), (-1, False), (0, True), (None, True), ((0, 1), False), ((0, 1), True)]
+AXES = [
+    (None, False),
+    (0, False),
+    (1, False),
+    (-1, False),
+    (0, True),
+    (None, True),
+    ((0, 1), False),
+    ((0, 1), True),
+]
 
 
 @pytest.mark.parametrize("axis, keepdims", AXES)
 @pytest.mark.parametrize("function", [np.sum, np.mean, np.max, np.min, np.var, np.std, np.ptp])
 def test_along_axes(function, axis, keepdims):
-    judge(lambda x: FUNCTIONS[function](x, axis=axis, keepdims=keepdims),
-          lambda x: function(x, axis=axis, keepdims=keepdims), X)
+    judge(
+        lambda x: FUNCTIONS[function](x, axis=axis, keepdims=keepdims),
+        lambda x: function(x, axis=axis, keepdims=keepdims),
+        X,
+    )
 
 
-@pytest.mark.parametrize("function", [np.sum, np.mean, np.prod, np.max, np.cumsum, np.cumprod, np.linalg.norm, special.logsumexp])
+@pytest.mark.parametrize(
+    "function",
+    [np.sum, np.mean, np.prod, np.max, np.cumsum, np.cumprod, np.linalg.norm, special.logsumexp],
+)
 def test_of_a_vector(function):
     judge(FUNCTIONS[function], function, V)
 
@@ -34,7 +49,10 @@ def test_of_a_stack_of_matrices(axis):
     judge(lambda x: FUNCTIONS[np.mean](x, axis=(0, 2)), lambda x: np.mean(x, axis=(0, 2)), S)
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "var", "std", "prod", "cumsum", "any", "all", "argmax", "argmin"])
+@pytest.mark.parametrize(
+    "name",
+    ["sum", "mean", "max", "min", "var", "std", "prod", "cumsum", "any", "all", "argmax", "argmin"],
+)
 def test_methods(name):
     judge(lambda x: METHODS[name](x), lambda x: getattr(x, name)(), V, derivative=False)
 
@@ -42,13 +60,24 @@ def test_methods(name):
 @pytest.mark.parametrize("function", [np.argmax, np.argmin, np.any, np.all, np.count_nonzero])
 @pytest.mark.parametrize("axis", [None, 0, -1])
 def test_without_derivative(function, axis):
-    judge(lambda x: FUNCTIONS[function](x, axis=axis), lambda x: function(x, axis=axis), X, derivative=False)
+    judge(
+        lambda x: FUNCTIONS[function](x, axis=axis),
+        lambda x: function(x, axis=axis),
+        X,
+        derivative=False,
+    )
 
 
 @pytest.mark.parametrize("axis", [None, 0, -1])
 @pytest.mark.parametrize("function", [np.cumsum, np.cumprod, np.prod])
 def test_running_along_an_axis(function, axis):
-    judge(lambda x: FUNCTIONS[function](x, axis=axis), lambda x: function(x, axis=axis), X, tolerance=1e-4, second=False)
+    judge(
+        lambda x: FUNCTIONS[function](x, axis=axis),
+        lambda x: function(x, axis=axis),
+        X,
+        tolerance=1e-4,
+        second=False,
+    )
 
 
 @pytest.mark.parametrize("function", [np.prod, np.cumprod])
@@ -64,8 +93,12 @@ def test_dtypes(function, dtype):
 
 
 def test_dtype_argument():
-    judge(lambda x: FUNCTIONS[np.sum](x, dtype=np.float64), lambda x: np.sum(x, dtype=np.float64),
-          np.arange(4), derivative=False)
+    judge(
+        lambda x: FUNCTIONS[np.sum](x, dtype=np.float64),
+        lambda x: np.sum(x, dtype=np.float64),
+        np.arange(4),
+        derivative=False,
+    )
 
 
 def test_ddof():
@@ -74,35 +107,64 @@ def test_ddof():
 
 @pytest.mark.parametrize("axis", [None, 1])
 def test_average(axis):
-    judge(lambda x, w: FUNCTIONS[np.average](x, axis=axis, weights=w),
-          lambda x, w: np.average(x, axis=axis, weights=w), X, np.abs(array(3, 4)) + 1)
+    judge(
+        lambda x, w: FUNCTIONS[np.average](x, axis=axis, weights=w),
+        lambda x, w: np.average(x, axis=axis, weights=w),
+        X,
+        np.abs(array(3, 4)) + 1,
+    )
 
 
 def test_average_with_weights_of_one_axis():
-    judge(lambda x, w: FUNCTIONS[np.average](x, axis=0, weights=w),
-          lambda x, w: np.average(x, axis=0, weights=w), X, np.abs(array(3)) + 1, modes=(True,))
+    judge(
+        lambda x, w: FUNCTIONS[np.average](x, axis=0, weights=w),
+        lambda x, w: np.average(x, axis=0, weights=w),
+        X,
+        np.abs(array(3)) + 1,
+        modes=(True,),
+    )
 
 
-@pytest.mark.parametrize("keywords", [{}, {"ord": 2}, {"ord": 1}, {"ord": np.inf}, {"ord": 2, "keepdims": True}])
+@pytest.mark.parametrize(
+    "keywords", [{}, {"ord": 2}, {"ord": 1}, {"ord": np.inf}, {"ord": 2, "keepdims": True}]
+)
 def test_norms_of_a_vector(keywords):
-    judge(lambda x: FUNCTIONS[np.linalg.norm](x, **keywords), lambda x: np.linalg.norm(x, **keywords), V, modes=(True,))
+    judge(
+        lambda x: FUNCTIONS[np.linalg.norm](x, **keywords),
+        lambda x: np.linalg.norm(x, **keywords),
+        V,
+        modes=(True,),
+    )
 
 
 @pytest.mark.parametrize("keywords", [{}, {"ord": "fro"}, {"axis": 1}, {"axis": 0, "ord": 1}])
 def test_norms_of_a_matrix(keywords):
-    judge(lambda x: FUNCTIONS[np.linalg.norm](x, **keywords), lambda x: np.linalg.norm(x, **keywords), X)
+    judge(
+        lambda x: FUNCTIONS[np.linalg.norm](x, **keywords),
+        lambda x: np.linalg.norm(x, **keywords),
+        X,
+    )
 
 
 @pytest.mark.parametrize("axis, keepdims", AXES)
 def test_logsumexp(axis, keepdims):
-    judge(lambda x: FUNCTIONS[special.logsumexp](x, axis=axis, keepdims=keepdims),
-          lambda x: special.logsumexp(x, axis=axis, keepdims=keepdims), X)
+    judge(
+        lambda x: FUNCTIONS[special.logsumexp](x, axis=axis, keepdims=keepdims),
+        lambda x: special.logsumexp(x, axis=axis, keepdims=keepdims),
+        X,
+    )
 
 
 def test_builtin_sum():
     judge(FUNCTIONS[builtins.sum], builtins.sum, V)
     judge(FUNCTIONS[builtins.sum], builtins.sum, X)
-    judge(lambda x, y: FUNCTIONS[builtins.sum]((x, y, x)), lambda x, y: sum((x, y, x)), 2.0, 3.0, modes=(True,))
+    judge(
+        lambda x, y: FUNCTIONS[builtins.sum]((x, y, x)),
+        lambda x, y: sum((x, y, x)),
+        2.0,
+        3.0,
+        modes=(True,),
+    )
 
 
 def test_ties_share_equally():
@@ -112,7 +174,9 @@ def test_ties_share_equally():
 
 
 def test_sum_of_numbers_in_a_tuple():
-    judge(lambda x, y: FUNCTIONS[np.sum]((x, y)), lambda x, y: np.sum((x, y)), 2.0, 3.0, modes=(True,))
+    judge(
+        lambda x, y: FUNCTIONS[np.sum]((x, y)), lambda x, y: np.sum((x, y)), 2.0, 3.0, modes=(True,)
+    )
 
 
 def test_an_axis_that_is_not_there():

@@ -24,20 +24,55 @@ VECTOR, MATRIX = Array("float64", (N,)), Array("float64", (N, M))
 
 def same_as(function, *args, **keywords):
     """A rule and the NumPy function that it is to be like."""
-    return lambda *xs: FUNCTIONS[function](*xs, *args, **keywords), lambda *xs: function(*xs, *args, **keywords)
+    return lambda *xs: FUNCTIONS[function](*xs, *args, **keywords), lambda *xs: function(
+        *xs, *args, **keywords
+    )
 
 
 ARRANGED = [
-    (np.reshape, X, ((4, 3),)), (np.reshape, X, (-1,)), (np.reshape, X, ((2, -1),)), (np.reshape, V, ((2, 3),)),
-    (np.reshape, X, ((12, 1),)), (np.ravel, X, ()), (np.ravel, V, ()), (np.transpose, X, ()), (np.transpose, V, ()),
-    (np.transpose, S, ((1, 2, 0),)), (np.transpose, S, ((-1, 0, 1),)), (np.swapaxes, S, (0, 2)), (np.swapaxes, S, (-1, 1)),
-    (np.moveaxis, S, (0, -1)), (np.moveaxis, S, ((0, 1), (2, 0))), (np.expand_dims, X, (0,)), (np.expand_dims, X, (-1,)),
-    (np.expand_dims, X, ((0, 2),)), (np.squeeze, array(1, 3, 1), ()), (np.squeeze, array(1, 3, 1), (0,)),
-    (np.squeeze, array(1, 3, 1), ((0, -1),)), (np.atleast_1d, V, ()), (np.atleast_2d, V, ()), (np.atleast_2d, X, ()),
-    (np.atleast_3d, X, ()), (np.flip, X, ()), (np.flip, X, (1,)), (np.flip, X, ((0, 1),)), (np.flipud, X, ()),
-    (np.fliplr, X, ()), (np.roll, V, (2,)), (np.roll, X, (1, 0)), (np.roll, X, (-1, -1)), (np.roll, X, (3,)),
-    (np.repeat, V, (2,)), (np.repeat, X, (3, 0)), (np.repeat, X, (2, 1)), (np.repeat, X, (2,)), (np.tile, V, (3,)),
-    (np.tile, X, ((2, 1),)), (np.tile, V, ((2, 2),)), (np.tile, X, (2,)), (np.broadcast_to, V, ((4, 6),)),
+    (np.reshape, X, ((4, 3),)),
+    (np.reshape, X, (-1,)),
+    (np.reshape, X, ((2, -1),)),
+    (np.reshape, V, ((2, 3),)),
+    (np.reshape, X, ((12, 1),)),
+    (np.ravel, X, ()),
+    (np.ravel, V, ()),
+    (np.transpose, X, ()),
+    (np.transpose, V, ()),
+    (np.transpose, S, ((1, 2, 0),)),
+    (np.transpose, S, ((-1, 0, 1),)),
+    (np.swapaxes, S, (0, 2)),
+    (np.swapaxes, S, (-1, 1)),
+    (np.moveaxis, S, (0, -1)),
+    (np.moveaxis, S, ((0, 1), (2, 0))),
+    (np.expand_dims, X, (0,)),
+    (np.expand_dims, X, (-1,)),
+    (np.expand_dims, X, ((0, 2),)),
+    (np.squeeze, array(1, 3, 1), ()),
+    (np.squeeze, array(1, 3, 1), (0,)),
+    (np.squeeze, array(1, 3, 1), ((0, -1),)),
+    (np.atleast_1d, V, ()),
+    (np.atleast_2d, V, ()),
+    (np.atleast_2d, X, ()),
+    (np.atleast_3d, X, ()),
+    (np.flip, X, ()),
+    (np.flip, X, (1,)),
+    (np.flip, X, ((0, 1),)),
+    (np.flipud, X, ()),
+    (np.fliplr, X, ()),
+    (np.roll, V, (2,)),
+    (np.roll, X, (1, 0)),
+    (np.roll, X, (-1, -1)),
+    (np.roll, X, (3,)),
+    (np.repeat, V, (2,)),
+    (np.repeat, X, (3, 0)),
+    (np.repeat, X, (2, 1)),
+    (np.repeat, X, (2,)),
+    (np.tile, V, (3,)),
+    (np.tile, X, ((2, 1),)),
+    (np.tile, V, ((2, 2),)),
+    (np.tile, X, (2,)),
+    (np.broadcast_to, V, ((4, 6),)),
     (np.broadcast_to, array(3, 1), ((3, 5),)),
 ]
 
@@ -54,7 +89,9 @@ def test_of_a_number(function):
 
 def test_methods_and_attributes():
     judge(lambda x: METHODS["reshape"](x, 4, 3), lambda x: x.reshape(4, 3), X, second=False)
-    judge(lambda x: METHODS["reshape"](x, (4, value(3))), lambda x: x.reshape((4, 3)), X, second=False)
+    judge(
+        lambda x: METHODS["reshape"](x, (4, value(3))), lambda x: x.reshape((4, 3)), X, second=False
+    )
     judge(lambda x: METHODS["transpose"](x, 1, 0), lambda x: x.transpose(1, 0), X, second=False)
     judge(lambda x: METHODS["transpose"](x), lambda x: x.T, X, second=False)
     judge(ATTRIBUTES["T"], lambda x: x.T, X, second=False)
@@ -68,33 +105,78 @@ def test_counts():
     judge(ATTRIBUTES["ndim"], lambda x: x.ndim, X, derivative=False)
     judge(FUNCTIONS[len], len, X, derivative=False)
     judge(lambda x: FUNCTIONS[np.size](x, 1), lambda x: np.size(x, 1), X, derivative=False)
-    judge(lambda x: item(ATTRIBUTES["shape"](x), index=1), lambda x: x.shape[1], X, derivative=False)
+    judge(
+        lambda x: item(ATTRIBUTES["shape"](x), index=1), lambda x: x.shape[1], X, derivative=False
+    )
 
 
-JOINS = [(np.concatenate, 0), (np.concatenate, 1), (np.stack, 0), (np.stack, 1), (np.stack, -1), (np.concatenate, -1),
-         (np.concatenate, None)]
+JOINS = [
+    (np.concatenate, 0),
+    (np.concatenate, 1),
+    (np.stack, 0),
+    (np.stack, 1),
+    (np.stack, -1),
+    (np.concatenate, -1),
+    (np.concatenate, None),
+]
 
 
 @pytest.mark.parametrize("function, axis", JOINS)
 def test_joins(function, axis):
-    judge(lambda x, y: FUNCTIONS[function]((x, y), axis=axis), lambda x, y: function((x, y), axis=axis), X, array(3, 4),
-          second=False)
+    judge(
+        lambda x, y: FUNCTIONS[function]((x, y), axis=axis),
+        lambda x, y: function((x, y), axis=axis),
+        X,
+        array(3, 4),
+        second=False,
+    )
 
 
 @pytest.mark.parametrize("function", [np.hstack, np.vstack, np.column_stack])
 @pytest.mark.parametrize("x", [V, X], ids=["vectors", "matrices"])
 def test_stacks(function, x):
-    judge(lambda x, y: FUNCTIONS[function]((x, y)), lambda x, y: function((x, y)), x, 2 * x, modes=(True,), second=False)
+    judge(
+        lambda x, y: FUNCTIONS[function]((x, y)),
+        lambda x, y: function((x, y)),
+        x,
+        2 * x,
+        modes=(True,),
+        second=False,
+    )
 
 
 def test_joins_of_unequal_lengths():
-    judge(lambda x, y, z: FUNCTIONS[np.concatenate]((x, y, z)), lambda x, y, z: np.concatenate((x, y, z)), V, array(2), array(3))
+    judge(
+        lambda x, y, z: FUNCTIONS[np.concatenate]((x, y, z)),
+        lambda x, y, z: np.concatenate((x, y, z)),
+        V,
+        array(2),
+        array(3),
+    )
     judge(lambda x, y: FUNCTIONS[np.append](x, y), np.append, V, 2.0, modes=(True,))
-    judge(lambda x, y: FUNCTIONS[np.stack]((x, y)), lambda x, y: np.stack((x, y)), 1.0, 2.0, modes=(True,))
+    judge(
+        lambda x, y: FUNCTIONS[np.stack]((x, y)),
+        lambda x, y: np.stack((x, y)),
+        1.0,
+        2.0,
+        modes=(True,),
+    )
 
 
-@pytest.mark.parametrize("x, y", [(X, array(4)), (X, 2.0), (X, array(3, 1)), (X, array(1, 4)), (S, array(3, 1)), (X, array(1, 1)),
-                                  (V, V), (S, array(1, 4))], ids=lambda x: str(np.shape(x)))
+@pytest.mark.parametrize(
+    "x, y",
+    [
+        (X, array(4)),
+        (X, 2.0),
+        (X, array(3, 1)),
+        (X, array(1, 4)),
+        (S, array(3, 1)),
+        (X, array(1, 1)),
+        (V, V),
+        (S, array(1, 4)),
+    ],
+    ids=lambda x: str(np.shape(x)),
+)
 def test_broadcasting_is_undone(x, y):
     judge(lambda x, y: x * exp(y), lambda x, y: x * np.exp(y), x, y, second=False)
 
@@ -102,9 +184,20 @@ def test_broadcasting_is_undone(x, y):
 def test_broadcasting_of_axes_that_may_be_one():
     """x[k:] may be of length 1 at run time, whatever its type says."""
     for cut in (5, 3):
-        judge(lambda x, y: take(x, slice(cut, None)) * take(y, slice(cut, None)),
-              lambda x, y: x[cut:] * y[cut:], V, array(6), modes=(True,))
-    judge(lambda x, y: take(x, slice(5, None)) * take(y, slice(1, 4)), lambda x, y: x[5:] * y[1:4], V, array(6), modes=(True,))
+        judge(
+            lambda x, y: take(x, slice(cut, None)) * take(y, slice(cut, None)),
+            lambda x, y: x[cut:] * y[cut:],
+            V,
+            array(6),
+            modes=(True,),
+        )
+    judge(
+        lambda x, y: take(x, slice(5, None)) * take(y, slice(1, 4)),
+        lambda x, y: x[5:] * y[1:4],
+        V,
+        array(6),
+        modes=(True,),
+    )
 
 
 # ------------------------------------------------------------------------------------------ how they read
@@ -129,13 +222,20 @@ def reads(rule, *types) -> str:
         return spelled(value(rule(*xs)))
 
 
-@pytest.mark.parametrize("type, text", [
-    (Scalar("float64"), "np.sum(x)"), (Array("float64", (M,)), "np.sum(x, axis=0)"),
-    (Array("float64", (1, M)), "np.sum(x, axis=0, keepdims=True)"), (Array("float64", (N, 1)), "np.sum(x, axis=1, keepdims=True)"),
-    (MATRIX, "x"), (Array("float64", (1,)), "np.sum(np.sum(x, axis=0), axis=0, keepdims=True)"),
-    (Array("float64", (1, 1)), "np.sum(x, axis=(0, 1), keepdims=True)"),
-    (Unknown("y"), "sum_to_shape(x, np.shape(y))"), (Array("float64", (Extent("d1"),)), "sum_to_shape(x, y.shape)"),
-])
+@pytest.mark.parametrize(
+    "type, text",
+    [
+        (Scalar("float64"), "np.sum(x)"),
+        (Array("float64", (M,)), "np.sum(x, axis=0)"),
+        (Array("float64", (1, M)), "np.sum(x, axis=0, keepdims=True)"),
+        (Array("float64", (N, 1)), "np.sum(x, axis=1, keepdims=True)"),
+        (MATRIX, "x"),
+        (Array("float64", (1,)), "np.sum(np.sum(x, axis=0), axis=0, keepdims=True)"),
+        (Array("float64", (1, 1)), "np.sum(x, axis=(0, 1), keepdims=True)"),
+        (Unknown("y"), "sum_to_shape(x, np.shape(y))"),
+        (Array("float64", (Extent("d1"),)), "sum_to_shape(x, y.shape)"),
+    ],
+)
 def test_sum_to_is_plain_sums_where_ranks_are_known(type, text):
     assert reads(sum_to, MATRIX, type) == text
 
@@ -168,7 +268,10 @@ def test_new_axes():
 def test_shapes_are_asked_of_what_lives():
     assert reads(lambda x: size_of(exp(x) * 2), MATRIX) == "x.size"
     assert reads(lambda x: size_of(exp(x) * 2), Unknown("x")) == "np.size(x)"
-    assert reads(lambda x, y: sum_to(y, exp(x)), Unknown("x"), Unknown("y")) == "sum_to_shape(y, np.shape(x))"
+    assert (
+        reads(lambda x, y: sum_to(y, exp(x)), Unknown("x"), Unknown("y"))
+        == "sum_to_shape(y, np.shape(x))"
+    )
 
 
 def test_transposes_cancel():
@@ -180,7 +283,10 @@ def test_transposes_cancel():
 
 
 def test_reshapes_meet():
-    assert reads(lambda x: METHODS["reshape"](METHODS["reshape"](x, -1, 1), -1), MATRIX) == "np.reshape(x, -1)"
+    assert (
+        reads(lambda x: METHODS["reshape"](METHODS["reshape"](x, -1, 1), -1), MATRIX)
+        == "np.reshape(x, -1)"
+    )
     assert reads(lambda x: METHODS["reshape"](x, -1), VECTOR) == "x"
 
 
@@ -196,7 +302,9 @@ def test_lengths_of_what_a_loop_carries_are_asked_before_it():
 def test_lengths_that_a_loop_changes_are_asked_inside():
     x = Value(VECTOR, "x")
     with Builder(Block([x])) as builder:
-        _, total = for_loop(0, 3, 1, [x, 0], lambda i, u, s: [take(u, slice(1, None)), s + length(u, axis=0)])
+        _, total = for_loop(
+            0, 3, 1, [x, 0], lambda i, u, s: [take(u, slice(1, None)), s + length(u, axis=0)]
+        )
         builder.block.yields = [total]
     loop = total.op
     assert "length" in [op.name for op in loop.blocks[0].ops]
