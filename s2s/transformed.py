@@ -15,13 +15,14 @@ from pathlib import Path
 
 from . import pipeline
 from .display import side_by_side
-from .errors import S2SError, UnsupportedError
+from .errors import S2SError, TypeMismatchError, UnsupportedError
 from .front import annotated_types, callee_of
 from .front.enclosed import Enclosed, Enclosing
 from .ir.graph import Function, Value
 from .ir.types import Type
 from .kinds import KINDS, has_lists
 from .names import Named, functions_named, names_in
+from .runtime.dispatch import matcher
 from .runtime.load import measure_tapes
 from .signature import (
     accepted_by_kernels,
@@ -40,6 +41,7 @@ class Specialised:
     capture_key: tuple
     call: Callable
     named: list[Named]
+    matches: Callable[..., bool] | None = None  # whether arguments are like those of the first call; None: look closer
     getters: list[Callable] = field(init=False)
 
     def __post_init__(self):
@@ -126,11 +128,23 @@ class Transformed:
     # ------------------------------------------------------------------------------------------ calling
 
     def __call__(self, *args, **kwargs):
+        last = self.last
+        if last is not None and last.matches is not None and not kwargs and len(args) == self.arity \
+                and last.matches(*args) and last.is_current():
+            self.last_args = args
+            return last.call(*args)
         if kwargs or len(args) != self.arity:
-            args = bind(self.signature, args, kwargs)
+            args = self.bound(args, kwargs)
         found = self.specialise(args)
         self.last, self.last_args = found, args
         return found.call(*map(self.accept, args), *[get() for get in found.getters])
+
+    def bound(self, args: tuple, kwargs: dict) -> tuple:
+        """The arguments in the order of the parameters; TypeMismatchError where they do not fit them."""
+        try:
+            return bind(self.signature, args, kwargs)
+        except TypeError as error:
+            raise TypeMismatchError(f"{self.name}{self.signature}: {error}", None, "pass the arguments that it takes") from None
 
     def specialise(self, args: tuple) -> Specialised:
         """The generated code for arguments like these, generated now if it is not there yet."""
@@ -144,7 +158,8 @@ class Transformed:
         call = self.derive.callable(self, function)
         if any(map(has_lists, args)):
             call = self.derive.with_lists(self, call, args)
-        made = Specialised(function, capture_key, call, self.named)
+        matches = None if function.captures else matcher(args)
+        made = Specialised(function, capture_key, call, self.named, matches)
         self.specialised.setdefault(key, []).insert(0, made)
         return made
 
@@ -230,7 +245,7 @@ class Transformed:
         """The stages of the code for arguments like these; without arguments, of `source`."""
         if not args and not kwargs and self.arity != 0:
             return Lowered(self, self.current, self.last_args)
-        args = bind(self.signature, args, kwargs)
+        args = self.bound(args, kwargs)
         return Lowered(self, self.specialise(args).function, args)
 
     def export(self, path: str | Path, *args, **kwargs) -> Path:

@@ -377,6 +377,11 @@ def test_result_that_is_no_number_is_refused():
         s2s.grad(pair)(1.0)
 
 
+def test_missing_argument_is_named():
+    with pytest.raises(s2s.TypeMismatchError, match=r"f_grad\(x, y\): missing a required argument: 'y'"):
+        s2s.grad(f)(1.0)
+
+
 def test_complex_result_is_refused():
     with pytest.raises(s2s.TypeMismatchError, match="one real number.*complex128|complex"):
         s2s.grad(lambda x: x * x)(1j)
