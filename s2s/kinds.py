@@ -78,7 +78,7 @@ def compiled_with_lists(t, call: Callable, args: tuple) -> Callable:
 
 def interpreted(transformed, function: Function) -> Callable:
     """The generated source, run by Python."""
-    module = pipeline.render(function)
+    module = pipeline.readable(function)
     return load(module.text, module.entry, module.lines)
 
 

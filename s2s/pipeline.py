@@ -20,7 +20,7 @@ from pathlib import Path
 
 from .back.cuda import render_cuda
 from .back.loops import lower
-from .back.python import render
+from .back.python import Module, render
 from .errors import UnsupportedError, VerifyError
 from .front import build as front_build
 from .ir.graph import Function
@@ -145,7 +145,6 @@ def is_checking() -> bool:
 
 
 _stages: ContextVar[list | None] = ContextVar("stages", default=None)
-_written: dict[str, int] = {}  # function's name -> how many of its stages are written
 
 
 @contextmanager
@@ -169,23 +168,28 @@ def stage(function: Function, name: str) -> Function:
             raise
     if _stages.get() is not None:
         _stages.get().append((name, function))
-    directory = os.environ.get("S2S_DUMP")
-    if directory:
-        write_stage(Path(directory), function, name)
+    dump(lambda: render(function, annotate=True).text, f"{function.name}_{name}")
     return function
 
 
-def write_stage(directory: Path, function: Function, name: str) -> Path:
-    """Write `function` as a file that runs: <directory>/<function>/<number>_<pass>.py."""
-    number = _written[function.name] = _written.get(function.name, 0) + 1
-    folder = directory / function.name
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{number:02d}_{name}.py"
-    path.write_text(render(function, annotate=True).text)
-    return path
+def dump(text: Callable[[], str], name: str) -> None:
+    """Write a stage where S2S_DUMP says, as <number>_<name>.py: in the order in which stages are reached."""
+    directory = os.environ.get("S2S_DUMP")
+    if directory:
+        folder = Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        number = len(list(folder.glob("*.py"))) + 1
+        (folder / f"{number:03d}_{name}.py").write_text(text())
 
 
 # --------------------------------------------------------------------------------------- out of the IR
+
+
+def readable(function: Function) -> Module:
+    """`function` as the Python that users read, and that runs."""
+    module = render(function)
+    dump(lambda: module.text, f"{function.name}_source")
+    return module
 
 
 def loops_of(function: Function) -> Function:

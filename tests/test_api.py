@@ -324,8 +324,8 @@ def test_export_refuses_captured_values(tmp_path):
 
 def test_dump_writes_files_that_run(tmp_path):
     s2s.dump(s2s.grad(f), tmp_path, 0.3, 2.0)
-    files = sorted((tmp_path / "f_grad").glob("*.py"))
-    assert files
+    files = sorted(tmp_path.glob("*.py"))
+    assert files[0].name == "001_f_front.py" and files[-1].name.endswith("_f_grad_source.py")
     for path in files:
         exec(path.read_text(), {})
 
