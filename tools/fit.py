@@ -156,7 +156,7 @@ def fit(name: str, loss, start: list, data: tuple, iterations: int, say) -> tupl
     x = flatten(start)
     began = time.perf_counter()
     value_and_gradient(x)
-    say(f"   compiled the gradient in {time.perf_counter() - began:.2f} s")
+    say(f"   generated and compiled the gradient in {time.perf_counter() - began:.2f} s")
     began, seen = time.perf_counter(), []
 
     def progress(intermediate_result):
