@@ -7,11 +7,13 @@ from ..ir.builder import current
 from ..ir.graph import Value
 from ..ir.types import Array, Scalar, Tape, Tuple, Unknown
 from ..ops.control import item, tape_len, tape_pop
-from ..ops.index import getitem, is_advanced, parse_index, setitem
+from ..ops.index import getitem, setitem
+from ..ops.pattern import is_advanced, parse_index
 from ..ops.record import value
 from ..ops.shape import length
 from .alias import Cell, is_shared
-from .frame import Frame
+from .capture import Length
+from .frame import Frame, Object
 
 
 def take(frame: Frame, base, key):
@@ -21,6 +23,8 @@ def take(frame: Frame, base, key):
     if isinstance(base, Value) and isinstance(base.type, Scalar):
         raise TypeMismatchError(f"{base.name or 'this'} is a number and cannot be indexed", current().line,
                                 "index an array")
+    if isinstance(base, Object):
+        return frame.item_of(base, frame.static(key, "this key"))
     if not isinstance(base, Cell):
         if frame.is_static(base):
             return base[_static_key(frame, key)]
@@ -74,6 +78,8 @@ def length_of(frame: Frame, binding):
     match binding:
         case tuple() | list() | str() | range():
             return len(binding)
+        case Object(content) if isinstance(content, (dict, list)):
+            return frame.outside(len(content), Length(binding.getter), f"{binding.name}_length")
         case Cell():
             content = frame.heap.read(binding)
             if isinstance(content.type, Tape):

@@ -6,6 +6,7 @@ import inspect
 import types
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ..errors import S2SError, TypeMismatchError, UnsupportedError
 from ..ir.builder import Builder, at
@@ -31,11 +32,33 @@ def build(function: Callable, types: Sequence[Type]) -> Function:
     Parameters beyond `types` stand at their defaults' types.  Raises SourceError, UnsupportedError and
     TypeMismatchError, each with the user's line.
     """
-    return _build(function, types)[0]
+    return _build(function, types).function
 
 
-def _build(function: Callable, types: Sequence[Type]) -> tuple[Function, bool]:
-    """The IR, and whether the function changes its arguments or returns memory that is theirs."""
+@dataclass(frozen=True)
+class Built:
+    """A function's IR for some types, and what a caller must know of it."""
+
+    function: Function
+    in_place: bool  # it changes its arguments or returns memory that is theirs: no `call` op says that
+    resolved: dict[Callable, object]  # getter -> the function or other object that a name stood for
+
+    def is_current(self) -> bool:
+        """Whether names stand for the same objects, and captured data has the types, that it was built for."""
+        try:
+            return all(_is_same(getter(), content) for getter, content in self.resolved.items()) and all(
+                _specialised_on(type_of_data(getter(), param.name)) == _specialised_on(param.type)
+                for param, getter in zip(self.captured, self.function.captures.values()))
+        except (S2SError, ValueError, KeyError, AttributeError):
+            return False
+
+    @property
+    def captured(self) -> list[Value]:
+        """The parameters that stand for captured data."""
+        return self.function.params[len(self.function.params) - len(self.function.captures):]
+
+
+def _build(function: Callable, types: Sequence[Type]) -> Built:
     target = target_of(function)
     plain = target.function
     definition = definition_of(plain)
@@ -65,7 +88,7 @@ def _build(function: Callable, types: Sequence[Type]) -> tuple[Function, bool]:
     made = Function(name_of(function), block, definition.source, inspect.cleandoc(plain.__doc__ or ""), tupled,
                     {param.name: getter for getter, (param, _) in captures.items()},
                     _defaults(function))
-    return made, changes or shares
+    return Built(made, changes or shares, session.resolved)
 
 
 def name_of(function: Callable) -> str:
@@ -135,7 +158,7 @@ class Callee:
 
     def __init__(self, function: Callable):
         self.function, self.name = function, name_of(function)
-        self.built: dict[tuple, tuple[Function, bool]] = {}
+        self.built: dict[tuple, Built] = {}
         self.building: set[tuple] = set()
 
     def __repr__(self) -> str:
@@ -143,30 +166,29 @@ class Callee:
 
     def function_for(self, values: Sequence[Value]) -> Function:
         """The IR for arguments like `values`, which may be followed by the values that it captures."""
-        return self._for(values)[0]
+        return self.built_for(values).function
 
-    def runs_in_place(self, values: Sequence[Value]) -> bool:
-        """Whether the function changes its arguments or returns memory that is theirs: no `call` op says that."""
-        return self._for(values)[1]
-
-    def _for(self, values: Sequence[Value]) -> tuple[Function, bool]:
+    def built_for(self, values: Sequence[Value]) -> Built:
+        """The same, with what a caller must know."""
         types = tuple(v.type for v in values)
         for count in range(len(types), -1, -1):
             found = self.built.get(self._key(types[:count]))
-            if found is not None and _is_current(found[0]) and len(found[0].params) in (len(types), count):
-                return self._with_captures(found, types, count)
+            if found is not None and found.is_current():
+                own = len(found.function.params) - len(found.captured)
+                if len(types) == len(found.function.params):
+                    return self._with_captures(found, types, own)
+                if len(types) == own:
+                    return found
         return self._build(types)
 
-    def _with_captures(self, found: tuple[Function, bool], types: tuple, count: int) -> tuple[Function, bool]:
-        function, in_place = found
-        captured = types[count:]
-        if all(a == p.type for a, p in zip(captured, function.params[count:])):
+    def _with_captures(self, found: Built, types: tuple, count: int) -> Built:
+        if all(a == p.type for a, p in zip(types[count:], found.captured)):
             return found
         key = self._key(types)
-        self.built[key] = rebuild(function, list(key)), in_place
+        self.built[key] = Built(rebuild(found.function, list(key)), found.in_place, found.resolved)
         return self.built[key]
 
-    def _build(self, types: tuple) -> tuple[Function, bool]:
+    def _build(self, types: tuple) -> Built:
         key = self._key(types)
         if key in self.building:
             raise UnsupportedError(f"{self.name} calls itself", None, "write a loop")
@@ -202,25 +224,18 @@ def _renamed(dim, name: str, symbols: dict[str, str]):
     return Extent(symbols.setdefault(dim.symbol, name), dim.offset, dim.may_be_one)
 
 
-def _is_current(function: Function) -> bool:
-    """Whether the data that `function` captures still has the types that it was built for."""
-    captured = function.params[len(function.params) - len(function.captures):]
-    for param, getter in zip(captured, function.captures.values()):
-        try:
-            if _shape_of(type_of_data(getter(), param.name)) != _shape_of(param.type):
-                return False
-        except (S2SError, ValueError, KeyError, AttributeError):
-            return False
-    return True
+def _is_same(a, b) -> bool:
+    """Whether two objects are one; a method is made anew each time it is asked for."""
+    return a is b or (isinstance(a, types.MethodType) and a == b)
 
 
-def _shape_of(type: Type):
+def _specialised_on(type: Type):
     """What of a captured value's type code is generated for."""
     match type:
         case Array(dtype, dims):
             return dtype, tuple(d == 1 for d in dims)
         case Tuple(items):
-            return tuple(map(_shape_of, items))
+            return tuple(map(_specialised_on, items))
     return type
 
 

@@ -21,7 +21,8 @@ from ..ir.rebuild import emit_block
 from ..ir.types import Tape
 from ..ops.control import call as call_record
 from ..ops.control import tape_push
-from ..ops.index import additem, parse_index, setitem
+from ..ops.index import additem, setitem
+from ..ops.pattern import parse_index
 from ..ops.record import FUNCTIONS, MACROS, METHODS, Macro, emit
 from .access import pop
 from .alias import Cell, cells_in
@@ -182,7 +183,9 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
     if any(_needs_the_caller(a) for a in ordered):
         return _in_place(frame, function, args, keywords, node)
     values = [frame.value(a) for a in ordered]
-    if callee.runs_in_place(values):
+    built = callee.built_for(values)
+    frame.session.resolved.update(built.resolved)
+    if built.in_place:
         return _in_place(frame, function, args, keywords, node)
     return _emit_call(frame, callee, values, node)
 

@@ -60,6 +60,27 @@ class Member:
         return getattr(self.owner(), self.name)
 
 
+@dataclass(frozen=True)
+class Item:
+    """Reads an item of a dict or list that another getter reads."""
+
+    owner: Callable
+    key: object
+
+    def __call__(self):
+        return self.owner()[self.key]
+
+
+@dataclass(frozen=True)
+class Length:
+    """Reads the length of a dict or list that another getter reads."""
+
+    owner: Callable
+
+    def __call__(self):
+        return len(self.owner())
+
+
 @dataclass(frozen=True, eq=False)
 class Fixed:
     """Reads the same object each time."""

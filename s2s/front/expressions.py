@@ -18,7 +18,7 @@ from .access import put, take, unpack
 from .alias import Cell
 from .branches import branch
 from .calls import apply, apply_method
-from .capture import is_data
+from .capture import Fixed, is_data
 from .frame import Frame, Local, Object
 from .iterables import iterable
 from .operators import binary, compare, decide, negation, truth, unary
@@ -206,9 +206,12 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
     if isinstance(base, (tuple, list, Local)):
         raise frame.refuse(f"the attribute {name} of a {type(base).__name__}", node, "unpack it first")
     try:
-        return getattr(base, name)
+        content = getattr(base, name)
     except AttributeError as error:
         raise TypeMismatchError(str(error), frame.line(node)) from None
+    if is_data(content) and isinstance(base, type) and base.__module__.split(".")[0] not in STATIC_MODULES:
+        return frame.attribute_of(Object(base, Fixed(base), base.__name__), name)
+    return content
 
 
 def _of_module(frame: Frame, module: types.ModuleType, name: str, node: gast.AST):

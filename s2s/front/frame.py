@@ -9,6 +9,7 @@ other variable.
 from __future__ import annotations
 
 import builtins
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -21,7 +22,7 @@ from ..ir.types import Static, Tuple, Undefined
 from ..ops.control import item
 from ..ops.record import value
 from .alias import Cell, Heap, cells_in, is_shared
-from .capture import Closed, Global, Member, is_data, type_of_data
+from .capture import Closed, Global, Item, Member, is_data, type_of_data
 from .scope import Liveness, Outline, outline_of, read_names
 
 EXIT, STOP, RETURNED, RESULT, RESULT_OF = "<exit>", "<stop>", "<returned>", "<result>", "<value>"
@@ -56,6 +57,7 @@ class Session:
     heap: Heap = field(default_factory=Heap)
     captures: dict[Callable, tuple[Value, object]] = field(default_factory=dict)  # getter -> parameter, binding
     taken: set[str] = field(default_factory=set)  # names that captures may not have
+    resolved: dict[Callable, object] = field(default_factory=dict)  # getter -> the object that a name stands for
 
 
 @dataclass(eq=False)
@@ -221,11 +223,9 @@ class Frame:
         """The binding of an object that lives outside the function."""
         if is_data(content):
             return self.captured(type_of_data(content, name), getter, name)
-        if isinstance(content, list):
-            raise self.refuse(f"{name} is a list that lives outside the function", None,
-                              "make it a NumPy array or a tuple")
-        if has_data(content):
+        if isinstance(content, (dict, list)) or has_data(content):
             return Object(content, getter, name)
+        self.session.resolved[getter] = content
         return content
 
     def captured(self, type, getter: Callable, name: str):
@@ -254,6 +254,16 @@ class Frame:
         """An attribute of an object that lives outside the function."""
         content = getattr(owner.content, name)
         return self.outside(content, Member(owner.getter, name), f"{owner.name}_{name}")
+
+    def item_of(self, owner: Object, key):
+        """An item of a dict or list that lives outside the function."""
+        try:
+            content = owner.content[key]
+        except (LookupError, TypeError) as error:
+            raise TypeMismatchError(f"{owner.name}: {type(error).__name__}: {error}", current().line,
+                                    "use a key that it has") from None
+        name = re.sub(r"\W", "_", f"{owner.name}_{key}")
+        return self.outside(content, Item(owner.getter, key), name)
 
     # ---------------------------------------------------------------------------------------- state
 

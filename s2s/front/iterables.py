@@ -15,7 +15,7 @@ from ..ops.record import value
 from ..ops.shape import length
 from .access import pop, take
 from .alias import Cell
-from .frame import Frame
+from .frame import Frame, Object
 
 
 @dataclass
@@ -54,7 +54,8 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
                             held=(binding,), extent=extent)
         case Value(type=Scalar()):
             raise TypeMismatchError("a loop over a number", frame.line(node), "loop over range(n)")
-    raise frame.refuse(f"a loop over a {type(binding).__name__}", node, "loop over a range, an array or a tuple")
+    kind = type(binding.content if isinstance(binding, Object) else binding).__name__
+    raise frame.refuse(f"a loop over a {kind}", node, "loop over a range, an array or a tuple")
 
 
 def range_over(lo, hi, step) -> Iterable:

@@ -754,3 +754,16 @@ def element_kept_across_a_write(x, i):
     y[i] = y[0]
     y[0] = t
     return y, t
+
+
+SETTINGS = {"rate": 0.5, "weights": np.array([1.0, 2.0])}
+LAYERS = [np.array([1.0, 2.0]), np.array([3.0])]
+
+
+class Constants:
+    GAIN = 3.0
+
+
+@case((2.0,))
+def containers_outside_are_read(x):
+    return x * SETTINGS["rate"] + SETTINGS["weights"][1] + LAYERS[0][0] * LAYERS[-1] + Constants.GAIN * len(LAYERS)

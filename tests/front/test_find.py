@@ -145,3 +145,14 @@ def test_text_that_is_not_python_is_refused():
         build_from_text("def f(:")
     with pytest.raises(SourceError, match="defines no function"):
         build_from_text("x = 1")
+
+
+def test_a_rebound_function_is_looked_into_again(monkeypatch):
+    import constructs
+
+    def caller(x):
+        return constructs.calls_with_defaults_and_keywords(x)
+
+    before = interpret(build(caller, [FLOAT]), 2.0)
+    monkeypatch.setattr(constructs, "both", lambda t, *, shift: (t, shift))
+    assert interpret(build(caller, [FLOAT]), 2.0) == caller(2.0) != before
