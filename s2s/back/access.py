@@ -15,7 +15,8 @@ from ..ir.graph import Op, Value
 from ..ir.types import Array
 from ..ops.control import at_least_zero
 from ..ops.elementwise import select
-from ..ops.index import _paired, expand, getitem
+from ..ops.index import getitem
+from ..ops.pattern import expand, paired
 from ..ops.record import RECORDS, value
 from .buffers import as_dtype, contiguous, slice_bound_op
 
@@ -111,7 +112,7 @@ def view_index(source: Elements, op: Op, operands: Sequence[Value]) -> tuple[lis
     maps: list[tuple] = []
     lengths: list[Value] = []
     axis = 0
-    for p, operand in _paired(expand(op.attrs["pattern"], source.type.rank), operands):
+    for p, operand in paired(expand(op.attrs["pattern"], source.type.rank), operands):
         if p is None:
             maps.append(("new",))
             lengths.append(value(1))

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from ..ir.graph import Block, Function, Op, Value, free_values, walk
 from ..ir.types import Array, Scalar, Tape, Tuple, Type, Unknown
-from ..ops.index import is_advanced
+from ..ops.pattern import is_advanced
 
 Site = object
 Roots = frozenset  # of (site, old)

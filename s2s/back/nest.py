@@ -17,8 +17,10 @@ from ..ir.graph import Block, Op, Value
 from ..ir.types import INT, Array, Extent, Scalar
 from ..ops.control import for_record
 from ..ops.elementwise import select
-from ..ops.index import _paired, expand, index_dims, is_advanced, setitem
+from ..ops.index import setitem
+from ..ops.pattern import expand, index_dims, is_advanced, paired
 from ..ops.record import RECORDS, constant, dims_of, value
+from ..ops.shape import shape_source
 from .access import Elements, in_memory, multiply, op_named, read, stride
 from .buffers import (
     as_dtype,
@@ -214,6 +216,8 @@ class Nest:
         lengths: list[Value | None] = [value(d) if isinstance(d, int) else None for d in self.group.dims]
         rank = len(lengths)
         for op in self.group.ops:
+            if op.name == "spread" and shape_source(op.inputs[1]) in self.inside:
+                continue  # its shape is that of another op of this nest, and that is where it is asked for
             if (found := stated_lengths(self.scope, op)) is not None:
                 lengths = [m if n is None else n for n, m in zip(lengths, found)]
                 continue
@@ -513,7 +517,7 @@ def needed_outside(group: Group, block: Block) -> set[Value]:
 def gather_parts(scope, op: Op):
     """The entries of an index with arrays in it: per axis of the source, or a new axis, what it reads."""
     x = op.inputs[0]
-    return list(_paired(expand(op.attrs["pattern"], x.type.rank), op.inputs[1:]))
+    return list(paired(expand(op.attrs["pattern"], x.type.rank), op.inputs[1:]))
 
 
 def gather_lengths(scope, op: Op) -> list[Value]:
@@ -599,7 +603,7 @@ def write_region(scope, op: Op) -> bool:
         return False
     array = scope.whole(a)
     here = in_memory(array, scope.lengths(a), a.type)
-    parts = list(_paired(expand(op.attrs["pattern"], a.type.rank), operands))
+    parts = list(paired(expand(op.attrs["pattern"], a.type.rank), operands))
     advanced = any(p == "i" and isinstance(o.type, Array) for p, o in parts)
     lengths, targets, axis = [], [], 0
     if advanced:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array, Extent, Scalar
-from ..ops.index import _paired, expand
+from ..ops.pattern import expand, paired
 
 
 @dataclass(frozen=True)
@@ -135,9 +135,9 @@ class Indices:
         operands = op.inputs[1 if op.name == "getitem" else 2:]
         dims = list(array.type.dims)
         entries = op.attrs["pattern"]
-        if any(p == "i" and isinstance(o.type, Array) for p, o in _paired(entries, operands)):
-            return all(o.type.dtype == "bool" for p, o in _paired(entries, operands) if p == "i")
-        for p, operand in _paired(expand(entries, len(dims)), operands):
+        if any(p == "i" and isinstance(o.type, Array) for p, o in paired(entries, operands)):
+            return all(o.type.dtype == "bool" for p, o in paired(entries, operands) if p == "i")
+        for p, operand in paired(expand(entries, len(dims)), operands):
             if p is None:
                 continue
             dim = dims.pop(0)

@@ -20,7 +20,7 @@ from ..ops.arrange import expand_dims
 from ..ops.cast import astype
 from ..ops.elementwise import fmod
 from ..ops.join import concatenate_record
-from ..ops.linalg import matmul
+from ..ops.product import matmul
 from ..ops.record import rank
 from ..ops.reduce import sum_record
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from ..errors import Line
 from ..ir.graph import MISSING, Block, Op, Value
 from ..ir.types import Array, Scalar, Type
-from ..ops.index import index_syntax
+from ..ops.pattern import index_syntax
 from .expressions import Layout
 from .names import Names
 from .owners import AUGMENTED

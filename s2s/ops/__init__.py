@@ -1,4 +1,22 @@
 """Every operation s2s knows, one record each, in tables by family."""
 
-from . import (arrange, barrier, calls, cast, control, copy, create, elementwise, index, join,  # noqa: F401
-               linalg, pick, record, reduce, repeat, shape, special)
+from . import (  # noqa: F401
+               arrange,
+               barrier,
+               calls,
+               cast,
+               control,
+               copy,
+               create,
+               elementwise,
+               index,
+               join,
+               linalg,
+               pick,
+               record,
+               reduce,
+               repeat,
+               running,
+               shape,
+               special,
+)

@@ -15,9 +15,6 @@ from .arrange import (
     expand_dims,
     expand_dims_record,
     flip_record,
-    ravel,
-    reshape,
-    reshape_like,
     squeeze_record,
     transpose_record,
 )
@@ -33,11 +30,14 @@ from .create import (
     zeros,
 )
 from .elementwise import absolute, logical_not, maximum, select, where
-from .index import Pattern, additem, expand, getitem, put, setitem
+from .index import additem, getitem, put, setitem
 from .join import concatenate_record, stack_record
-from .linalg import matmul, outer_record, solve
+from .linalg import solve
+from .pattern import Pattern, expand
+from .product import matmul, outer_record
 from .record import RECORDS, dims_of, dtype_of, rank, value
 from .repeat import broadcast_to_record, tile_record
+from .reshape import ravel, reshape, reshape_like
 from .shape import length, normal_axes, shaped_like, spread, sum_to
 from .ufunc import IN_MATH
 

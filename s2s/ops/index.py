@@ -1,12 +1,6 @@
 """Reading and writing parts of arrays.
 
-An index is split in two: a static `pattern`, one entry per position,
-
-    "i"   an operand: an integer, or an array of integers or booleans
-    "abc" a slice; a, b, c are "." where a bound is absent and "x" where it is the next operand
-    None  a new axis        ...  the axes that nothing else names
-
-and the operands it consumes, which follow the array in the op's inputs.
+The index is a pattern and its operands (see pattern.py), which follow the array in the op's inputs.
 
     getitem(x, *operands)      x[...]
     setitem(x, v, *operands)   a new array, equal to x except there; prints as `x[...] = v`
@@ -20,199 +14,43 @@ import ast
 import numpy as np
 
 from ..errors import TypeMismatchError, UnsupportedError
-from ..ir.builder import current, fresh_extent, fresh_shape
+from ..ir.builder import current, fresh_shape
 from ..ir.graph import MISSING, Value
 from ..ir.types import (
     Array,
-    Extent,
     Scalar,
     Static,
     Tuple,
     Type,
     Unknown,
     carries_derivative,
-    is_inexact,
 )
 from .chain import like_operand
+from .pattern import (
+    Pattern,
+    count_named,
+    expand,
+    index_dims,
+    index_syntax,
+    is_basic,
+    is_integer,
+    is_same_index,
+    paired,
+    parse_index,
+    python_index,
+)
 from .record import (
     RECORDS,
     array_type,
-    broadcast_dims,
     define,
     dims_of,
     dtype_of,
-    is_static,
     rank,
     runs_backwards,
     same_shape,
-    static,
     value,
 )
-from .shape import extent_of, named_extent, sum_to, zeros_of
-
-Pattern = tuple
-
-
-def operand_count(pattern: Pattern) -> int:
-    """How many operands an index of this pattern consumes."""
-    return sum(1 if p == "i" else p.count("x") if isinstance(p, str) else 0 for p in pattern)
-
-
-def is_advanced(pattern: Pattern, operands) -> bool:
-    """Whether the index copies (some operand is an array) rather than views."""
-    return any(p == "i" and not _is_integer(x) for p, x in _paired(pattern, operands) if p == "i")
-
-
-def _is_integer(x: Value) -> bool:
-    return isinstance(x.type, Scalar) and x.type.dtype != "bool"
-
-
-def _paired(pattern: Pattern, operands):
-    """Each entry with the operand(s) it consumes."""
-    rest = list(operands)
-    for p in pattern:
-        if p == "i":
-            yield p, rest.pop(0)
-        elif isinstance(p, str):
-            yield p, tuple(rest.pop(0) if c == "x" else None for c in p)
-        else:
-            yield p, None
-
-
-def expand(pattern: Pattern, rank: int) -> Pattern:
-    """The pattern with its ellipsis, written or implied, spelled out as full slices."""
-    named = sum(p is not None and p is not ... for p in pattern)
-    if named > rank:
-        raise TypeMismatchError(
-            f"{named} indices for an array of {rank} axes",
-            current().line,
-            "use as many indices as the array has axes",
-        )
-    fill = ("...",) * (rank - named)
-    if ... in pattern:
-        k = pattern.index(...)
-        return pattern[:k] + fill + pattern[k + 1 :]
-    return pattern + fill
-
-
-def index_dims(x: Value, operands, pattern: Pattern) -> tuple:
-    """The extents of `x[...]`."""
-    dims = list(dims_of(x.type))
-    consumed = sum(_axes_of(p, o) for p, o in _paired(pattern, operands))
-    basic, advanced, places = [], [], []
-    for p, operand in _paired(expand(pattern, len(dims) - consumed + _named(pattern)), operands):
-        if p is None:
-            basic.append(1)
-        elif p == "i":
-            places.append(len(basic))
-            advanced.append(_picked(dims, operand))
-        else:
-            basic.append(_slice_extent(dims.pop(0), *operand))
-    if not places:
-        return tuple(basic)
-    shape = broadcast_dims(*advanced)
-    # indices side by side give their axes in their place, indices apart from one another in front
-    first = places[0] if len(set(places)) == 1 or not shape else 0
-    return tuple(basic[:first]) + shape + tuple(basic[first:])
-
-
-def _named(pattern: Pattern) -> int:
-    return sum(p is not None and p is not ... for p in pattern)
-
-
-def _axes_of(p, operand) -> int:
-    """How many axes one entry of an index names."""
-    if p == "i" and isinstance(operand.type, Array) and operand.type.dtype == "bool":
-        return operand.type.rank
-    return 0 if p is None or p is ... else 1
-
-
-def _picked(dims: list, operand: Value) -> tuple:
-    """The extents that an integer or array puts in place of the axes it names, which leave `dims`."""
-    match operand.type:
-        case Scalar("bool"):
-            raise UnsupportedError(
-                "a truth value as an index",
-                current().line,
-                "use np.where, or an array of truth values",
-            )
-        case Scalar(dtype) | Array(dtype) if dtype is not None and np.dtype(dtype).kind in "fc":
-            raise TypeMismatchError(
-                f"an index of type {operand.type}",
-                current().line,
-                "index with integers, slices or arrays of integers",
-            )
-        case Scalar():
-            extent, k = dims.pop(0), operand.constant
-            if isinstance(k, int) and isinstance(extent, int) and not -extent <= k < extent:
-                raise TypeMismatchError(
-                    f"index {k} is out of range for an axis of length {extent}",
-                    current().line,
-                    f"use an index from {-extent} to {extent - 1}" if extent else "",
-                )
-            return ()
-        case Array("bool", mask):
-            for extent in mask:
-                other = dims.pop(0)
-                if isinstance(extent, int) and isinstance(other, int) and extent != other:
-                    raise TypeMismatchError(
-                        f"a mask of length {extent} for an axis of length {other}",
-                        current().line,
-                        "make the mask as long as the axis",
-                    )
-            return (named_extent(("mask", operand)),)
-        case Array(_, picked):
-            dims.pop(0)
-            return picked
-    raise UnsupportedError(
-        f"an index of type {operand.type}",
-        current().line,
-        "index with integers, slices or arrays of integers",
-    )
-
-
-def _slice_extent(extent, lo, hi, step):
-    """The length of a slice of an axis, exactly where offsets from its ends are known.
-
-    Slices of equal bounds of axes of equal length have equal lengths, known or not.
-    """
-    for b in (lo, hi, step):
-        if b is not None and isinstance(b.type, Scalar) and is_inexact(b.type.dtype or "int64"):
-            raise TypeMismatchError(
-                f"a slice bound of type {b.type}", current().line, "slice with integers"
-            )
-    bounds = [None if b is None or b.constant is None else b for b in (lo, hi, step)]
-    known = [
-        None if b is None else b.constant if isinstance(b.constant, int) else "?" for b in bounds
-    ]
-    if known[2] == 0:
-        raise TypeMismatchError("a slice with step 0", current().line, "give a step other than 0")
-    start, stop, stride = known
-    if start in (None, 0) and stop is None and stride in (None, 1, -1):
-        return extent
-    key = "slice", extent, *(k if k != "?" else b for k, b in zip(known, bounds))
-    if isinstance(extent, int):
-        return named_extent(key) if "?" in known else len(range(extent)[slice(*known)])
-    if stop == "?" and isinstance(start, int | None) and (start or 0) >= 0:
-        stop = _from_the_end(extent, bounds[1])
-    if stride not in (None, 1) or "?" in (start, stop) or extent.offset > 0 or extent.accepts_any:
-        return named_extent(key) if not extent.accepts_any else fresh_extent()
-    start = start or 0
-    if start >= 0 and (stop is None or stop < 0):
-        return Extent(extent.symbol, extent.offset - start + (stop or 0))
-    return named_extent(key)
-
-
-def _from_the_end(extent: Extent, stop: Value):
-    """x[:len(x) - 1] is x[:-1]; not for more than 2, where a short x would count from its end again."""
-    bound = extent_of(stop)
-    if (
-        isinstance(bound, Extent)
-        and bound.symbol == extent.symbol
-        and 0 <= extent.offset - bound.offset <= 2
-    ):
-        return bound.offset - extent.offset or None
-    return "?"
+from .shape import sum_to, zeros_of
 
 
 def _infer_getitem(x: Value, *operands: Value, pattern: Pattern):
@@ -277,19 +115,6 @@ def _shown(dims: tuple) -> str:
 # ------------------------------------------------------------------------------------------ identities
 
 
-def is_basic(pattern: Pattern, operands) -> bool:
-    """Whether the index is of integers and slices alone, so that it names no element twice."""
-    return all(_is_integer(x) for p, x in _paired(pattern, operands) if p == "i")
-
-
-def is_same_index(pattern: Pattern, operands, other: Pattern, others) -> bool:
-    """Whether two indices are one: the same values, or the same numbers."""
-    return pattern == other and all(
-        a is b or (type(a.constant) is int and type(b.constant) is int and a.constant == b.constant)
-        for a, b in zip(operands, others, strict=True)
-    )
-
-
 def _written(x: Value, operands, pattern: Pattern) -> Value | None:
     """What the op that made `x` wrote at this very place, if it did."""
     op = x.op
@@ -309,7 +134,7 @@ def _fold_getitem(x: Value, *operands: Value, pattern: Pattern):
     if made == "shape" and pattern == ("i",) and isinstance(operands[0].constant, int):
         return RECORDS["length"](x.op.inputs[0], axis=operands[0].constant)
     if isinstance(x.type, Array) and not operands and all(p == "..." or p is ... for p in pattern):
-        return x if _named(pattern) <= x.type.rank else None
+        return x if count_named(pattern) <= x.type.rank else None
     if isinstance(x.type, Array) and not operands and None in pattern:  # x[:, None]
         return RECORDS["expand_dims"](
             x, axis=tuple(k for k, p in enumerate(expand(pattern, x.type.rank)) if p is None)
@@ -422,28 +247,6 @@ def _fold_additem(x: Value, v: Value, *operands: Value, pattern: Pattern):
 # ------------------------------------------------------------------------------------- as Python has it
 
 
-def python_index(pattern: Pattern, operands):
-    """The index as a Python object, from operands that are arrays and numbers."""
-    entries = tuple(
-        slice(*o) if isinstance(p, str) and p != "i" else o if p == "i" else p
-        for p, o in _paired(pattern, operands)
-    )
-    return entries[0] if len(entries) == 1 else entries
-
-
-def index_syntax(pattern: Pattern, operands) -> ast.expr:
-    """The index as a Python expression."""
-    entries = []
-    for p, o in _paired(pattern, operands):
-        if p == "i":
-            entries.append(o)
-        elif isinstance(p, str):
-            entries.append(ast.Slice(*o))
-        else:
-            entries.append(ast.Constant(p))
-    return entries[0] if len(entries) == 1 else ast.Tuple(entries, ast.Load())
-
-
 def _set(x, v, *operands, pattern):
     result = np.array(x)
     result[python_index(pattern, operands)] = v
@@ -500,7 +303,7 @@ def _part_of(
 
 def _may_repeat(pattern: Pattern, operands) -> bool:
     """Whether an index may name an element twice: not if an array of it counts, or is a mask."""
-    arrays = [o for p, o in _paired(pattern, operands) if p == "i" and not _is_integer(o)]
+    arrays = [o for p, o in paired(pattern, operands) if p == "i" and not is_integer(o)]
     if any(isinstance(o.type, Unknown) for o in arrays):
         return True
     if all(rank(o) == 1 for o in arrays) and any(_counts(o) for o in arrays):
@@ -566,7 +369,7 @@ def _index_as_object(pattern: Pattern, operands) -> ast.expr:
             [ast.Constant(None) if bound is None else bound for bound in entry],
             [],
         )
-        for p, entry in _paired(pattern, operands)
+        for p, entry in paired(pattern, operands)
     ]
     return entries[0] if len(entries) == 1 else ast.Tuple(entries, ast.Load())
 
@@ -622,26 +425,6 @@ additem = define(
     views=(0,),
 )
 setitem.jvp, additem.jvp = _jvp_written(setitem), _jvp_written(additem)
-
-
-def parse_index(key) -> tuple[Pattern, list[Value]]:
-    """Pattern and operands of what stands between the brackets: Values, numbers, slices, None, ..., tuples."""
-    pattern, operands = [], []
-    for k in key if isinstance(key, tuple) else (key,):
-        if k is None or k is ...:
-            pattern.append(k)
-        elif isinstance(k, slice):
-            bounds = [k.start, k.stop, k.step]
-            absent = [
-                b is None or (isinstance(b, Value) and is_static(b) and static(b) is None)
-                for b in bounds
-            ]
-            pattern.append("".join("." if a else "x" for a in absent))
-            operands += [value(b) for b, a in zip(bounds, absent) if not a]
-        else:
-            pattern.append("i")
-            operands.append(value(k))
-    return tuple(pattern), operands
 
 
 def take(x: Value, key) -> Value:

@@ -10,11 +10,12 @@ from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_extent, fresh_shape
 from ..ir.graph import Value
 from ..ir.types import Array, Extent, Scalar, Type, Unknown
-from .arrange import atleast_1d, atleast_2d, ravel, transpose_record
+from .arrange import atleast_1d, atleast_2d, transpose_record
 from .chain import like_operand
 from .create import array
 from .index import take
 from .record import array_type, define, dims_of, dtype_of, numpy_function, rank, static, value
+from .reshape import ravel
 from .shape import length, literal, members, normal_axis, numpy_call, shaped_like, static_axis
 
 

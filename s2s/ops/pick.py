@@ -11,12 +11,14 @@ from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_shape
 from ..ir.graph import Value
 from ..ir.types import Array, Type, Unknown
-from .arrange import expand_dims, ravel
+from .arrange import expand_dims
 from .create import arange, zeros
-from .index import additem, parse_index, put, setitem, take
+from .index import additem, put, setitem, take
 from .join import along
+from .pattern import parse_index
 from .record import define, dims_of, dtype_of, numpy_function, rank, static, value
 from .reduce import sum_record
+from .reshape import ravel
 from .shape import length, literal, named_extent, normal_axis, numpy_call, static_axis, zeros_of
 
 

@@ -14,8 +14,8 @@ from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_extent
 from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Scalar, Type
-from .arrange import like_shape, only, product_extent, rearranged, unknown_like
 from .record import broadcast_dims, define, dims_of, dtype_of, numpy_function, rank, value
+from .reshape import like_shape, only, product_extent, rearranged, unknown_like
 from .shape import (
     extent_of,
     is_array,

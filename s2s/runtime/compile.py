@@ -42,7 +42,7 @@ from ..back.ranges import requirements
 from ..errors import S2SError, UnsupportedError
 from ..ir.graph import Function, walk
 from ..ir.types import Scalar, Tuple, Type
-from ..ops.linalg import matmul
+from ..ops.product import matmul
 from ..ops.record import Record
 from . import cache as disk
 from .blas import blas_product

@@ -13,8 +13,19 @@ from ..ir.builder import Builder, add_op, at, emit, join_types
 from ..ir.graph import MISSING, Block, Function, Op, Value
 from ..ir.rebuild import emit_op
 from ..ir.types import Array, Scalar, Unknown, has_unknown
-from ..ops.control import (Known, at_least_zero, call, for_loop, if_record, make_undefined, tape_len, tape_new,
-                           tape_pop, tape_push, while_loop)
+from ..ops.control import (
+    Known,
+    at_least_zero,
+    call,
+    for_loop,
+    if_record,
+    make_undefined,
+    tape_len,
+    tape_new,
+    tape_pop,
+    tape_push,
+    while_loop,
+)
 from ..ops.create import empty
 from ..ops.index import put, take
 from ..ops.record import value

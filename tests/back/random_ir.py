@@ -11,7 +11,16 @@ from s2s.ir.builder import Builder, emit
 from s2s.ir.graph import Block, Function, Value
 from s2s.ir.types import INT, Array, Scalar
 from s2s.ops import elementwise as ew
-from s2s.ops.control import for_loop, if_, make_undefined, tape_len, tape_new, tape_pop, tape_push, while_loop
+from s2s.ops.control import (
+    for_loop,
+    if_,
+    make_undefined,
+    tape_len,
+    tape_new,
+    tape_pop,
+    tape_push,
+    while_loop,
+)
 from s2s.ops.index import additem, getitem, setitem
 from s2s.ops.record import value
 

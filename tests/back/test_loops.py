@@ -11,7 +11,8 @@ from s2s.ir.interpret import interpret
 from s2s.ir.types import BOOL, FLOAT, INT, Array, Extent, Scalar
 from s2s.ir.verify import verify
 from s2s.ops.control import for_loop, if_
-from s2s.ops.index import additem, parse_index, put, take
+from s2s.ops.index import additem, put, take
+from s2s.ops.pattern import parse_index
 from s2s.ops.record import FUNCTIONS, METHODS, value
 from s2s.ops.shape import length
 

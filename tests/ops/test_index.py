@@ -9,7 +9,8 @@ from s2s.ir.builder import Builder
 from s2s.ir.graph import Block, Value
 from s2s.ir.types import INT, Array, Extent, Scalar
 from s2s.ops.elementwise import exp
-from s2s.ops.index import additem, getitem, parse_index, put, setitem, take
+from s2s.ops.index import additem, getitem, put, setitem, take
+from s2s.ops.pattern import parse_index
 from s2s.ops.record import FUNCTIONS, METHODS, value
 from s2s.ops.shape import length, spread, zeros_of
 

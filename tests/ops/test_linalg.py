@@ -11,7 +11,7 @@ from s2s.errors import TypeMismatchError, UnsupportedError
 from s2s.ir.builder import Builder
 from s2s.ir.graph import Block, Value
 from s2s.ir.types import Array, Extent
-from s2s.ops.linalg import matmul
+from s2s.ops.product import matmul
 from s2s.ops.record import FUNCTIONS, METHODS, value
 
 V, W, M, A, B = array(3), array(4), array(3, 4), array(4, 2), array(5, 3, 4)

@@ -1,0 +1,231 @@
+"""Sums and products that run along an axis: cumsum, cumprod, and prod, whose rule is of their kind."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+
+import numpy as np
+
+from ..errors import TypeMismatchError, UnsupportedError
+from ..ir.builder import current
+from ..ir.graph import Value
+from ..ir.types import Array, Scalar, Type, Unknown
+from .arrange import flip, moveaxis, squeeze
+from .cast import as_dtype
+from .control import for_loop
+from .create import empty_like, ones_like
+from .index import put, take
+from .record import (
+    RECORDS,
+    define,
+    numpy_function,
+    rank,
+    static,
+    value,
+)
+from .reduce import as_array, reduction, refuse, result_dtype, sum_record
+from .reshape import ravel, reshape_like
+from .shape import (
+    length,
+    literal,
+    normal_axes,
+    numpy_call,
+    shaped_like,
+    static_axis,
+    zeros_of,
+)
+
+# -------------------------------------------------------------------------------------------- running sums
+
+
+def _fold_running(record: str) -> Callable:
+    """Of a vector, the axis is not worth mentioning."""
+
+    def fold(x: Value, *, axis: int | None):
+        return (
+            RECORDS[record](x, axis=None)
+            if rank(x) == 1 and normal_axes(axis, 1) and axis is not None
+            else None
+        )
+
+    return fold
+
+
+def _infer_running(function: Callable) -> Callable:
+    dtype = result_dtype(function)
+
+    def infer(x: Value, *, axis: int | None) -> Type:
+        if isinstance(x.type, Scalar):
+            raise TypeMismatchError(
+                f"a running sum of a number, {x.type}", current().line, "give it an array"
+            )
+        if isinstance(x.type, Unknown):
+            return Unknown(x.type.shape, dtype(x.type.dtype))
+        normal_axes(axis, rank(x))
+        return Array(dtype(x.type.dtype), x.type.dims)
+
+    return infer
+
+
+def _vjp_cumsum(bar, y, x, *, axis):
+    return (shaped_like(flip(cumsum(flip(bar, axis), axis=axis), axis), x),)
+
+
+cumsum = define(
+    "cumsum",  # axis None: of a vector
+    evaluate=lambda x, *, axis: np.cumsum(x, axis=axis),
+    infer=_infer_running(np.cumsum),
+    fold=_fold_running("cumsum"),
+    vjp=_vjp_cumsum,
+    linear=(0,),
+    syntax=lambda x, *, axis: numpy_call("cumsum", x, axis=literal(axis)),
+)
+
+
+@numpy_function(np.cumsum, method="cumsum")
+def cumsum_(x, axis=None, dtype=None, out=None) -> Value:
+    """np.cumsum."""
+    refuse(out=out)
+    x, axis = as_dtype(as_array(x), dtype), static_axis(axis)
+    return cumsum(ravel(x), axis=0) if axis is None else cumsum(x, axis=axis)
+
+
+# ----------------------------------------------------------------------------------------------- products
+#
+# Note [Derivatives of products]
+# The derivative of a product by one factor is the product of the others; dividing the product by the factor
+# fails where the factor is 0.  So each rule is a loop along the axis, over what precedes an element and what
+# follows it, made of ordinary ops, with derivatives of their own:
+#
+#     prod       x_bar[k] = y_bar * before[k] * after[k]
+#     cumprod    x_bar[k] = before[k] * s[k],   s[k] = y_bar[k] + x[k + 1] * s[k + 1]
+
+
+def _before(x: Value) -> Value:
+    """The products of the elements before each, along the first axis."""
+    n = length(x, axis=0)
+
+    def step(k, before, product):
+        return [put(before, k, product), product * take(x, k)]
+
+    first = _ones_like_element(x)
+    return for_loop(0, n, 1, [empty_like(x), first], step, names=["before", "product"], index="k")[
+        0
+    ]
+
+
+def _ones_like_element(x: Value) -> Value:
+    return value(1.0) if rank(x) == 1 else ones_like(take(x, 0))
+
+
+def _on_first_axis(rule: Callable) -> Callable:
+    """A rule along the first axis, as a rule along any: `rule(bar, x) -> x_bar`."""
+
+    def vjp(bar, y, x, *, axis, keepdims=None):
+        if axis is None:
+            return (
+                reshape_like(rule(squeeze(bar) if keepdims else bar, ravel(x)), x),
+            )  # raveled, a vector is itself
+        if keepdims:
+            bar = squeeze(bar, axis)
+        if keepdims is None and axis != 0:
+            bar = moveaxis(bar, axis, 0)
+        return (
+            rule(bar, x)
+            if axis == 0
+            else shaped_like(moveaxis(rule(bar, moveaxis(x, axis, 0)), 0, axis), x),
+        )
+
+    return vjp
+
+
+def _prod_bar(bar: Value, x: Value) -> Value:
+    before = _before(x)
+
+    def step(k, x_bar, after):
+        return [put(x_bar, k, after * take(before, k)), after * take(x, k)]
+
+    last = length(x, axis=0) - 1
+    start = bar if rank(x) == 1 else bar * ones_like(take(x, 0))
+    return for_loop(
+        last, -1, -1, [empty_like(x), start], step, names=["x_bar", "after"], index="k"
+    )[0]
+
+
+def _cumprod_bar(bar: Value, x: Value) -> Value:
+    before = _before(x)
+
+    def step(k, x_bar, s):
+        s = s + take(bar, k)
+        return [put(x_bar, k, s * take(before, k)), s * take(x, k)]
+
+    last = length(x, axis=0) - 1
+    start = value(0.0) if rank(x) == 1 else zeros_of(take(x, 0))
+    return for_loop(last, -1, -1, [empty_like(x), start], step, names=["x_bar", "s"], index="k")[0]
+
+
+_prod_vjp, _cumprod_vjp = _on_first_axis(_prod_bar), _on_first_axis(_cumprod_bar)
+
+
+def _jvp_prod(dots, y, x, *, axis, keepdims):
+    if dots[0] is None:
+        return None
+    ones = ones_like(y) if rank(y) != 0 else value(1.0)
+    (slopes,) = _prod_vjp(ones, y, x, axis=axis, keepdims=keepdims)
+    return sum_record(slopes * dots[0], axis=axis, keepdims=keepdims)
+
+
+def _jvp_cumprod(dots, y, x, *, axis):
+    """y_dot[k] = y_dot[k - 1] * x[k] + y[k - 1] * x_dot[k]."""
+    if dots[0] is None:
+        return None
+    x, x_dot, y = (v if not axis else moveaxis(v, axis, 0) for v in (x, dots[0], y))
+
+    def step(k, y_dot, product, slope):
+        slope = slope * take(x, k) + product * take(x_dot, k)
+        return [put(y_dot, k, slope), product * take(x, k), slope]
+
+    start = value(0.0) if rank(x) == 1 else zeros_of(take(x, 0))
+    y_dot = for_loop(
+        0,
+        length(x, axis=0),
+        1,
+        [empty_like(y), _ones_like_element(x), start],
+        step,
+        names=["y_dot", "product", "slope"],
+        index="k",
+    )[0]
+    return y_dot if not axis else shaped_like(moveaxis(y_dot, 0, axis), dots[0])
+
+
+prod_record = reduction("prod", np.prod, vjp=_prod_vjp, jvp=_jvp_prod)
+cumprod = define(
+    "cumprod",
+    evaluate=lambda x, *, axis: np.cumprod(x, axis=axis),
+    infer=_infer_running(np.cumprod),
+    fold=_fold_running("cumprod"),
+    vjp=_cumprod_vjp,
+    jvp=_jvp_cumprod,
+    syntax=lambda x, *, axis: numpy_call("cumprod", x, axis=literal(axis)),
+)
+
+
+@numpy_function(np.prod, method="prod")
+def prod(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None) -> Value:
+    """np.prod."""
+    refuse(out=out, initial=initial, where=where)
+    x, axis = as_dtype(as_array(x), dtype), static_axis(axis)
+    if isinstance(axis, tuple):
+        raise UnsupportedError(
+            "np.prod along several axes", current().line, "take the product along one after another"
+        )
+    return prod_record(x, axis=axis, keepdims=builtins.bool(static(keepdims)))
+
+
+@numpy_function(np.cumprod, method="cumprod")
+def cumprod_(x, axis=None, dtype=None, out=None) -> Value:
+    """np.cumprod."""
+    refuse(out=out)
+    x, axis = as_dtype(as_array(x), dtype), static_axis(axis)
+    return cumprod(ravel(x), axis=0) if axis is None else cumprod(x, axis=axis)
