@@ -6,6 +6,8 @@ from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array, Scalar, Tape, Tuple, Type, Unknown
 
 _TOTAL_SHAPES = ("constant", "length", "size", "tuple", "item", "undefined", "sum", "spread", "transpose")
+_DIVIDES = ("divide", "floor_divide", "remainder", "power", "reciprocal")
+_PARTIAL = ("int_", "round_to_int", "left_shift", "right_shift", "max_", "min_", "not_", "bool_")
 
 
 def has_effects(op: Op) -> bool:
@@ -29,16 +31,18 @@ def callee_has_effects(op: Op, seen: frozenset = frozenset()) -> bool:
 def is_total(op: Op) -> bool:
     """Whether `op` cannot raise, whatever its operands: it may run where the program would not run it.
 
-    Python's own numbers raise when divided by zero, and a run may hand those to any scalar; arrays whose
-    shapes are not proved to broadcast raise as well.
+    Python's own numbers raise when divided by zero, and a run may hand those to any scalar; so do the functions
+    of its math module outside their domains, int() of a NaN, and arrays whose shapes are not proved to broadcast.
     """
     if op.name in _TOTAL_SHAPES:
         return all(isinstance(x.type, (Scalar, Array, Tuple)) for x in op.inputs)
     if not op.record.elementwise or not all(isinstance(x.type, (Scalar, Array, Unknown)) for x in op.inputs):
         return False
-    if op.name in ("divide", "floor_divide", "remainder", "power", "float_power", "reciprocal"):
+    if op.name in _DIVIDES:
         divisor = op.inputs[-1].constant
         return isinstance(divisor, (int, float)) and divisor > 0
+    if op.name in _PARTIAL or op.name.startswith("math."):
+        return False
     arrays = {x for x in op.inputs if not isinstance(x.type, Scalar)}
     return len(arrays) <= 1 or len({getattr(x.type, "dims", x) for x in arrays}) == 1
 
