@@ -140,6 +140,16 @@ def central_differences(function, x: np.ndarray, step: float = 1e-4) -> np.ndarr
     return slopes
 
 
+def median_seconds(call, count: int = 15) -> float:
+    """How long `call()` takes: the median of `count` runs."""
+    taken = []
+    for _ in range(count):
+        began = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - began)
+    return sorted(taken)[count // 2]
+
+
 def fit(name: str, loss, start: list, data: tuple, iterations: int, say) -> tuple[bool, list]:
     """Minimise `loss(*parameters, *data)`; returns whether its gradient agreed, and the parameters found."""
     say(f"\n== {name}: {sum(map(np.size, start))} parameters")
@@ -167,8 +177,9 @@ def fit(name: str, loss, start: list, data: tuple, iterations: int, say) -> tupl
     found = minimize(value_and_gradient, x, jac=True, method="L-BFGS-B", callback=progress,
                      options={"maxiter": iterations, "maxcor": 20})
     seconds = time.perf_counter() - began
-    say(f"   loss {value(x):.6f} -> {found.fun:.6f} in {found.nit} iterations, {found.nfev} evaluations, "
-        f"{seconds:.2f} s ({1e3 * seconds / found.nfev:.2f} ms each)")
+    say(f"   loss {value(x):.6f} -> {found.fun:.6f} in {found.nit} iterations, {found.nfev} evaluations, {seconds:.2f} s")
+    alone, both = median_seconds(lambda: value(x)), median_seconds(lambda: value_and_gradient(x))
+    say(f"   the loss takes {1e3 * alone:.3f} ms, loss and gradient {1e3 * both:.3f} ms: {both / alone:.1f} times as long")
 
     agreed = True
     for place, point in (("start", x), ("end", found.x)):
