@@ -29,14 +29,22 @@ print(s2s.jit(s2s.grad(f))(np.arange(4.0)).sum(), *statistics())
 """
 
 
-def run_process(tmp_path: Path, folder: Path) -> list[str]:
+def start_process(tmp_path: Path, folder: Path) -> subprocess.Popen:
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     root = Path(s2s.__file__).parent.parent
     env = {**os.environ, "S2S_CACHE_DIR": str(folder), "PYTHONPATH": str(root)}
-    done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+    return subprocess.Popen([sys.executable, str(script)], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def result_of(process: subprocess.Popen) -> list[str]:
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    return out.split()
+
+
+def run_process(tmp_path: Path, folder: Path) -> list[str]:
+    return result_of(start_process(tmp_path, folder))
 
 
 def test_second_process_takes_machine_code_from_the_cache(tmp_path):
@@ -54,6 +62,16 @@ def test_second_process_takes_machine_code_from_the_cache(tmp_path):
     assert (third, compiled_third, loaded_third) == (first, "1", "0")
     assert entry.read_bytes()[: len(cache.MAGIC)] == cache.MAGIC
     assert len(entry.read_bytes()) > len(whole) // 2
+
+
+def test_several_processes_at_once_share_the_cache(tmp_path):
+    folder = tmp_path / "cache"
+    processes = [start_process(tmp_path, folder) for _ in range(3)]
+    results = [result_of(p) for p in processes]
+    assert len({value for value, _, _ in results}) == 1
+    assert len(list(folder.glob("*.code"))) == 1
+    assert not list(folder.glob(".writing-*"))
+    assert run_process(tmp_path, folder)[1:] == ["0", "1"]
 
 
 @pytest.fixture
