@@ -213,8 +213,11 @@ def _augmented(function: Function, copied: frozenset) -> list[Op]:
     """Sums like `x = x + y` on arrays that may overwrite x."""
     carried = _carried_on(function)
     for op in walk(function.block):
-        if op.name in AUGMENTED and not op.output.name and carried.get(op.output) is op.inputs[0]:
-            op.output.name = op.inputs[0].name
+        if op.name in AUGMENTED and not op.output.name and op.output in carried:
+            param = carried[op.output]
+            if param is _before_writes(op.inputs[0]):
+                op.output.name = param.name
+                op.inputs[0].name = op.inputs[0].name or param.name
     candidates = [op for op in walk(function.block) if _looks_augmented(op)]
     found = frozenset(candidates)
     while True:  # most of the time all of them may
@@ -229,6 +232,13 @@ def _augmented(function: Function, copied: frozenset) -> list[Op]:
         if next(_conflicts(Memory(function, copied, found | {op}), function), None) is None:
             found |= {op}
     return [op for op in candidates if op in found]
+
+
+def _before_writes(value: Value) -> Value:
+    """The array that `value` was before it was written into."""
+    while value.op is not None and value.op.record.writes is not None:
+        value = value.op.inputs[value.op.record.writes]
+    return value
 
 
 def _carried_on(function: Function) -> dict[Value, Value]:
