@@ -438,10 +438,17 @@ spread = define(
     vjp=lambda bar, y, s, x, *, known=False: (sum_to(bar, s), None),
     jvp=lambda dots, y, s, x, *, known=False: None if dots[0] is None else spread(dots[0], x),
     linear=(0,),
-    syntax=lambda s, x, *, known=False: numpy_call("full", shape_syntax(x, known), s),
+    syntax=lambda s, x, *, known=False: _full_syntax(shape_syntax(x, known), s),
     cheap=True,
     shapes=(1,),
 )
+
+
+def _full_syntax(shape: ast.expr, s: ast.expr) -> ast.expr:
+    """np.full(shape, s), or np.ones(shape)."""
+    if isinstance(s, ast.Constant) and type(s.value) is float and s.value == 1.0:
+        return numpy_call("ones", shape)
+    return numpy_call("full", shape, s)
 
 
 def sum_to_shape(x_bar, shape):
