@@ -47,6 +47,33 @@ def is_total(op: Op) -> bool:
     return len(arrays) <= 1 or len({getattr(x.type, "dims", x) for x in arrays}) == 1
 
 
+def maybe_unbound(function: Function) -> set[Value]:
+    """Values that may be no value at run time: names that only a loop or a branch that did not run would bind.
+
+    What reads them raises, so it may run only where the program runs it.
+    """
+    found: set[Value] = set()
+    while True:
+        before = len(found)
+        for op in walk(function.block):
+            match op.name:
+                case "undefined":
+                    found.update(op.outputs)
+                case "if":
+                    found.update(out for k, out in enumerate(op.outputs)
+                                 if any(block.yields[k] in found for block in op.blocks))
+                case "for" | "while":
+                    skip, first, flag = 3 * (op.name == "for"), 1 * (op.name == "for"), 1 * op.attrs["breaks"]
+                    body = op.blocks[-1]
+                    for k, out in enumerate(op.outputs):
+                        if op.inputs[skip + k] in found or body.yields[flag + k] in found:
+                            found.update((out, body.params[first + k]))
+                            if op.name == "while":
+                                found.add(op.blocks[0].params[k])
+        if len(found) == before:
+            return found
+
+
 def owned_buffers(function: Function) -> set[Value]:
     """Values whose memory an in-place write may take over: two of them should not become one.
 

@@ -20,28 +20,36 @@ from __future__ import annotations
 
 from ..ir.graph import Block, Function, Op
 from ..ir.rebuild import clone
-from .effects import has_effects, is_buffer, is_total, owned_buffers, runs_at_least_once, values_of
+from .effects import (
+    has_effects,
+    is_buffer,
+    is_total,
+    maybe_unbound,
+    owned_buffers,
+    runs_at_least_once,
+    values_of,
+)
 
 
 def licm(function: Function) -> Function:
     """`function`, in which loops repeat nothing that does not depend on the trip."""
     function = clone(function)
-    _hoist(function.block, owned_buffers(function))
+    _hoist(function.block, owned_buffers(function), maybe_unbound(function))
     return function
 
 
-def _hoist(block: Block, owned: set) -> None:
+def _hoist(block: Block, owned: set, unbound: set) -> None:
     ops = []
     for op in block.ops:
         for inner in op.blocks:
-            _hoist(inner, owned)
+            _hoist(inner, owned, unbound)
         if op.name in ("for", "while"):
-            ops += _leaving(op, owned)
+            ops += _leaving(op, owned, unbound)
         ops.append(op)
     block.ops = ops
 
 
-def _leaving(loop: Op, owned: set) -> list[Op]:
+def _leaving(loop: Op, owned: set, unbound: set) -> list[Op]:
     """The ops taken out of `loop`, in order."""
     varies = set().union(*map(values_of, loop.blocks))
     runs = runs_at_least_once(loop)
@@ -51,7 +59,8 @@ def _leaving(loop: Op, owned: set) -> list[Op]:
         certain = runs or (loop.name == "while" and block is loop.blocks[0])
         staying = []
         for op in block.ops:
-            if _may_leave(op, varies, certain, owned):
+            safe = certain or (is_total(op) and not any(x in unbound for x in op.inputs))
+            if safe and _may_leave(op, varies, owned):
                 gone.append(op)
                 varies.difference_update(op.outputs)
             else:
@@ -60,9 +69,9 @@ def _leaving(loop: Op, owned: set) -> list[Op]:
     return gone
 
 
-def _may_leave(op: Op, varies: set, certain: bool, owned: set) -> bool:
+def _may_leave(op: Op, varies: set, owned: set) -> bool:
     if op.blocks or has_effects(op) or op.record.writes is not None or any(x in varies for x in op.inputs):
         return False
     if any(is_buffer(x.type) and x in owned for x in op.outputs):
         return False
-    return is_total(op) or (certain and op.name != "call")
+    return op.name != "call"

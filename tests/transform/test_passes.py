@@ -128,6 +128,12 @@ def test_what_may_raise_stays_in_a_loop_that_may_not_run():
     assert interpret(g, 0.0, 0) == 0.0
 
 
+def test_what_reads_an_unbound_name_stays_in_its_loop():
+    f = read("def f(x, n):\n    for i in range(n):\n        y = x * i\n    for j in range(n):\n"
+             "        x += np.sin(y)\n    return x", FLOAT64, Scalar("int64", True))
+    assert "sin" not in [op.name for op in licm(f).block.ops]
+
+
 def test_what_may_raise_leaves_a_loop_that_runs():
     f = read("def f(x):\n    s = 0.0\n    for i in range(3):\n        s = s + 1.0 / x\n    return s", FLOAT64)
     assert "divide" in [op.name for op in licm(f).block.ops]
