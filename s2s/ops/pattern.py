@@ -36,17 +36,13 @@ from .shape import extent_of, named_extent
 Pattern = tuple
 
 
-def operand_count(pattern: Pattern) -> int:
-    """How many operands an index of this pattern consumes."""
-    return sum(1 if p == "i" else p.count("x") if isinstance(p, str) else 0 for p in pattern)
-
-
 def is_advanced(pattern: Pattern, operands) -> bool:
     """Whether the index copies (some operand is an array) rather than views."""
     return any(p == "i" and not is_integer(x) for p, x in paired(pattern, operands) if p == "i")
 
 
 def is_integer(x: Value) -> bool:
+    """Whether an operand picks one place."""
     return isinstance(x.type, Scalar) and x.type.dtype != "bool"
 
 
@@ -100,6 +96,7 @@ def index_dims(x: Value, operands, pattern: Pattern) -> tuple:
 
 
 def count_named(pattern: Pattern) -> int:
+    """How many entries name an axis."""
     return sum(p is not None and p is not ... for p in pattern)
 
 

@@ -40,11 +40,13 @@ from .shape import length, normal_axes, numpy_call, shaped_like, sum_to
 
 
 def product_dtype(a: Value, b: Value) -> str | None:
+    """The dtype of a product; None if an operand's is not known."""
     dtypes = dtype_of(a.type), dtype_of(b.type)
     return None if None in dtypes else np.result_type(*map(np.dtype, dtypes)).name
 
 
 def check_inner(n, m, what: str) -> None:
+    """Two lengths that are summed over together must agree, where they are known."""
     if isinstance(n, int) and isinstance(m, int) and n != m:
         raise TypeMismatchError(
             f"{what} of axes of lengths {n} and {m}",

@@ -43,11 +43,10 @@ def _fold_running(record: str) -> Callable:
     """Of a vector, the axis is not worth mentioning."""
 
     def fold(x: Value, *, axis: int | None):
-        return (
-            RECORDS[record](x, axis=None)
-            if rank(x) == 1 and normal_axes(axis, 1) and axis is not None
-            else None
-        )
+        if rank(x) != 1 or axis is None:
+            return None
+        normal_axes(axis, 1)
+        return RECORDS[record](x, axis=None)
 
     return fold
 
