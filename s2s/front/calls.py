@@ -88,6 +88,7 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
                 return pop(frame, base)
             raise frame.refuse(f"the method {name} of a list", node, "lists can be appended to and popped from the end")
         if name == "fill" and len(args) == 1:
+            frame.live |= frame.pending  # the rest of the statement is still to be evaluated
             frame.write(base, _filled(content, frame.value(args[0])))
             return None
     elif isinstance(base, (tuple, list)):
@@ -129,6 +130,7 @@ def _filled(content: Value, v: Value) -> Value:
 def _add_at(frame: Frame, cell, key, v) -> None:
     parts = key if isinstance(key, tuple) else (key,)
     pattern, operands = parse_index(tuple(frame.value(p) for p in parts))
+    frame.live |= frame.pending  # the rest of the statement is still to be evaluated
     frame.write(cell, additem(frame.heap.read(cell), frame.value(v), *operands, pattern=pattern))
 
 

@@ -21,10 +21,13 @@ from .calls import apply, apply_method
 from .capture import Fixed, is_data
 from .frame import Frame, Local, Object
 from .iterables import iterable
-from .operators import binary, compare, decide, negation, truth, unary
+from .operators import BINARY, binary, compare, decide, negation, truth, unary
 from .spelled import operands_of, record_spelled
 from .views import shared_result
 
+SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%",
+           "power": "**", "matmul": "@", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<",
+           "right_shift": ">>"}
 STATIC_MODULES = ("numpy", "math", "scipy", "builtins", "cmath")
 
 
@@ -273,6 +276,7 @@ def assign(frame: Frame, target: gast.AST, binding, node: gast.AST) -> None:
             stars = [k for k, item in enumerate(target.elts) if isinstance(item, gast.Starred)]
             with at(frame.line(node)):
                 items = unpack(frame, binding, len(target.elts), stars[0] if stars else None)
+            frame.live |= frame.pending  # what later targets read
             for item, part in zip(target.elts, items):
                 assign(frame, item.value if isinstance(item, gast.Starred) else item, part, item)
         case gast.Subscript():
@@ -315,7 +319,7 @@ def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None
         others = [n for n, cell in frame.reachable() if n != name and cell.root.family() & old.root.family()]
         if others:
             raise frame.refuse(f"{name} may be a number or an array, and {others[0]} may share its memory", node,
-                               f"write {name} = {name} ... if a new value is meant")
+                               f"write `{name} = {name} {SYMBOLS[BINARY[type(node.op)][0]]} ...` if a new value is meant")
         frame.bind(name, new)
         return
     if after.type == before.type:
