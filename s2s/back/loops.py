@@ -28,9 +28,12 @@ from ..ops.record import dims_of, value
 from ..ops.shape import length, shape_source
 from .access import Elements, in_memory, op_named
 from .buffers import as_dtype, compute, new_buffer, same_length_op
+from .counted import loop
 from .fuse import Equalities, partition, still_read
-from .nest import emit_nest, loop, reduction, visited, write_region
+from .nest import emit_nest, visited
 from .opaque import in_python, is_native, is_opaque
+from .reductions import reduction
+from .regions import write_region
 from .scans import scan
 from .simpler import simpler
 from .virtual import virtual

@@ -10,18 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from ..ir.builder import Builder, add_op, at, emit
+from ..ir.builder import Builder, add_op, at
 from ..ir.graph import Block, Op, Value
 from ..ir.types import INT, Array, Extent, Scalar
 from ..ops.control import for_record
 from ..ops.elementwise import select
-from ..ops.index import setitem
-from ..ops.pattern import expand, index_dims, is_advanced, paired
-from ..ops.record import RECORDS, constant, dims_of, value
+from ..ops.record import RECORDS, value
 from ..ops.shape import shape_source
-from .access import Elements, in_memory, multiply, op_named, read, stride
+from .access import Elements, multiply, op_named, read
 from .buffers import (
     as_dtype,
     broadcast_length_op,
@@ -30,81 +26,14 @@ from .buffers import (
     nonempty_length_op,
     spread_length_op,
 )
+from .counted import counter_name, loop, put
 from .fuse import Equalities, Group, reads, versions
-
-INDICES = "ijklmnpq"
-
+from .gather import gather, gather_lengths, is_gather
+from .reductions import Reduction, reduction, start
 
 SAME = ("stop_gradient", "shaped_like", "positive", "spread", "broadcast_to")  # an element of the result is one of x
 
-
-@dataclass(frozen=True)
-class Reduction:
-    """How a reduction starts and goes on."""
-
-    identity: Callable[[str], object]  # dtype -> number
-    combine: str
-    accumulator: Callable[[str], str] = lambda dtype: dtype
-    needs_some: bool = False  # of nothing, it is an error
-
-
-def _extreme(sign: int) -> Callable[[str], object]:
-    def identity(dtype: str):
-        if dtype.startswith("float"):
-            return sign * np.inf
-        if dtype == "bool":
-            return sign > 0
-        info = np.iinfo(dtype)
-        return int(info.max if sign > 0 else info.min)
-
-    return identity
-
-
-# float32 sums run in float64: a running sum in float32 would lose what NumPy's pairwise sum keeps
-_wide = {"float32": "float64", "float16": "float64", "complex64": "complex128"}
-
-REDUCTIONS = {
-    "sum": Reduction(lambda dtype: 0.0 if dtype.startswith("float") else 0j if dtype.startswith("c") else 0, "add",
-                     lambda dtype: _wide.get(dtype, dtype)),
-    "prod": Reduction(lambda dtype: 1.0 if dtype.startswith("float") else 1 + 0j if dtype.startswith("c") else 1,
-                      "multiply", lambda dtype: _wide.get(dtype, dtype)),
-    "max": Reduction(_extreme(-1), "maximum", needs_some=True),
-    "min": Reduction(_extreme(1), "minimum", needs_some=True),
-    "any": Reduction(lambda dtype: False, "logical_or"),
-    "all": Reduction(lambda dtype: True, "logical_and"),
-}
-REDUCTIONS["amax"], REDUCTIONS["amin"] = REDUCTIONS["max"], REDUCTIONS["min"]
-
-
 # ------------------------------------------------------------------------------------- what an op visits
-
-
-def reduction(op: Op) -> tuple[Reduction, tuple[int, ...]] | None:
-    """How `op` reduces its operand and over which axes; None if it is no reduction."""
-    if not op.inputs or not isinstance(op.inputs[0].type, Array):
-        return None
-    rank = op.inputs[0].type.rank
-    if op.name == "sum_to":
-        wanted = dims_of(op.inputs[1].type)
-        if any(isinstance(d, Extent) and d.may_be_one and d != e
-               for d, e in zip(wanted, op.inputs[0].type.dims[rank - len(wanted):])):
-            return None  # which axes to sum over is known only to the run
-        shift = rank - len(wanted)
-        return REDUCTIONS["sum"], tuple(range(shift)) + tuple(
-            k + shift for k, d in enumerate(wanted) if d == 1 and op.inputs[0].type.dims[k + shift] != 1)
-    if op.name not in REDUCTIONS or set(op.attrs) - {"axis", "keepdims"}:
-        return None
-    if REDUCTIONS[op.name].combine not in RECORDS:
-        return None
-    axis = op.attrs.get("axis")
-    axes = range(rank) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    return REDUCTIONS[op.name], tuple(sorted(a % rank for a in axes))
-
-
-def is_gather(op: Op) -> bool:
-    """Whether `op` reads an array at indices that stand in arrays of integers."""
-    return (op.name == "getitem" and is_advanced(op.attrs["pattern"], op.inputs[1:])
-            and all(x.type.dtype != "bool" for x in op.inputs[1:] if isinstance(x.type, (Array, Scalar))))
 
 
 def is_pointwise(op: Op) -> bool:
@@ -123,37 +52,6 @@ def visited(op: Op, equal: Equalities) -> tuple | None:
     if reduction(op) is not None:
         return equal.canonical(op.inputs[0].type.dims)
     return None
-
-
-# --------------------------------------------------------------------------------------------- loops
-
-
-def counter_name(taken: tuple[str, ...]) -> str:
-    """i, j, k: the first that no loop around has."""
-    return next((name for name in INDICES if name not in taken), "i")
-
-
-def loop(lengths: Sequence[Value], carries: Sequence[Value], types: Sequence, names: Sequence[str],
-         body: Callable[[list[Value], list[Value]], Sequence[Value]], counters: tuple[str, ...] = (),
-         index: tuple[Value, ...] = ()) -> list[Value]:
-    """`for i in range(..): for j in range(..): ...` around `body(index, carries) -> carries`."""
-    if not lengths:
-        return list(body(list(index), list(carries)))
-    if lengths[0].constant == 1:
-        return loop(lengths[1:], carries, types, names, body, counters, (*index, value(0)))
-    params = [Value(INT, counter_name(counters)),
-              *(Value(t, n) for t, n in zip(types, names))]
-    block = Block(params=params)
-    with Builder(block):
-        block.yields = loop(lengths[1:], params[1:], types, names, body, (*counters, params[0].name), (*index, params[0]))
-    op = add_op(for_record, [value(0), lengths[0], value(1), *carries], {"breaks": False}, types, [block], names)
-    return list(op.outputs)
-
-
-def start(x, dtype: str) -> Value:
-    """A number that starts an accumulator, spelled as a person would."""
-    c = emit(constant, value=x)
-    return c if dtype in ("float64", "int64", "bool", "complex128") else as_dtype(c, dtype)
 
 
 # ------------------------------------------------------------------------------------------- the nest
@@ -490,11 +388,6 @@ class Plan:
         return self.elements.at(self.index_of(index))
 
 
-def put(array: Value, x: Value, index: Sequence[Value]) -> Value:
-    """`array[index] = x`."""
-    return setitem(array, x, *index, pattern=("i",) * len(index))
-
-
 def _fused_away(op: Op) -> Callable:
     def at_index(index):
         raise AssertionError(f"{op.output} exists only inside a loop nest, and is read outside: {op}")
@@ -509,190 +402,3 @@ def needed_outside(group: Group, block: Block) -> set[Value]:
         if op not in group:
             needed.update(reads(op))
     return needed
-
-
-# ------------------------------------------------------------------------------------------ gathering
-
-
-def gather_parts(scope, op: Op):
-    """The entries of an index with arrays in it: per axis of the source, or a new axis, what it reads."""
-    x = op.inputs[0]
-    return list(paired(expand(op.attrs["pattern"], x.type.rank), op.inputs[1:]))
-
-
-def gather_lengths(scope, op: Op) -> list[Value]:
-    """The lengths of `x[rows, 1:, cols]`."""
-    return index_lengths(scope, scope.elements(op.inputs[0]).lengths, gather_parts(scope, op))
-
-
-def index_lengths(scope, own: Sequence[Value], parts: list) -> list[Value]:
-    """The lengths of what an index with arrays in it takes from an array of lengths `own`."""
-    basic, advanced, places, axis = [], [], [], 0
-    for p, operand in parts:
-        if p is None:
-            basic.append(value(1))
-            continue
-        n = own[axis]
-        axis += 1
-        if p == "i":
-            places.append(len(basic))
-            if isinstance(operand.type, Array):
-                advanced.append(scope.lengths(operand))
-        else:
-            bounds = (None, None, None) if p == "..." else scope.numbers(operand)
-            basic.append(stride(n, *bounds).length)
-    rank = max(map(len, advanced))
-    shape = []
-    for k in range(-rank, 0):
-        n = value(1)
-        for lengths in advanced:
-            if len(lengths) >= -k:
-                n = broadcast_length_op(n, lengths[k])
-        shape.append(n)
-    first = places[0] if len(set(places)) == 1 else 0
-    return [*basic[:first], *shape, *basic[first:]]
-
-
-def gather(scope, op: Op, index) -> Value:
-    """One element of `x[rows, 1:, cols]`."""
-    source = scope.elements(op.inputs[0])
-    return source.at(gathered_index(scope, source.lengths, gather_parts(scope, op), index))
-
-
-def gathered_index(scope, lengths: Sequence[Value], parts: list, index: Sequence[Value]) -> list[Value]:
-    """The element of an array of these lengths that is element `index` of it under an index with arrays in it."""
-    arrays = [o for p, o in parts if p == "i" and isinstance(o.type, Array)]
-    rank = max(a.type.rank for a in arrays)
-    places, basics = [], 0
-    for p, _ in parts:
-        if p == "i":
-            places.append(basics)
-        else:
-            basics += 1
-    first = places[0] if len(set(places)) == 1 else 0
-    common, rest = list(index[first:first + rank]), [*index[:first], *index[first + rank:]]
-    full = []
-    axis = 0
-    for p, o in parts:
-        if p is None:
-            rest.pop(0)
-            continue
-        n = lengths[axis]
-        axis += 1
-        if p == "i":
-            if isinstance(o.type, Array):
-                own = common[rank - o.type.rank:]
-                full.append(as_dtype(scope.elements(o).at([value(0) if d == 1 else i for d, i in zip(o.type.dims, own)]),
-                                     "int64"))
-            else:
-                full.append(scope.env[o])
-        else:
-            full.append(stride(n, *((None, None, None) if p == "..." else scope.numbers(o)))(rest.pop(0)))
-    return full
-
-
-# ------------------------------------------------------------------------------------ writing a region
-
-
-def write_region(scope, op: Op) -> bool:
-    """`a[1:-1] = v`, `a[rows] += v` as a loop over what is written; False if NumPy has to do it."""
-    a, v, *operands = op.inputs
-    if not isinstance(a.type, Array):
-        return False
-    if any(isinstance(x.type, (Array, Scalar)) and x.type.dtype == "bool" for x in operands):
-        return False
-    array = scope.whole(a)
-    here = in_memory(array, scope.lengths(a), a.type)
-    parts = list(paired(expand(op.attrs["pattern"], a.type.rank), operands))
-    advanced = any(p == "i" and isinstance(o.type, Array) for p, o in parts)
-    lengths, targets, axis = [], [], 0
-    if advanced:
-        return scatter(scope, op, array, here.lengths, parts)
-    for p, o in parts:
-        if p is None:
-            lengths.append(value(1))
-            targets.append(None)
-            continue
-        n = here.lengths[axis]
-        axis += 1
-        if p == "i":
-            targets.append(scope.env[o])
-        else:
-            sliced = stride(n, *((None, None, None) if p == "..." else scope.numbers(o)))
-            if sliced is None:
-                return False
-            lengths.append(sliced.length)
-            targets.append(sliced)
-    if not lengths:  # one element
-        write = op.record(array, as_dtype_of(scope.whole(v), a), *[scope.env[o] for o in operands],
-                          pattern=op.attrs["pattern"])
-        write.name = write.name or op.output.name
-        scope.define(op.output, write, here.lengths)
-        return True
-    dims = index_dims(a, operands, op.attrs["pattern"])
-    lengths = [scope.extents.get(d, n) if isinstance(d, Extent) else n for d, n in zip(dims, lengths)]
-    read_v = source_reader(scope, v, lengths, dims)
-
-    def body(index, carries):
-        rest, full = list(index), []
-        for target in targets:
-            if target is None:
-                rest.pop(0)
-            elif isinstance(target, Value):
-                full.append(target)
-            else:
-                full.append(target(rest.pop(0)))
-        x = as_dtype_of(read_v(index), a)
-        return [op.record(carries[0], x, *full, pattern=("i",) * len(full))]
-
-    (result,) = loop(lengths, [array], [array.type], [op.output.name or a.name], body, scope.counters)
-    scope.define(op.output, result, here.lengths)
-    return True
-
-
-def scatter(scope, op: Op, array: Value, own: Sequence[Value], parts: list) -> bool:
-    """`a[rows, 1:] = v` and `a[rows, cols] += v`: one element after the other, as often as an index occurs."""
-    a, v, *operands = op.inputs
-    dims = index_dims(a, operands, op.attrs["pattern"])
-    lengths = index_lengths(scope, own, parts)
-    read_v = source_reader(scope, v, lengths, dims)
-
-    def body(index, carries):
-        full = gathered_index(scope, own, parts, index)
-        return [op.record(carries[0], read_v(index), *full, pattern=("i",) * len(full))]
-
-    (result,) = loop(lengths, [array], [array.type], [op.output.name or a.name], body, scope.counters)
-    scope.define(op.output, result, own)
-    return True
-
-
-def as_dtype_of(x: Value, array: Value) -> Value:
-    """`x` as a store into `array` would take it: Numba converts where NumPy does, but refuses complex to real."""
-    return x
-
-
-def source_reader(scope, v: Value, lengths: list[Value], dims: tuple) -> Callable:
-    """How to read `v`, broadcast to a region of these lengths; checks once, before the loop."""
-    if not isinstance(v.type, Array):
-        number = scope.env[v]
-        return lambda index: number
-    elements = scope.elements(v)
-    if elements.value is None and not elements.generated:
-        elements = in_memory(scope.whole(v), elements.lengths, v.type)
-    rank = len(lengths)
-    extra = v.type.rank - rank  # NumPy drops leading axes of length 1
-    maps: list = [None] * max(extra, 0)
-    for k, (d, m) in enumerate(zip(v.type.dims[max(extra, 0):], elements.lengths[max(extra, 0):])):
-        axis = k + max(-extra, 0)
-        if d == 1:
-            maps.append(None)
-        elif d == dims[axis]:
-            maps.append(axis)
-        elif isinstance(d, Extent) and d.may_be_one and m is not lengths[axis]:
-            lengths[axis] = spread_length_op(lengths[axis], m)
-            maps.append((axis, select(op_named("equal", m, 1), value(0), value(1))))
-        else:
-            lengths[axis] = scope.same(lengths[axis], m)
-            maps.append(axis)
-    return lambda index: elements.at([value(0) if a is None else multiply(index[a[0]], a[1])
-                                      if isinstance(a, tuple) else index[a] for a in maps])

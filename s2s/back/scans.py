@@ -16,7 +16,8 @@ from ..ops.record import RECORDS, value
 from ..ops.shape import normal_axes
 from .access import Elements, Index, add, flat_index, in_memory, op_named, read
 from .buffers import as_dtype, compute, new_buffer, nonempty_length_op
-from .nest import loop, put, start
+from .counted import loop, put
+from .reductions import start
 
 SCANS: dict[str, Callable] = {}
 

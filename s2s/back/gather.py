@@ -1,0 +1,95 @@
+"""Indices with arrays in them: `x[rows, 1:, cols]`, one element after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir.graph import Op, Value
+from ..ir.types import Array, Scalar
+from ..ops.pattern import expand, is_advanced, paired
+from ..ops.record import value
+from .access import stride
+from .buffers import as_dtype, broadcast_length_op
+
+
+def is_gather(op: Op) -> bool:
+    """Whether `op` reads an array at indices that stand in arrays of integers."""
+    return (op.name == "getitem" and is_advanced(op.attrs["pattern"], op.inputs[1:])
+            and all(x.type.dtype != "bool" for x in op.inputs[1:] if isinstance(x.type, (Array, Scalar))))
+
+
+def gather_parts(scope, op: Op):
+    """The entries of an index with arrays in it: per axis of the source, or a new axis, what it reads."""
+    x = op.inputs[0]
+    return list(paired(expand(op.attrs["pattern"], x.type.rank), op.inputs[1:]))
+
+
+def gather_lengths(scope, op: Op) -> list[Value]:
+    """The lengths of `x[rows, 1:, cols]`."""
+    return index_lengths(scope, scope.elements(op.inputs[0]).lengths, gather_parts(scope, op))
+
+
+def index_lengths(scope, own: Sequence[Value], parts: list) -> list[Value]:
+    """The lengths of what an index with arrays in it takes from an array of lengths `own`."""
+    basic, advanced, places, axis = [], [], [], 0
+    for p, operand in parts:
+        if p is None:
+            basic.append(value(1))
+            continue
+        n = own[axis]
+        axis += 1
+        if p == "i":
+            places.append(len(basic))
+            if isinstance(operand.type, Array):
+                advanced.append(scope.lengths(operand))
+        else:
+            bounds = (None, None, None) if p == "..." else scope.numbers(operand)
+            basic.append(stride(n, *bounds).length)
+    rank = max(map(len, advanced))
+    shape = []
+    for k in range(-rank, 0):
+        n = value(1)
+        for lengths in advanced:
+            if len(lengths) >= -k:
+                n = broadcast_length_op(n, lengths[k])
+        shape.append(n)
+    first = places[0] if len(set(places)) == 1 else 0
+    return [*basic[:first], *shape, *basic[first:]]
+
+
+def gather(scope, op: Op, index) -> Value:
+    """One element of `x[rows, 1:, cols]`."""
+    source = scope.elements(op.inputs[0])
+    return source.at(gathered_index(scope, source.lengths, gather_parts(scope, op), index))
+
+
+def gathered_index(scope, lengths: Sequence[Value], parts: list, index: Sequence[Value]) -> list[Value]:
+    """The element of an array of these lengths that is element `index` of it under an index with arrays in it."""
+    arrays = [o for p, o in parts if p == "i" and isinstance(o.type, Array)]
+    rank = max(a.type.rank for a in arrays)
+    places, basics = [], 0
+    for p, _ in parts:
+        if p == "i":
+            places.append(basics)
+        else:
+            basics += 1
+    first = places[0] if len(set(places)) == 1 else 0
+    common, rest = list(index[first:first + rank]), [*index[:first], *index[first + rank:]]
+    full = []
+    axis = 0
+    for p, o in parts:
+        if p is None:
+            rest.pop(0)
+            continue
+        n = lengths[axis]
+        axis += 1
+        if p == "i":
+            if isinstance(o.type, Array):
+                own = common[rank - o.type.rank:]
+                full.append(as_dtype(scope.elements(o).at([value(0) if d == 1 else i for d, i in zip(o.type.dims, own)]),
+                                     "int64"))
+            else:
+                full.append(scope.env[o])
+        else:
+            full.append(stride(n, *((None, None, None) if p == "..." else scope.numbers(o)))(rest.pop(0)))
+    return full
