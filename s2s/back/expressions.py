@@ -279,7 +279,7 @@ class Layout:
         if op.name == "call":
             callee = op.attrs["callee"].function_for(op.inputs)
             return ast.Call(ast.Name(self.spelled.get(callee, callee.name), ast.Load()), inputs, [])
-        if op.record is copy and isinstance(op.inputs[0].type, Unknown) and not _is_written(op, self):
+        if op.record is copy and isinstance(op.inputs[0].type, Unknown) and not _has_copy(op, self):
             return ast.UnaryOp(ast.UAdd(), inputs[0])  # of a number it is the number, of an array a copy
         if op.name == "zeros_like" and isinstance(op.inputs[0].type, Array) and (
                 op.inputs[0].type.dtype == op.attrs["dtype"]):
@@ -333,7 +333,7 @@ def _is_offset(op: Op | None) -> bool:
             and isinstance(offset.constant, int) and offset.constant is not MISSING)
 
 
-def _is_written(op: Op, layout: Layout) -> bool:
-    """Whether the copy of a value of unknown rank is made for a write, so that it is an array for certain."""
-    return bool(op.output.name) or isinstance(op.inputs[0].type, Array) or any(
+def _has_copy(op: Op, layout: Layout) -> bool:
+    """Whether what is copied has a method `copy` although its rank is unknown: part of an array, or written into."""
+    return bool(op.output.name) or op.inputs[0].op is not None and op.inputs[0].op.name == "getitem" or isinstance(op.inputs[0].type, Array) or any(
         isinstance(user, Op) and user.record.writes is not None for user, _ in layout.uses.get(op.output, []))

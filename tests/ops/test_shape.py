@@ -241,8 +241,8 @@ def test_sum_to_is_plain_sums_where_ranks_are_known(type, text):
 
 
 def test_spread():
-    assert reads(lambda x: spread(value(1.0), x), MATRIX) == "np.full(x.shape, 1.0)"
-    assert reads(lambda x: spread(value(1.0), x), Unknown("x")) == "np.full(np.shape(x), 1.0)"
+    assert reads(lambda x: spread(value(1.0), x), MATRIX) == "np.ones(x.shape)"
+    assert reads(lambda x: spread(value(2.0), x), Unknown("x")) == "np.full(np.shape(x), 2.0)"
     assert reads(spread, VECTOR, VECTOR) == "x"
 
 
