@@ -22,7 +22,11 @@ def with_comments(body: list[ast.stmt], function: Function) -> list[ast.stmt]:
     if len(body) > (SHORT_WITH_LOOPS if loops else SHORT):
         return _commented(body, function, set())
     first = next((k for k, statement in enumerate(body) if _is_backwards(statement)), 0)
-    if loops and first and any(not _is_backwards(y.op) for y in _results(function) if y.op is not None):
+    if (
+        loops
+        and first
+        and any(not _is_backwards(y.op) for y in _results(function) if y.op is not None)
+    ):
         return [*body[:first], Comment("backwards"), *body[first:]]
     return body
 
@@ -44,7 +48,11 @@ def _results(function: Function) -> list[Value]:
 def _commented(body: list[ast.stmt], function: Function, seen: set[tuple]) -> list[ast.stmt]:
     result: list[ast.stmt] = []
     for line, statements in _groups(body):
-        if line is not None and not line.text.startswith(("def ", "@")) and not _says_the_same(line, statements):
+        if (
+            line is not None
+            and not line.text.startswith(("def ", "@"))
+            and not _says_the_same(line, statements)
+        ):
             result.append(Comment(_text(line, function, seen)))
         for statement in statements:
             for field in ("body", "orelse"):
@@ -59,7 +67,11 @@ def _groups(body: list[ast.stmt]) -> list[tuple[Line | None, list[ast.stmt]]]:
     """Runs of statements that come from one line of the user's, run in one direction."""
     groups: list[tuple[Line | None, list[ast.stmt]]] = []
     for statement in body:
-        line = None if isinstance(statement, (ast.Return, ast.Break)) else getattr(statement, "line", None)
+        line = (
+            None
+            if isinstance(statement, (ast.Return, ast.Break))
+            else getattr(statement, "line", None)
+        )
         if groups and (line is None or _key(line) == _key(groups[-1][0])):
             groups[-1][1].append(statement)
         else:

@@ -23,16 +23,25 @@ def with_returns(body: Body) -> Body:
     """`body` with the flags of early returns replaced by `return`, loop by loop from the outside in."""
     for k, statement in enumerate(body):
         match statement, body[k + 1] if k + 1 < len(body) else None:
-            case (ast.For() | ast.While()) as loop, ast.If(ast.Name(flag), [ast.Return() as leaving], rest):
+            case (ast.For() | ast.While()) as loop, ast.If(
+                ast.Name(flag), [ast.Return() as leaving], rest
+            ):
                 inside = _returning(loop.body, flag, leaving)
-                around = [s for s in [*body[:k], *rest, *body[k + 2:]] if _given(s, flag) is not False]
+                around = [
+                    s for s in [*body[:k], *rest, *body[k + 2 :]] if _given(s, flag) is not False
+                ]
                 head = loop.iter if isinstance(loop, ast.For) else loop.test
-                if inside is not None and not any(_mentions(tree, flag) for tree in (head, *inside, *around)):
+                if inside is not None and not any(
+                    _mentions(tree, flag) for tree in (head, *inside, *around)
+                ):
                     loop.body = with_returns(inside)
                     before = [s for s in body[:k] if _given(s, flag) is None]
-                    return [*before, loop, *with_returns([*rest, *body[k + 2:]])]
+                    return [*before, loop, *with_returns([*rest, *body[k + 2 :]])]
             case ast.If(), _:
-                statement.body, statement.orelse = with_returns(statement.body), with_returns(statement.orelse)
+                statement.body, statement.orelse = (
+                    with_returns(statement.body),
+                    with_returns(statement.orelse),
+                )
     return body
 
 
@@ -44,8 +53,9 @@ def _returning(body: Body, flag: str, leaving: ast.Return) -> Body | None:
         return None
     for k, statement in enumerate(body):
         match statement:
-            case ast.If(ast.Name(name), [ast.Break()], []) if name == flag and k and isinstance(
-                    body[k - 1], (ast.For, ast.While)):
+            case ast.If(ast.Name(name), [ast.Break()], []) if (
+                name == flag and k and isinstance(body[k - 1], (ast.For, ast.While))
+            ):
                 continue  # left already, from inside the inner loop
             case _ if _given(statement, flag) is not None:
                 continue
@@ -58,7 +68,9 @@ def _returning(body: Body, flag: str, leaving: ast.Return) -> Body | None:
                 following = body[k + 1] if k + 1 < len(body) else None
                 inner = _returning(statement.body, flag, leaving)
                 match following:
-                    case ast.If(ast.Name(name), [ast.Break()], []) if name == flag and inner is not None:
+                    case ast.If(ast.Name(name), [ast.Break()], []) if (
+                        name == flag and inner is not None
+                    ):
                         again = copy.copy(statement)
                         again.body = inner
                         statement = again

@@ -31,8 +31,12 @@ NEVER_STATEMENTS = ("constant", "undefined")
 class Layout:
     """Where every op stands in the text, and which ops are printed inside others."""
 
-    def __init__(self, function: Function, one_per_line: bool = False,
-                 spelled: Mapping[Function, str] = MappingProxyType({})):
+    def __init__(
+        self,
+        function: Function,
+        one_per_line: bool = False,
+        spelled: Mapping[Function, str] = MappingProxyType({}),
+    ):
         self.function, self.one_per_line, self.spelled = function, one_per_line, spelled
         self.position: dict[Op, int] = {}
         self.end: dict[Block, int] = {}
@@ -40,13 +44,20 @@ class Layout:
         self.uses: dict[Value, list[tuple[object, int]]] = {}
         self.ops: list[Op] = []
         self.inlined: set[Op] = set()
-        self.inlined_owner: dict[object, Op] = {}  # block of an `if` printed as an expression -> that op
+        self.inlined_owner: dict[
+            object, Op
+        ] = {}  # block of an `if` printed as an expression -> that op
         self.target: dict[Op, int] = {}  # where an inlined op is evaluated
-        self.definitions: dict[str, list[tuple[int, Value]]] = {}  # the user's name -> where it is given to a value
+        self.definitions: dict[
+            str, list[tuple[int, Value]]
+        ] = {}  # the user's name -> where it is given to a value
         self._number(function.block, (), 0)
         self.memory = Memory(function)
-        self.writes = [(self.position[op], self.memory.of(op.outputs[0])) for op in self.ops
-                       if op.record.writes is not None]
+        self.writes = [
+            (self.position[op], self.memory.of(op.outputs[0]))
+            for op in self.ops
+            if op.record.writes is not None
+        ]
         self.impure = [self.position[op] for op in self.ops if not op.record.pure]
         for op in reversed(self.ops):
             if self._may_be_inlined(op):
@@ -121,7 +132,9 @@ class Layout:
         if not is_pure(op) or not self.uses.get(op.output):
             return False
         if op.name == "if":
-            if _choice(op) is None or any(inner not in self.inlined for block in op.blocks for inner in block.ops):
+            if _choice(op) is None or any(
+                inner not in self.inlined for block in op.blocks for inner in block.ops
+            ):
                 return False
         elif op.record.syntax is None and op.name != "call":
             return False
@@ -130,7 +143,9 @@ class Layout:
         if op.output.name:
             return False
         if len(self.uses[op.output]) == 1:
-            return self.is_evaluated_once(op) and self.can_move(op) and not self.is_forward_result(op)
+            return (
+                self.is_evaluated_once(op) and self.can_move(op) and not self.is_forward_result(op)
+            )
         if op.name in _SHAPES:
             return self._occurrences(op) <= MOST_SHAPES and self.can_move(op)
         return self._is_element_read(op) and self.can_move(op)
@@ -156,17 +171,32 @@ class Layout:
         while len(users) == 1 and users[0] in self.inlined and users[0].name == "tuple":
             users = [user for user, _ in self.uses.get(users[0].output, [])]
         return users == [self.function.block] and any(
-            inner.line is not None and inner.line.backwards for inner in self.function.block.ops)
+            inner.line is not None and inner.line.backwards for inner in self.function.block.ops
+        )
 
     def _is_element_read(self, op: Op) -> bool:
         """Whether this is `u[i]`, read so few times that a person would write it again each time."""
-        if op.name != "getitem" or not isinstance(op.output.type, Scalar) or len(self.uses[op.output]) > MOST_READS:
+        if (
+            op.name != "getitem"
+            or not isinstance(op.output.type, Scalar)
+            or len(self.uses[op.output]) > MOST_READS
+        ):
             return False
-        simple = all(x.name or x.constant is not MISSING or _is_offset(x.op) for x in op.inputs[1:] if x.op or x.name)
+        simple = all(
+            x.name or x.constant is not MISSING or _is_offset(x.op)
+            for x in op.inputs[1:]
+            if x.op or x.name
+        )
         users = [self.inlined_owner.get(user, user) for user, _ in self.uses[op.output]]
-        return bool(op.inputs[0].name) and simple and all(
-            self.loops[user] == self.loops[op] and (user not in self.inlined or self.is_evaluated_once(user))
-            for user in users)
+        return (
+            bool(op.inputs[0].name)
+            and simple
+            and all(
+                self.loops[user] == self.loops[op]
+                and (user not in self.inlined or self.is_evaluated_once(user))
+                for user in users
+            )
+        )
 
     def is_evaluated_once(self, op: Op) -> bool:
         """Whether the only user of `op` evaluates it once, in the loops where `op` stands."""
@@ -187,8 +217,10 @@ class Layout:
         start, stop = self.position[op], self._last_evaluation(op) if stop is None else stop
         for inner in (op, *(inner for block in op.blocks for inner in walk(block))):
             for k, x in enumerate(inner.inputs):
-                if x.name and any(start < p < stop and y not in op.outputs and not self.is_inlined(y)
-                                  for p, y in self.definitions.get(x.name, ())):
+                if x.name and any(
+                    start < p < stop and y not in op.outputs and not self.is_inlined(y)
+                    for p, y in self.definitions.get(x.name, ())
+                ):
                     return False
                 if k not in inner.record.shapes and self._is_overwritten(x, start, stop):
                     return False
@@ -201,7 +233,7 @@ class Layout:
         for user, _ in self.uses.get(op.output, []):
             user = self.inlined_owner.get(user, user)
             stop = max(stop, self.place(user))
-            extra = self.loops[user][len(self.loops[op]):]
+            extra = self.loops[user][len(self.loops[op]) :]
             if extra:
                 stop = max(stop, self.end[extra[0].blocks[-1]])
         return stop
@@ -217,7 +249,9 @@ class Layout:
 
         def visit(block: Block) -> None:
             for op in block.ops:
-                if op not in self.inlined or not op.blocks:  # what stands inside `a and b` has no place of its own
+                if (
+                    op not in self.inlined or not op.blocks
+                ):  # what stands inside `a and b` has no place of its own
                     for inner in op.blocks:
                         visit(inner)
                 if op in self.inlined and op.name not in NEVER_STATEMENTS and not _is_offset(op):
@@ -231,8 +265,13 @@ class Layout:
 
     def _is_on_one_line(self, op: Op) -> bool:
         """Whether the user wrote `op` and what reads it on one line."""
-        return op.line is not None and not op.line.backwards and all(
-            isinstance(user, Block) or user.line == op.line for user, _ in self.uses[op.output])
+        return (
+            op.line is not None
+            and not op.line.backwards
+            and all(
+                isinstance(user, Block) or user.line == op.line for user, _ in self.uses[op.output]
+            )
+        )
 
     def inline_moved(self, names) -> bool:
         """Print, in the assignment that carries it on, what could not be computed under the carry's own name.
@@ -245,7 +284,7 @@ class Layout:
                 continue
             for block in op.blocks[-1:] if op.name != "if" else op.blocks:
                 outputs = op.outputs
-                for y, output in zip(block.yields[len(block.yields) - len(outputs):], outputs):
+                for y, output in zip(block.yields[len(block.yields) - len(outputs) :], outputs):
                     if self._moves_to_end(y, block) and names[y] != names[output]:
                         self.inline(y.op)
                         found = True
@@ -253,14 +292,24 @@ class Layout:
 
     def _moves_to_end(self, y: Value, block: Block) -> bool:
         op = y.op
-        return (op is not None and op not in self.inlined and op in block.ops and len(op.outputs) == 1
-                and op.record.writes is None and is_pure(op) and not op.blocks
-                and (op.record.syntax is not None or op.name == "call")
-                and self.uses[y] == [(block, block.yields.index(y))] and self._tree_can_move(op, self.end[block]))
+        return (
+            op is not None
+            and op not in self.inlined
+            and op in block.ops
+            and len(op.outputs) == 1
+            and op.record.writes is None
+            and is_pure(op)
+            and not op.blocks
+            and (op.record.syntax is not None or op.name == "call")
+            and self.uses[y] == [(block, block.yields.index(y))]
+            and self._tree_can_move(op, self.end[block])
+        )
 
     def _tree_can_move(self, op: Op, stop: int) -> bool:
         """Whether `op`, with all that is printed inside its expression, gives the same at `stop`."""
-        return self.can_move(op, stop) and all(self._tree_can_move(x.op, stop) for x in op.inputs if self.is_inlined(x))
+        return self.can_move(op, stop) and all(
+            self._tree_can_move(x.op, stop) for x in op.inputs if self.is_inlined(x)
+        )
 
     # ------------------------------------------------------------------------------------ trees
 
@@ -280,10 +329,17 @@ class Layout:
             callee = op.attrs["callee"].function_for(op.inputs)
             return ast.Call(ast.Name(self.spelled.get(callee, callee.name), ast.Load()), inputs, [])
         if op.record is copy and isinstance(op.inputs[0].type, Unknown) and not _has_copy(op, self):
-            return ast.UnaryOp(ast.UAdd(), inputs[0])  # of a number it is the number, of an array a copy
-        if op.name == "zeros_like" and isinstance(op.inputs[0].type, Array) and (
-                op.inputs[0].type.dtype == op.attrs["dtype"]):
-            return numpy_call("zeros_like", *inputs)  # shorter than np.zeros(np.shape(x)), and as good here
+            return ast.UnaryOp(
+                ast.UAdd(), inputs[0]
+            )  # of a number it is the number, of an array a copy
+        if (
+            op.name == "zeros_like"
+            and isinstance(op.inputs[0].type, Array)
+            and (op.inputs[0].type.dtype == op.attrs["dtype"])
+        ):
+            return numpy_call(
+                "zeros_like", *inputs
+            )  # shorter than np.zeros(np.shape(x)), and as good here
         return op.record.syntax(*inputs, **op.attrs)
 
     def _choice_expression(self, op: Op, name: Callable[[Value], str]) -> ast.expr:
@@ -293,7 +349,9 @@ class Layout:
             case "test":
                 return test
             case "and":
-                return ast.BoolOp(ast.And(), [*_operands(test, ast.And), *_operands(first, ast.And)])
+                return ast.BoolOp(
+                    ast.And(), [*_operands(test, ast.And), *_operands(first, ast.And)]
+                )
             case "or":
                 return ast.BoolOp(ast.Or(), [*_operands(test, ast.Or), *_operands(second, ast.Or)])
             case "not":
@@ -311,7 +369,10 @@ def _choice(op: Op) -> str | None:
     if len(op.outputs) != 1:
         return None
     first, second = (block.yields[0] for block in op.blocks)
-    boolean = all(isinstance(x.type, (Scalar, Unknown)) and x.type.dtype == "bool" for x in (op.inputs[0], first, second))
+    boolean = all(
+        isinstance(x.type, (Scalar, Unknown)) and x.type.dtype == "bool"
+        for x in (op.inputs[0], first, second)
+    )
     if boolean and first.constant is True and second.constant is False:
         return "test"
     if boolean and second.constant is False:
@@ -329,11 +390,23 @@ def _is_offset(op: Op | None) -> bool:
     if op is None or op.name not in ("add", "subtract") or not isinstance(op.output.type, Scalar):
         return False
     x, offset = op.inputs
-    return (isinstance(x.type, Scalar) and not is_inexact(x.type.dtype)
-            and isinstance(offset.constant, int) and offset.constant is not MISSING)
+    return (
+        isinstance(x.type, Scalar)
+        and not is_inexact(x.type.dtype)
+        and isinstance(offset.constant, int)
+        and offset.constant is not MISSING
+    )
 
 
 def _has_copy(op: Op, layout: Layout) -> bool:
     """Whether what is copied has a method `copy` although its rank is unknown: part of an array, or written into."""
-    return bool(op.output.name) or op.inputs[0].op is not None and op.inputs[0].op.name == "getitem" or isinstance(op.inputs[0].type, Array) or any(
-        isinstance(user, Op) and user.record.writes is not None for user, _ in layout.uses.get(op.output, []))
+    return (
+        bool(op.output.name)
+        or op.inputs[0].op is not None
+        and op.inputs[0].op.name == "getitem"
+        or isinstance(op.inputs[0].type, Array)
+        or any(
+            isinstance(user, Op) and user.record.writes is not None
+            for user, _ in layout.uses.get(op.output, [])
+        )
+    )

@@ -51,8 +51,11 @@ def literal(x) -> str:
         return f"np.{name}"
     if name and getattr(math, name, None) is x:
         return f"math.{name}"
-    raise UnsupportedError(f"{x!r} cannot be written as Python text", None,
-                           "pass it as an argument, or make it a number, a string or a dtype")
+    raise UnsupportedError(
+        f"{x!r} cannot be written as Python text",
+        None,
+        "pass it as an argument, or make it a number, a string or a dtype",
+    )
 
 
 def _scalar_type(type) -> str:
@@ -70,4 +73,8 @@ def _float(x: float) -> str:
         return f"{mantissa}e{int(exponent)}"  # 1e-05 is written 1e-5
     mantissa, _, exponent = scientific.partition("e")
     scientific = f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
-    return scientific if len(scientific) < len(plain) and abs(x) < 1 and float(scientific) == x else plain
+    return (
+        scientific
+        if len(scientific) < len(plain) and abs(x) < 1 and float(scientific) == x
+        else plain
+    )

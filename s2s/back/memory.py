@@ -24,7 +24,6 @@ NOTHING: Roots = frozenset()
 READ_ONLY = frozenset({"broadcast_to", "broadcast_arrays", "diagonal", "diag", "real", "imag"})
 
 
-
 def holds_memory(type: Type) -> bool:
     """Whether a value of `type` may be, or contain, an array."""
     match type:
@@ -59,7 +58,9 @@ def read_values(block: Block) -> list[Value]:
 class Memory:
     """The roots of every value of `function`, were copies made at `copied` and `in_place` ops overwrite."""
 
-    def __init__(self, function: Function, copied: frozenset = frozenset(), in_place: frozenset = frozenset()):
+    def __init__(
+        self, function: Function, copied: frozenset = frozenset(), in_place: frozenset = frozenset()
+    ):
         self.copied, self.in_place = copied, in_place
         self.roots: dict[Value, Roots] = {}
         self.borrowed: set[Site] = {"read-only"}  # sites whose memory is not the function's own
@@ -102,7 +103,9 @@ class Memory:
                     for branch in op.blocks:
                         self._visit(branch)
                     for k, output in enumerate(op.outputs):
-                        self._define(output, self.leaving(op.blocks[0], k) | self.leaving(op.blocks[1], k))
+                        self._define(
+                            output, self.leaving(op.blocks[0], k) | self.leaving(op.blocks[1], k)
+                        )
                 case "for" | "while":
                     self._visit_loop(op)
                 case _:
@@ -112,7 +115,10 @@ class Memory:
     def _visit_loop(self, op: Op) -> None:
         first = 3 if op.name == "for" else 0
         body = op.blocks[-1]
-        params, skip = body.params[1 if op.name == "for" else 0:], len(body.yields) - len(op.outputs)
+        params, skip = (
+            body.params[1 if op.name == "for" else 0 :],
+            len(body.yields) - len(op.outputs),
+        )
         inside = {id(site) for site in _sites(op)}
 
         def older(roots: Roots) -> Roots:
@@ -138,8 +144,11 @@ class Memory:
     def _made(self, op: Op, output: Value) -> Roots:
         """The roots of what an op without blocks makes."""
         views = (0,) if op in self.in_place else op.record.views
-        if op.name == "getitem" and isinstance(op.inputs[0].type, Array) and is_advanced(
-                op.attrs["pattern"], op.inputs[1:]):
+        if (
+            op.name == "getitem"
+            and isinstance(op.inputs[0].type, Array)
+            and is_advanced(op.attrs["pattern"], op.inputs[1:])
+        ):
             views = ()
         if op.name == "call":
             self.borrowed.add(output)

@@ -14,14 +14,39 @@ from ..ir.graph import Block, Value
 from ..ir.types import Array, Scalar, Tape
 from .expressions import Layout
 
-RESERVED = frozenset({"np", "math", "scipy", "True", "False", "None", *keyword.kwlist, "len", "range", "reversed", "abs",
-                      "min", "max", "float", "int", "bool", "complex", "slice", "print", "tuple", "list"})
+RESERVED = frozenset(
+    {
+        "np",
+        "math",
+        "scipy",
+        "True",
+        "False",
+        "None",
+        *keyword.kwlist,
+        "len",
+        "range",
+        "reversed",
+        "abs",
+        "min",
+        "max",
+        "float",
+        "int",
+        "bool",
+        "complex",
+        "slice",
+        "print",
+        "tuple",
+        "list",
+    }
+)
 
 
 class Names:
     """The variables of one function: `names[value]` for every value that has a statement."""
 
-    def __init__(self, layout: Layout, reserved: frozenset[str] = frozenset(), native: bool = False):
+    def __init__(
+        self, layout: Layout, reserved: frozenset[str] = frozenset(), native: bool = False
+    ):
         self.layout, self.native = layout, native
         self.reserved = RESERVED | reserved
         self.joined: dict[Value, Value] = {}
@@ -100,7 +125,9 @@ class Names:
                     live = {**around, **self._leaves(op.inputs)}
                 case _:
                     if op.record.writes is not None and op.outputs:
-                        others = self._leaves(x for k, x in enumerate(op.inputs) if k != op.record.writes)
+                        others = self._leaves(
+                            x for k, x in enumerate(op.inputs) if k != op.record.writes
+                        )
                         others.pop(op.inputs[op.record.writes], None)
                         self._separate(op.outputs[:1], others)
                     live.update(self._leaves(op.inputs))
@@ -149,8 +176,8 @@ class Names:
                 elif op.name in ("for", "while"):
                     inits = op.inputs[3:] if op.name == "for" else op.inputs
                     body = op.blocks[-1]
-                    params = body.params[len(body.params) - len(inits):]
-                    yields = body.yields[len(body.yields) - len(inits):]
+                    params = body.params[len(body.params) - len(inits) :]
+                    yields = body.yields[len(body.yields) - len(inits) :]
                     for k, param in enumerate(params):
                         for head in op.blocks[:-1]:
                             loops.append((head.params[k], param, True))
@@ -199,7 +226,9 @@ class Names:
         roots = [x for x in self.order if x not in self.joined]
         hints = {root: self._hint(root) for root in roots}
         wanted = set(hints.values())
-        kinds: dict[str, object] = {}  # of compiled code: what a variable holds, which may not change
+        kinds: dict[
+            str, object
+        ] = {}  # of compiled code: what a variable holds, which may not change
         for root in sorted(roots, key=lambda x: (not self._is_param(x), self.order[x])):
             taken = {names[x] for x in self.apart[root] if x in names}
             if self.native:
@@ -208,7 +237,11 @@ class Names:
             if hint and hint.isidentifier():
                 names[root] = self._free(hint, taken)
             else:
-                hint = "value" if root.op is not None and self.layout.is_forward_result(root.op) else _default_hint(root)
+                hint = (
+                    "value"
+                    if root.op is not None and self.layout.is_forward_result(root.op)
+                    else _default_hint(root)
+                )
                 names[root] = self._free(hint, taken | wanted | self.temporaries.keys())
                 self.temporaries[names[root]] = hint
             kinds[names[root]] = _kind(root)

@@ -31,7 +31,9 @@ TRIALS = 200  # writes `x += y` that are tried in one function
 
 def _in_place(name: str) -> Record:
     """The record of `x += y` on arrays: overwrites x.  Exists only between here and the printer."""
-    return Record(f"{name} in place", evaluate=None, infer=lambda x, y: x.type, writes=0, views=(0,))
+    return Record(
+        f"{name} in place", evaluate=None, infer=lambda x, y: x.type, writes=0, views=(0,)
+    )
 
 
 IN_PLACE = {name: _in_place(name) for name in AUGMENTED}
@@ -97,7 +99,7 @@ def read_latest_shapes(function: Function) -> None:
             if op.name in ("for", "while"):
                 inits = op.inputs[3:] if op.name == "for" else op.inputs
                 for inner in op.blocks:
-                    params = inner.params[len(inner.params) - len(inits):]
+                    params = inner.params[len(inner.params) - len(inits) :]
                     seen = dict(latest)
                     _join_families(inits, params, seen)
                     visit(inner, seen)
@@ -108,13 +110,19 @@ def read_latest_shapes(function: Function) -> None:
                 for k, output in enumerate(op.outputs):
                     sources = {root(inner.yields[k]) for inner in op.blocks}
                     if len(sources) == 1:
-                        _join_families([inner.yields[k] for inner in op.blocks[:1]], [output], latest)
+                        _join_families(
+                            [inner.yields[k] for inner in op.blocks[:1]], [output], latest
+                        )
             elif op.record.writes is not None:
                 _join_families([op.inputs[op.record.writes]], op.outputs[:1], latest)
 
     def _join_families(olds: list[Value], news: list[Value], latest: dict[Value, Value]) -> None:
         for old, new in zip(olds, news):
-            if isinstance(old.type, (Array, Unknown)) and same_shape(old.type, new.type) and root(old) is not new:
+            if (
+                isinstance(old.type, (Array, Unknown))
+                and same_shape(old.type, new.type)
+                and root(old) is not new
+            ):
                 family[new] = root(old)
                 latest[root(old)] = new
 
@@ -152,7 +160,9 @@ def _copies(function: Function, in_place: frozenset) -> frozenset:
         for candidate in _candidates(op, others, memory, loops, function):
             trial = copied | candidate
             if candidate - copied and all(
-                    op is not other for other, _ in _conflicts(Memory(function, trial, in_place), function)):
+                op is not other
+                for other, _ in _conflicts(Memory(function, trial, in_place), function)
+            ):
                 copied = trial
                 break
         else:
@@ -170,7 +180,9 @@ def _loops_of_params(function: Function) -> dict[Value, tuple[Op, int]]:
     return found
 
 
-def _candidates(op: Op, others: list[Value], memory: Memory, loops: dict, function: Function) -> list[frozenset]:
+def _candidates(
+    op: Op, others: list[Value], memory: Memory, loops: dict, function: Function
+) -> list[frozenset]:
     """Where a copy may settle a conflict at `op`, best first."""
     entries = []
     value = op.inputs[memory.written(op)]
@@ -179,8 +191,11 @@ def _candidates(op: Op, others: list[Value], memory: Memory, loops: dict, functi
             loop, k = loops[value]
             entries.append(frozenset({(loop, k)}))
             value = loop.inputs[k]
-        elif value.op is not None and value.op.inputs and (
-                memory.written(value.op) is not None or value.op.record.views):
+        elif (
+            value.op is not None
+            and value.op.inputs
+            and (memory.written(value.op) is not None or value.op.record.views)
+        ):
             value = value.op.inputs[memory.written(value.op) or 0]
         else:
             break
@@ -190,8 +205,12 @@ def _candidates(op: Op, others: list[Value], memory: Memory, loops: dict, functi
         candidates.append(frozenset(views))
     if any(isinstance(x.type, Tape) for x in others):
         roots = memory.entering(op, memory.written(op))
-        pushes = frozenset((push, 1) for push in walk(function.block) if push.name == "tape_push"
-                           and memory.of(push.inputs[1]) & {(s, o) for s, _ in roots for o in (False, True)})
+        pushes = frozenset(
+            (push, 1)
+            for push in walk(function.block)
+            if push.name == "tape_push"
+            and memory.of(push.inputs[1]) & {(s, o) for s, _ in roots for o in (False, True)}
+        )
         candidates.append(pushes)
         candidates += [entry | pushes for entry in entries[::-1]]
     return candidates
@@ -202,7 +221,9 @@ def _viewed(value: Value, memory: Memory) -> Value | None:
     while value.op is not None and value.op.inputs:
         if value.op.name == "getitem":
             return value
-        sharing = [x for k, x in enumerate(value.op.inputs) if k in value.op.record.views and memory.of(x)]
+        sharing = [
+            x for k, x in enumerate(value.op.inputs) if k in value.op.record.views and memory.of(x)
+        ]
         if len(sharing) != 1 or memory.written(value.op) is not None:
             return None
         value = sharing[0]
@@ -251,7 +272,11 @@ def _carried_on(function: Function) -> dict[Value, Value]:
             uses.update(block.yields)
         if op.name in ("for", "while"):
             body, count = op.blocks[-1], len(op.outputs)
-            found.update(zip(body.yields[len(body.yields) - count:], body.params[len(body.params) - count:]))
+            found.update(
+                zip(
+                    body.yields[len(body.yields) - count :], body.params[len(body.params) - count :]
+                )
+            )
     return {y: param for y, param in found.items() if uses[y] == 1}
 
 
@@ -260,9 +285,14 @@ def _looks_augmented(op: Op) -> bool:
         return False
     x, y = op.inputs
     dtype = getattr(y.type, "dtype", None)
-    return (holds_memory(x.type) and x.type.dtype is not None and dtype is not None
-            and x.type.dtype == op.output.type.dtype and same_shape(x.type, op.output.type)
-            and (isinstance(y.type, (Array, Unknown, Scalar))))
+    return (
+        holds_memory(x.type)
+        and x.type.dtype is not None
+        and dtype is not None
+        and x.type.dtype == op.output.type.dtype
+        and same_shape(x.type, op.output.type)
+        and (isinstance(y.type, (Array, Unknown, Scalar)))
+    )
 
 
 def _insert_copies(function: Function, copied: frozenset) -> None:

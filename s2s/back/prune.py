@@ -32,7 +32,7 @@ def is_pure(op: Op) -> bool:
 def unpack_tuples(function: Function) -> None:
     """Give a pop or a call whose tuple is only ever taken apart one output per member.
 
-        t = pop(tape); x = item(t, 0); y = item(t, 1)    prints as    x, y = tape.pop()
+    t = pop(tape); x = item(t, 0); y = item(t, 1)    prints as    x, y = tape.pop()
     """
     uses: dict[Value, list] = {}
     for op in walk(function.block):
@@ -46,8 +46,11 @@ def unpack_tuples(function: Function) -> None:
 
     def visit(block: Block) -> None:
         for op in block.ops:
-            if op.name in ("tape_pop", "call") and isinstance(op.outputs[-1].type, Tuple) and (
-                    op.name == "tape_pop" or len(op.outputs) == 1):
+            if (
+                op.name in ("tape_pop", "call")
+                and isinstance(op.outputs[-1].type, Tuple)
+                and (op.name == "tape_pop" or len(op.outputs) == 1)
+            ):
                 whole = op.outputs[-1]
                 readers = uses.get(whole, [])
                 if readers and all(isinstance(r, Op) and r.name == "item" for r in readers):

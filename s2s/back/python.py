@@ -51,11 +51,26 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
         for op in walk(called.block):
             if op.record.helper is not None:
                 helpers.update(_with_own_helpers(op.record.helper))
-        definitions.append(definition(called, annotate, native, reserved | {h.__name__ for h in helpers},
-                                      entry=called is function, spelled=spelled))
-    used = {node.id for tree in definitions for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        definitions.append(
+            definition(
+                called,
+                annotate,
+                native,
+                reserved | {h.__name__ for h in helpers},
+                entry=called is function,
+                spelled=spelled,
+            )
+        )
+    used = {
+        node.id for tree in definitions for node in ast.walk(tree) if isinstance(node, ast.Name)
+    }
     sources = [textwrap.dedent(inspect.getsource(helper)).rstrip() for helper in helpers]
-    used |= {node.id for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    used |= {
+        node.id
+        for source in sources
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Name)
+    }
     unparser = Unparser()
     for module, spelling in _IMPORTS:
         if module in used:
@@ -71,16 +86,26 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
 def _with_own_helpers(helper: Callable) -> dict[Callable, None]:
     """`helper` after the functions of its module that it calls."""
     found: dict[Callable, None] = {}
-    names = [i.argval for i in dis.get_instructions(helper) if i.opname == "LOAD_GLOBAL"]  # not those of attributes
+    names = [
+        i.argval for i in dis.get_instructions(helper) if i.opname == "LOAD_GLOBAL"
+    ]  # not those of attributes
     for name in dict.fromkeys(names):
         other = helper.__globals__.get(name)
-        if inspect.isfunction(other) and other.__module__ == helper.__module__ and other is not helper:
+        if (
+            inspect.isfunction(other)
+            and other.__module__ == helper.__module__
+            and other is not helper
+        ):
             found.update(_with_own_helpers(other))
     return {**found, helper: None}
 
 
-_IMPORTS = [("math", "import math"), ("np", "import numpy as np"), ("scipy", "import scipy.special"),
-            ("objmode", "from numba import objmode")]
+_IMPORTS = [
+    ("math", "import math"),
+    ("np", "import numpy as np"),
+    ("scipy", "import scipy.special"),
+    ("objmode", "from numba import objmode"),
+]
 
 
 def _module(unparser: Unparser, entry: str) -> Module:
@@ -94,9 +119,14 @@ def _module(unparser: Unparser, entry: str) -> Module:
     return Module("\n".join(lines) + "\n", entry, places)
 
 
-def definition(function: Function, annotate: bool = False, native: bool = False,
-               reserved: frozenset[str] = frozenset(), entry: bool = True,
-               spelled: Mapping[Function, str] = MappingProxyType({})) -> ast.FunctionDef:
+def definition(
+    function: Function,
+    annotate: bool = False,
+    native: bool = False,
+    reserved: frozenset[str] = frozenset(),
+    entry: bool = True,
+    spelled: Mapping[Function, str] = MappingProxyType({}),
+) -> ast.FunctionDef:
     """`function` as a `def`; `spelled` gives the names that it and what it calls have in the module."""
     name = spelled.get(function, function.name)
     function = owned(function, results=entry and not annotate, augmented=not annotate)
@@ -110,7 +140,9 @@ def definition(function: Function, annotate: bool = False, native: bool = False,
     body = writer.function_body(function.block, function.tupled)
     if not annotate:
         body = with_returns(body)
-    uses = [node for statement in body for node in _in_order(statement) if isinstance(node, ast.Name)]
+    uses = [
+        node for statement in body for node in _in_order(statement) if isinstance(node, ast.Name)
+    ]
     renamed = names.renumber([*(names[p] for p in function.params), *(node.id for node in uses)])
     for node in {id(node): node for node in uses}.values():
         node.id = renamed.get(node.id, node.id)
@@ -135,15 +167,24 @@ def _in_order(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _arguments(function: Function, names: Names, annotate: bool) -> ast.arguments:
-    args = [ast.arg(names[p], ast.Constant(str(p.type)) if annotate else None) for p in function.params]
+    args = [
+        ast.arg(names[p], ast.Constant(str(p.type)) if annotate else None) for p in function.params
+    ]
     defaults = []
     for param, arg in zip(function.params, args):
         if param.name in function.defaults:
             defaults.append(ast.Constant(function.defaults[param.name]))
         elif defaults:
             defaults = []  # a default may not come before an argument without one
-    return ast.arguments(posonlyargs=[], args=args, vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None,
-                         defaults=defaults)
+    return ast.arguments(
+        posonlyargs=[],
+        args=args,
+        vararg=None,
+        kwonlyargs=[],
+        kw_defaults=[],
+        kwarg=None,
+        defaults=defaults,
+    )
 
 
 def _callees(function: Function) -> list[Function]:

@@ -17,13 +17,22 @@ from .unbound import must_be_bound, placeholder
 
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _OPERATORS = {"add": ast.Add, "subtract": ast.Sub, "multiply": ast.Mult, "divide": ast.Div}
-_INVERSE = {ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
+_INVERSE = {
+    ast.Lt: ast.GtE,
+    ast.GtE: ast.Lt,
+    ast.Gt: ast.LtE,
+    ast.LtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+}
 LONG_REST = 3  # statements after which `if c: continue` reads better than one more level
 
 _FRESH = re.compile(r"\b(?:d|any|s)\d+\b")
 
 Body = list[ast.stmt]
-Finish = Callable[[dict[Value, Value], bool], Body]  # (what outputs are on this path, does it stop) -> assignments
+Finish = Callable[
+    [dict[Value, Value], bool], Body
+]  # (what outputs are on this path, does it stop) -> assignments
 
 
 class Writer:
@@ -58,28 +67,58 @@ class Writer:
         """The statements of `block` and the `return` of `results`, in each branch of an `if` at its end."""
         printed = [op for op in block.ops if op not in self.layout.inlined]
         last = printed[-1] if printed else None
-        if last is not None and last.name == "if" and not self.annotate and self.is_returned(last, results):
-            bodies = [self.returning(inner, [_selected(x, last, inner) for x in results], tupled)
-                      for inner in last.blocks]
+        if (
+            last is not None
+            and last.name == "if"
+            and not self.annotate
+            and self.is_returned(last, results)
+        ):
+            bodies = [
+                self.returning(inner, [_selected(x, last, inner) for x in results], tupled)
+                for inner in last.blocks
+            ]
             test, (first, second) = self.expression(last.inputs[0]), bodies
             if not second:
-                return self.statements(block, printed[:-1]) + [_at(ast.If(test, first, []), last.line)]
+                return self.statements(block, printed[:-1]) + [
+                    _at(ast.If(test, first, []), last.line)
+                ]
             if len(second) == 1 and len(first) > LONG_REST:
                 test, first, second = negated(test), second, first
-            return self.statements(block, printed[:-1]) + [_at(ast.If(test, first, []), last.line), *second]
+            return self.statements(block, printed[:-1]) + [
+                _at(ast.If(test, first, []), last.line),
+                *second,
+            ]
         body = self.statements(block)
         if not tupled and results[0].constant is None:
             return body
-        value = ast.Tuple([self.expression(x) for x in results], ast.Load()) if tupled else self.expression(results[0])
-        lines = [x.op.line for x in results if x.op is not None] + [last.line if last is not None else None]
-        return [*body, _at(ast.Return(value), next((line for line in lines if line is not None), None))]
+        value = (
+            ast.Tuple([self.expression(x) for x in results], ast.Load())
+            if tupled
+            else self.expression(results[0])
+        )
+        lines = [x.op.line for x in results if x.op is not None] + [
+            last.line if last is not None else None
+        ]
+        return [
+            *body,
+            _at(ast.Return(value), next((line for line in lines if line is not None), None)),
+        ]
 
     def is_returned(self, op: Op, results: Sequence[Value]) -> bool:
         """Whether all that an `if` makes is returned at once, and the user has no name for it."""
         made = [x for x in results if x in op.outputs]
-        return bool(made) and all(y in made and self.reads.get(y) == made.count(y) and not y.name
-                                  for y in op.outputs if self.reads.get(y)) and all(
-            x in op.outputs or not self.layout.is_inlined(x) or x.constant is not MISSING for x in results)
+        return (
+            bool(made)
+            and all(
+                y in made and self.reads.get(y) == made.count(y) and not y.name
+                for y in op.outputs
+                if self.reads.get(y)
+            )
+            and all(
+                x in op.outputs or not self.layout.is_inlined(x) or x.constant is not MISSING
+                for x in results
+            )
+        )
 
     def statements(self, block: Block, ops: Sequence[Op] | None = None) -> Body:
         """The statements for the ops of `block`, without what its yields need."""
@@ -99,12 +138,21 @@ class Writer:
             case "setitem" | "additem":
                 return self.write(op)
             case "tape_push":
-                return self.alias(op) + [_do(_method(self.names[op.output], "append", self.expression(op.inputs[1])))]
+                return self.alias(op) + [
+                    _do(_method(self.names[op.output], "append", self.expression(op.inputs[1])))
+                ]
             case "tape_pop":
-                return self.alias(op) + [self.assign_all(op.outputs[1:], _method(self.names[op.outputs[0]], "pop"))]
+                return self.alias(op) + [
+                    self.assign_all(op.outputs[1:], _method(self.names[op.outputs[0]], "pop"))
+                ]
         if op.record.writes is not None:
-            return self.alias(op) + [ast.AugAssign(self.target(op.output), _OPERATORS[op.name.split()[0]](),
-                                                   self.expression(op.inputs[1]))]
+            return self.alias(op) + [
+                ast.AugAssign(
+                    self.target(op.output),
+                    _OPERATORS[op.name.split()[0]](),
+                    self.expression(op.inputs[1]),
+                )
+            ]
         value = self.layout.operation(op, self.name)
         if op.name == "call" and (len(op.outputs) > 1 or op.attrs.get("unpacked")):
             return [self.assign_all(op.outputs, value)]
@@ -114,18 +162,26 @@ class Writer:
 
     def assign_all(self, outputs: Sequence[Value], value: ast.expr) -> ast.stmt:
         targets = [self.target(y) for y in outputs]
-        return ast.Assign([targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())], value)
+        return ast.Assign(
+            [targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())], value
+        )
 
     def assign(self, output: Value, value: ast.expr) -> ast.stmt:
         """`x = value`, or `x += y` for numbers; with its type in the dump form."""
         if self.annotate:
-            return ast.AnnAssign(ast.Name(self.names[output], ast.Store()), ast.Constant(self.spelled(output.type)),
-                                 value, 1)
+            return ast.AnnAssign(
+                ast.Name(self.names[output], ast.Store()),
+                ast.Constant(self.spelled(output.type)),
+                value,
+                1,
+            )
         return assignment(self.names[output], value, self.operators(output, output.op.line))
 
     def spelled(self, type: Type) -> str:
         """`type` as an annotation, with the lengths that have no name numbered in order of appearance."""
-        return _FRESH.sub(lambda match: self.lengths.setdefault(match[0], f"d{len(self.lengths) + 1}"), str(type))
+        return _FRESH.sub(
+            lambda match: self.lengths.setdefault(match[0], f"d{len(self.lengths) + 1}"), str(type)
+        )
 
     def operators(self, target: Value, line: Line | None) -> str:
         """The operators of which `target` may have the augmented form: the user's own, `+=` and `-=` elsewhere."""
@@ -153,16 +209,29 @@ class Writer:
             kind, other = update
             return body + [ast.AugAssign(target, _OPERATORS[kind](), self.expression(other))]
         pattern = op.attrs["pattern"]
-        if self.annotate and set(pattern) == {"i"} or any(
-                p == "i" and not isinstance(x.type, Scalar) and getattr(x.type, "dtype", None) != "bool"
-                for p, x in _operand_kinds(pattern, operands)):
-            function = ast.Attribute(ast.Attribute(ast.Name("np", ast.Load()), "add", ast.Load()), "at", ast.Load())
-            return body + [_do(ast.Call(function, [place, _as_argument(index), self.expression(value)], []))]
+        if (
+            self.annotate
+            and set(pattern) == {"i"}
+            or any(
+                p == "i"
+                and not isinstance(x.type, Scalar)
+                and getattr(x.type, "dtype", None) != "bool"
+                for p, x in _operand_kinds(pattern, operands)
+            )
+        ):
+            function = ast.Attribute(
+                ast.Attribute(ast.Name("np", ast.Load()), "add", ast.Load()), "at", ast.Load()
+            )
+            return body + [
+                _do(ast.Call(function, [place, _as_argument(index), self.expression(value)], []))
+            ]
         added = self.expression(value)
         match added:
             case ast.UnaryOp(ast.USub(), positive):
                 return body + [ast.AugAssign(target, ast.Sub(), positive)]
-            case ast.BinOp(ast.UnaryOp(ast.USub(), positive), (ast.Mult() | ast.Div()) as kind, right):
+            case ast.BinOp(
+                ast.UnaryOp(ast.USub(), positive), (ast.Mult() | ast.Div()) as kind, right
+            ):
                 return body + [ast.AugAssign(target, ast.Sub(), ast.BinOp(positive, kind, right))]
         return body + [ast.AugAssign(target, ast.Add(), added)]
 
@@ -172,22 +241,53 @@ class Writer:
         if not self.layout.is_inlined(value) or value.op.name not in AUGMENTED:
             return None
         old, other = value.op.inputs
-        if not self.layout.is_inlined(old) or old.op.name != "getitem" or old.op.inputs[0] is not array:
+        if (
+            not self.layout.is_inlined(old)
+            or old.op.name != "getitem"
+            or old.op.inputs[0] is not array
+        ):
             return None
-        if op.line is not None and not op.line.backwards and f"{AUGMENTED[value.op.name]}= " not in op.line.text:
+        if (
+            op.line is not None
+            and not op.line.backwards
+            and f"{AUGMENTED[value.op.name]}= " not in op.line.text
+        ):
             return None
-        same = len(old.op.inputs) == len(op.inputs) - 1 and old.op.attrs["pattern"] == op.attrs["pattern"] and all(
-            x is y or (x.constant is not MISSING and x.constant is not None and x.constant == y.constant)
-            for x, y in zip(old.op.inputs[1:], operands))
-        exact = isinstance(old.type, Scalar) or (isinstance(array.type, Array) and getattr(
-            value.type, "dtype", None) == array.type.dtype and isinstance(value.type, Array)
-            and value.type == old.type)
-        if not same or not exact or array in self.layout.leaves(other) and not isinstance(old.type, Scalar):
+        same = (
+            len(old.op.inputs) == len(op.inputs) - 1
+            and old.op.attrs["pattern"] == op.attrs["pattern"]
+            and all(
+                x is y
+                or (
+                    x.constant is not MISSING
+                    and x.constant is not None
+                    and x.constant == y.constant
+                )
+                for x, y in zip(old.op.inputs[1:], operands)
+            )
+        )
+        exact = isinstance(old.type, Scalar) or (
+            isinstance(array.type, Array)
+            and getattr(value.type, "dtype", None) == array.type.dtype
+            and isinstance(value.type, Array)
+            and value.type == old.type
+        )
+        if (
+            not same
+            or not exact
+            or array in self.layout.leaves(other)
+            and not isinstance(old.type, Scalar)
+        ):
             return None
         return value.op.name, other
 
-    def moves(self, targets: Sequence[Value], values: Sequence[Value], line: Line | None = None,
-              bound: bool = False) -> Body:
+    def moves(
+        self,
+        targets: Sequence[Value],
+        values: Sequence[Value],
+        line: Line | None = None,
+        bound: bool = False,
+    ) -> Body:
         """Assign the values to the targets, which may be `bound` already, as if all at once."""
         pending = []
         for target, value in zip(targets, values, strict=True):
@@ -201,7 +301,9 @@ class Writer:
             if isinstance(expression, ast.Name) and expression.id == name:
                 continue
             reads = {self.names[x] for x in self.layout.leaves(value) if x in self.names.order}
-            place = value.op.line if value.op is not None and self.layout.is_inlined(value) else None
+            place = (
+                value.op.line if value.op is not None and self.layout.is_inlined(value) else None
+            )
             pending.append((name, expression, reads, self.operators(target, place)))
         body: Body = []
         while pending:
@@ -209,8 +311,12 @@ class Writer:
                 if not any(move[0] in other[2] for other in pending if other is not move):
                     break
             else:
-                targets_ = ast.Tuple([ast.Name(name, ast.Store()) for name, *_ in pending], ast.Store())
-                body.append(ast.Assign([targets_], ast.Tuple([e for _, e, *_ in pending], ast.Load())))
+                targets_ = ast.Tuple(
+                    [ast.Name(name, ast.Store()) for name, *_ in pending], ast.Store()
+                )
+                body.append(
+                    ast.Assign([targets_], ast.Tuple([e for _, e, *_ in pending], ast.Load()))
+                )
                 break
             pending.remove(move)
             body.append(assignment(move[0], move[1], move[3]))
@@ -224,7 +330,9 @@ class Writer:
 
     def branch(self, op: Op) -> Body:
         """`if`, `elif`, `else`."""
-        bodies = [self.statements(block) + self.moves(op.outputs, block.yields) for block in op.blocks]
+        bodies = [
+            self.statements(block) + self.moves(op.outputs, block.yields) for block in op.blocks
+        ]
         return choose(self.expression(op.inputs[0]), *bodies)
 
     # ------------------------------------------------------------------------------------- loops
@@ -246,7 +354,7 @@ class Writer:
             targets = [self.target(y) for y in pop.outputs[1:]]
             target = targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())
             trips = ast.Call(ast.Name("reversed", ast.Load()), [self.expression(inits[k])], [])
-            params, inits, yields = ([*xs[:k], *xs[k + 1:]] for xs in (params, inits, yields))
+            params, inits, yields = ([*xs[:k], *xs[k + 1 :]] for xs in (params, inits, yields))
         elif is_for:
             target = ast.Name(self.names[body.params[0]], ast.Store())
             trips = _range(*map(self.expression, op.inputs[:3]))
@@ -269,7 +377,12 @@ class Writer:
         """
         body, (lo, hi, step) = op.blocks[0], op.inputs[:3]
         first = next((inner for inner in body.ops if inner not in self.layout.inlined), None)
-        if first is None or first.name != "tape_pop" or first.inputs[0] not in body.params or op.attrs["breaks"]:
+        if (
+            first is None
+            or first.name != "tape_pop"
+            or first.inputs[0] not in body.params
+            or op.attrs["breaks"]
+        ):
             return None
         k = body.params.index(first.inputs[0]) - 1
         if self.reads.get(body.params[0]) or self.reads.get(op.outputs[k]) or k < 0:
@@ -281,13 +394,26 @@ class Writer:
         backwards = hi.constant == -1 and step.constant == -1 and _is_length(lo, tape, -1)
         return (first, k) if forwards or backwards else None
 
-    def loop_body(self, body: Block, params: Sequence[Value], yields: Sequence[Value], stop: Value | None,
-                  inits: Sequence[Value]) -> Body:
+    def loop_body(
+        self,
+        body: Block,
+        params: Sequence[Value],
+        yields: Sequence[Value],
+        stop: Value | None,
+        inits: Sequence[Value],
+    ) -> Body:
         """The statements of a loop's body, with what it carries on to the next trip."""
         if stop is None or stop.constant is False:
             return unnested(self.statements(body) + self.moves(params, yields, bound=True))
-        flags = [k for k, init in enumerate(inits) if isinstance(init.constant, (bool, int, float)) and all(
-            y is params[k] or repr(y.constant) == repr(init.constant) for y in _continuing(body, stop, yields[k]))]
+        flags = [
+            k
+            for k, init in enumerate(inits)
+            if isinstance(init.constant, (bool, int, float))
+            and all(
+                y is params[k] or repr(y.constant) == repr(init.constant)
+                for y in _continuing(body, stop, yields[k])
+            )
+        ]
 
         def finish(ends: dict[Value, Value], stops: bool) -> Body:
             carried = [k for k in range(len(params)) if stops or k not in flags]
@@ -299,18 +425,31 @@ class Writer:
     def breaking(self, block: Block, stop: Value, finish: Finish) -> Body:
         """The statements of `block`, what has to be done at its end, and `break` if `stop` holds."""
         if stop.constant is not MISSING:
-            return self.statements(block) + finish({}, bool(stop.constant)) + ([ast.Break()] if stop.constant else [])
-        printed = [op for op in block.ops if op not in self.layout.inlined and op not in self.skipped]
+            return (
+                self.statements(block)
+                + finish({}, bool(stop.constant))
+                + ([ast.Break()] if stop.constant else [])
+            )
+        printed = [
+            op for op in block.ops if op not in self.layout.inlined and op not in self.skipped
+        ]
         if stop.op is not None and printed and stop.op is printed[-1] and stop.op.name == "if":
-            return self.statements(block, printed[:-1]) + self.breaking_branches(stop.op, block, stop, finish)
-        return self.statements(block) + self.tested(self.expression(stop), self.layout.leaves(stop), finish)
+            return self.statements(block, printed[:-1]) + self.breaking_branches(
+                stop.op, block, stop, finish
+            )
+        return self.statements(block) + self.tested(
+            self.expression(stop), self.layout.leaves(stop), finish
+        )
 
     def breaking_branches(self, op: Op, block: Block, stop: Value, finish: Finish) -> Body:
         """The `if` at the end of `block` that says whether to leave the loop."""
         k = op.outputs.index(stop)
-        carried = [all(user is block for user, _ in self.layout.uses.get(y, [])) for y in op.outputs]
+        carried = [
+            all(user is block for user, _ in self.layout.uses.get(y, [])) for y in op.outputs
+        ]
         bodies = []
         for inner in op.blocks:
+
             def finish_branch(ends: dict[Value, Value], stops: bool, inner=inner) -> Body:
                 last = {y: ends.get(x, x) for y, x in zip(op.outputs, inner.yields)}
                 kept = [y for y, direct in zip(op.outputs, carried) if not direct]
@@ -329,8 +468,12 @@ class Writer:
     def tested(self, test: ast.expr, read, finish) -> Body:
         """`finish`, then `if test: break`, where finishing may overwrite what the test reads."""
         after = finish({}, True)
-        overwritten = {node.id for statement in after for node in ast.walk(statement)
-                       if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        overwritten = {
+            node.id
+            for statement in after
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
         if any(self.names[x] in overwritten for x in read if x in self.names.order):
             if not after:
                 return [ast.If(test, [ast.Break()], [])]
@@ -363,7 +506,11 @@ def _continuing(block: Block, stop: Value, y: Value) -> list[Value]:
     if op is None or op.name != "if" or op not in block.ops:
         return [y]
     k = op.outputs.index(stop)
-    return [end for inner in op.blocks for end in _continuing(inner, inner.yields[k], _selected(y, op, inner))]
+    return [
+        end
+        for inner in op.blocks
+        for end in _continuing(inner, inner.yields[k], _selected(y, op, inner))
+    ]
 
 
 def _selected(x: Value, op: Op, block: Block) -> Value:
@@ -373,9 +520,19 @@ def _selected(x: Value, op: Op, block: Block) -> Value:
 
 def _is_length(value: Value, tape: Value, offset: int) -> bool:
     """Whether `value` is the number of items on `tape`, plus `offset`."""
-    if offset and value.op is not None and value.op.name == "subtract" and value.op.inputs[1].constant == -offset:
+    if (
+        offset
+        and value.op is not None
+        and value.op.name == "subtract"
+        and value.op.inputs[1].constant == -offset
+    ):
         return _is_length(value.op.inputs[0], tape, 0)
-    return not offset and value.op is not None and value.op.name == "tape_len" and value.op.inputs[0] is tape
+    return (
+        not offset
+        and value.op is not None
+        and value.op.name == "tape_len"
+        and value.op.inputs[0] is tape
+    )
 
 
 def _as_argument(index: ast.expr) -> ast.expr:
@@ -383,7 +540,9 @@ def _as_argument(index: ast.expr) -> ast.expr:
     match index:
         case ast.Slice(lower, upper, step):
             bounds = [b if b is not None else ast.Constant(None) for b in (lower, upper, step)]
-            bounds = bounds if step is not None else bounds[:2] if lower is not None else bounds[1:2]
+            bounds = (
+                bounds if step is not None else bounds[:2] if lower is not None else bounds[1:2]
+            )
             return ast.Call(ast.Name("slice", ast.Load()), bounds, [])
         case ast.Tuple(entries):
             return ast.Tuple([_as_argument(entry) for entry in entries], ast.Load())
@@ -397,15 +556,19 @@ def _operand_kinds(pattern, operands):
         if p == "i":
             yield p, rest.pop(0)
         elif isinstance(p, str):
-            del rest[:p.count("x")]
+            del rest[: p.count("x")]
 
 
 def assignment(name: str, value: ast.expr, operators: str) -> ast.stmt:
     """`name = value`, written `name += rest` where value is `name + rest` and `operators` has the sign."""
     match value:
-        case ast.BinOp(ast.Name(left), ast.Add(), ast.UnaryOp(ast.USub(), right)) if left == name and "-" in operators:
+        case ast.BinOp(ast.Name(left), ast.Add(), ast.UnaryOp(ast.USub(), right)) if (
+            left == name and "-" in operators
+        ):
             return ast.AugAssign(ast.Name(name, ast.Store()), ast.Sub(), right)
-        case ast.BinOp(ast.Name(left), op, right) if left == name and _SIGNS.get(type(op), "none") in operators:
+        case ast.BinOp(ast.Name(left), op, right) if (
+            left == name and _SIGNS.get(type(op), "none") in operators
+        ):
             return ast.AugAssign(ast.Name(name, ast.Store()), op, right)
     return ast.Assign([ast.Name(name, ast.Store())], value)
 
@@ -449,7 +612,9 @@ def leaves(body: Body) -> bool:
 def unnested(body: Body) -> Body:
     """A loop's body; `if c: long rest` at its end becomes `if not c: continue` and the rest."""
     match body[-1] if body else None:
-        case ast.If(ast.UnaryOp(ast.Not(), test), rest, []) if len(rest) > LONG_REST or isinstance(test, ast.Compare):
+        case ast.If(ast.UnaryOp(ast.Not(), test), rest, []) if len(rest) > LONG_REST or isinstance(
+            test, ast.Compare
+        ):
             statement = ast.If(test, [ast.Continue()], [])
             statement.line = getattr(body[-1], "line", None)
             return [*body[:-1], statement, *rest]

@@ -1,9 +1,9 @@
 """Variables that may be unbound on some path, and still are copied from one name to another there.
 
-    if c:                           the IR may hand the undefined y on to a variable that is read only
-        y = 2.0                     where c held; Python refuses to read it, so there the other branch
-    ...                             binds it to something: y = 0.0
-    z = y
+if c:                           the IR may hand the undefined y on to a variable that is read only
+    y = 2.0                     where c held; Python refuses to read it, so there the other branch
+...                             binds it to something: y = 0.0
+z = y
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ def moves_of(op: Op) -> list[Move]:
     if op.name not in ("for", "while"):
         return []
     body, count = op.blocks[-1], len(op.outputs)
-    params = body.params[len(body.params) - count:]
-    moves = [*zip(params, op.inputs[len(op.inputs) - count:]), *zip(params, body.yields[len(body.yields) - count:])]
+    params = body.params[len(body.params) - count :]
+    moves = [
+        *zip(params, op.inputs[len(op.inputs) - count :]),
+        *zip(params, body.yields[len(body.yields) - count :]),
+    ]
     for k, y in enumerate(op.outputs):
         moves += [(y, params[k]), *((head.params[k], params[k]) for head in op.blocks[:-1])]
     return moves
@@ -45,8 +48,11 @@ def maybe_unbound(function: Function) -> set[Value]:
     return found
 
 
-def must_be_bound(function: Function, leaves: Callable[[Value], Iterable[Value]],
-                  variable: Callable[[Value], object]) -> set:
+def must_be_bound(
+    function: Function,
+    leaves: Callable[[Value], Iterable[Value]],
+    variable: Callable[[Value], object],
+) -> set:
     """The variables that may be unbound where their value is handed on."""
     found = maybe_unbound(function)
     if not found:
@@ -66,7 +72,9 @@ def placeholder(type: Type) -> ast.expr:
         case Scalar(dtype):
             return ast.Constant({"b": False, "f": 0.0, "c": 0j}.get(dtype[0], 0))
         case Array(dtype, dims) if dtype == "float64":
-            return ast.parse(f"np.empty({0 if len(dims) == 1 else (0,) * len(dims)})", mode="eval").body
+            return ast.parse(
+                f"np.empty({0 if len(dims) == 1 else (0,) * len(dims)})", mode="eval"
+            ).body
         case Array(dtype, dims):
             dtype = "bool_" if dtype == "bool" else dtype
             return ast.parse(f"np.empty({(0,) * len(dims)}, np.{dtype})", mode="eval").body

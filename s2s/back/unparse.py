@@ -16,12 +16,39 @@ from .literals import literal
 
 WIDTH = 100  # columns
 
-LOWEST, TERNARY, OR, AND, NOT, COMPARE, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM, TERM, SIGN, POWER, ATOM = range(15)
+(
+    LOWEST,
+    TERNARY,
+    OR,
+    AND,
+    NOT,
+    COMPARE,
+    BIT_OR,
+    BIT_XOR,
+    BIT_AND,
+    SHIFT,
+    SUM,
+    TERM,
+    SIGN,
+    POWER,
+    ATOM,
+) = range(15)
 
-_BINARY = {ast.Add: ("+", SUM), ast.Sub: ("-", SUM), ast.Mult: ("*", TERM), ast.Div: ("/", TERM),
-           ast.FloorDiv: ("//", TERM), ast.Mod: ("%", TERM), ast.MatMult: ("@", TERM), ast.Pow: ("**", POWER),
-           ast.LShift: ("<<", SHIFT), ast.RShift: (">>", SHIFT), ast.BitOr: ("|", BIT_OR),
-           ast.BitXor: ("^", BIT_XOR), ast.BitAnd: ("&", BIT_AND)}
+_BINARY = {
+    ast.Add: ("+", SUM),
+    ast.Sub: ("-", SUM),
+    ast.Mult: ("*", TERM),
+    ast.Div: ("/", TERM),
+    ast.FloorDiv: ("//", TERM),
+    ast.Mod: ("%", TERM),
+    ast.MatMult: ("@", TERM),
+    ast.Pow: ("**", POWER),
+    ast.LShift: ("<<", SHIFT),
+    ast.RShift: (">>", SHIFT),
+    ast.BitOr: ("|", BIT_OR),
+    ast.BitXor: ("^", BIT_XOR),
+    ast.BitAnd: ("&", BIT_AND),
+}
 
 
 class Comment(ast.stmt):
@@ -104,7 +131,9 @@ class Unparser(astunparse.Unparser):
 
     def _Comment(self, tree: Comment) -> None:
         room = WIDTH - 4 * self._indent - 2
-        self.fill(f"# {tree.text if len(tree.text) <= room else tree.text[:room - 4].rstrip() + ' ...'}")
+        self.fill(
+            f"# {tree.text if len(tree.text) <= room else tree.text[: room - 4].rstrip() + ' ...'}"
+        )
 
     def _Blank(self, tree: Blank) -> None:
         self.out.append("")
@@ -132,7 +161,9 @@ class Unparser(astunparse.Unparser):
     def _Expr(self, tree: ast.Expr) -> None:
         match tree.value:
             case ast.Constant(str() as text) if getattr(tree, "docstring", False):
-                lines = [line.replace("\xa0", " ") for line in wrap(text, WIDTH - 4 * self._indent - 6)]
+                lines = [
+                    line.replace("\xa0", " ") for line in wrap(text, WIDTH - 4 * self._indent - 6)
+                ]
                 self.fill('"""' + lines[0])
                 for line in lines[1:]:
                     self.fill(line)
@@ -175,8 +206,13 @@ class Unparser(astunparse.Unparser):
         # -(a * b) is -a * b to the last bit: what a person would write
         product = isinstance(tree.op, ast.USub) and _starts_positive_product(tree.operand)
         precedence = TERM if product else SIGN
-        self.bracket(precedence, lambda: (self.write(self.unop[type(tree.op).__name__]),
-                                          self.dispatch(tree.operand, precedence)))
+        self.bracket(
+            precedence,
+            lambda: (
+                self.write(self.unop[type(tree.op).__name__]),
+                self.dispatch(tree.operand, precedence),
+            ),
+        )
 
     def _BinOp(self, tree: ast.BinOp) -> None:
         sign, precedence = _BINARY[type(tree.op)]
@@ -275,7 +311,11 @@ def _starts_positive_product(tree: ast.expr) -> bool:
     """Whether `-` in front of this product can do without parentheses."""
     while isinstance(tree, ast.BinOp) and isinstance(tree.op, (ast.Mult, ast.Div)):
         tree = tree.left
-        if isinstance(tree, ast.UnaryOp) or isinstance(tree, ast.Constant) and literal(tree.value)[0] == "-":
+        if (
+            isinstance(tree, ast.UnaryOp)
+            or isinstance(tree, ast.Constant)
+            and literal(tree.value)[0] == "-"
+        ):
             return False
         if not isinstance(tree, ast.BinOp):
             return True
@@ -333,15 +373,21 @@ def break_line(line: str, width: int) -> list[str]:
         return [head, rest]
     # what follows is inside the same brackets: break it as a line that has them open
     opened = "(" * depth
-    tail = break_line(" " * (hang - depth) + opened + rest[hang:], width) if hang >= depth else [rest]
+    tail = (
+        break_line(" " * (hang - depth) + opened + rest[hang:], width) if hang >= depth else [rest]
+    )
     return [head, tail[0].replace(opened, " " * depth, 1), *tail[1:]]
 
 
 def _in_parentheses(line: str, indent: int) -> str:
     """`a = b + c` as `a = (b + c)`, `return b, c` as `return (b, c)`: so that it may be broken at the top."""
-    start = next((k for k, depth in _depths(line, indent) if not depth and line[k - 2:k] == "= "), None)
+    start = next(
+        (k for k, depth in _depths(line, indent) if not depth and line[k - 2 : k] == "= "), None
+    )
     start = indent + 7 if line.startswith("return ", indent) else start
-    if start is None or not any(depth == 0 and _may_break(line, k) for k, depth in _depths(line, start)):
+    if start is None or not any(
+        depth == 0 and _may_break(line, k) for k, depth in _depths(line, start)
+    ):
         return line
     return f"{line[:start]}({line[start:]})"
 

@@ -36,18 +36,34 @@ class Maker:
         self.random = Random(seed)
 
     def function(self) -> Function:
-        params = [Value(Scalar("float64"), "a"), Value(VECTOR, "u"), Value(VECTOR, "v"), Value(INT, "n")]
+        params = [
+            Value(Scalar("float64"), "a"),
+            Value(VECTOR, "u"),
+            Value(VECTOR, "v"),
+            Value(INT, "n"),
+        ]
         block = Block(params)
         with Builder(block):
             pool = list(params)
             self.statements(pool, 3, self.random.randint(3, 8))
-            block.yields = [self.pick(pool, self.random.choice(["scalar", "vector"])) for _ in range(2)]
+            block.yields = [
+                self.pick(pool, self.random.choice(["scalar", "vector"])) for _ in range(2)
+            ]
         return Function("f", block, tupled=True)
 
     def pick(self, pool: list[Value], kind: str) -> Value:
         """Some value of a kind, rather a recent one."""
-        fitting = [x for x in pool if kind == "scalar" and isinstance(x.type, Scalar) and x.type.dtype == "float64"
-                   or kind == "vector" and x.type == VECTOR or kind == "int" and x.type == INT]
+        fitting = [
+            x
+            for x in pool
+            if kind == "scalar"
+            and isinstance(x.type, Scalar)
+            and x.type.dtype == "float64"
+            or kind == "vector"
+            and x.type == VECTOR
+            or kind == "int"
+            and x.type == INT
+        ]
         if not fitting:
             return value(1.5)
         return fitting[-1 - min(int(self.random.expovariate(0.7)), len(fitting) - 1)]
@@ -86,7 +102,9 @@ class Maker:
         pool.append(self.name(getitem(self.pick(pool, "vector"), *steps, pattern=pattern)))
 
     def make_write(self, pool, depth) -> None:
-        new = setitem(self.pick(pool, "vector"), self.pick(pool, "scalar"), self.index(pool), pattern=("i",))
+        new = setitem(
+            self.pick(pool, "vector"), self.pick(pool, "scalar"), self.index(pool), pattern=("i",)
+        )
         pool.append(self.name(new))
 
     def make_store(self, pool, depth) -> None:
@@ -116,7 +134,9 @@ class Maker:
         stop = self.pick(inner, "scalar") > 2.0
         if self.random.random() < 0.5:
             early, late = list(yields), [self.pick(inner, kind) for kind in kinds]
-            return list(if_(stop, lambda: [True, *early], lambda: [False, *self.more(inner, depth, late)]))
+            return list(
+                if_(stop, lambda: [True, *early], lambda: [False, *self.more(inner, depth, late)])
+            )
         return [stop, *yields]
 
     def more(self, pool, depth, late):
@@ -131,7 +151,9 @@ class Maker:
             return self.block([*pool, i], depth, params, kinds, flag)
 
         state = self.random.getstate()
-        pool += for_loop(0, self.pick(pool, "int"), 1, inits, self.repeated(body, state), flag, names)
+        pool += for_loop(
+            0, self.pick(pool, "int"), 1, inits, self.repeated(body, state), flag, names
+        )
 
     def make_while(self, pool, depth) -> None:
         kinds, inits, names = self.carries(pool)
@@ -143,10 +165,13 @@ class Maker:
             return [stop_and[0], k + 1.0, *stop_and[1:]] if flag else [k + 1.0, *stop_and]
 
         state = self.random.getstate()
-        pool += while_loop(inits, lambda k, *params: k < 3.0, self.repeated(body, state), flag, names)[1:]
+        pool += while_loop(
+            inits, lambda k, *params: k < 3.0, self.repeated(body, state), flag, names
+        )[1:]
 
     def repeated(self, body, state):
         """`body`, making the same choices each time a loop's builder emits it."""
+
         def again(*params):
             self.random.setstate(state)
             return body(*params)
@@ -156,15 +181,26 @@ class Maker:
     def make_if(self, pool, depth) -> None:
         kinds, inits, names = self.carries(pool)
         test = self.pick(pool, "scalar") > 0.5
-        pool += if_(test, lambda: self.block(pool, depth, [], kinds, False),
-                    lambda: inits if self.random.random() < 0.4 else self.block(pool, depth, [], kinds, False), names)
+        pool += if_(
+            test,
+            lambda: self.block(pool, depth, [], kinds, False),
+            lambda: (
+                inits if self.random.random() < 0.4 else self.block(pool, depth, [], kinds, False)
+            ),
+            names,
+        )
 
     def make_maybe(self, pool, depth) -> None:
         """A value that exists on one path only, and is handed on on both."""
-        x, test = self.pick(pool, self.random.choice(["scalar", "vector"])), self.pick(pool, "scalar") > 0.5
+        x, test = (
+            self.pick(pool, self.random.choice(["scalar", "vector"])),
+            self.pick(pool, "scalar") > 0.5,
+        )
         names = [self.random.choice(NAMES)]
         (y,) = if_(test, lambda: [x], lambda: [make_undefined()], names)
-        (z,) = for_loop(0, 2, 1, [make_undefined()], lambda i, z: [y], names=[self.random.choice(NAMES)])
+        (z,) = for_loop(
+            0, 2, 1, [make_undefined()], lambda i, z: [y], names=[self.random.choice(NAMES)]
+        )
         pool += if_(test, lambda: [z], lambda: [x], names)
 
     def make_tape(self, pool, depth) -> None:
@@ -181,4 +217,3 @@ class Maker:
         trips = emit(tape_len, tape) if self.random.random() < 0.5 else 3
         _, y = for_loop(0, trips, 1, [tape, x], load, names=["x_tape", self.random.choice(NAMES)])
         pool += [x, y]
-

@@ -152,8 +152,25 @@ def new_axes(x: V, y: V):
     return x[:, None] * y[None, ::-1]
 
 
-WRITTEN = [straight, logistic, swap, rotate, break_early, skip, leave_from_loop, search, sign, chain, only_otherwise,
-           both, bisect, write, double_buffer, histogram, new_axes]
+WRITTEN = [
+    straight,
+    logistic,
+    swap,
+    rotate,
+    break_early,
+    skip,
+    leave_from_loop,
+    search,
+    sign,
+    chain,
+    only_otherwise,
+    both,
+    bisect,
+    write,
+    double_buffer,
+    histogram,
+    new_axes,
+]
 
 
 def types_of(function) -> list:
@@ -169,7 +186,7 @@ def written(function) -> str:
 
 def definition(text: str) -> str:
     """The last function of a module, as text."""
-    return text[text.rindex("def "):].rstrip()
+    return text[text.rindex("def ") :].rstrip()
 
 
 @pytest.mark.parametrize("function", WRITTEN, ids=lambda f: f.__name__)
@@ -203,12 +220,15 @@ def test_a_parameter_that_is_written_is_copied_once_before_the_loop():
     def body(u, n):
         return for_loop(0, n, 1, [u], lambda i, u: [put(u, i, 0.0)], names=["u"])
 
-    assert printed("f", {"u": V, "n": INT}, body) == """\
+    assert (
+        printed("f", {"u": V, "n": INT}, body)
+        == """\
 def f(u, n):
     u = u.copy()
     for i in range(n):
         u[i] = 0.0
     return u"""
+    )
 
 
 def test_an_array_that_is_read_later_is_copied_before_the_write():
@@ -216,12 +236,15 @@ def test_an_array_that_is_read_later_is_copied_before_the_write():
         a = named(ew.sin(x), "a")
         return [a, named(put(a, 0, 1.0), "b")]
 
-    assert printed("f", {"x": V}, body) == """\
+    assert (
+        printed("f", {"x": V}, body)
+        == """\
 def f(x):
     a = np.sin(x)
     b = a.copy()
     b[0] = 1.0
     return a, b"""
+    )
 
 
 def test_a_view_that_is_read_later_is_copied_rather_than_its_array():
@@ -230,12 +253,15 @@ def test_a_view_that_is_read_later_is_copied_rather_than_its_array():
         part = named(take(a, slice(0, 2)), "part")
         return [named(put(a, 0, 1.0), "a"), part]
 
-    assert printed("f", {"x": V}, body) == """\
+    assert (
+        printed("f", {"x": V}, body)
+        == """\
 def f(x):
     a = np.sin(x)
     part = a[0:2].copy()
     a[0] = 1.0
     return a, part"""
+    )
 
 
 def test_the_shape_of_an_overwritten_array_costs_no_copy():
@@ -272,11 +298,14 @@ def test_a_name_is_not_given_away_while_it_is_read():
         second = named(first + x, "x")
         return [first, second, x]
 
-    assert printed("f", {"x": F}, body) == """\
+    assert (
+        printed("f", {"x": F}, body)
+        == """\
 def f(x):
     x_1 = x * 2.0
     x_2 = x_1 + x
     return x_1, x_2, x"""
+    )
 
 
 @pytest.mark.parametrize("name", ["np", "len", "lambda", "f"])
@@ -316,7 +345,9 @@ def test_lines_say_where_each_statement_comes_from():
 
 def test_the_dump_has_one_op_a_line_with_its_type():
     text = definition(render(build(straight, [FLOAT, FLOAT]), annotate=True).text)
-    assert text == """\
+    assert (
+        text
+        == """\
 def straight(x: "float64", y: "float64"):
     t: "float64" = np.sin(x)
     a: "float64" = t * y
@@ -324,6 +355,7 @@ def straight(x: "float64", y: "float64"):
     t_2: "float64" = np.exp(t_1)
     t_3: "float64" = a + t_2
     return t_3"""
+    )
 
 
 def test_compiled_code_has_no_variable_that_changes_from_number_to_array():

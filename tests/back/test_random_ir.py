@@ -33,7 +33,7 @@ def run(function: Function, annotate: bool = False) -> tuple:
 
 
 @pytest.mark.parametrize("annotate", [False, True])
-@pytest.mark.parametrize("seeds", [SEEDS[k:k + 30] for k in range(0, len(SEEDS), 30)], ids=str)
+@pytest.mark.parametrize("seeds", [SEEDS[k : k + 30] for k in range(0, len(SEEDS), 30)], ids=str)
 def test_printed_code_computes_what_the_ir_means(seeds, annotate):
     with np.errstate(all="ignore"):
         for seed in seeds:

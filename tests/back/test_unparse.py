@@ -59,28 +59,62 @@ def test_what_a_person_would_write_stays(text):
     assert expression_text(ast.parse(text, mode="eval").body) == text
 
 
-@pytest.mark.parametrize("given, expected", [
-    ("(a * b) + c", "a * b + c"),
-    ("((a))[(1)]", "a[1]"),
-    ("-(a * b)", "-a * b"),
-    ("-(a / b * c)", "-a / b * c"),
-    ("-(-a * b)", "-(-a * b)"),
-    ("-(2 * a)", "-2 * a"),
-    ("-(a + b)", "-(a + b)"),
-    ("x[(1, 2)]", "x[1, 2]"),
-    ("1.5e-05", "1.5e-5"),
-])
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        ("(a * b) + c", "a * b + c"),
+        ("((a))[(1)]", "a[1]"),
+        ("-(a * b)", "-a * b"),
+        ("-(a / b * c)", "-a / b * c"),
+        ("-(-a * b)", "-(-a * b)"),
+        ("-(2 * a)", "-2 * a"),
+        ("-(a + b)", "-(a + b)"),
+        ("x[(1, 2)]", "x[1, 2]"),
+        ("1.5e-05", "1.5e-5"),
+    ],
+)
 def test_needless_parentheses_go(given, expected):
     assert expression_text(ast.parse(given, mode="eval").body) == expected
 
 
-@pytest.mark.parametrize("x", [0, -3, 2.5, 1e-5, float("inf"), -float("inf"), float("nan"), 1e300, 2j, 1 + 2j, True,
-                               None, "a", np.float32(0.1), np.int64(3), np.bool_(True), np.float64, np.dtype("int32"),
-                               (1, 2.0), (1,), (), slice(1, None), ..., np.sin, np.array([1.0, 2.0])])
+@pytest.mark.parametrize(
+    "x",
+    [
+        0,
+        -3,
+        2.5,
+        1e-5,
+        float("inf"),
+        -float("inf"),
+        float("nan"),
+        1e300,
+        2j,
+        1 + 2j,
+        True,
+        None,
+        "a",
+        np.float32(0.1),
+        np.int64(3),
+        np.bool_(True),
+        np.float64,
+        np.dtype("int32"),
+        (1, 2.0),
+        (1,),
+        (),
+        slice(1, None),
+        ...,
+        np.sin,
+        np.array([1.0, 2.0]),
+    ],
+)
 def test_literals_evaluate_to_the_constant(x):
     again = eval(literal(x), {"np": np})
     assert type(again) is type(x) or isinstance(x, np.dtype)
-    assert np.array_equal(again, x, equal_nan=True) if isinstance(x, (float, np.ndarray)) else again == x
+    assert (
+        np.array_equal(again, x, equal_nan=True)
+        if isinstance(x, (float, np.ndarray))
+        else again == x
+    )
 
 
 def test_what_has_no_literal_is_refused():
@@ -90,7 +124,11 @@ def test_what_has_no_literal_is_refused():
 
 def test_long_lines_are_broken_inside_brackets():
     text = f"def f({', '.join(f'parameter_{k}' for k in range(12))}):\n"
-    text += "    total = " + " + ".join(f"first_{k} * np.maximum(second_{k}, third_{k})" for k in range(9)) + "\n"
+    text += (
+        "    total = "
+        + " + ".join(f"first_{k} * np.maximum(second_{k}, third_{k})" for k in range(9))
+        + "\n"
+    )
     text += "    return " + ", ".join(f"a_result_of_some_length_{k}" for k in range(9)) + "\n"
     tree = ast.parse(text)
     unparser = Unparser()
