@@ -106,9 +106,9 @@ def tangent(function: Function) -> Function:
                                               dict(function.captures))))
 
 
-def batch(function: Function, in_axes: Sequence[int | None], out_axes) -> Function:
+def batch(function: Function, in_axes: Sequence[int | None], out_axes, types: Sequence[Type] | None = None) -> Function:
     """f(*xs) -> *ys for one lane becomes f_vmap(*xs) -> *ys for many."""
-    made = pipeline.batch(function, in_axes, out_axes)
+    made = pipeline.batch(function, in_axes, out_axes, types)
     made.doc = f"{function.name} for many lanes at once{place(function)}."
     return described(pipeline.finish(made))
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from . import assemble, pipeline
 from .errors import TypeMismatchError
 from .ir.graph import Function
+from .ir.types import Unknown
 from .runtime.load import load
-from .signature import lane_type, parameters_of
+from .signature import lane_type, parameters_of, signature_of
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def interpreted(transformed, function: Function) -> Callable:
 
 def same_signature(transformed) -> inspect.Signature:
     """That of the function inside."""
-    return inspect.signature(transformed.inner)
+    return signature_of(transformed.inner)
 
 
 def doubled_signature(transformed) -> inspect.Signature:
@@ -139,7 +140,8 @@ def batch_of(t, types: tuple) -> Function:
         raise TypeMismatchError(f"{t.name} has {len(types)} arguments and in_axes {len(axes)} entries", None,
                                 "give one entry, or one for each argument")
     lanes = [lane_type(type, axis, name) for type, axis, name in zip(types, axes, t.parameter_names(len(types)))]
-    return assemble.batch(t.inner_function(lanes), axes, out_axes)
+    known = not any(isinstance(type, Unknown) for type in types)
+    return assemble.batch(t.inner_function(lanes), axes, out_axes, types if known else None)
 
 
 def tangent_of(t, types: tuple) -> Function:

@@ -66,6 +66,8 @@ PREPARE = ordered(
     Pass(simplify, "carries and branch results that never change would each get a cotangent", after=inline),
     Pass(cse, "what is computed once is differentiated once", after=simplify),
     Pass(licm, "what leaves a loop needs no tape", after=cse),
+    Pass(simplify, "an element read at an index that is now the same is what was written there", after=licm),
+    Pass(cse, "and what is computed from it is computed once", after=simplify),
     Pass(dce, "what the result does not need has no cotangent", after=cse),
 )
 
@@ -104,9 +106,9 @@ def push_forward(function: Function, wrt: Sequence[int]) -> Function:
     return stage(jvp.jvp(function, wrt), "jvp")
 
 
-def batch(function: Function, in_axes: Sequence[int | None], out_axes) -> Function:
+def batch(function: Function, in_axes: Sequence[int | None], out_axes, types: Sequence[Type] | None = None) -> Function:
     """f(*xs) -> *ys for one lane becomes f_vmap(*xs) -> *ys for many."""
-    return stage(vmap.vmap(function, in_axes, out_axes), "vmap")
+    return stage(vmap.vmap(function, in_axes, out_axes, types), "vmap")
 
 
 def finish(function: Function) -> Function:

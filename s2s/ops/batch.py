@@ -7,10 +7,11 @@ an elementwise op is `batch(*xs, **attrs)`, on operands whose axes already line 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
-from ..ir.graph import Value
-from ..ir.types import Array, Scalar
+from ..ir.graph import MISSING, Value
+from ..ir.types import NONE, Array, Scalar
 from .arrange import (
     expand_dims,
     expand_dims_record,
@@ -35,7 +36,7 @@ from .join import concatenate_record, stack_record
 from .linalg import solve
 from .pattern import Pattern, expand
 from .product import matmul, outer_record
-from .record import RECORDS, dims_of, dtype_of, rank, value
+from .record import RECORDS, define, dims_of, dtype_of, rank, value
 from .repeat import broadcast_to_record, tile_record
 from .reshape import ravel, reshape, reshape_like
 from .shape import length, normal_axes, shaped_like, spread, sum_to
@@ -60,6 +61,18 @@ def align_all(flags: Sequence[bool], xs: Sequence[Value]) -> list[Value]:
 def lane_count(flags: Sequence[bool], xs: Sequence[Value]) -> Value:
     """The number of lanes, from operands of which at least one is batched."""
     return next(length(x, axis=0) for x, flag in zip(xs, flags) if flag)
+
+
+def check_lanes(n, m):
+    if n != m:
+        raise ValueError("vmap over arguments of different lengths: each must have as many lanes")
+
+
+same_lanes = define(
+    "same_lanes", evaluate=check_lanes, infer=lambda n, m: NONE, helper=check_lanes, pure=False,
+    fold=lambda n, m: value(None) if n is m or n.constant is not MISSING and n.constant == m.constant else None,
+    vjp=lambda bar, y, n, m: (None, None), jvp=lambda dots, y, n, m: None,
+    syntax=lambda n, m: ast.Call(ast.Name("check_lanes", ast.Load()), [n, m], []))
 
 
 def batched_over(x: Value, count: Value, dtype: str | None = None) -> Value:

@@ -19,7 +19,7 @@ from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
 from ..ir.rebuild import emit_block, emit_op
 from ..ir.types import Array, Extent, Scalar, Static, Tape, Tuple, Type, Undefined, Unknown
 from ..ops.arrange import moveaxis
-from ..ops.batch import align, batched_over
+from ..ops.batch import align, batched_over, same_lanes
 from ..ops.control import call, for_loop, if_, item, tape_push, tuple_record, while_loop
 from ..ops.create import empty
 from ..ops.index import put, take
@@ -29,11 +29,12 @@ from .inline import inline_all
 from .lanes import ASKS_FOR_SHAPE, Lanes, batched_results, has_results_of_unknown_length, symbols_of
 
 
-def vmap(function: Function, in_axes: Sequence[int | None], out_axes) -> Function:
+def vmap(function: Function, in_axes: Sequence[int | None], out_axes, types: Sequence[Type] | None = None) -> Function:
     """`f(*xs) -> *ys` becomes `f_vmap(*xs) -> *ys`: each x with an axis in `in_axes` has it in addition.
 
     `function` is typed for one lane; parameters that `in_axes` does not reach are shared by all lanes.
-    `out_axes` is one axis, or one per result; None for a result that is the same in every lane.
+    `out_axes` is one axis, or one per result; None for a result that is the same in every lane.  `types` are
+    those of the arguments, all lanes together, where they are known.
     Raises UnsupportedError where lanes make arrays whose shapes are not known beforehand.
     """
     if any(op.name == "call" and has_results_of_unknown_length(op) for op in walk(function.block)):
@@ -44,7 +45,12 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes) -> Functio
     roots = [p for p, axis in zip(function.params, axes) if axis is not None]
     if not roots:
         raise TypeMismatchError("vmap with no batched argument", remedy="give in_axes at least one axis")
-    return Batched(function, Lanes(function, roots)).function(axes, out_axes)
+    if types is None:
+        extent = lane_extent(function)
+        types = [p.type if axis is None else batched_type(p.type, extent, axis)
+                 for p, axis in zip(function.params, axes)]
+    types = [*types, *(p.type for p in function.params[len(types):])]
+    return Batched(function, Lanes(function, roots)).function(types, axes, out_axes)
 
 
 def lane_extent(function: Function) -> Extent:
@@ -76,16 +82,19 @@ class Batched:
         self.env: dict[Value, Value] = {}
         self.count: Value | None = None  # of lanes
 
-    def function(self, in_axes: Sequence[int | None], out_axes: Sequence[int | None]) -> Function:
-        lane, extent = self.lane, lane_extent(self.lane)
-        params = [Value(p.type if axis is None else batched_type(p.type, extent, axis), p.name)
-                  for p, axis in zip(lane.params, in_axes)]
+    def function(self, types: Sequence[Type], in_axes: Sequence[int | None],
+                 out_axes: Sequence[int | None]) -> Function:
+        lane = self.lane
+        params = [Value(type, p.name) for p, type in zip(lane.params, types, strict=True)]
         block = Block(params)
         with Builder(block):
             for old, new, axis in zip(lane.params, params, in_axes):
                 if axis is not None:
                     new = to_front(new, axis)
-                    self.count = lane_count(new) if self.count is None else self.count
+                    if self.count is None:
+                        self.count = lane_count(new)
+                    else:
+                        require_as_many(self.count, lane_count(new), new)
                 self.env[old] = new
             self.emit_ops(lane.block, lane.results)
             block.yields = [self.result(y, axis) for y, axis in zip(lane.results, out_axes, strict=True)]
@@ -342,7 +351,7 @@ class BatchedCallee:
     def function_for(self, values: Sequence[Value]) -> Function:
         lane = self.callee.function_for([Value(t) for t in self.types])
         out_axes = [0 if flag else None for flag in batched_results(self.callee, self.flags, self.types)]
-        return vmap(lane, [0 if flag else None for flag in self.flags], out_axes)
+        return vmap(lane, [0 if flag else None for flag in self.flags], out_axes, [v.type for v in values])
 
     def __eq__(self, other) -> bool:
         return isinstance(other, BatchedCallee) and (self.callee, self.flags, self.types) == (
@@ -374,6 +383,14 @@ def lane_count(x: Value) -> Value:
     while isinstance(x.type, Tuple):
         x = item(x, index=0)
     return length(x, axis=0)
+
+
+def require_as_many(count: Value, other: Value, x: Value) -> None:
+    """Emit the check that two arguments have equally many lanes; refuse those that are known not to."""
+    if (count.constant == 1) != (other.constant == 1):
+        raise TypeMismatchError(f"{x.name or 'an argument'} has another number of lanes than the arguments before it",
+                                remedy="give all batched arguments equally many lanes")
+    same_lanes(count, other)
 
 
 def to_front(x: Value, axis: int) -> Value:

@@ -306,12 +306,37 @@ def test_second_order_through_vmap():
     agree(curvature(S, 1e-14), -0.25 * S ** -1.5, 1e-6)
 
 
+# --------------------------------------------------------------------------------------------- compiled
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f, in_axes, args", [(layer, (None, 0), (A, V)), *LANE_STYLE[:1], *LANE_STYLE[-2:]],
+                         ids=["layer", "newton", "relaxed", "mixed"])
+def test_compiled(f, in_axes, args):
+    def total(*xs):
+        return np.sum(f(*xs))
+
+    agree(s2s.jit(s2s.vmap(f, in_axes))(*args), stacked(f, in_axes, args), 1e-12)
+    gradient = s2s.vmap(s2s.grad(total), in_axes)
+    agree(s2s.jit(gradient)(*args), gradient(*args), 1e-10)
+
+
 # ----------------------------------------------------------------------------------------------- errors
 
 
 def test_lanes_of_different_lengths_are_refused():
     with pytest.raises(UnsupportedError, match="known only to each lane"):
         s2s.vmap(lambda v, k: v[:k], (0, 0))(V, np.array([1, 2, 3, 1, 2, 3]))
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, pytest.param(s2s.jit, marks=pytest.mark.compile)])
+def test_arguments_with_different_numbers_of_lanes(transform):
+    product = transform(s2s.vmap(lambda x, n: power_by_loop(x, n)))
+    agree(product(S, np.arange(6)), S ** np.arange(6), 1e-12)
+    with pytest.raises(ValueError, match="each must have as many lanes"):
+        product(S, np.arange(7))
+    with pytest.raises(TypeMismatchError, match="another number of lanes"):
+        product(S, np.arange(1))
 
 
 def test_no_batched_argument():
