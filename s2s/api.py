@@ -7,7 +7,6 @@ and `linearize` take the arguments along and run.
 from __future__ import annotations
 
 import functools
-import inspect
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ from . import pipeline
 from .errors import TypeMismatchError, UnsupportedError
 from .front import load_text
 from .ops.record import MACROS, Macro
-from .signature import bind
+from .signature import bind, signature_of
 from .transformed import Transformed
 
 # ------------------------------------------------------------------------------------------- reverse mode
@@ -271,7 +270,7 @@ def numbers(argnums: int | Sequence[int]) -> int | tuple[int, ...]:
 
 def with_defaults(f: Callable, args: tuple) -> tuple:
     """`args`, followed by the defaults of the parameters that they leave open."""
-    return bind(inspect.signature(f), args, {})
+    return bind(signature_of(f), args, {})
 
 
 def zeros(x):

@@ -12,7 +12,7 @@ from types import NoneType
 
 import numpy as np
 
-from .errors import TypeMismatchError, UnsupportedError
+from .errors import SourceError, TypeMismatchError, UnsupportedError
 from .ir.types import FLOAT, INT, NONE, Array, Extent, Scalar, Static, Tuple, Type, Unknown
 from .runtime.cuda import is_on_device
 
@@ -100,9 +100,17 @@ def accepted_by_kernels(x):
     return x if is_on_device(x) else normalised(x)
 
 
+def signature_of(function: Callable) -> inspect.Signature:
+    """The signature of `function`; SourceError where Python does not know it, or it is no function."""
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        raise SourceError(str(error), None, "pass a function that is written in Python") from None
+
+
 def parameters_of(function: Callable) -> list[inspect.Parameter]:
     """The parameters of `function`, in order."""
-    return list(inspect.signature(function).parameters.values())
+    return list(signature_of(function).parameters.values())
 
 
 def bind(signature: inspect.Signature, args: tuple, kwargs: dict) -> tuple:

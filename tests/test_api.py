@@ -377,6 +377,12 @@ def test_result_that_is_no_number_is_refused():
         s2s.grad(pair)(1.0)
 
 
+@pytest.mark.parametrize("what", [max, 3, np.sin])
+def test_what_has_no_source_is_refused(what):
+    with pytest.raises(s2s.SourceError, match="Instead: (pass a function that is written in Python|define it)"):
+        s2s.grad(what)(1.0)
+
+
 def test_missing_argument_is_named():
     with pytest.raises(s2s.TypeMismatchError, match=r"f_grad\(x, y\): missing a required argument: 'y'"):
         s2s.grad(f)(1.0)
