@@ -63,6 +63,32 @@ def heat(u, k, steps):
     return u
 
 
+def relaxed(v, tolerance):
+    v = v.copy()
+    while np.sum(v * v) > tolerance:
+        for i in range(1, len(v)):
+            v[i] = 0.5 * (v[i] + 0.1 * v[i - 1])
+        v[0] = 0.5 * v[0]
+    return v
+
+
+def size_of_relaxed(v, tolerance):
+    v = relaxed(v, tolerance)
+    return np.sum(v * v)
+
+
+def distances(a, b, gap):
+    table = np.zeros((len(a) + 1, len(b) + 1))
+    for i in range(1, len(a) + 1):
+        table[i, 0] = i * gap
+    for j in range(1, len(b) + 1):
+        table[0, j] = j * gap
+    for i in range(1, len(a) + 1):
+        for j in range(1, len(b) + 1):
+            table[i, j] = min(table[i - 1, j] + gap, table[i, j - 1] + gap, table[i - 1, j - 1] + abs(a[i - 1] - b[j - 1]))
+    return table[len(a), len(b)]
+
+
 def row_sums(m, w):
     return np.sum(m * w, axis=1)
 
@@ -91,6 +117,9 @@ EXAMPLES = {
     "branches, lane by lane": (s2s.vmap(s2s.value_and_grad(pieces), 0), (X,)),
     "a loop in order": (smoothed, (X, 0.1)),
     "a loop of kernels": (heat, (X, 0.1, 4)),
+    "vectors, lane by lane": (s2s.vmap(relaxed, (0, None)), (M, 0.01)),
+    "gradient of vectors, lane by lane": (s2s.vmap(s2s.grad(size_of_relaxed), (0, None)), (M, 0.01)),
+    "a table": (s2s.value_and_grad(distances, (0, 1, 2)), (M[0], M[1], 0.4)),
     "sums along rows": (row_sums, (M, M[0])),
     "a matrix product": (product, (M, M[0])),
     "single precision": (single, (POSITIVE.astype(np.float32),)),

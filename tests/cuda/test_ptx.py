@@ -66,7 +66,8 @@ pytestmark = pytest.mark.cuda
 
 @pytest.mark.parametrize("name", [
     "fused elementwise gradient", "sum reduction", "newton, lane by lane", "gradient of newton, lane by lane",
-    "tapes longer than expected", "branches, lane by lane", "a loop in order", "a loop of kernels", "sums along rows"])
+    "tapes longer than expected", "branches, lane by lane", "a loop in order", "a loop of kernels", "sums along rows",
+    "vectors, lane by lane", "gradient of vectors, lane by lane", "a table"])
 def test_kernels_compile_for_sm_90(kernels, name):
     assert ".target sm_90" in kernels[name]
     assert ".entry" in kernels[name]
