@@ -21,6 +21,7 @@ from .activity import loop_parts
 # batched, or ragged, decides for all.  A ragged array is known by its extent, which is new where it is made.
 
 ASKS_FOR_SHAPE = ("length", "shape", "size")  # what lanes have in common
+KEPT_FOR_ALL = ("tuple", "item", "tape_push", "tape_pop")  # what holds a value of one lane holds that of all
 
 
 class Lanes:
@@ -61,7 +62,7 @@ class Lanes:
             elif op.name not in ASKS_FOR_SHAPE and any(x in self.batched for x in op.inputs):
                 for out in op.outputs:
                     self.mark(out)
-                if not (op.record.elementwise or op.record.batch or op.name in ("tuple", "item")):
+                if not (op.record.elementwise or op.record.batch or op.name in KEPT_FOR_ALL):
                     self.divergent.add(op)
             if self.touches_ragged(op):
                 self.divergent.add(op)

@@ -1,0 +1,106 @@
+"""Programs that found something wrong once: each row is what a user wrote, and is judged from every side.
+
+A program goes through reverse, forward and second order, the text printed before and after a call run on its own, vmap against
+calls one by one, and, for those marked so, native code.
+"""
+
+import ast
+
+import numpy as np
+import pytest
+from oracles import central_difference, direction, inner, is_close
+
+import s2s
+
+X = np.array([0.3, -0.7, 1.2, 0.9, -0.4])
+M = np.arange(12.0).reshape(3, 4) * 0.3 - 1.1
+COLUMN = np.array([[1.0], [2.0], [0.5]])
+
+
+def both_broadcast(x, y):
+    return np.sum((x + y) * x) + np.sum(x * 2 / (1 + y**2))
+
+
+def ends_of_slices(x):
+    return np.sum(x[::-1] * x) + np.sum(x[-1:0:-2] ** 2) + np.sum(x[-3:] * x[:3]) + np.sum(x[5:])
+
+
+def new_axes(x):
+    return np.sum(x[:, None] * x[None, :] * np.arange(len(x))) + np.sum(x[..., None] ** 2)
+
+
+def triangle(x):
+    s = 0.0
+    for i in range(len(x)):
+        p = 1.0
+        for j in range(i):
+            p = p * (x[i] - x[j])
+            for k in range(j):
+                s += x[k] * p
+        s = s + p
+    return s
+
+
+ROWS = [(both_broadcast, X[:4], COLUMN), (both_broadcast, X, X[:1, None]), (both_broadcast, 2.0, M), (both_broadcast, M, M[:, :1]),
+        (both_broadcast, X[:1], COLUMN), (ends_of_slices, X), (new_axes, X), (new_axes, X[:1]), (triangle, X)]
+LANES = [(triangle, (0,), (M,)), (new_axes, (0,), (M,)), (both_broadcast, (0, 0), (M, COLUMN))]
+by_name = {"ids": lambda x: x[0].__name__ if isinstance(x, tuple) else None}
+
+
+def copies(args):
+    return [x.copy() if isinstance(x, np.ndarray) else x for x in args]
+
+
+def wrt(args):
+    return tuple(k for k, x in enumerate(args) if np.asarray(x).dtype.kind == "f")
+
+
+def directions(args):
+    rng = np.random.default_rng(0)
+    return [direction(x, rng) if k in wrt(args) else 0 for k, x in enumerate(args)]
+
+
+def alone(text):
+    """The last function of a module's text."""
+    names = {}
+    exec(compile(text, "<text>", "exec"), names)
+    return names[[d.name for d in ast.parse(text).body if isinstance(d, ast.FunctionDef)][-1]]
+
+
+@pytest.mark.parametrize("row", ROWS, **by_name)
+def test_every_mode_agrees_with_differences(row):
+    f, *args = row
+    dots = directions(args)
+    along = [d if k in wrt(args) else None for k, d in enumerate(dots)]
+    y, slope = f(*copies(args)), central_difference(f, args, along)
+    assert s2s.jvp(f, args, dots)[0] == y and is_close(s2s.jvp(f, args, dots)[1], slope, 1e-6, 1e-7)
+    gradient = s2s.grad(f, argnums=wrt(args))
+    given = copies(args)
+    texts, bars = [gradient.source], gradient(*given)
+    assert all(map(np.array_equal, args, given)), "an argument was changed"
+    assert is_close(inner(bars, [dots[k] for k in wrt(args)]), slope, 1e-6, 1e-7)
+    for text in (*texts, gradient.source):
+        for bar, again in zip(bars, alone(text)(*copies(args)), strict=True):
+            assert is_close(bar, again, 1e-12)
+    weights = directions(bars)
+    slope = central_difference(lambda *args: inner(gradient(*args), weights), args, along)
+    assert is_close(inner(s2s.jvp(gradient, args, dots)[1], weights), slope, 1e-6, 1e-7)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("row", [ROWS[0], ROWS[5]], **by_name)
+def test_native_code_agrees(row):
+    f, *args = row
+    gradient = s2s.grad(f, argnums=wrt(args))
+    for a, b in zip(s2s.jit(gradient)(*args), gradient(*args), strict=True):
+        assert is_close(a, b, 1e-11)
+
+
+@pytest.mark.parametrize("row", LANES, **by_name)
+def test_lanes_agree_with_calls_one_by_one(row):
+    f, axes, args = row
+    function = s2s.value_and_grad(f, argnums=wrt(args))
+    values, bars = s2s.vmap(function, in_axes=axes)(*args)
+    for k in range(len(args[0])):
+        value, lane = function(*(x[k] for x in args))
+        assert is_close(values[k], value, 1e-12) and is_close(tuple(bar[k] for bar in bars), lane, 1e-12)
