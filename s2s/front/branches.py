@@ -112,7 +112,8 @@ class Join:
                 self.cells[a, b] = self._new_cell(a, b, name)
             return self.cells[a, b]
         if _same_object(a, b):
-            return lambda outputs: a
+            known = a if not isinstance(a, Value) else a.constant
+            return lambda outputs: value(known) if isinstance(known, NUMBERS) else known
         if _is_number(a) and _is_number(b):
             output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
             origins = [cell for x in (a, b) if isinstance(x, Cell) for cell in x.family()]
@@ -187,8 +188,7 @@ def _is_number(binding) -> bool:
 
 def _same_object(a, b) -> bool:
     """Whether two things known now are the same thing."""
-    if isinstance(a, Value) and isinstance(b, Value) and a.constant is not MISSING and b.constant is not MISSING:
-        a, b = a.constant, b.constant
+    a, b = (x.constant if isinstance(x, Value) and x.constant is not MISSING else x for x in (a, b))
     if isinstance(a, (Value, Cell, Local)) or isinstance(b, (Value, Cell, Local)):
         return False
     if isinstance(a, Object) and isinstance(b, Object):
