@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ..errors import Line
 from ..ir.graph import MISSING, Block, Op, Value
@@ -13,26 +13,12 @@ from ..ops.pattern import index_syntax
 from .expressions import Layout
 from .names import Names
 from .owners import AUGMENTED
+from .pieces import LONG_REST, Body, assignment, choose, do, end_of, method_call, negated, placed
+from .trips import loop
 from .unbound import must_be_bound, placeholder
 
-_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _OPERATORS = {"add": ast.Add, "subtract": ast.Sub, "multiply": ast.Mult, "divide": ast.Div}
-_INVERSE = {
-    ast.Lt: ast.GtE,
-    ast.GtE: ast.Lt,
-    ast.Gt: ast.LtE,
-    ast.LtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-}
-LONG_REST = 3  # statements after which `if c: continue` reads better than one more level
-
 _FRESH = re.compile(r"\b(?:d|any|s)\d+\b")
-
-Body = list[ast.stmt]
-Finish = Callable[
-    [dict[Value, Value], bool], Body
-]  # (what outputs are on this path, does it stop) -> assignments
 
 
 class Writer:
@@ -74,18 +60,18 @@ class Writer:
             and self.is_returned(last, results)
         ):
             bodies = [
-                self.returning(inner, [_selected(x, last, inner) for x in results], tupled)
+                self.returning(inner, [end_of(x, last, inner) for x in results], tupled)
                 for inner in last.blocks
             ]
             test, (first, second) = self.expression(last.inputs[0]), bodies
             if not second:
                 return self.statements(block, printed[:-1]) + [
-                    _at(ast.If(test, first, []), last.line)
+                    placed(ast.If(test, first, []), last.line)
                 ]
             if len(second) == 1 and len(first) > LONG_REST:
                 test, first, second = negated(test), second, first
             return self.statements(block, printed[:-1]) + [
-                _at(ast.If(test, first, []), last.line),
+                placed(ast.If(test, first, []), last.line),
                 *second,
             ]
         body = self.statements(block)
@@ -101,7 +87,7 @@ class Writer:
         ]
         return [
             *body,
-            _at(ast.Return(value), next((line for line in lines if line is not None), None)),
+            placed(ast.Return(value), next((line for line in lines if line is not None), None)),
         ]
 
     def is_returned(self, op: Op, results: Sequence[Value]) -> bool:
@@ -125,7 +111,7 @@ class Writer:
         body: Body = []
         for op in block.ops if ops is None else ops:
             if op not in self.layout.inlined and op not in self.skipped:
-                body += [_at(statement, op.line) for statement in self.statement(op)]
+                body += [placed(statement, op.line) for statement in self.statement(op)]
         return body
 
     def statement(self, op: Op) -> Body:
@@ -134,16 +120,16 @@ class Writer:
             case "if":
                 return self.branch(op)
             case "for" | "while":
-                return self.loop(op)
+                return loop(self, op)
             case "setitem" | "additem":
                 return self.write(op)
             case "tape_push":
                 return self.alias(op) + [
-                    _do(_method(self.names[op.output], "append", self.expression(op.inputs[1])))
+                    do(method_call(self.names[op.output], "append", self.expression(op.inputs[1])))
                 ]
             case "tape_pop":
                 return self.alias(op) + [
-                    self.assign_all(op.outputs[1:], _method(self.names[op.outputs[0]], "pop"))
+                    self.assign_all(op.outputs[1:], method_call(self.names[op.outputs[0]], "pop"))
                 ]
         if op.record.writes is not None:
             return self.alias(op) + [
@@ -157,7 +143,7 @@ class Writer:
         if op.name == "call" and (len(op.outputs) > 1 or op.attrs.get("unpacked")):
             return [self.assign_all(op.outputs, value)]
         if not op.outputs or not self.reads.get(op.output):
-            return [_do(value)]
+            return [do(value)]
         return [self.assign(op.output, value)]
 
     def assign_all(self, outputs: Sequence[Value], value: ast.expr) -> ast.stmt:
@@ -223,7 +209,7 @@ class Writer:
                 ast.Attribute(ast.Name("np", ast.Load()), "add", ast.Load()), "at", ast.Load()
             )
             return body + [
-                _do(ast.Call(function, [place, _as_argument(index), self.expression(value)], []))
+                do(ast.Call(function, [place, _as_argument(index), self.expression(value)], []))
             ]
         added = self.expression(value)
         match added:
@@ -295,8 +281,6 @@ class Writer:
                 if not bound and self.names.find(target) in self.must_be_bound:
                     pending.append((self.names[target], placeholder(target.type), set(), ""))
                 continue
-            if not self.reads.get(target) and not self.is_carried(target):
-                continue
             name, expression = self.names[target], self.expression(value)
             if isinstance(expression, ast.Name) and expression.id == name:
                 continue
@@ -320,11 +304,7 @@ class Writer:
                 break
             pending.remove(move)
             body.append(assignment(move[0], move[1], move[3]))
-        return [_at(statement, line) for statement in body]
-
-    def is_carried(self, value: Value) -> bool:
-        """Whether some other value of the same variable is read."""
-        return True
+        return [placed(statement, line) for statement in body]
 
     # ---------------------------------------------------------------------------------- branches
 
@@ -334,205 +314,6 @@ class Writer:
             self.statements(block) + self.moves(op.outputs, block.yields) for block in op.blocks
         ]
         return choose(self.expression(op.inputs[0]), *bodies)
-
-    # ------------------------------------------------------------------------------------- loops
-
-    def loop(self, op: Op) -> Body:
-        """`for` and `while`."""
-        is_for = op.name == "for"
-        inits = op.inputs[3:] if is_for else op.inputs
-        body = op.blocks[-1]
-        params = body.params[1:] if is_for else body.params
-        yields = body.yields
-        stop = None
-        if op.attrs["breaks"]:
-            stop, yields = yields[0], yields[1:]
-        popped = self.popped(op) if is_for and not self.native and not self.annotate else None
-        if popped is not None:
-            pop, k = popped
-            self.skipped.add(pop)
-            targets = [self.target(y) for y in pop.outputs[1:]]
-            target = targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())
-            trips = ast.Call(ast.Name("reversed", ast.Load()), [self.expression(inits[k])], [])
-            params, inits, yields = ([*xs[:k], *xs[k + 1 :]] for xs in (params, inits, yields))
-        elif is_for:
-            target = ast.Name(self.names[body.params[0]], ast.Store())
-            trips = _range(*map(self.expression, op.inputs[:3]))
-        before = self.moves(params, inits, op.line)
-        if is_for:
-            inner = self.loop_body(body, params, yields, stop, inits)
-            return before + [ast.For(target, trips, inner or [ast.Pass()], [])]
-        head, test = op.blocks[0], op.blocks[0].yields[0]
-        inner = self.loop_body(body, params, yields, stop, inits)
-        preparation = self.statements(head)
-        if preparation:
-            leave = ast.If(negated(self.expression(test)), [ast.Break()], [])
-            return before + [ast.While(ast.Constant(True), [*preparation, leave, *inner], [])]
-        return before + [ast.While(self.expression(test), inner or [ast.Pass()], [])]
-
-    def popped(self, op: Op) -> tuple[Op, int] | None:
-        """The pop with which a loop takes one item a trip from the end of a tape, and which carry the tape is.
-
-        Such a loop prints as `for x in reversed(x_tape)`.
-        """
-        body, (lo, hi, step) = op.blocks[0], op.inputs[:3]
-        first = next((inner for inner in body.ops if inner not in self.layout.inlined), None)
-        if (
-            first is None
-            or first.name != "tape_pop"
-            or first.inputs[0] not in body.params
-            or op.attrs["breaks"]
-        ):
-            return None
-        k = body.params.index(first.inputs[0]) - 1
-        if self.reads.get(body.params[0]) or self.reads.get(op.outputs[k]) or k < 0:
-            return None
-        if body.yields[k] is not first.outputs[0] or self.reads[first.outputs[0]] != 1:
-            return None
-        tape = op.inputs[3 + k]
-        forwards = lo.constant == 0 and step.constant == 1 and _is_length(hi, tape, 0)
-        backwards = hi.constant == -1 and step.constant == -1 and _is_length(lo, tape, -1)
-        return (first, k) if forwards or backwards else None
-
-    def loop_body(
-        self,
-        body: Block,
-        params: Sequence[Value],
-        yields: Sequence[Value],
-        stop: Value | None,
-        inits: Sequence[Value],
-    ) -> Body:
-        """The statements of a loop's body, with what it carries on to the next trip."""
-        if stop is None or stop.constant is False:
-            return unnested(self.statements(body) + self.moves(params, yields, bound=True))
-        flags = [
-            k
-            for k, init in enumerate(inits)
-            if isinstance(init.constant, (bool, int, float))
-            and all(
-                y is params[k] or repr(y.constant) == repr(init.constant)
-                for y in _continuing(body, stop, yields[k])
-            )
-        ]
-
-        def finish(ends: dict[Value, Value], stops: bool) -> Body:
-            carried = [k for k in range(len(params)) if stops or k not in flags]
-            ends = [ends.get(yields[k], yields[k]) for k in carried]
-            return self.moves([params[k] for k in carried], ends, bound=True)
-
-        return self.breaking(body, stop, finish)
-
-    def breaking(self, block: Block, stop: Value, finish: Finish) -> Body:
-        """The statements of `block`, what has to be done at its end, and `break` if `stop` holds."""
-        if stop.constant is not MISSING:
-            return (
-                self.statements(block)
-                + finish({}, bool(stop.constant))
-                + ([ast.Break()] if stop.constant else [])
-            )
-        printed = [
-            op for op in block.ops if op not in self.layout.inlined and op not in self.skipped
-        ]
-        if stop.op is not None and printed and stop.op is printed[-1] and stop.op.name == "if":
-            return self.statements(block, printed[:-1]) + self.breaking_branches(
-                stop.op, block, stop, finish
-            )
-        return self.statements(block) + self.tested(
-            self.expression(stop), self.layout.leaves(stop), finish
-        )
-
-    def breaking_branches(self, op: Op, block: Block, stop: Value, finish: Finish) -> Body:
-        """The `if` at the end of `block` that says whether to leave the loop."""
-        k = op.outputs.index(stop)
-        carried = [
-            all(user is block for user, _ in self.layout.uses.get(y, [])) for y in op.outputs
-        ]
-        bodies = []
-        for inner in op.blocks:
-
-            def finish_branch(ends: dict[Value, Value], stops: bool, inner=inner) -> Body:
-                last = {y: ends.get(x, x) for y, x in zip(op.outputs, inner.yields)}
-                kept = [y for y, direct in zip(op.outputs, carried) if not direct]
-                direct = {y: last[y] for y in op.outputs if y not in kept}
-                return self.moves(kept, [last[y] for y in kept]) + finish(direct, stops)
-
-            bodies.append(self.breaking(inner, inner.yields[k], finish_branch))
-        test = self.expression(op.inputs[0])
-        first, second = bodies
-        if leaves(first):
-            return [_at(ast.If(test, first, []), op.line), *second]
-        if leaves(second):
-            return [_at(ast.If(negated(test), second, []), op.line), *first]
-        return [_at(statement, op.line) for statement in choose(test, first, second)]
-
-    def tested(self, test: ast.expr, read, finish) -> Body:
-        """`finish`, then `if test: break`, where finishing may overwrite what the test reads."""
-        after = finish({}, True)
-        overwritten = {
-            node.id
-            for statement in after
-            for node in ast.walk(statement)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        }
-        if any(self.names[x] in overwritten for x in read if x in self.names.order):
-            if not after:
-                return [ast.If(test, [ast.Break()], [])]
-            return [ast.If(test, [*after, ast.Break()], []), *finish({}, True)]
-        return [*after, ast.If(test, [ast.Break()], [])]
-
-
-# ------------------------------------------------------------------------------------ small pieces
-
-
-def _at(statement: ast.stmt, line: Line | None) -> ast.stmt:
-    if line is not None and getattr(statement, "line", None) is None:
-        statement.line = line
-    return statement
-
-
-def _do(value: ast.expr) -> ast.stmt:
-    return ast.Expr(value)
-
-
-def _method(name: str, method: str, *args: ast.expr) -> ast.expr:
-    return ast.Call(ast.Attribute(ast.Name(name, ast.Load()), method, ast.Load()), list(args), [])
-
-
-def _continuing(block: Block, stop: Value, y: Value) -> list[Value]:
-    """What `y`, read at the end of `block`, may be where `stop` does not hold."""
-    if stop.constant is not MISSING:
-        return [] if stop.constant else [y]
-    op = stop.op
-    if op is None or op.name != "if" or op not in block.ops:
-        return [y]
-    k = op.outputs.index(stop)
-    return [
-        end
-        for inner in op.blocks
-        for end in _continuing(inner, inner.yields[k], _selected(y, op, inner))
-    ]
-
-
-def _selected(x: Value, op: Op, block: Block) -> Value:
-    """What `x` is at the end of `block`, a branch of `op`."""
-    return block.yields[op.outputs.index(x)] if x in op.outputs else x
-
-
-def _is_length(value: Value, tape: Value, offset: int) -> bool:
-    """Whether `value` is the number of items on `tape`, plus `offset`."""
-    if (
-        offset
-        and value.op is not None
-        and value.op.name == "subtract"
-        and value.op.inputs[1].constant == -offset
-    ):
-        return _is_length(value.op.inputs[0], tape, 0)
-    return (
-        not offset
-        and value.op is not None
-        and value.op.name == "tape_len"
-        and value.op.inputs[0] is tape
-    )
 
 
 def _as_argument(index: ast.expr) -> ast.expr:
@@ -557,65 +338,3 @@ def _operand_kinds(pattern, operands):
             yield p, rest.pop(0)
         elif isinstance(p, str):
             del rest[: p.count("x")]
-
-
-def assignment(name: str, value: ast.expr, operators: str) -> ast.stmt:
-    """`name = value`, written `name += rest` where value is `name + rest` and `operators` has the sign."""
-    match value:
-        case ast.BinOp(ast.Name(left), ast.Add(), ast.UnaryOp(ast.USub(), right)) if (
-            left == name and "-" in operators
-        ):
-            return ast.AugAssign(ast.Name(name, ast.Store()), ast.Sub(), right)
-        case ast.BinOp(ast.Name(left), op, right) if (
-            left == name and _SIGNS.get(type(op), "none") in operators
-        ):
-            return ast.AugAssign(ast.Name(name, ast.Store()), op, right)
-    return ast.Assign([ast.Name(name, ast.Store())], value)
-
-
-def _range(lo: ast.expr, hi: ast.expr, step: ast.expr) -> ast.expr:
-    args = [lo, hi, step]
-    if isinstance(step, ast.Constant) and step.value == 1:
-        args = [hi] if isinstance(lo, ast.Constant) and lo.value == 0 else [lo, hi]
-    return ast.Call(ast.Name("range", ast.Load()), args, [])
-
-
-def negated(test: ast.expr) -> ast.expr:
-    """`not test`, as a person would write it."""
-    match test:
-        case ast.UnaryOp(ast.Not(), inner):
-            return inner
-        case ast.Compare(left, [(ast.Eq() | ast.NotEq()) as op], [right]):
-            return ast.Compare(left, [_INVERSE[type(op)]()], [right])
-    return ast.UnaryOp(ast.Not(), test)
-
-
-def choose(test: ast.expr, first: Body, second: Body) -> Body:
-    """An `if` statement, without empty branches."""
-    if not first and not second:
-        return []
-    if not first:
-        return [ast.If(negated(test), second, [])]
-    return [ast.If(test, first, second)]
-
-
-def leaves(body: Body) -> bool:
-    """Whether control never comes to the end of `body`."""
-    match body[-1] if body else None:
-        case ast.Break() | ast.Continue() | ast.Return():
-            return True
-        case ast.If(_, first, second):
-            return leaves(first) and leaves(second)
-    return False
-
-
-def unnested(body: Body) -> Body:
-    """A loop's body; `if c: long rest` at its end becomes `if not c: continue` and the rest."""
-    match body[-1] if body else None:
-        case ast.If(ast.UnaryOp(ast.Not(), test), rest, []) if len(rest) > LONG_REST or isinstance(
-            test, ast.Compare
-        ):
-            statement = ast.If(test, [ast.Continue()], [])
-            statement.line = getattr(body[-1], "line", None)
-            return [*body[:-1], statement, *rest]
-    return body

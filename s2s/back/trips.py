@@ -1,0 +1,195 @@
+"""Loops to `for`, `while` and `break`, and loops over a tape to `for x in reversed(x_tape)`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ..ir.graph import MISSING, Block, Op, Value
+from .pieces import Body, choose, end_of, leaves, negated, placed, range_call, unnested
+
+if TYPE_CHECKING:
+    from .statements import Writer
+
+# what outputs are on a path, and whether the path leaves the loop -> the assignments at its end
+Finish = Callable[[dict[Value, Value], bool], Body]
+
+
+def loop(writer: Writer, op: Op) -> Body:
+    """`for` and `while`."""
+    is_for = op.name == "for"
+    inits = op.inputs[3:] if is_for else op.inputs
+    body = op.blocks[-1]
+    params = body.params[1:] if is_for else body.params
+    yields = body.yields
+    stop = None
+    if op.attrs["breaks"]:
+        stop, yields = yields[0], yields[1:]
+    popped = _popped(writer, op) if is_for and not writer.native and not writer.annotate else None
+    if popped is not None:
+        pop, k = popped
+        writer.skipped.add(pop)
+        targets = [writer.target(y) for y in pop.outputs[1:]]
+        target = targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())
+        trips = ast.Call(ast.Name("reversed", ast.Load()), [writer.expression(inits[k])], [])
+        params, inits, yields = ([*xs[:k], *xs[k + 1 :]] for xs in (params, inits, yields))
+    elif is_for:
+        target = ast.Name(writer.names[body.params[0]], ast.Store())
+        trips = range_call(*map(writer.expression, op.inputs[:3]))
+    before = writer.moves(params, inits, op.line)
+    if is_for:
+        inner = _loop_body(writer, body, params, yields, stop, inits)
+        return before + [ast.For(target, trips, inner or [ast.Pass()], [])]
+    head, test = op.blocks[0], op.blocks[0].yields[0]
+    inner = _loop_body(writer, body, params, yields, stop, inits)
+    preparation = writer.statements(head)
+    if preparation:
+        leave = ast.If(negated(writer.expression(test)), [ast.Break()], [])
+        return before + [ast.While(ast.Constant(True), [*preparation, leave, *inner], [])]
+    return before + [ast.While(writer.expression(test), inner or [ast.Pass()], [])]
+
+
+def _popped(writer: Writer, op: Op) -> tuple[Op, int] | None:
+    """The pop with which a loop takes one item a trip from the end of a tape, and which carry the tape is.
+
+    Such a loop prints as `for x in reversed(x_tape)`.
+    """
+    body, (lo, hi, step) = op.blocks[0], op.inputs[:3]
+    first = next((inner for inner in body.ops if inner not in writer.layout.inlined), None)
+    if (
+        first is None
+        or first.name != "tape_pop"
+        or first.inputs[0] not in body.params
+        or op.attrs["breaks"]
+    ):
+        return None
+    k = body.params.index(first.inputs[0]) - 1
+    if writer.reads.get(body.params[0]) or writer.reads.get(op.outputs[k]) or k < 0:
+        return None
+    if body.yields[k] is not first.outputs[0] or writer.reads[first.outputs[0]] != 1:
+        return None
+    tape = op.inputs[3 + k]
+    forwards = lo.constant == 0 and step.constant == 1 and _is_length(hi, tape, 0)
+    backwards = hi.constant == -1 and step.constant == -1 and _is_length(lo, tape, -1)
+    return (first, k) if forwards or backwards else None
+
+
+def _loop_body(
+    writer: Writer,
+    body: Block,
+    params: Sequence[Value],
+    yields: Sequence[Value],
+    stop: Value | None,
+    inits: Sequence[Value],
+) -> Body:
+    """The statements of a loop's body, with what it carries on to the next trip."""
+    if stop is None or stop.constant is False:
+        return unnested(writer.statements(body) + writer.moves(params, yields, bound=True))
+    flags = [
+        k
+        for k, init in enumerate(inits)
+        if isinstance(init.constant, (bool, int, float))
+        and all(
+            y is params[k] or repr(y.constant) == repr(init.constant)
+            for y in _continuing(body, stop, yields[k])
+        )
+    ]
+
+    def finish(ends: dict[Value, Value], stops: bool) -> Body:
+        carried = [k for k in range(len(params)) if stops or k not in flags]
+        ends = [ends.get(yields[k], yields[k]) for k in carried]
+        return writer.moves([params[k] for k in carried], ends, bound=True)
+
+    return _breaking(writer, body, stop, finish)
+
+
+def _breaking(writer: Writer, block: Block, stop: Value, finish: Finish) -> Body:
+    """The statements of `block`, what has to be done at its end, and `break` if `stop` holds."""
+    if stop.constant is not MISSING:
+        return (
+            writer.statements(block)
+            + finish({}, bool(stop.constant))
+            + ([ast.Break()] if stop.constant else [])
+        )
+    printed = [
+        op for op in block.ops if op not in writer.layout.inlined and op not in writer.skipped
+    ]
+    if stop.op is not None and printed and stop.op is printed[-1] and stop.op.name == "if":
+        return writer.statements(block, printed[:-1]) + _breaking_branches(
+            writer, stop.op, block, stop, finish
+        )
+    return writer.statements(block) + _tested(
+        writer, writer.expression(stop), writer.layout.leaves(stop), finish
+    )
+
+
+def _breaking_branches(writer: Writer, op: Op, block: Block, stop: Value, finish: Finish) -> Body:
+    """The `if` at the end of `block` that says whether to leave the loop."""
+    k = op.outputs.index(stop)
+    carried = [all(user is block for user, _ in writer.layout.uses.get(y, [])) for y in op.outputs]
+    bodies = []
+    for inner in op.blocks:
+
+        def finish_branch(ends: dict[Value, Value], stops: bool, inner=inner) -> Body:
+            last = {y: ends.get(x, x) for y, x in zip(op.outputs, inner.yields)}
+            kept = [y for y, direct in zip(op.outputs, carried) if not direct]
+            direct = {y: last[y] for y in op.outputs if y not in kept}
+            return writer.moves(kept, [last[y] for y in kept]) + finish(direct, stops)
+
+        bodies.append(_breaking(writer, inner, inner.yields[k], finish_branch))
+    test = writer.expression(op.inputs[0])
+    first, second = bodies
+    if leaves(first):
+        return [placed(ast.If(test, first, []), op.line), *second]
+    if leaves(second):
+        return [placed(ast.If(negated(test), second, []), op.line), *first]
+    return [placed(statement, op.line) for statement in choose(test, first, second)]
+
+
+def _tested(writer: Writer, test: ast.expr, read, finish) -> Body:
+    """`finish`, then `if test: break`, where finishing may overwrite what the test reads."""
+    after = finish({}, True)
+    overwritten = {
+        node.id
+        for statement in after
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    if any(writer.names[x] in overwritten for x in read if x in writer.names.order):
+        if not after:
+            return [ast.If(test, [ast.Break()], [])]
+        return [ast.If(test, [*after, ast.Break()], []), *finish({}, True)]
+    return [*after, ast.If(test, [ast.Break()], [])]
+
+
+def _continuing(block: Block, stop: Value, y: Value) -> list[Value]:
+    """What `y`, read at the end of `block`, may be where `stop` does not hold."""
+    if stop.constant is not MISSING:
+        return [] if stop.constant else [y]
+    op = stop.op
+    if op is None or op.name != "if" or op not in block.ops:
+        return [y]
+    k = op.outputs.index(stop)
+    return [
+        end
+        for inner in op.blocks
+        for end in _continuing(inner, inner.yields[k], end_of(y, op, inner))
+    ]
+
+
+def _is_length(value: Value, tape: Value, offset: int) -> bool:
+    """Whether `value` is the number of items on `tape`, plus `offset`."""
+    if (
+        offset
+        and value.op is not None
+        and value.op.name == "subtract"
+        and value.op.inputs[1].constant == -offset
+    ):
+        return _is_length(value.op.inputs[0], tape, 0)
+    return (
+        not offset
+        and value.op is not None
+        and value.op.name == "tape_len"
+        and value.op.inputs[0] is tape
+    )
