@@ -145,6 +145,7 @@ class Liveness:
     def __init__(self, node: gast.FunctionDef | gast.Lambda, body: list):
         self.after: dict[int, frozenset[str]] = {}
         self.heads: dict[int, frozenset[str]] = {}
+        self.arms: dict[int, frozenset[str]] = {}  # of an `if`: what may be read once its test is decided
         self.reads: dict[int, frozenset[str]] = {}  # what each statement itself reads
         self.always = frozenset(name for inner in gast.walk(node) if inner is not node and isinstance(inner, SCOPES)
                                 for name in read_names([inner]))
@@ -167,8 +168,10 @@ class Liveness:
             case gast.Continue():
                 return continued
             case gast.If():
-                return (self._before(stmt.body, after, broken, continued)
-                        | self._before(stmt.orelse, after, broken, continued) | read_names([stmt.test]))
+                arms = (self._before(stmt.body, after, broken, continued)
+                        | self._before(stmt.orelse, after, broken, continued))
+                self.arms[id(stmt)] = arms
+                return arms | read_names([stmt.test])
             case gast.For() | gast.While():
                 return self._before_loop(stmt, after, broken, continued)
             case gast.Assign():

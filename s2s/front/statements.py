@@ -72,7 +72,8 @@ def _arm(frame: Frame, body: list, live: frozenset, tail: bool) -> None:
 
 
 def _enter(frame: Frame, stmt: gast.AST) -> None:
-    frame.live = frame.liveness.after[id(stmt)] | frame.liveness.always
+    arms = frame.liveness.arms.get(id(stmt), frozenset())  # a `break` in them reads what its loop's end reads
+    frame.live = frame.liveness.after[id(stmt)] | frame.liveness.always | arms
     frame.pending = frame.liveness.reads[id(stmt)]
 
 
