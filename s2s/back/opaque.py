@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 import linecache
 import math
+from functools import partial
 
 import numpy as np
 import scipy.special
@@ -68,7 +69,7 @@ def in_python(op: Op) -> Record:
         taken = {record.name for record in _made.values()}
         spelled = name if name not in taken else next(
             f"{name}_{k}" for k in range(1, len(taken) + 2) if f"{name}_{k}" not in taken)
-        _made[text] = Record(spelled, evaluate=op.record.evaluate, infer=lambda *xs, **attrs: op.output.type,
+        _made[text] = Record(spelled, evaluate=partial(op.record.evaluate, **op.attrs), infer=lambda *xs, **attrs: op.output.type,
                              syntax=lambda *xs, **attrs: ast.Call(ast.Name(spelled, ast.Load()), list(xs), []),
                              helper=_function(text.format(name=spelled), spelled), pure=op.record.pure)
     return _made[text]

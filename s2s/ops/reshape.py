@@ -215,7 +215,7 @@ ravel = define(
     "ravel",
     evaluate=np.ravel,
     infer=_infer_ravel,
-    fold=lambda x: x if rank(x) == 1 else None,
+    fold=lambda x: x if rank(x) == 1 else reshape(x, value(1)) if rank(x) == 0 else None,
     vjp=lambda bar, y, x: (reshape_like(bar, x),),
     linear=(0,),
     syntax=lambda x: numpy_call("ravel", x),
