@@ -41,11 +41,12 @@ def reads(op: Op) -> list[Value]:
     return op_free_values(op)
 
 
-def partition(block: Block, space: Callable[[Op], tuple | None], reduces: Callable[[Op], bool]) -> list[Group]:
+def partition(block: Block, space: Callable[[Op], tuple | None], reduces: Callable[[Op], bool],
+              clashes: Callable[[Op, list[Op]], bool] = lambda op, others: False) -> list[Group]:
     """The groups of a block in an order in which they can run.
 
     `space(op)` is the index space that the op visits, if any; what an op that `reduces` gives is known only
-    after the nest.
+    after the nest; an op that `clashes` with others does not join them.
     """
     groups: list[Group] = []
     home: dict[Op, Group] = {}
@@ -57,7 +58,7 @@ def partition(block: Block, space: Callable[[Op], tuple | None], reduces: Callab
                 before.update(home[reader] for reader in readers.get(old, ()))
         dims = space(op)
         awaited = {home[x.op] for x in op.inputs if x.op in home and reduces(x.op)}
-        group = _joinable(groups, dims, before, awaited) if dims is not None else None
+        group = _joinable(groups, op, dims, before, awaited, clashes) if dims is not None else None
         if group is None:
             group = Group([], dims, position)
             groups.append(group)
@@ -87,10 +88,12 @@ def versions(x: Value) -> list[Value]:
     return found
 
 
-def _joinable(groups: list[Group], dims: tuple, before: set[Group], awaited: set[Group]) -> Group | None:
-    """The last group over `dims` that an op which must run after `before` and outside `awaited` can join."""
+def _joinable(groups: list[Group], op: Op, dims: tuple, before: set[Group], awaited: set[Group],
+              clashes: Callable[[Op, list[Op]], bool]) -> Group | None:
+    """The last group over `dims` that `op`, which must run after `before` and outside `awaited`, can join."""
     for group in reversed(groups):
-        if group.dims == dims and group not in awaited and not any(_must_follow(other, group) for other in before if other is not group):
+        if group.dims == dims and group not in awaited and not clashes(op, group.ops) \
+                and not any(_must_follow(other, group) for other in before if other is not group):
             return group
     return None
 

@@ -30,10 +30,9 @@ from .access import Elements, in_memory, op_named
 from .buffers import as_dtype, compute, new_buffer, same_length_op
 from .counted import loop
 from .fuse import Equalities, partition, still_read
-from .nest import emit_nest, visited
+from .nest import emit_nest, ends_nest, visited
 from .opaque import in_python, is_native, is_opaque
-from .reductions import reduction
-from .regions import write_region
+from .regions import clashes, write_region
 from .scans import scan
 from .simpler import simpler
 from .virtual import virtual
@@ -183,7 +182,7 @@ def fill(x: Value, elements: Elements, counters: tuple[str, ...] = ()) -> Value:
 
 def lower_block(scope: Scope, block: Block) -> list[Value]:
     """Emit the ops of `block` into the current builder; returns what its yields have become."""
-    groups = partition(block, lambda op: visited(op, scope.equal), lambda op: reduction(op) is not None)
+    groups = partition(block, lambda op: visited(op, scope.equal), ends_nest, clashes)
     for k, group in enumerate(groups):
         if group.dims is not None:
             emit_nest(scope, group, block, still_read(groups[k + 1:], block))

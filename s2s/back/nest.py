@@ -30,6 +30,7 @@ from .counted import counter_name, loop, put
 from .fuse import Equalities, Group, reads, versions
 from .gather import gather, gather_lengths, is_gather
 from .reductions import Reduction, reduction, start
+from .regions import is_place_of, region, written_space
 
 SAME = ("stop_gradient", "shaped_like", "positive", "spread", "broadcast_to")  # an element of the result is one of x
 
@@ -51,7 +52,17 @@ def visited(op: Op, equal: Equalities) -> tuple | None:
         return equal.canonical(op.output.type.dims)
     if reduction(op) is not None:
         return equal.canonical(op.inputs[0].type.dims)
-    return None
+    return written_space(op, equal, lambda made: is_pointwise(made) and reduction(made) is None)
+
+
+def ends_nest(op: Op) -> bool:
+    """Whether what `op` gives is there only when its nest is done."""
+    return reduction(op) is not None or is_write(op)
+
+
+def is_write(op: Op) -> bool:
+    """Whether `op` overwrites part of an array."""
+    return op.record.writes is not None
 
 
 # ------------------------------------------------------------------------------------------- the nest
@@ -64,8 +75,6 @@ class Stored:
     op: Op
     buffer: Value
     index: Callable[[Sequence[Value]], list[Value]]
-    combine: Reduction | None = None
-    in_place_of: Value | None = None
 
 
 @dataclass(eq=False)
@@ -95,6 +104,7 @@ class Nest:
         self.needed = needed_outside(group, block)
         self.line = group.ops[-1].line
         with at(self.line):
+            self.regions = {op: region(scope, op) for op in group.ops if is_write(op)}
             self.lengths = self.find_lengths()
             self.plans: dict[Value, Plan] = {}
             self.reused: dict[Value, Op] = {}  # an operand -> the op whose result takes its place
@@ -105,6 +115,8 @@ class Nest:
 
     @staticmethod
     def reads_elements(op: Op, k: int) -> bool:
+        if is_write(op):
+            return k == 1
         return k not in op.record.shapes and not is_gather(op)
 
     # lengths and broadcasting
@@ -116,7 +128,8 @@ class Nest:
         for op in self.group.ops:
             if op.name == "spread" and shape_source(op.inputs[1]) in self.inside:
                 continue  # its shape is that of another op of this nest, and that is where it is asked for
-            if (found := stated_lengths(self.scope, op)) is not None:
+            found = self.regions[op].lengths if op in self.regions else stated_lengths(self.scope, op)
+            if found is not None:
                 lengths = [m if n is None else n for n, m in zip(lengths, found)]
                 continue
             for k, x in enumerate(op.inputs):
@@ -170,7 +183,7 @@ class Nest:
             for axis, n in enumerate(self.lengths):
                 if any(r.how.needs_some and axis >= r.level for r in running):
                     self.lengths[axis] = nonempty_length_op(n)
-            names = [s.op.output.name for s in stored]
+            names = [s.op.output.name or (s.op.inputs[0].name if s.op in self.regions else "") for s in stored]
             final: dict[Op, Value] = {}
 
             def level(k: int, index: list[Value], buffers: list[Value], sums: dict[Op, Value]):
@@ -214,6 +227,9 @@ class Nest:
                 if op.output in self.inside:
                     self.scope.set(op.output, Elements(op.output.type, tuple(self.lengths), _fused_away(op)))
             for s, array in zip(stored, buffers):
+                if s.op in self.regions:
+                    self.scope.define(s.op.output, array, self.regions[s.op].own)
+                    continue
                 lengths = [value(d) if isinstance(d, int) else None for d in s.op.output.type.dims]
                 known = self.output_lengths(s.op)
                 self.scope.define(s.op.output, array, [m if n is None else n for n, m in zip(lengths, known)])
@@ -241,6 +257,9 @@ class Nest:
         rank = len(self.lengths)
         for op in self.group.ops:
             y = op.output
+            if op in self.regions:
+                stored.append(Stored(op, self.regions[op].array, self.regions[op].place))
+                continue
             found = reduction(op)
             if found is None:
                 if y in self.needed:
@@ -271,7 +290,7 @@ class Nest:
                 buffer.name = y.name
                 if not zero:
                     buffer = self.filled(buffer, identity, self.output_lengths(op), y)
-                stored.append(Stored(op, buffer, target, how))
+                stored.append(Stored(op, buffer, target))
         return stored, running
 
     def filled(self, buffer: Value, identity, lengths, y: Value) -> Value:
@@ -302,7 +321,8 @@ class Nest:
             made = x.op is None or not x.op.record.views or x.op.record.writes is not None
             others = [v for v in self.plans if v is not x and x in versions(v)]
             gathered = any(is_gather(o) and x in versions(o.inputs[0]) for o in self.group.ops)
-            if ours and made and not others and not gathered and plan.identity and plan.elements.value is not None:
+            written = any(set(versions(x)) & set(versions(o.inputs[0])) for o in self.regions)
+            if ours and made and not written and not others and not gathered and plan.identity and plan.elements.value is not None:
                 return x
         return None
 
@@ -314,9 +334,10 @@ class Nest:
             if not isinstance(x.type, Array):
                 return self.scope.env[x]
             if x not in memo:
-                if x in self.reused:
-                    (j,) = [j for j, s in enumerate(stored) if s.op is self.reused[x]]
-                    memo[x] = read(buffers[j], index)
+                places = [j for j, s in enumerate(stored) if s.op is self.reused.get(x) or
+                          s.op in self.regions and is_place_of(x, s.op)]
+                if places:
+                    memo[x] = read(buffers[places[0]], stored[places[0]].index(index))
                 else:
                     memo[x] = self.plans[x](index)
             return memo[x]
@@ -325,6 +346,9 @@ class Nest:
         kinds = {r.op: r for r in running}
         buffers = list(buffers)
         for op in self.group.ops:
+            if op in self.regions:
+                number_of(op.inputs[1])
+                continue
             with at(op.line):
                 found = reduction(op)
                 if found is None:
@@ -344,7 +368,11 @@ class Nest:
                     new = compute(RECORDS[found[0].combine], old, as_dtype(number_of(op.inputs[0]), dtype))
                     buffers[j] = put(buffers[j], new, target)
         for j, s in enumerate(stored):
-            if reduction(s.op) is None:
+            if s.op in self.regions:
+                with at(s.op.line):
+                    full = s.index(index)
+                    buffers[j] = s.op.record(buffers[j], number_of(s.op.inputs[1]), *full, pattern=("i",) * len(full))
+            elif reduction(s.op) is None:
                 with at(s.op.line):
                     buffers[j] = put(buffers[j], as_dtype(memo[s.op.output], s.op.output.type.dtype), s.index(index))
         return buffers, sums

@@ -1,10 +1,17 @@
-"""Writing a region: `a[1:-1] = v`, `a[i] += v`, `a[rows, 1:] = v` as loops over what is written."""
+"""Writing a region: `a[1:-1] = v`, `a[i] += v`, `a[rows, 1:] = v` as loops over what is written.
+
+Note [Writes that join a nest]
+Where `v` is computed in a nest over the same index space, the write is one more op of that nest, and `v` is
+never stored.  The array must not be read elsewhere in the nest, except at the very place that is written
+(`u[1:-1] *= 0.5`): a loop that shifts an array onto itself would read what it has just written.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from ..ir.graph import Op, Value
+from ..ir.graph import MISSING, Op, Value
 from ..ir.types import Array, Extent, Scalar
 from ..ops.elementwise import select
 from ..ops.pattern import expand, index_dims, paired
@@ -12,7 +19,56 @@ from ..ops.record import value
 from .access import in_memory, multiply, op_named, stride
 from .buffers import spread_length_op
 from .counted import loop
+from .fuse import Equalities, versions
 from .gather import gathered_index, index_lengths
+
+
+@dataclass(eq=False)
+class Region:
+    """What a write by integers and slices touches: the array, its lengths, the region's, and where its elements are."""
+
+    array: Value
+    own: tuple[Value, ...]
+    lengths: list[Value]
+    dims: tuple
+    targets: list
+
+    def place(self, index: Sequence[Value]) -> list[Value]:
+        """The index, in the array, of element `index` of the region."""
+        rest, full = list(index), []
+        for target in self.targets:
+            if target is None:
+                rest.pop(0)
+            elif isinstance(target, Value):
+                full.append(target)
+            else:
+                full.append(target(rest.pop(0)))
+        return full
+
+
+def region(scope, op: Op) -> Region | None:
+    """The region that `op` writes; None for a slice of which only the run knows the step."""
+    a, _, *operands = op.inputs
+    array, own = scope.whole(a), scope.lengths(a)
+    lengths, targets, axis = [], [], 0
+    for p, o in paired(expand(op.attrs["pattern"], a.type.rank), operands):
+        if p is None:
+            lengths.append(value(1))
+            targets.append(None)
+            continue
+        n = own[axis]
+        axis += 1
+        if p == "i":
+            targets.append(scope.env[o])
+        else:
+            sliced = stride(n, *((None, None, None) if p == "..." else scope.numbers(o)))
+            if sliced is None:
+                return None
+            lengths.append(sliced.length)
+            targets.append(sliced)
+    dims = index_dims(a, operands, op.attrs["pattern"])
+    lengths = [scope.extents.get(d, n) if isinstance(d, Extent) else n for d, n in zip(dims, lengths)]
+    return Region(array, own, lengths, dims, targets)
 
 
 def write_region(scope, op: Op) -> bool:
@@ -22,57 +78,76 @@ def write_region(scope, op: Op) -> bool:
         return False
     if any(isinstance(x.type, (Array, Scalar)) and x.type.dtype == "bool" for x in operands):
         return False
-    array = scope.whole(a)
-    here = in_memory(array, scope.lengths(a), a.type)
-    parts = list(paired(expand(op.attrs["pattern"], a.type.rank), operands))
-    advanced = any(p == "i" and isinstance(o.type, Array) for p, o in parts)
-    lengths, targets, axis = [], [], 0
-    if advanced:
-        return scatter(scope, op, array, here.lengths, parts)
-    for p, o in parts:
-        if p is None:
-            lengths.append(value(1))
-            targets.append(None)
-            continue
-        n = here.lengths[axis]
-        axis += 1
-        if p == "i":
-            targets.append(scope.env[o])
-        else:
-            sliced = stride(n, *((None, None, None) if p == "..." else scope.numbers(o)))
-            if sliced is None:
-                return False
-            lengths.append(sliced.length)
-            targets.append(sliced)
-    if not lengths:  # one element
-        write = op.record(array, scope.whole(v), *[scope.env[o] for o in operands],
-                          pattern=op.attrs["pattern"])
+    if any(isinstance(x.type, Array) for x in operands):
+        return scatter(scope, op)
+    found = region(scope, op)
+    if found is None:
+        return False
+    if not found.lengths:  # one element
+        write = op.record(found.array, scope.whole(v), *[scope.env[o] for o in operands], pattern=op.attrs["pattern"])
         write.name = write.name or op.output.name
-        scope.define(op.output, write, here.lengths)
+        scope.define(op.output, write, found.own)
         return True
-    dims = index_dims(a, operands, op.attrs["pattern"])
-    lengths = [scope.extents.get(d, n) if isinstance(d, Extent) else n for d, n in zip(dims, lengths)]
-    read_v = source_reader(scope, v, lengths, dims)
+    read_v = source_reader(scope, v, found.lengths, found.dims)
 
     def body(index, carries):
-        rest, full = list(index), []
-        for target in targets:
-            if target is None:
-                rest.pop(0)
-            elif isinstance(target, Value):
-                full.append(target)
-            else:
-                full.append(target(rest.pop(0)))
+        full = found.place(index)
         return [op.record(carries[0], read_v(index), *full, pattern=("i",) * len(full))]
 
-    (result,) = loop(lengths, [array], [array.type], [op.output.name or a.name], body, scope.counters)
-    scope.define(op.output, result, here.lengths)
+    (result,) = loop(found.lengths, [found.array], [found.array.type], [op.output.name or a.name], body, scope.counters)
+    scope.define(op.output, result, found.own)
     return True
 
 
-def scatter(scope, op: Op, array: Value, own: Sequence[Value], parts: list) -> bool:
+def written_space(op: Op, equal: Equalities, computed: Callable[[Op], bool]) -> tuple | None:
+    """The index space of a write that may join the nest of its value.  Note [Writes that join a nest]."""
+    if op.name not in ("setitem", "additem"):
+        return None
+    a, v, *operands = op.inputs
+    if not isinstance(a.type, Array) or not isinstance(v.type, Array) or v.op is None or not computed(v.op):
+        return None
+    if any(not isinstance(x.type, Scalar) or x.type.dtype == "bool" for x in operands) or None in op.attrs["pattern"]:
+        return None
+    if any(isinstance(p, str) and p[-1] == "x" and o[2].constant not in (1, -1)
+           for p, o in paired(op.attrs["pattern"], operands) if p != "i"):
+        return None
+    dims = equal.canonical(index_dims(a, operands, op.attrs["pattern"]))
+    return dims if dims and dims == equal.canonical(v.type.dims) else None
+
+
+def clashes(op: Op, others: Sequence[Op]) -> bool:
+    """Whether in one nest of `op` and `others` something might be read after it is overwritten."""
+    ops = [op, *others]
+    for write in ops:
+        if write.record.writes is None:
+            continue
+        memory = set(versions(write.inputs[0]))
+        if any(x.op in ops for x in memory if x.op is not write):
+            return True  # the array is made in this very nest
+        for other in ops:
+            for k, x in enumerate(other.inputs):
+                if isinstance(x.type, Array) and k not in other.record.shapes and not (other is write and k == 0) \
+                        and memory & set(versions(x)) and not is_place_of(x, write):
+                    return True
+    return False
+
+
+def is_place_of(x: Value, write: Op) -> bool:
+    """Whether `x` is just what `write` overwrites: `u[1:-1]` in `u[1:-1] *= 0.5`."""
+    op = x.op
+    if x is write.inputs[0]:
+        return all(p == "..." or p is ... for p in write.attrs["pattern"])
+    return (op is not None and op.name == "getitem" and op.inputs[0] is write.inputs[0]
+            and op.attrs["pattern"] == write.attrs["pattern"]
+            and all(m is n or (m.constant is not MISSING and m.constant == n.constant)
+                    for m, n in zip(op.inputs[1:], write.inputs[2:])))
+
+
+def scatter(scope, op: Op) -> bool:
     """`a[rows, 1:] = v` and `a[rows, cols] += v`: one element after the other, as often as an index occurs."""
     a, v, *operands = op.inputs
+    array, own = scope.whole(a), scope.lengths(a)
+    parts = list(paired(expand(op.attrs["pattern"], a.type.rank), operands))
     dims = index_dims(a, operands, op.attrs["pattern"])
     lengths = index_lengths(scope, own, parts)
     read_v = source_reader(scope, v, lengths, dims)

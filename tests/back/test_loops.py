@@ -17,7 +17,7 @@ from s2s.ops.record import FUNCTIONS, METHODS, value
 from s2s.ops.shape import length
 
 ALLOWED = {"buffer", "getitem", "setitem", "additem", "length", "for", "while", "if", "constant", "tuple", "item",
-           "matmul", "contiguous", "transpose", "reshape"}
+           "matmul", "contiguous", "transpose", "reshape", "copy"}
 RNG = np.random.default_rng(0)
 
 
@@ -307,3 +307,32 @@ def test_arrays_inside_loops_and_branches():
 
 def test_an_integer_array_that_becomes_floats():
     check(lambda x, n: for_loop(0, n, 1, [x], lambda i, u: [u * 0.5], names=["u"]), INTS, 3)
+
+
+def test_write_joins_the_nest_of_its_value():
+    def body(x):
+        new = METHODS["copy"](x)
+        return put(new, slice(1, -1), take(x, slice(2, None)) - 2 * take(x, slice(1, -1)) + take(x, slice(None, -2)))
+
+    lowered = check(body, V)
+    assert count(lowered, "for") == 1
+    assert count(lowered, "buffer") == 0
+
+
+def test_write_in_the_place_it_reads_needs_no_temporary():
+    lowered = check(lambda x: put(x, slice(1, None), take(x, slice(1, None)) * 0.5), V)
+    assert count(lowered, "for") == 1
+    assert count(lowered, "buffer") == 0
+
+
+def test_write_that_shifts_an_array_onto_itself_keeps_what_it_reads():
+    lowered = check(lambda x: put(x, slice(1, None), take(x, slice(None, -1)) * 0.5), V)
+    assert count(lowered, "buffer") == 1
+
+
+def test_two_writes_into_one_array_stay_in_order():
+    def body(x, y):
+        first = put(x, slice(1, None), take(y, slice(1, None)) * 2.0)
+        return put(first, slice(None, -1), take(y, slice(1, None)) * 3.0)
+
+    check(body, V, W)
