@@ -166,16 +166,27 @@ def flattened(function: Function, wrt: Sequence[int]) -> tuple[Function, dict[in
 def parameter_tree(type: Type, name: str, params: list[Value]):
     """A parameter for each leaf of `type`, appended to `params`; the tree of them."""
     if isinstance(type, Tuple):
-        return tuple(parameter_tree(t, f"{name}_{k}", params) for k, t in enumerate(type.items))
+        return tuple(parameter_tree(t, member_name(name, type, k), params) for k, t in enumerate(type.items))
     params.append(Value(type, name))
     return params[-1]
 
 
+def member_name(name: str, type: Tuple, k: int) -> str:
+    """What member `k` of a tuple or dict called `name` is called."""
+    key = k if type.keys is None else type.keys[k]
+    return f"{name}_{key}" if f"{name}_{key}".isidentifier() else f"{name}_{k}"
+
+
 def leaves_of(x: Value) -> list[Value]:
     """The leaves of a tuple, in order; a value that is no tuple is its own leaf."""
-    if isinstance(x.type, Tuple):
-        return [leaf for k in range(len(x.type.items)) for leaf in leaves_of(item(x, index=k))]
-    return [x]
+    if not isinstance(x.type, Tuple):
+        return [x]
+    found = []
+    for k in range(len(x.type.items)):
+        member = item(x, index=k)
+        member.name = member.name or member_name(x.name, x.type, k)
+        found += leaves_of(member)
+    return found
 
 
 def spread_out(function: Function, params: Sequence[Value], wrt: Sequence[int]) -> list[Value]:
@@ -339,11 +350,15 @@ def short(type: Type) -> str:
         case Array(dtype, dims):
             extents = ", ".join(str(d) if isinstance(d, int) else ":" for d in dims)
             return f"{dtype}[{extents}]"
-        case Tuple(items):
-            return f"({', '.join(map(short, items))})"
+        case Tuple(items, keys):
+            return f"({', '.join(map(short, items) if keys is None else map(_entry, keys, items))})"
         case Static(content):
             return repr(content)
     return str(type)
+
+
+def _entry(key, type: Type) -> str:
+    return f"{key}: {short(type)}"
 
 
 def _short(dtype: str) -> str:

@@ -15,7 +15,7 @@ from .errors import TypeMismatchError
 from .ir.graph import Function
 from .ir.types import Unknown
 from .runtime.load import load
-from .signature import lane_type, parameters_of, signature_of
+from .signature import lane_type, ordered_keys, parameters_of, signature_of
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,14 @@ class Kind:
 
 
 def has_lists(x) -> bool:
-    """Whether `x` is a list, or a tuple with lists in it."""
-    return isinstance(x, list) or isinstance(x, tuple) and any(map(has_lists, x))
+    """Whether `x` is a list or a dict, or a tuple with such in it."""
+    return isinstance(x, (list, dict)) or isinstance(x, tuple) and any(map(has_lists, x))
 
 
 def like(structure, x):
-    """`x`, whose tuples generated code made, with lists where `structure` has lists."""
+    """`x`, whose tuples generated code made, with lists and dicts where `structure` has such."""
+    if isinstance(structure, dict) and isinstance(x, tuple):
+        return {key: like(structure[key], item) for key, item in zip(ordered_keys(structure), x)}
     if isinstance(structure, (tuple, list)) and isinstance(x, tuple):
         return type(structure)(map(like, structure, x))
     return x

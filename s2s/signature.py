@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from types import NoneType
 
 import numpy as np
@@ -17,6 +18,14 @@ from .ir.types import FLOAT, INT, NONE, Array, Extent, Scalar, Static, Tuple, Ty
 from .runtime.cuda import is_on_device
 
 _PLAIN = (float, int, bool, complex)
+
+
+def ordered_keys(x: dict) -> tuple:
+    """The keys of a dict in the order in which generated code has its values: sorted, where they can be."""
+    try:
+        return tuple(sorted(x))
+    except TypeError:
+        return tuple(x)
 
 
 def key_of(x) -> object:
@@ -30,6 +39,8 @@ def key_of(x) -> object:
         return x.dtype
     if kind is tuple or kind is list:
         return kind, tuple(map(key_of, x))
+    if kind is dict:
+        return kind, tuple((key, key_of(x[key])) for key in ordered_keys(x))
     if is_on_device(x):
         return "on device", np.dtype(x.dtype), tuple([n == 1 for n in x.shape])
     try:
@@ -41,6 +52,8 @@ def key_of(x) -> object:
 
 def type_of(x, name: str) -> Type:
     """The type of the argument `x` for the parameter `name`."""
+    if not isinstance(x, (tuple, list, dict)):
+        x = accepted_by_kernels(x)
     match x:
         case bool():
             return Scalar("bool")
@@ -60,7 +73,8 @@ def type_of(x, name: str) -> Type:
         case tuple() | list():
             return Tuple(tuple(type_of(item, f"{name}.{k}") for k, item in enumerate(x)))
         case dict():
-            raise UnsupportedError(f"{name} is a dict", None, "pass a tuple, or the values as arguments of their own")
+            keys = ordered_keys(x)
+            return Tuple(tuple(type_of(x[key], f"{name}.{key}") for key in keys), keys)
         case NoneType():
             return NONE
     return Static(x)
@@ -77,7 +91,7 @@ def lane_type(type: Type, axis: int | None, name: str) -> Type:
             rest = dims[:axis % len(dims)] + dims[axis % len(dims) + 1:]
             return Array(dtype, rest) if rest else Scalar(dtype)
         case Tuple(items):
-            return Tuple(tuple(lane_type(item, axis, name) for item in items))
+            return replace(type, items=tuple(lane_type(item, axis, name) for item in items))
     raise TypeMismatchError(f"vmap over axis {axis} of {name}, which is {type}", None,
                             "pass an array with that axis, or None for it in in_axes")
 
@@ -90,6 +104,8 @@ def normalised(x):
         return x[()] if x.ndim == 0 else x
     if type(x) in (tuple, list):
         return type(x)(map(normalised, x))
+    if type(x) is dict:
+        return tuple(normalised(x[key]) for key in ordered_keys(x))
     if not isinstance(x, np.generic) and hasattr(x, "__array__"):
         return normalised(np.asarray(x))
     return x

@@ -167,7 +167,7 @@ class Transformed:
         """The types of these arguments, named after the parameters."""
         names = self.parameter_names(len(args))
         try:
-            return tuple(type_of(self.accept(x), name) for x, name in zip(args, names))
+            return tuple(type_of(x, name) for x, name in zip(args, names))
         except S2SError as error:
             raise type(error)(f"{self.name}: {error.message}", error.line, error.remedy) from None
 

@@ -20,6 +20,8 @@ def take(frame: Frame, base, key):
     """The binding of `base[key]`."""
     if isinstance(base, (tuple, list, str)):
         return _member(frame, base, key)
+    if isinstance(base, dict) and frame.is_static(key):
+        return _entry(frame, base, frame.static(key, "this key"))
     if isinstance(base, Value) and isinstance(base.type, Scalar):
         raise TypeMismatchError(f"{base.name or 'this'} is a number and cannot be indexed", current().line,
                                 "index an array")
@@ -76,7 +78,7 @@ def pop(frame: Frame, cell: Cell):
 def length_of(frame: Frame, binding):
     """len(binding)."""
     match binding:
-        case tuple() | list() | str() | range():
+        case tuple() | list() | dict() | str() | range():
             return len(binding)
         case Object(content) if isinstance(content, (dict, list)):
             return frame.outside(len(content), Length(binding.getter), f"{binding.name}_length")
@@ -126,6 +128,15 @@ def _unpack_array(frame: Frame, cell: Cell, count: int, star: int | None):
     if isinstance(content.type, Unknown):
         return [frame.heap.new(item(content, index=k), cell.family()) for k in range(count)]
     return [take(frame, cell, k) for k in range(count)]
+
+
+def _entry(frame: Frame, base: dict, key):
+    """The binding of `base[key]`, for a dict."""
+    try:
+        return base[key]
+    except (KeyError, TypeError):
+        raise TypeMismatchError(f"{key!r} is not among the keys {', '.join(map(repr, base))}", current().line,
+                                "use one of them") from None
 
 
 def _member(frame: Frame, base, key):

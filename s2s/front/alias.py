@@ -60,6 +60,8 @@ def cells_in(binding) -> Iterator[Cell]:
         case tuple() | list():
             for item in binding:
                 yield from cells_in(item)
+        case dict():
+            yield from cells_in(tuple(binding.values()))
 
 
 class Heap:

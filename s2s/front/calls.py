@@ -48,6 +48,7 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     if isinstance(function, Local):
         return _apply_local(frame, function, args, keywords, node)
     if isinstance(function, Object):
+        frame.session.resolved[function.getter] = function.content
         function = function.content
     macro = function if isinstance(function, Macro) else MACROS.get(function) if _hashable(function) else None
     if macro is not None:
@@ -91,6 +92,8 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
             frame.live |= frame.pending  # the rest of the statement is still to be evaluated
             frame.write(base, _filled(content, frame.value(args[0])))
             return None
+    elif isinstance(base, dict) and name in ("keys", "values", "items", "get"):
+        return getattr(base, name)(*args) if name == "get" else tuple(getattr(base, name)())
     elif isinstance(base, (tuple, list)):
         raise frame.refuse(f"the method {name} of a {type(base).__name__}", node,
                            "a list that grows starts as `[]`; others keep their length")
@@ -197,7 +200,7 @@ def _needs_the_caller(binding) -> bool:
     match binding:
         case tuple() | list():
             return any(map(_needs_the_caller, binding))
-        case Local() | Object() | Iterable():
+        case Local() | Object() | Iterable() | dict():
             return True
         case Value() | Cell() | type():
             return False

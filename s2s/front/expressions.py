@@ -160,7 +160,7 @@ def _call(frame: Frame, node: gast.Call):
     method = None
     if isinstance(node.func, gast.Attribute):
         base = evaluate(frame, node.func.value)
-        if isinstance(base, (Value, Cell, tuple, list, str)):
+        if isinstance(base, (Value, Cell, tuple, list, dict, str)):
             method = node.func.attr
         else:
             function = attribute(frame, base, node.func.attr, node.func)

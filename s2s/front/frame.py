@@ -12,6 +12,7 @@ import builtins
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from types import FunctionType
 
 import gast
 
@@ -27,6 +28,12 @@ from .scope import Liveness, Outline, outline_of, read_names
 
 EXIT, STOP, RETURNED, RESULT, RESULT_OF = "<exit>", "<stop>", "<returned>", "<result>", "<value>"
 UNBOUND = type("Unbound", (), {"__repr__": lambda self: "unbound"})()
+
+
+class UnboundError(TypeMismatchError):
+    """A name is read before it is bound; `value` is what it stands for, if the name is known at all."""
+
+    value: Value | None = None
 
 
 @dataclass(eq=False)
@@ -138,8 +145,9 @@ class Frame:
         if not isinstance(x, Value):
             return x
         match x.type:
-            case Tuple(items):
-                return tuple(self.wrap(item(x, index=k)) for k in range(len(items)))
+            case Tuple(items, keys):
+                members = tuple(self.wrap(item(x, index=k)) for k in range(len(items)))
+                return members if keys is None else dict(zip(keys, members))
             case Static(content):
                 return content
         if x.op is not None and x.op.name == "tuple":
@@ -151,13 +159,14 @@ class Frame:
         match binding:
             case Value():
                 if isinstance(binding.type, Undefined):
-                    raise TypeMismatchError(f"{binding.name or 'this name'} is read before it is bound",
-                                            current().line, "bind it on every path that leads here")
+                    raise self.unbound(binding.name or "this name", None, binding)
                 return binding
             case Cell():
                 return self.heap.read(binding)
             case tuple() | list():
                 return value(tuple(self.value(b) for b in binding))
+            case dict():
+                return value(tuple(self.value(b) for b in binding.values()))
             case Local():
                 raise self.refuse("a function defined inside this one cannot be stored, returned or passed on here",
                                   None, "call it directly, or define it at module level")
@@ -185,6 +194,8 @@ class Frame:
         match binding:
             case tuple() | list():
                 return all(map(self.is_static, binding))
+            case dict():
+                return all(map(self.is_static, binding.values()))
             case Value():
                 return binding.constant is not MISSING
         return not isinstance(binding, (Cell, Local))
@@ -196,7 +207,7 @@ class Frame:
         if name in self.env:
             binding = self.env[name]
             if isinstance(binding, Value) and isinstance(binding.type, Undefined):
-                raise self.unbound(name, node)
+                raise self.unbound(name, node, binding)
             return binding
         if name in self.locals:
             raise self.unbound(name, node)
@@ -215,9 +226,12 @@ class Frame:
         raise TypeMismatchError(f"the name {name} is not defined", self.line(node) if node else None,
                                 "define it, or import it")
 
-    def unbound(self, name: str, node: gast.AST | None) -> TypeMismatchError:
-        return TypeMismatchError(f"{name} is read before it is bound", self.line(node) if node else current().line,
-                                 "bind it on every path that leads here")
+    def unbound(self, name: str, node: gast.AST | None, value: Value | None = None) -> UnboundError:
+        """The error to raise where `name` is read before it is bound."""
+        error = UnboundError(f"{name} is read before it is bound", self.line(node) if node else current().line,
+                             "bind it on every path that leads here")
+        error.value = value
+        return error
 
     def outside(self, content, getter: Callable, name: str):
         """The binding of an object that lives outside the function."""
@@ -319,7 +333,14 @@ def held_cells(binding) -> Iterator[Cell]:
 
 
 def has_data(content) -> bool:
-    """Whether `content` is an object of the user's, with attributes of its own."""
-    return not isinstance(content, type) and not callable(content) and hasattr(content, "__dict__") and type(content).__module__ not in ("builtins", "numpy") or (
-        not isinstance(content, type) and hasattr(type(content), "__dataclass_fields__"))
+    """Whether `content` is an object of the user's, with attributes of its own; it may be one that can be called."""
+    kind = type(content)
+    if isinstance(content, type):
+        return False
+    if hasattr(kind, "__dataclass_fields__"):
+        return True
+    if callable(content) and (not isinstance(kind.__call__, FunctionType)  # noqa: B004
+                              or any(hasattr(content, name) for name in ("__wrapped__", "py_func", "function_for"))):
+        return False  # a function, or what stands for one
+    return hasattr(content, "__dict__") and kind.__module__ not in ("builtins", "numpy")
 

@@ -41,6 +41,8 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
             return binding
         case tuple() | list():
             return Iterable(lambda k: binding[k], trips=len(binding), held=(binding,))
+        case dict():
+            return iterable(frame, tuple(binding), node)
         case str():
             return Iterable(lambda k: binding[k], trips=len(binding))
         case range():

@@ -82,9 +82,10 @@ class Unknown:
 
 @dataclass(frozen=True)
 class Tuple:
-    """A tuple of values, known member by member."""
+    """A tuple of values, known member by member; of a dict, its values in the order of `keys`."""
 
     items: tuple[Type, ...]
+    keys: tuple | None = None
 
     def __str__(self) -> str:
         return f"({', '.join(map(str, self.items))}{',' if len(self.items) == 1 else ''})"
