@@ -20,7 +20,7 @@ from .access import in_memory, multiply, op_named, stride
 from .buffers import spread_length_op
 from .counted import loop
 from .fuse import Equalities, versions
-from .gather import gathered_index, index_lengths
+from .gather import gathered_index, index_lengths, is_gather
 
 
 @dataclass(eq=False)
@@ -116,8 +116,11 @@ def written_space(op: Op, equal: Equalities, computed: Callable[[Op], bool]) -> 
 
 
 def clashes(op: Op, others: Sequence[Op]) -> bool:
-    """Whether in one nest of `op` and `others` something might be read after it is overwritten."""
+    """Whether in one nest of `op` and `others` something might be read too early, or after it is overwritten."""
     ops = [op, *others]
+    for other in ops:
+        if is_gather(other) and any(x.op in ops for x in other.inputs if isinstance(x.type, Array)):
+            return True  # it reads its operands at any index, so they must be there
     for write in ops:
         if write.record.writes is None:
             continue
