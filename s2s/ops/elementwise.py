@@ -106,8 +106,8 @@ clip = elementwise("clip",                lambda y, x, lo, hi: where(equal(y, x)
 # ----------------------------------------------------------------------------------- signs and rounding
 #                                         ∂y/∂x
 
-absolute = elementwise("absolute",        lambda y, x: _direction(x),           syntax=numpy_syntax("abs"))
-abs_ = elementwise("abs_",                lambda y, x: _direction(x),           python="abs(a)")
+absolute = elementwise("absolute",        lambda y, x: _direction(y, x),        syntax=numpy_syntax("abs"))
+abs_ = elementwise("abs_",                lambda y, x: _direction(y, x),        python="abs(a)")
 fabs = elementwise("fabs",                lambda y, x: sign(x),                 math=math.fabs)
 sign = elementwise("sign",                None)
 floor = elementwise("floor",              None,                                 math=math.floor)
@@ -211,9 +211,9 @@ def _above(x, lo, hi):
     return where(greater(maximum(x, lo), hi), 1, 0)
 
 
-def _direction(x):
-    """x / |x|, which is sign(x), conjugated where x is complex; 0 at 0."""
-    return conjugate(sign(x)) if _is_complex(x) else sign(x)
+def _direction(y, x):
+    """x / |x|, conjugated, with y = |x|; 0 at 0.  Of a real number it is the sign, which is constant."""
+    return conjugate(x) / where(equal(y, 0), 1, y) if _is_complex(x) else sign(x)
 
 
 _type_of_where = sampled(np.where, "where")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..errors import DerivativeError
 from ..ir.graph import Block, Function, Op, Value
-from ..ir.types import carries_derivative
+from ..ir.types import Type, carries_derivative
 
 
 def varied_values(function: Function, wrt: Iterable[Value]) -> set[Value]:
@@ -32,9 +33,21 @@ def loop_parts(op: Op) -> tuple[list[Value], list[Value], list[Value], Block]:
 
 
 def passes_derivative(op: Op, k: int) -> bool:
-    """Whether a derivative can flow from input `k` of a simple op to its outputs."""
+    """Whether a derivative can flow from input `k` of a simple op to its outputs.
+
+    What is piecewise constant on the real numbers (`sign`) need not be so on the complex ones.
+    """
     partials = op.record.partials
-    return not partials or k >= len(partials) or partials[k] is not None
+    if not partials or k >= len(partials) or partials[k] is not None:
+        return True
+    if op.record.elementwise and all(_is_complex(x.type) for x in (op.inputs[k], *op.outputs)):
+        raise DerivativeError(f"{op.name} of complex numbers has no derivative", op.line,
+                              "write it with abs and division, as x / abs(x)")
+    return False
+
+
+def _is_complex(type: Type) -> bool:
+    return (getattr(type, "dtype", None) or "").startswith("complex")
 
 
 def _spread(block: Block, varied: set[Value]) -> None:

@@ -17,7 +17,7 @@ from s2s.ir.types import INT, Array, Extent, Scalar
 from s2s.ir.verify import verify
 from s2s.ops.control import Known, call, for_loop, if_, while_loop
 from s2s.ops.create import zeros
-from s2s.ops.elementwise import sin
+from s2s.ops.elementwise import absolute, exp, real, sign, sin
 from s2s.ops.index import additem, put, take
 from s2s.ops.record import define, value
 from s2s.ops.reduce import sum_
@@ -272,3 +272,21 @@ def check_first_order(f, args):
     slope = (interpret(f, x + eps * direction, *rest) - interpret(f, x - eps * direction, *rest)) / (2 * eps)
     np.testing.assert_allclose(np.sum(bar * direction), slope, rtol=1e-7)
     np.testing.assert_allclose(interpret(verify(jvp(f, [0])), *args, direction)[1], slope, rtol=1e-7)
+
+
+def test_the_sign_of_a_complex_number_is_refused():
+    complex128 = Scalar("complex128")
+    f = function("f", {"z": complex128}, lambda z: [real(sign(z))])
+    for mode in (vjp, jvp):
+        with pytest.raises(DerivativeError, match="sign of complex numbers has no derivative"):
+            mode(f, [0])
+
+
+def test_abs_of_a_complex_number_to_second_order():
+    f = function("f", {"x": F}, lambda x: [absolute(exp(1j * x) + x)])
+    first = finish(vjp(f, [0]))
+    second = vjp(Function("g", Block(first.params, first.block.ops, first.results[1:])), [0])
+    x, eps = 0.3, 1e-4
+    values = [abs(np.exp(1j * a) + a) for a in (x - eps, x, x + eps)]
+    np.testing.assert_allclose(interpret(second, x, 1.0, 1.0)[1], (values[0] - 2 * values[1] + values[2]) / eps**2,
+                               rtol=1e-6)
