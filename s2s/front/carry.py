@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from ..errors import TypeMismatchError
 from ..ir.graph import MISSING, Value
-from ..ir.types import UNKNOWN, Undefined
 from ..ops.control import make_undefined
 from ..ops.record import value
 from .alias import Cell, cells_in
@@ -32,7 +31,6 @@ class Carried:
     cells: dict[Cell, None] = field(default_factory=dict)
     origins: dict[str, frozenset] = field(default_factory=dict)  # name -> cells its array may share memory with
     tokens: dict[frozenset, Cell] = field(default_factory=dict)  # two names -> what says that they may share
-    guesses: dict[str, object] = field(default_factory=dict)  # name -> type, where it is unbound on entry
     breaks: bool = False
     settled_breaks: bool = False
     test_inside: bool = False
@@ -55,11 +53,7 @@ def enter_binding(frame: Frame, binding, rest: list[Value], carried: Carried, na
             return type(binding)(enter_binding(frame, item, rest, carried, name) for item in binding)
     if not _is_carried(binding):
         return binding
-    param = rest.pop(0)
-    if isinstance(param.type, Undefined) and not name.startswith("<"):
-        # stands in for a value that the first trip cannot read; a type found later replaces this attempt
-        param = Value(carried.guesses.get(name, UNKNOWN), name)
-    inside = frame.wrap(param)
+    inside = frame.wrap(rest.pop(0))
     if isinstance(inside, Cell):
         family = binding.family() if isinstance(binding, Cell) else frozenset()
         inside.origins = family | carried.origins.get(name, frozenset())
@@ -79,17 +73,11 @@ def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: di
     yields = []
     for name, binding in carried.names.items():
         end = frame.env.get(name, UNBOUND)
-        if end is entered.get(name) and _stands_in(end):
-            raise frame.unbound(name, None)
         yields += _yielded(frame, binding, end, carried, name)
         ends[name] = end
     yields += [frame.heap.contents[cell] for cell in carried.cells]
     _find_sharing(frame, carried, before, entered, ends)
     return [value(stop), *yields] if carried.breaks else yields
-
-
-def _stands_in(binding) -> bool:
-    return isinstance(binding, Value) and isinstance(binding.type, Undefined)
 
 
 def _find_more(frame: Frame, carried: Carried, before: tuple, live: frozenset) -> None:
@@ -134,12 +122,7 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
             raise Again
         raise TypeMismatchError(f"{_called(name)} is a number or an array before the loop, or nothing, and "
                                 f"{end!r} after a trip", None, "give it one kind of value")
-    leaf = leaf_value(frame, end)
-    if binding is UNBOUND and name not in carried.guesses and not isinstance(leaf.type, Undefined) \
-            and not name.startswith("<"):
-        carried.guesses[name] = leaf.type
-        raise Again
-    return [leaf]
+    return [leaf_value(frame, end)]
 
 
 def _called(name: str) -> str:

@@ -30,12 +30,6 @@ EXIT, STOP, RETURNED, RESULT, RESULT_OF = "<exit>", "<stop>", "<returned>", "<re
 UNBOUND = type("Unbound", (), {"__repr__": lambda self: "unbound"})()
 
 
-class UnboundError(TypeMismatchError):
-    """A name is read before it is bound; `value` is what it stands for, if the name is known at all."""
-
-    value: Value | None = None
-
-
 @dataclass(eq=False)
 class Local:
     """A lambda or a nested def of the program, with the activation it closes over."""
@@ -159,7 +153,7 @@ class Frame:
         match binding:
             case Value():
                 if isinstance(binding.type, Undefined):
-                    raise self.unbound(binding.name or "this name", None, binding)
+                    raise self.unbound(binding.name or "this name")
                 return binding
             case Cell():
                 return self.heap.read(binding)
@@ -207,7 +201,7 @@ class Frame:
         if name in self.env:
             binding = self.env[name]
             if isinstance(binding, Value) and isinstance(binding.type, Undefined):
-                raise self.unbound(name, node, binding)
+                raise self.unbound(name, node)
             return binding
         if name in self.locals:
             raise self.unbound(name, node)
@@ -226,12 +220,10 @@ class Frame:
         raise TypeMismatchError(f"the name {name} is not defined", self.line(node) if node else None,
                                 "define it, or import it")
 
-    def unbound(self, name: str, node: gast.AST | None, value: Value | None = None) -> UnboundError:
+    def unbound(self, name: str, node: gast.AST | None = None) -> TypeMismatchError:
         """The error to raise where `name` is read before it is bound."""
-        error = UnboundError(f"{name} is read before it is bound", self.line(node) if node else current().line,
-                             "bind it on every path that leads here")
-        error.value = value
-        return error
+        return TypeMismatchError(f"{name} is read before it is bound", self.line(node) if node else current().line,
+                                 "bind it on every path that leads here")
 
     def outside(self, content, getter: Callable, name: str):
         """The binding of an object that lives outside the function."""

@@ -17,11 +17,24 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from ..errors import VerifyError
-from ..ir.builder import Builder, add_op, current, emit, fresh_extent, join_types
+from ..errors import S2SError, VerifyError
+from ..ir.builder import Builder, add_op, current, emit, fresh_extent, fresh_shape, join_types
 from ..ir.graph import MISSING, Block, Op, Value
-from ..ir.types import INT, UNDEFINED, UNKNOWN, Array, Static, Tape, Tuple, Type, Unknown, join
+from ..ir.types import (
+    INT,
+    UNDEFINED,
+    UNKNOWN,
+    Array,
+    Extent,
+    Static,
+    Tape,
+    Tuple,
+    Type,
+    Unknown,
+    join,
+)
 from .record import RECORDS, define, type_of_constant, value
 
 WIDEN_AFTER = 8  # rounds after which a carry that still changes is of unknown rank
@@ -54,9 +67,16 @@ def if_(condition, then: Callable, otherwise: Callable, names: Sequence[str] = (
 def _carries(inits: Sequence[Value], names: Sequence[str], emit_body: Callable) -> tuple[list[Type], list]:
     """Emit a loop's body until the types of its carries settle; returns them and its blocks."""
     types = [init.type for init in inits]
+    unbound = [k for k, type in enumerate(types) if type == UNDEFINED]
     for attempt in range(WIDEN_AFTER + 1):
         params = [Value(type, names[k]) for k, type in enumerate(types)]
-        blocks, yields = emit_body(params)
+        try:
+            blocks, yields = emit_body(params)
+        except S2SError as error:
+            if not unbound:
+                raise
+            types, unbound = _types_of_unbound(types, unbound, names, emit_body, error), []
+            continue
         joined = [join_types(type, y.type, names[k] or "a loop's value", lambda: fresh_extent("any"))
                   for k, (type, y) in enumerate(zip(types, yields, strict=True))]
         if joined == types:
@@ -67,11 +87,25 @@ def _carries(inits: Sequence[Value], names: Sequence[str], emit_body: Callable) 
     raise VerifyError("the types of a loop's carries do not settle", current().line)
 
 
+def _types_of_unbound(types: list[Type], unbound: list[int], names: Sequence[str], emit_body: Callable,
+                      error: S2SError) -> list[Type]:
+    """The types of the carries, where the body reads what nothing has bound before the first trip.
+
+    Python allows that where the read is behind a condition; what the trips before it bind says the type.
+    """
+    params = [Value(UNKNOWN if k in unbound else type, names[k]) for k, type in enumerate(types)]
+    _, yields = emit_body(params)
+    if all(yields[k] is params[k] for k in unbound):
+        raise error
+    return [yields[k].type if k in unbound else type for k, type in enumerate(types)]
+
+
 def _settled(type: Type) -> Type:
     """The type of a carry after the loop: an extent that may change from trip to trip is a new one."""
     match type:
         case Array(dtype, dims):
-            return Array(dtype, tuple(fresh_extent() if getattr(d, "accepts_any", False) else d for d in dims))
+            return Array(dtype, tuple(replace(fresh_extent(), may_be_one=d.may_be_one)
+                                      if getattr(d, "accepts_any", False) else d for d in dims))
         case Tuple(items):
             return Tuple(tuple(map(_settled, items)))
     return type
@@ -200,7 +234,57 @@ while_record = define("while", evaluate=None, infer=_no_infer, rebuild=_rebuild_
 
 
 def _infer_call(*args: Value, callee) -> list[Type]:
-    return [result.type for result in callee.function_for(args).results]
+    """The callee's result types, in the caller's words: a symbol means another length in each function."""
+    function = callee.function_for(args)
+    known: dict[str, object] = {}
+    for param, arg in zip(function.params, args):
+        _match(param.type, arg.type, known)
+    return [_translated(result.type, known) for result in function.results]
+
+
+def _match(inner: Type, outer: Type, known: dict) -> None:
+    """Record what the callee's symbols in `inner` stand for, where its caller calls it `outer`."""
+    match inner, outer:
+        case Array(_, dims), Array(_, others) if len(dims) == len(others):
+            for dim, other in zip(dims, others):
+                if isinstance(dim, Extent) and not dim.offset:
+                    known.setdefault(dim.symbol, other)
+        case Unknown(str() as shape, _), Unknown(other, _):
+            known.setdefault(f"shape {shape}", other)
+        case Tuple(items), Tuple(others) if len(items) == len(others):
+            for item, other in zip(items, others):
+                _match(item, other, known)
+
+
+def _translated(type: Type, known: dict) -> Type:
+    match type:
+        case Array(dtype, dims):
+            return Array(dtype, tuple(_translated_dim(d, known) for d in dims))
+        case Unknown(str() as shape, dtype):
+            return Unknown(known.setdefault(f"shape {shape}", fresh_shape()), dtype)
+        case Tuple(items):
+            return Tuple(tuple(_translated(t, known) for t in items))
+        case Tape(item):
+            return Tape(_translated(item, known))
+    return type
+
+
+def _translated_dim(dim, known: dict):
+    """The caller's extent for one of the callee's; max(max(n - 2, 0) - 1, 0) is max(n - 3, 0)."""
+    if not isinstance(dim, Extent):
+        return dim
+    base = known.get(dim.symbol)
+    if base is not None and not dim.offset:
+        return base
+    if isinstance(base, int):
+        return max(base + dim.offset, 0)
+    if isinstance(base, Extent) and dim.offset < 0 and base.offset <= 0:
+        return Extent(base.symbol, base.offset + dim.offset, dim.may_be_one)
+    key = f"{dim.symbol} {dim.offset}"
+    if key not in known:
+        new = fresh_extent()
+        known[key] = Extent(new.symbol, 0, dim.may_be_one)
+    return known[key]
 
 
 call = define("call", evaluate=None, infer=_infer_call,
