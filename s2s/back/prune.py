@@ -2,12 +2,59 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Tuple
 
 
 def drop_dead(function: Function) -> None:
-    """Remove, in place, pure ops that nothing reads."""
+    """Remove, in place, pure ops that nothing reads, and what loops and branches hand on to nobody."""
+    _drop_ops(function)
+    while _drop_handed_on(function):
+        _drop_ops(function)
+
+
+def _drop_handed_on(function: Function) -> bool:
+    """Remove outputs of loops and branches that nothing reads; returns whether there were any."""
+    reads: Counter[Value] = Counter(function.results)
+    for op in walk(function.block):
+        reads.update(op.inputs)
+        for block in op.blocks:
+            reads.update(block.yields)
+    found = False
+    for op in walk(function.block):
+        if op.name == "if":
+            dead = [k for k, y in enumerate(op.outputs) if not reads[y]]
+        elif op.name in ("for", "while"):
+            first, body = len(op.inputs) - len(op.outputs), op.blocks[-1]
+            params = [block.params[len(block.params) - len(op.outputs) :] for block in op.blocks]
+            yields = body.yields[len(body.yields) - len(op.outputs) :]
+            dead = [
+                k
+                for k, y in enumerate(op.outputs)
+                if not reads[y] and all(reads[p[k]] == (p[k] is yields[k]) for p in params)
+            ]
+            for k in reversed(dead):
+                del op.inputs[first + k]
+                for block in op.blocks:
+                    del block.params[len(block.params) - len(op.outputs) + k]
+                    if block is body:
+                        del body.yields[len(body.yields) - len(op.outputs) + k]
+                del op.outputs[k]
+        else:
+            continue
+        if op.name == "if":
+            for k in reversed(dead):
+                del op.outputs[k]
+                for block in op.blocks:
+                    del block.yields[k]
+        found = found or bool(dead)
+    return found
+
+
+def _drop_ops(function: Function) -> None:
+    """Remove pure ops that nothing reads."""
     used: set[Value] = set()
 
     def visit(block: Block) -> None:
