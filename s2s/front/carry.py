@@ -10,13 +10,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ..errors import TypeMismatchError
 from ..ir.graph import MISSING, Value
+from ..ir.types import Scalar
 from ..ops.control import make_undefined
 from ..ops.record import value
 from .alias import Cell, cells_in
 from .branches import NUMBERS
 from .frame import RESULT, RETURNED, STOP, UNBOUND, Frame
+
+# A number that the body reads behind a condition, and that nothing binds before the first trip, starts as 0:
+# a reverse sweep saves it in every trip, so there must be something to save.  (Where Python would have
+# raised UnboundLocalError, the generated code reads the 0.)
+PLACEHOLDERS = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
 
 
 class Again(Exception):
@@ -35,6 +43,7 @@ class Carried:
     settled_breaks: bool = False
     test_inside: bool = False
     same_arrays: bool = False  # names keep their arrays until a trip shows otherwise
+    exposed: frozenset = frozenset()  # names that a trip may read before it binds them
 
 
 def suppose_same_arrays(carried: Carried) -> None:
@@ -122,7 +131,11 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
             raise Again
         raise TypeMismatchError(f"{_called(name)} is a number or an array before the loop, or nothing, and "
                                 f"{end!r} after a trip", None, "give it one kind of value")
-    return [leaf_value(frame, end)]
+    leaf = leaf_value(frame, end)
+    if binding is UNBOUND and name in carried.exposed and isinstance(leaf.type, Scalar):
+        carried.names[name] = PLACEHOLDERS.get(np.dtype(leaf.type.dtype or "float64").kind, 0)
+        raise Again
+    return [leaf]
 
 
 def _called(name: str) -> str:

@@ -112,7 +112,7 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
     live = frame.liveness.heads[id(node)]
     targets = names_in(node.target) if source is not None else []
     before, kept = frame.snapshot(), frame.kept
-    carried = Carried(breaks=may_stop(loop.body))
+    carried = Carried(breaks=may_stop(loop.body), exposed=frame.liveness.exposed[id(node)])
     carried.test_inside = source is None and any(isinstance(n, gast.NamedExpr) for n in inside(loop.test))
     if carried.test_inside:
         carried.breaks = True

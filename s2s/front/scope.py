@@ -147,6 +147,7 @@ class Liveness:
         self.heads: dict[int, frozenset[str]] = {}
         self.arms: dict[int, frozenset[str]] = {}  # of an `if`: what may be read once its test is decided
         self.reads: dict[int, frozenset[str]] = {}  # what each statement itself reads
+        self.exposed: dict[int, frozenset[str]] = {}  # what a trip of each loop may read before it binds it
         self.always = frozenset(name for inner in gast.walk(node) if inner is not node and isinstance(inner, SCOPES)
                                 for name in read_names([inner]))
         self._before(body, frozenset(), frozenset(), frozenset())
@@ -190,6 +191,8 @@ class Liveness:
     def _before_loop(self, stmt, after: frozenset, broken: frozenset, continued: frozenset) -> frozenset:
         head = self._before(stmt.orelse, after, broken, continued)
         targets = frozenset(names_in(stmt.target)) if isinstance(stmt, gast.For) else frozenset()
+        nothing = frozenset()
+        self.exposed[id(stmt)] = self._before(stmt.body, nothing, nothing, nothing) - targets
         if isinstance(stmt, gast.While):
             head |= read_names([stmt.test])
         while True:
