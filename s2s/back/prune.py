@@ -76,6 +76,15 @@ def is_pure(op: Op) -> bool:
     return op.record.pure and all(is_pure(inner) for block in op.blocks for inner in block.ops)
 
 
+def name_results(function: Function) -> None:
+    """Call what a call returns, if it is several things, what the function called calls them."""
+    for op in walk(function.block):
+        if op.name == "call" and len(op.outputs) > 1:
+            results = op.attrs["callee"].function_for(op.inputs).results
+            for y, result in zip(op.outputs, results):
+                y.name = y.name or result.name
+
+
 def unpack_tuples(function: Function) -> None:
     """Give a pop or a call whose tuple is only ever taken apart one output per member.
 

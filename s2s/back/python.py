@@ -22,7 +22,7 @@ from .exits import with_returns
 from .expressions import Layout
 from .names import Names
 from .owners import owned
-from .prune import drop_dead, unpack_tuples
+from .prune import drop_dead, name_results, unpack_tuples
 from .statements import Writer
 from .unparse import Blank, Unparser
 
@@ -130,6 +130,7 @@ def definition(
     """`function` as a `def`; `spelled` gives the names that it and what it calls have in the module."""
     name = spelled.get(function, function.name)
     function = owned(function, results=entry and not annotate, augmented=not annotate)
+    name_results(function)
     unpack_tuples(function)
     drop_dead(function)
     layout = Layout(function, one_per_line=annotate, spelled=spelled)
