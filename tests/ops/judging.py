@@ -5,12 +5,14 @@ import math
 
 import numpy as np
 
+from s2s.back.loops import lower
 from s2s.ir.builder import Builder
 from s2s.ir.graph import Block, Function, Value
 from s2s.ir.interpret import interpret
 from s2s.ir.types import Array, Extent, Scalar, Unknown, carries_derivative
 from s2s.ir.verify import verify
 from s2s.ops.record import type_of_constant, value
+from s2s.pipeline import finish
 from s2s.transform.jvp import jvp
 from s2s.transform.vjp import vjp
 
@@ -48,6 +50,8 @@ def judge(rule, function, *args, modes=(True, False), derivative=True, second=Tr
         expected = function(*args)
         same(interpret(f, *args), expected, f.results[0].type)
         spelled(f, args)
+        if known:
+            lowered(f, args)
         if derivative:
             differentiate(f, args, expected, tolerance)
             if second:
@@ -77,6 +81,14 @@ def same(result, expected, type) -> None:
             assert dtype in (expected.dtype.name, None)
         case _:
             raise AssertionError(type)
+
+
+def lowered(f: Function, args) -> None:
+    """The loops that native code is made of compute the same."""
+    results, expected = interpret(lower(finish(f)), *map(np.copy, args)), interpret(f, *args)
+    for a, b in zip(results, expected, strict=True) if f.tupled else [(results, expected)]:
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+        assert np.shape(a) == np.shape(b)
 
 
 def spelled(f: Function, args) -> None:
@@ -114,6 +126,8 @@ def differentiate(f: Function, args, y, tolerance) -> None:
     reverse, forward = verify(vjp(f, wrt)), verify(jvp(f, wrt))
     x_bars = interpret(reverse, *args, y_bar)[1:]
     spelled(reverse, (*args, y_bar))
+    if not any(isinstance(p.type, Unknown) for p in f.params):
+        lowered(reverse, (*args, y_bar))
     for x_bar, k in zip(x_bars, wrt, strict=True):
         assert np.shape(x_bar) == np.shape(args[k])
     y_dot = interpret(forward, *args, *x_dots)[-1]
