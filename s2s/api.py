@@ -218,7 +218,7 @@ def check_grads(f: Callable, args: Sequence, order: int = 2, modes: Sequence[str
     Raises AssertionError where they disagree.  Every derivative is checked by checking the function that
     computes it, so second order is tested by the same lines as first.
     """
-    args = tuple(args)
+    args = with_defaults(f, tuple(args))
     rng = np.random.default_rng(0)
     directions = tuple(random_like(rng, x) for x in args)
     numeric = central_difference(f, args, directions, eps)

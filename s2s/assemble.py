@@ -99,7 +99,7 @@ def tangent(function: Function) -> Function:
         given = [leaf for k in wrt for leaf in leaves_of(dots[k]) if carries_derivative(leaf.type)]
         found = emit_block(inner.block, [*spread_out(function, params, wrt), *given, *params[plain:]], {})
         ys, y_dots = found[:count], iter(found[count:])
-        y_dots = [next(y_dots) if carries_derivative(y.type) else value(0.0) for y in function.results]
+        y_dots = [next(y_dots) if carries_derivative(y.type) else value(zero_of(y.type)) for y in function.results]
         block.yields = [value(tuple(ys)), value(tuple(y_dots))] if function.tupled else [ys[0], y_dots[0]]
     doc = f"The value of {function.name}{place(function)} and its tangent, for the tangents of its arguments."
     return described(pipeline.finish(Function(f"{function.name}_jvp", block, function.source, doc, True,
@@ -287,6 +287,8 @@ def zero_of(type: Type):
     match type:
         case Tuple(items):
             return tuple(map(zero_of, items))
+        case Static(None):
+            return None
     return 0.0
 
 

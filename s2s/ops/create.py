@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_extent
 from ..ir.graph import Value
-from ..ir.types import Array, Extent, Scalar, Static, Tuple, Type, Unknown, is_inexact
+from ..ir.types import Array, Extent, Scalar, Static, Tape, Tuple, Type, Unknown, is_inexact
 from .cast import as_dtype, convert, dtype_name, dtype_syntax
 from .chain import like_operand
 from .control import item
@@ -440,6 +440,9 @@ def array(object, dtype=None, copy=True) -> Value:
     x = value(object)
     if isinstance(x.type, (Tuple, Static)):
         return _from_members(x, dtype)
+    if isinstance(x.type, Tape):
+        raise UnsupportedError("an array of a list that grows at run time", current().line,
+                               "fill an array in a `for` loop")
     return as_dtype(as_array(x, function="array" if static(copy) else "asarray"), dtype)
 
 
