@@ -53,13 +53,16 @@ def requirements(function: Function) -> list[str] | None:
     None if some index has to be checked each time.
     """
     spelled = symbols(function)
-    found = Indices(extents_named(function.block, spelled))
+    made = {dim.symbol: without_clamp(n) for n, dim in made_as_long_as(function.block)}
+    found = Indices(extents_named(function.block, spelled), made)
     if not found.block(function.block):
         return None
     texts = []
     for r in found.required:
         if any(b.symbol is not None and b.symbol not in spelled for b in (r.small, r.large)):
             return None
+        if r.small.symbol is None and r.small.offset <= r.large.offset and "shape" in spelled.get(r.large.symbol, ""):
+            continue  # lengths are not negative
         texts.append(f"{spell(r.small, spelled)} <= {spell(r.large, spelled)}")
     return sorted(set(texts))
 
@@ -90,19 +93,26 @@ def extents_named(block: Block, spelled: dict[str, str]) -> dict[Value, Range]:
     for k, p in enumerate(block.params):
         if p.type == Scalar("int64") or p.type == Scalar("int64", weak=True):
             known[p] = exactly(Bound(f"a{k}", 0))
+    for n, dim in made_as_long_as(block):
+        inner = without_clamp(n)
+        if dim.symbol not in spelled and Indices(known, {}).range_of(inner).high is None:
+            # max(m, 0) long: m is at most that, which is all that the end of a range needs
+            known[inner] = exactly(Bound(dim.symbol, 0)) if inner is n else Range(None, Bound(dim.symbol, 1))
+    return known
+
+
+def made_as_long_as(block: Block) -> list[tuple[Value, Extent]]:
+    """The integers that arrays were made as long as, and the extents that stand for them."""
+    found = []
     for op in walk(block):
         if op.name in ("zeros", "ones", "empty") and isinstance(op.output.type, Array):
-            for n, dim in zip(op.inputs, op.output.type.dims):
-                if isinstance(dim, Extent) and not dim.offset and dim.symbol not in spelled and n not in known \
-                        and (n.op is None or n.op.name != "length"):
-                    known[n] = exactly(Bound(dim.symbol, 0))
-    for op in walk(block):  # an extent that an integer parameter names is that parameter
-        if op.name in ("zeros", "ones", "empty") and isinstance(op.output.type, Array):
-            for n, dim in zip(op.inputs, op.output.type.dims):
-                if isinstance(dim, Extent) and not dim.offset and n in known and n.op is None \
-                        and known[n].low is not None and known[n].low.symbol in spelled:
-                    spelled.setdefault(dim.symbol, spelled[known[n].low.symbol])
-    return known
+            found += [(n, d) for n, d in zip(op.inputs, op.output.type.dims) if isinstance(d, Extent) and not d.offset]
+    return found
+
+
+def without_clamp(n: Value) -> Value:
+    """m, of max(m, 0)."""
+    return n.op.inputs[0] if n.op is not None and n.op.name == "at_least_zero" else n
 
 
 def exactly(bound: Bound) -> Range:
@@ -112,8 +122,8 @@ def exactly(bound: Bound) -> Range:
 class Indices:
     """Walks a function, with what is known of its integers, and collects what its indices require."""
 
-    def __init__(self, known: dict[Value, Range]):
-        self.known, self.required = known, []
+    def __init__(self, known: dict[Value, Range], made: dict[str, Value]):
+        self.known, self.made, self.required = known, made, []
 
     def block(self, block: Block) -> bool:
         """Whether every index in `block` has bounds."""
@@ -150,6 +160,8 @@ class Indices:
         if r.low is None or r.high is None or isinstance(dim, Extent) and dim.accepts_any:
             return False
         large = Bound(None, dim) if isinstance(dim, int) else Bound(dim.symbol, dim.offset)
+        if large.symbol in self.made and large.symbol != r.high.symbol and not large.offset:
+            large = self.range_of(self.made[large.symbol]).low or large  # an array made n long is at least that
         return self.require(ZERO, r.low) and self.require(r.high, large)
 
     def require(self, small: Bound, large: Bound) -> bool:
