@@ -1,8 +1,10 @@
-"""Imports point one way only."""
+"""Imports point one way only; modules are in order."""
 
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,10 @@ def test_imports_stand_at_the_top_of_their_module(path):
 def test_modules_say_what_they_mean(path):
     text = path.read_text()
     assert not text.strip() or ast.get_docstring(ast.parse(text))
+
+
+def test_the_linter_finds_nothing():
+    """ruff, as pyproject.toml configures it."""
+    found = subprocess.run([sys.executable, "-m", "ruff", "check", "s2s", "tests", "tools"], cwd=ROOT.parent,
+                           capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout
