@@ -85,12 +85,28 @@ def _times_number(bar, number):
             return -_times_number(bar.op.inputs[0], number)
         case "spread":
             return spread(_times_number(bar.op.inputs[0], number), bar.op.inputs[1])
-        case "multiply" if type(bar.op.inputs[0].constant) in (int, float):
-            return _times_number(bar.op.inputs[1], number * bar.op.inputs[0].constant)
+        case "multiply" if (found := _number_in(bar)) is not None:
+            return _times_number(found[1], number * found[0])
         case "divide" if (n := bar.op.inputs[0]).op is not None and n.op.name == "multiply" \
                 and type(n.op.inputs[0].constant) in (int, float):
             return _times_number(n, number) / bar.op.inputs[1]
     return number * bar
+
+
+def _number_in(product: Value) -> tuple | None:
+    """(n, rest), where `product` is n * rest for a number n that stands in it; of arrays, in front only."""
+    if product.op is None or product.op.name != "multiply":
+        return None
+    a, b = product.op.inputs
+    if type(a.constant) in (int, float):
+        return a.constant, b
+    if not isinstance(product.type, Scalar):
+        return None
+    if (found := _number_in(a)) is not None:
+        return found[0], found[1] * b
+    if (found := _number_in(b)) is not None:
+        return found[0], a * found[1]
+    return None
 
 
 def elementwise_vjp(bar, y, *xs, record, **attrs) -> tuple:

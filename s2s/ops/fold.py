@@ -10,7 +10,7 @@ import math
 
 from ..ir.graph import Value
 from ..ir.types import INT, Scalar, is_inexact
-from .record import RECORDS, runs_backwards, value
+from .record import RECORDS, dtype_of, runs_backwards, value
 
 
 def _is(x: Value, number) -> bool:
@@ -113,7 +113,7 @@ def base_offset(x: Value) -> tuple[Value | None, int]:
 
 
 def multiply(record, a: Value, b: Value):
-    """1 * a is a; -1 * a is -a; (-a) * b is -(a * b); 0 * i is 0 for an integer i."""
+    """1 * a is a; -1 * a is -a; (-a) * b is -(a * b); 0 * i is 0 for an integer i; in adjoints 2 * (0.5 * a) is a."""
     for x, y in ((a, b), (b, a)):
         if _is(x, 1) or _is(x, -1):
             if _same_type(y, record, a, b) is None and not (y.type.dtype is None and _surely_inexact(y)):
@@ -121,6 +121,10 @@ def multiply(record, a: Value, b: Value):
             return y if x.constant == 1 else -y
         if _is(x, 0) and type(x.constant) is int and _integers(y):
             return _same_type(x, record, a, b)
+    if runs_backwards() and type(a.constant) in (int, float) and b.op is not None and b.op.record is record:
+        number, rest = b.op.inputs
+        if type(number.constant) in (int, float) and is_inexact(dtype_of(rest.type) or "float64"):
+            return value(a.constant * number.constant) * rest
     if _negated(a) is not None and _negated(b) is not None:
         return _negated(a) * _negated(b)
     if _negated(a) is not None:

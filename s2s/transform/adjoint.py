@@ -14,6 +14,7 @@ from ..errors import DerivativeError
 from ..ir.builder import Builder, add_op, at, current, join_types
 from ..ir.graph import MISSING, Block, Function, Op, Value, free_values
 from ..ir.types import INT, carries_derivative
+from ..ops.chain import times
 from ..ops.control import Known, call, for_loop, if_record
 from ..ops.shape import zeros_of
 from .activity import active_values, loop_parts
@@ -209,14 +210,14 @@ class Adjoint:
 def total(a: Value, b: Value) -> Value:
     """a + b; twice a where both are the same product, as in the adjoint of x * x."""
     if a is b:
-        return 2 * a
+        return times(a, 2)
     if a.op is None or b.op is None or a.op.record is not b.op.record or a.op.name not in ("multiply", "negative"):
         return a + b
     if a.op.name == "negative":
         return -total(a.op.inputs[0], b.op.inputs[0])
     if any(x is not y for x, y in zip(a.op.inputs, b.op.inputs)):
         return a + b
-    return a.op.record(2 * a.op.inputs[0], *a.op.inputs[1:])
+    return a.op.record(times(a.op.inputs[0], 2), *a.op.inputs[1:])
 
 
 def blocks_of(block: Block) -> Iterator[Block]:
