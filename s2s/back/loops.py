@@ -30,12 +30,13 @@ from .access import Elements, in_memory, op_named
 from .buffers import as_dtype, compute, new_buffer, same_length_op
 from .counted import loop
 from .fuse import Equalities, partition, still_read
-from .nest import emit_nest, ends_nest, visited
-from .opaque import in_python, is_native, is_opaque
+from .nest import SAME, emit_nest, ends_nest, visited
+from .opaque import OF_MATRICES, in_python, is_native, is_opaque
+from .reductions import REDUCTIONS
 from .regions import clashes, write_region
-from .scans import scan
-from .simpler import simpler
-from .virtual import virtual
+from .scans import SCANS, scan
+from .simpler import REWRITTEN, simpler
+from .virtual import KINDS, virtual
 
 
 def lower(function: Function) -> Function:
@@ -308,6 +309,21 @@ def converted(x: Value, type) -> Value:
             cast_type = Array(want, x.type.dims)
             return fill(x, Elements(cast_type, tuple(lengths), elements.at))
     return x
+
+
+def manner(record) -> str:
+    """In a word, what becomes of an op in the loop form."""
+    if record.rebuild is not None:
+        return "blocks"
+    if record.elementwise or record.name in REDUCTIONS or record.name in SAME:
+        return "fused"
+    if record.name in KINDS:
+        return "an index"
+    if record.name in SCANS or record.writes is not None:
+        return "a loop"
+    if record.name in OF_MATRICES:
+        return "BLAS, LAPACK"
+    return "rewritten" if record.name in REWRITTEN else "as printed"
 
 
 # ------------------------------------------------------------------------------------------- tidying up
