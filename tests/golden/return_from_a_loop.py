@@ -23,19 +23,18 @@ def f_ssa(x: "float64[x.0]", limit: "float64"):
     n: "int64" = len(x)
     total = 0.0
     done = False
-    t = 0.0
     for i in range(n):
-        t_1: "float64" = x[i]
-        t_2: "float64" = t_1 * t_1
-        total: "float64" = total + t_2
-        t_3: "bool" = total > limit
-        if t_3:
-            t: "float64" = total * t_1
+        t: "float64" = x[i]
+        t_1: "float64" = t * t
+        total: "float64" = total + t_1
+        t_2: "bool" = total > limit
+        if t_2:
+            t_3: "float64" = total * t
             done = True
             break
     if not done:
-        t: "float64" = -total
-    return t
+        t_3: "float64" = -total
+    return t_3
 
 
 # ------------------------------ its derivative
