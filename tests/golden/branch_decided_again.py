@@ -27,13 +27,11 @@ def f_ssa(x: "float64", y: "float64"):
         t_2: "float64" = np.sin(x)
         z: "float64" = t_2 * y
         t_3 = False
-        x = 0.0
     else:
         t_4: "bool" = y > 0.0
         if t_4:
             z: "float64" = x**3
             t_3 = False
-            x = 0.0
         else:
             t_3 = True
     if not t_3:

@@ -44,7 +44,7 @@ def f_grad(W, xs):
         h_tape.append(h)
         h = np.tanh(xs[t] + W @ h)
         h_tape_1[t] = h
-    h_bar = np.full(h.shape, 1.0)
+    h_bar = np.ones(h.shape)
     xs_bar = np.zeros_like(xs)
     W_bar = np.zeros_like(W)
     for t in range(n - 1, -1, -1):
