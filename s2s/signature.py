@@ -7,7 +7,8 @@ type of the IR.  Lengths other than 1 are in neither, so that 1,000 lengths are 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from types import NoneType
 
@@ -18,6 +19,7 @@ from .ir.types import FLOAT, INT, NONE, Array, Extent, Scalar, Static, Tuple, Ty
 from .runtime.cuda import is_on_device
 
 _PLAIN = (float, int, bool, complex)
+MOST_GUESSED = 3  # parameters whose ranks are tried in turn
 
 
 def ordered_keys(x: dict) -> tuple:
@@ -78,6 +80,23 @@ def type_of(x, name: str) -> Type:
         case NoneType():
             return NONE
     return Static(x)
+
+
+def ranks_to_try(types: Sequence[Type]) -> Iterator[list[Type]]:
+    """`types`, with numbers, vectors and matrices for those that say nothing of their rank, the fewest and lowest first.
+
+    For a program that writes into an element of what may be a number or an array, only known ranks decide.
+    """
+    def choices(type: Type, k: int) -> list[Type]:
+        if not isinstance(type, Unknown):
+            return [type]
+        dims = tuple(Extent(f"{type.shape or f'x{k}'}.{axis}", 0, False) for axis in range(2))
+        return [type, FLOAT, Array("float64", dims[:1]), Array("float64", dims)]
+
+    offered = [choices(type, k) for k, type in enumerate(types)]
+    picks = sorted(itertools.product(*(range(len(c)) for c in offered[:MOST_GUESSED])), key=sum)
+    for pick in picks[1:]:
+        yield [c[k] for c, k in zip(offered, pick)] + list(types[len(pick):])
 
 
 def lane_type(type: Type, axis: int | None, name: str) -> Type:

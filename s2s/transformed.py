@@ -16,7 +16,7 @@ from pathlib import Path
 from . import pipeline
 from .display import side_by_side
 from .errors import S2SError, TypeMismatchError, UnsupportedError
-from .front import annotated_types, callee_of
+from .front import SharedError, annotated_types, callee_of
 from .front.enclosed import Enclosed, Enclosing
 from .ir.graph import Function, Value
 from .ir.types import Type
@@ -29,6 +29,7 @@ from .signature import (
     bind,
     key_of,
     normalised,
+    ranks_to_try,
     type_of,
 )
 
@@ -223,7 +224,16 @@ class Transformed:
 
     def generic(self) -> Function:
         """The IR for whatever the annotations say, and nothing where they say nothing."""
-        return self.function_for_types(annotated_types(self))
+        types = annotated_types(self)
+        try:
+            return self.function_for_types(types)
+        except SharedError as refused:
+            for guess in ranks_to_try(types):
+                try:
+                    return self.function_for_types(guess)
+                except S2SError:
+                    continue
+            raise refused
 
     def compiled(self, function: Function) -> Callable:
         """Native code of `function`."""

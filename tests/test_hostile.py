@@ -41,8 +41,32 @@ def triangle(x):
     return s
 
 
+def bubble_sort(x):
+    a = x.copy()
+    for i in range(len(a)):
+        for j in range(len(a) - 1 - i):
+            if a[j] > a[j + 1]:
+                a[j], a[j + 1] = a[j + 1], a[j]
+    return np.sum(a * np.arange(len(a)) ** 2) + a[0] ** 2
+
+
+def cholesky(A):
+    L = np.zeros((len(A), len(A)))
+    for i in range(len(A)):
+        for j in range(i + 1):
+            s = A[i, j]
+            for k in range(j):
+                s -= L[i, k] * L[j, k]
+            if i == j:
+                L[i, i] = np.sqrt(s)
+            else:
+                L[i, j] = s / L[j, j]
+    return np.sum(np.log(np.diag(L))) + L[2, 0] ** 2
+
+
 ROWS = [(both_broadcast, X[:4], COLUMN), (both_broadcast, X, X[:1, None]), (both_broadcast, 2.0, M), (both_broadcast, M, M[:, :1]),
-        (both_broadcast, X[:1], COLUMN), (ends_of_slices, X), (new_axes, X), (new_axes, X[:1]), (triangle, X)]
+        (both_broadcast, X[:1], COLUMN), (ends_of_slices, X), (new_axes, X), (new_axes, X[:1]), (triangle, X),
+        (bubble_sort, X), (cholesky, M @ M.T + 3 * np.eye(3))]
 LANES = [(triangle, (0,), (M,)), (new_axes, (0,), (M,)), (both_broadcast, (0, 0), (M, COLUMN))]
 by_name = {"ids": lambda x: x[0].__name__ if isinstance(x, tuple) else None}
 
@@ -104,3 +128,47 @@ def test_lanes_agree_with_calls_one_by_one(row):
     for k in range(len(args[0])):
         value, lane = function(*(x[k] for x in args))
         assert is_close(values[k], value, 1e-12) and is_close(tuple(bar[k] for bar in bars), lane, 1e-12)
+
+
+class Model:
+    """An object that is called, and has methods and data."""
+
+    def __init__(self, k):
+        self.w, self.k = np.arange(5.0), k
+
+    def loss(self, x):
+        return np.sum(self.w * x**self.k)
+
+    def __call__(self, x):
+        return 2 * self.loss(x)
+
+
+model = Model(2)
+
+
+def uses_a_model(x):
+    return model(x) + model.loss(x)
+
+
+def test_objects_that_are_called_are_read_at_each_call():
+    global model
+    gradient = s2s.grad(uses_a_model)
+    for model in (Model(2), Model(3)):  # noqa: F402
+        assert is_close(gradient(X), 3 * model.k * model.w * X ** (model.k - 1))
+        model.w = model.w + 1
+        assert is_close(gradient(X), 3 * model.k * model.w * X ** (model.k - 1))
+        assert is_close(s2s.grad(model)(X), 2 * s2s.grad(model.loss)(X))
+
+
+def rows_swapped(a):
+    a = a.copy()
+    a[0], a[1] = a[1], a[0]  # row 1 is a view of what row 0 has become
+    return np.sum(a * np.arange(len(a)))
+
+
+def test_what_is_still_to_be_assigned_may_be_a_view():
+    x = np.array([3.0, 5.0, 7.0])
+    for args in ((x,), (np.stack([x, x * x, x + 1]),)):
+        assert s2s.api.as_transformed(rows_swapped)(*args) == rows_swapped(*args)
+    text = s2s.api.as_transformed(rows_swapped).source
+    assert alone(text)(x) == rows_swapped(x)

@@ -15,11 +15,11 @@ from ..ir.types import Tape, Unknown
 from ..ops.control import tape_new
 from ..ops.record import ATTRIBUTES, RECORDS, emit, value
 from .access import put, take, unpack
-from .alias import Cell
+from .alias import Cell, SharedError
 from .branches import branch
 from .calls import apply, apply_method
 from .capture import Fixed, is_data
-from .frame import Frame, Local, Object
+from .frame import REST, Frame, Local, Object
 from .iterables import iterable
 from .operators import BINARY, binary, compare, decide, negation, truth, unary
 from .spelled import operands_of, record_spelled
@@ -277,8 +277,11 @@ def assign(frame: Frame, target: gast.AST, binding, node: gast.AST) -> None:
             with at(frame.line(node)):
                 items = unpack(frame, binding, len(target.elts), stars[0] if stars else None)
             frame.live |= frame.pending  # what later targets read
-            for item, part in zip(target.elts, items):
-                assign(frame, item.value if isinstance(item, gast.Starred) else item, part, item)
+            around = frame.env.get(REST, ())
+            for k, item in enumerate(target.elts):
+                frame.env[REST] = (around, tuple(items[k + 1:]))
+                assign(frame, item.value if isinstance(item, gast.Starred) else item, items[k], item)
+            frame.env[REST] = around
         case gast.Subscript():
             base, key = evaluate(frame, target.value), key_of(frame, target.slice)
             with at(frame.line(node)):
@@ -318,8 +321,9 @@ def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None
     if isinstance(before.type, Unknown):
         others = [n for n, cell in frame.reachable() if n != name and cell.root.family() & old.root.family()]
         if others:
-            raise frame.refuse(f"{name} may be a number or an array, and {others[0]} may share its memory", node,
-                               f"write `{name} = {name} {SYMBOLS[BINARY[type(node.op)][0]]} ...` if a new value is meant")
+            raise SharedError(f"{name} may be a number or an array, and {others[0]} may share its memory",
+                              frame.line(node), f"write `{name} = {name} {SYMBOLS[BINARY[type(node.op)][0]]} ...` "
+                              "if a new value is meant")
         frame.bind(name, new)
         return
     if after.type == before.type:

@@ -27,6 +27,8 @@ from .capture import Closed, Global, Item, Member, is_data, type_of_data
 from .scope import Liveness, Outline, outline_of, read_names
 
 EXIT, STOP, RETURNED, RESULT, RESULT_OF = "<exit>", "<stop>", "<returned>", "<result>", "<value>"
+REST = "<rest>"  # what `a, b = c, d` has still to assign
+IN_WORDS = {RESULT: "the result", RESULT_OF: "this value", REST: "what is still to be assigned"}
 UNBOUND = type("Unbound", (), {"__repr__": lambda self: "unbound"})()
 
 
@@ -294,7 +296,7 @@ class Frame:
             for name, binding in frame.env.items():
                 if frame.is_live(name, live):
                     for cell in held_cells(binding):
-                        yield name, cell
+                        yield IN_WORDS.get(name, name), cell
             frame = frame.caller
 
     def write(self, cell: Cell, content: Value, through: Cell | None = None) -> None:
