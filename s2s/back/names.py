@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import keyword
 
-from ..ir.graph import Block, Value
+from ..ir.graph import Block, Op, Value
 from ..ir.types import Array, Scalar, Tape
 from .expressions import Layout
 
@@ -122,6 +122,7 @@ class Names:
                         carries = dict.fromkeys(inner.params if inner is not op.blocks[-1] else ())
                         start = self._visit(inner, {**around, **carries})
                         self._separate(inner.params, {**around, **start})
+                    self._separate_from_range(op)
                     live = {**around, **self._leaves(op.inputs)}
                 case _:
                     if op.record.writes is not None and op.outputs:
@@ -132,6 +133,15 @@ class Names:
                         self._separate(op.outputs[:1], others)
                     live.update(self._leaves(op.inputs))
         return live
+
+    def _separate_from_range(self, op: Op) -> None:
+        """The carries are assigned before `range(...)` is evaluated, or a tape is reversed."""
+        count = len(op.outputs)
+        inits, params = op.inputs[len(op.inputs) - count :], op.blocks[-1].params
+        tapes = [x for x in inits if isinstance(x.type, Tape)]
+        read = self._leaves([*op.inputs[: len(op.inputs) - count], *tapes])
+        for init, param in zip(inits, params[len(params) - count :]):
+            self._separate([param], {x: None for x in read if x is not init})
 
     def _read_inside(self, block: Block) -> dict[Value, None]:
         """The variables from outside that the statements of `block` read."""

@@ -12,6 +12,7 @@ from s2s.back.python import render
 from s2s.front import build
 from s2s.ir.builder import Builder
 from s2s.ir.graph import Block, Function, Value
+from s2s.ir.interpret import interpret
 from s2s.ir.types import FLOAT, INT, Array, Extent, Scalar
 from s2s.ops import elementwise as ew
 from s2s.ops.control import for_loop
@@ -306,6 +307,17 @@ def f(x):
     x_2 = x_1 + x
     return x_1, x_2, x"""
     )
+
+
+def test_a_bound_is_not_overwritten_by_the_carries_of_its_loop():
+    def body(a):
+        m = named(a * 2, "m")
+        return for_loop(0, m, 1, [a + 5], lambda i, m: [named(m + i, "m")], names=["m"])
+
+    function = ir("f", {"a": INT}, body)
+    namespace: dict = {}
+    exec(render(function).text, namespace)
+    assert namespace["f"](3) == interpret(function, 3)
 
 
 @pytest.mark.parametrize("name", ["np", "len", "lambda", "f"])
