@@ -7,7 +7,6 @@ out is what it makes of them (NEP 50, Python's own numbers included).
 from __future__ import annotations
 
 import ast
-import copy
 import functools
 import warnings
 from collections.abc import Callable
@@ -135,18 +134,19 @@ def python_syntax(expression: str) -> Callable:
     """The syntax of an operator of Python, given as an expression of its operands a, b, c."""
     tree = ast.parse(expression, mode="eval").body
 
-    def syntax(*args: ast.expr) -> ast.expr:
-        return _Operands(args).visit(copy.deepcopy(tree))
-
-    return syntax
+    return lambda *args: _with_operands(tree, dict(zip("abc", args)))
 
 
-class _Operands(ast.NodeTransformer):
-    def __init__(self, args: tuple[ast.expr, ...]):
-        self.args = dict(zip("abc", args))
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802
-        return self.args.get(node.id, node)
+def _with_operands(tree: ast.expr, operands: dict[str, ast.expr]) -> ast.expr:
+    """A new tree like `tree`, whose names a, b, c are the operands."""
+    match tree:
+        case ast.Name(id) if id in operands:
+            return operands[id]
+        case ast.AST():
+            return type(tree)(**{field: _with_operands(child, operands) for field, child in ast.iter_fields(tree)})
+        case list():
+            return [_with_operands(child, operands) for child in tree]
+    return tree
 
 
 # ------------------------------------------------------------------------------------ definition
