@@ -44,10 +44,11 @@ def simplify(function: Function) -> Function:
 
 
 def _drop_constant_carries(op: Op, same: dict[Value, Value]) -> None:
-    """A carry whose every trip yields its own parameter is what it started from."""
+    """A carry whose every trip yields its own parameter, or what it started from, is what it started from."""
     inputs, params, yields = carry_offset(op)
     body = op.blocks[-1]
-    constant = [k for k, param in enumerate(body.params[params:]) if body.yields[yields + k] is param]
+    constant = [k for k, param in enumerate(body.params[params:])
+                if body.yields[yields + k] in (param, op.inputs[inputs + k])]
     for k in constant:
         init = op.inputs[inputs + k]
         same[op.outputs[k]] = init
