@@ -75,7 +75,18 @@ class Maker:
 
     def statements(self, pool: list[Value], depth: int, count: int) -> None:
         for _ in range(count):
-            kinds = ["number", "number", "vector", "read", "view", "write", "write", "add", "store"]
+            kinds = [
+                "number",
+                "number",
+                "count",
+                "vector",
+                "read",
+                "view",
+                "write",
+                "write",
+                "add",
+                "store",
+            ]
             if depth:
                 kinds += ["for", "if", "while", "tape", "maybe"]
             getattr(self, "make_" + self.random.choice(kinds))(pool, depth)
@@ -87,6 +98,9 @@ class Maker:
         a, b = self.pick(pool, "scalar"), self.pick(pool, "scalar")
         op = self.random.choice([ew.add, ew.subtract, ew.multiply, lambda a, b: ew.sin(a)])
         pool.append(self.name(op(a, b)))
+
+    def make_count(self, pool, depth) -> None:
+        pool.append(self.name((self.pick(pool, "int") + self.pick(pool, "int")) % 4))
 
     def make_vector(self, pool, depth) -> None:
         a, b = self.pick(pool, "vector"), self.pick(pool, self.random.choice(["scalar", "vector"]))
@@ -120,7 +134,10 @@ class Maker:
             pool.append(self.name(setitem(x, new, i, pattern=("i",))))
 
     def carries(self, pool) -> tuple[list[str], list[Value], list[str]]:
-        kinds = [self.random.choice(["scalar", "vector"]) for _ in range(self.random.randint(1, 3))]
+        kinds = [
+            self.random.choice(["scalar", "vector", "int"])
+            for _ in range(self.random.randint(1, 3))
+        ]
         inits = [self.pick(pool, kind) for kind in kinds]
         return kinds, inits, [x.name or self.random.choice(NAMES) for x in inits]
 
