@@ -66,6 +66,9 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
     """
     if target != "cpu":
         raise UnsupportedError(f"the target {target!r}", remedy='use target="cpu" or target="cuda"')
+    if parallel:
+        raise UnsupportedError("parallel=True: compiled loops run on one core", remedy="leave parallel out; compiled code "
+                               "holds no lock, so several threads may call it at once")
     required = requirements(function)
     module = render(with_blas(lower(function)), native=True)
 
@@ -166,9 +169,12 @@ def guarded(dispatcher: Callable, function: Function, module: Module, safe: Call
                 result = checked[0](*args)
             return result if narrowed is None else narrowed(result)
         except NumbaError as error:
-            raise explained(error, function) from None
+            refusal = explained(error, function)
         except Exception:
-            return interpreted(function, args)
+            refusal = None
+        if refusal is not None:  # raised here, where no other exception is being handled and shown beside it
+            raise refusal
+        return interpreted(function, args)
 
     call.dispatcher, call.module, call.__name__ = dispatcher, module, function.name
     return call

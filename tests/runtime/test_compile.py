@@ -1,5 +1,7 @@
 """Native code: results, layouts, errors."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -123,6 +125,20 @@ def test_numbas_refusal_is_one_line():
 def test_an_unknown_target_is_refused():
     with pytest.raises(S2SError, match="target"):
         s2s.jit(dot, target="abacus")(np.ones(3), np.ones(3))
+
+
+def test_parallel_is_refused():
+    with pytest.raises(S2SError, match="one core"):
+        s2s.jit(dot, parallel=True)(np.ones(3), np.ones(3))
+
+
+def test_several_threads_call_at_once():
+    fast = s2s.jit(s2s.grad(dot))
+    x = np.arange(1000.0)
+    fast(x, x)
+    with ThreadPoolExecutor(4) as pool:
+        for k, result in enumerate(pool.map(lambda k: fast(x, k * x), range(16))):
+            np.testing.assert_array_equal(result, k * x)
 
 
 def test_float32_numbers_stay_float32():
