@@ -12,7 +12,7 @@ from s2s.ir.interpret import interpret
 from s2s.ir.verify import verify
 from tests.back.random_ir import Maker
 
-SEEDS = range(150)
+SEEDS = range(90)
 
 
 def arguments() -> list:
