@@ -34,6 +34,7 @@ from ..ir.types import (
     Type,
     Unknown,
     join,
+    may_be_one,
 )
 from .record import RECORDS, define, type_of_constant, value
 
@@ -77,6 +78,8 @@ def _carries(inits: Sequence[Value], names: Sequence[str], emit_body: Callable) 
                 raise
             types, unbound = _types_of_unbound(types, unbound, names, emit_body, error), []
             continue
+        for init, type, y in zip(inits, types, yields, strict=True):
+            _say_equal_extents(init, type, y)
         joined = [join_types(type, y.type, names[k] or "a loop's value", lambda: fresh_extent("any"))
                   for k, (type, y) in enumerate(zip(types, yields, strict=True))]
         if joined == types:
@@ -85,6 +88,37 @@ def _carries(inits: Sequence[Value], names: Sequence[str], emit_body: Callable) 
             joined = [UNKNOWN if new != old else new for old, new in zip(types, joined)]
         types = joined
     raise VerifyError("the types of a loop's carries do not settle", current().line)
+
+
+# Note [Extents that meet]
+# `h = np.tanh(U @ x + W @ h)` is as long as U has rows, and as long as W has, or the addition raises: neither
+# extent can be 1.  So a carry that starts as long as W has rows stays so, whichever operand comes first, and
+# what a loop saves of it has a known size.
+
+
+def _say_equal_extents(init: Value, type: Type, y: Value) -> None:
+    """Give `y`, the end of a carry, the extents of the carry's type where they are proved to be its own."""
+    if not (isinstance(type, Array) and isinstance(y.type, Array) and y.op is not None and type.rank == y.type.rank):
+        return
+    dims = tuple(m if m != n and not getattr(m, "accepts_any", False) and _met(init, axis) & _met(y, axis) else n
+                 for axis, (m, n) in zip(range(-type.rank, 0), zip(type.dims, y.type.dims)))
+    if dims != y.type.dims:
+        y.type = Array(y.type.dtype, dims)
+
+
+def _met(x: Value, axis: int) -> set:
+    """The extents other than 1 that an axis, counted from the end, of `x` is proved to have."""
+    found, stack, seen = set(), [x], {x}
+    while stack and len(seen) < 100:
+        v = stack.pop()
+        dims = getattr(v.type, "dims", ())
+        if len(dims) < -axis or may_be_one(dims[axis]) or getattr(dims[axis], "accepts_any", False):
+            continue
+        found.add(dims[axis])
+        if v.op is not None and (v.op.record.elementwise or v.op.name in ("shaped_like", "copy", "stop_gradient")):
+            stack += [u for u in v.op.inputs if u not in seen]
+            seen.update(v.op.inputs)
+    return found
 
 
 def _types_of_unbound(types: list[Type], unbound: list[int], names: Sequence[str], emit_body: Callable,
