@@ -311,6 +311,15 @@ def test_lengths_that_a_loop_changes_are_asked_inside():
     assert interpret(Function("f", builder.block), np.zeros(5)) == 5 + 4 + 3
 
 
+def test_a_carry_keeps_its_length_where_extents_meet():
+    x, y = params(VECTOR, Array("float64", (Extent("y.0", 0, False),)))
+    with Builder(Block([x, y])):
+        (same,) = for_loop(0, 3, 1, [x], lambda i, h: [y * 2 + h])
+        (other,) = for_loop(0, 3, 1, [x], lambda i, h: [y * 2])
+    assert same.type == VECTOR
+    assert other.type.dims not in (x.type.dims, y.type.dims)
+
+
 def test_extents_of_equal_numbers_are_equal():
     n, x = Value(INT, "n"), Value(MATRIX, "x")
     with Builder(Block([n, x])):
