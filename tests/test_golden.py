@@ -1,7 +1,7 @@
 """The picture book: tests/golden/*.py, compared exactly, and run.
 
 Each file holds a function `f`, arguments, and below a line of dashes what s2s generates: the SSA of `f`, then its
-derivative.  The texts must be those that are generated now; and whatever they are, running them must give what
+derivative (or what `OF` asks for).  The texts must be those that are generated now; and whatever they are, running them must give what
 hyper-dual numbers give.  `pytest --update-golden` rewrites the files, but none that the oracles reject.
 """
 
@@ -21,7 +21,7 @@ from s2s.signature import type_of
 
 FILES = sorted((Path(__file__).parent / "golden").glob("*.py"))
 SSA = "\n\n# " + "-" * 30 + " the same, as the compiler sees it\n\n\n"
-DERIVATIVE = "\n\n# " + "-" * 30 + " its derivative\n\n\n"
+DERIVATIVE = "\n\n# " + "-" * 30 + " what s2s makes of it\n\n\n"
 
 
 def load(path: Path, text: str | None = None):
@@ -44,18 +44,23 @@ def generated(module) -> tuple[str, str]:
     """The SSA of the module's `f`, and its derivative."""
     types = [type_of(x, name) for x, name in zip(module.ARGS, module.f.__code__.co_varnames)]
     ssa = dataclasses.replace(pipeline.build(module.f, types), name="f_ssa")
-    of = getattr(module, "OF", "grad")
-    if of == "grad":
-        derivative = s2s.grad(module.f, argnums=wrt_of(module)).lower(*module.ARGS).source
-    else:
-        dots = tuple(np.zeros_like(x) if isinstance(x, np.ndarray) else 0.0 for x in module.ARGS)
-        derivative = s2s.jvp(module.f).lower(*module.ARGS, *dots).source
+    match getattr(module, "OF", "grad"):
+        case "grad":
+            derivative = s2s.grad(module.f, argnums=module.WRT).lower(*module.ARGS).source
+        case "grad before any call":
+            derivative = s2s.grad(module.f, argnums=module.WRT).source
+        case "jvp":
+            dots = tuple(np.zeros_like(x) if isinstance(x, np.ndarray) else 0.0 for x in module.ARGS)
+            derivative = s2s.jvp(module.f).lower(*module.ARGS, *dots).source
+        case "vmap":
+            derivative = s2s.vmap(module.f, in_axes=module.IN_AXES).lower(*batch_of(module)).source
     return without_imports(pipeline.render(ssa, annotate=True).text), without_imports(derivative)
 
 
-def wrt_of(module):
-    """The arguments to differentiate: a position, or several."""
-    return module.WRT
+def batch_of(module) -> tuple:
+    """The module's arguments, three different copies of each that is batched, stacked."""
+    axes = [None if axis is None else np.stack([x, x * 0.7, x * 1.3], axis) for x, axis in zip(module.ARGS, module.IN_AXES)]
+    return tuple(x if stacked is None else stacked for x, stacked in zip(module.ARGS, axes))
 
 
 def judge(module) -> str:
@@ -64,10 +69,16 @@ def judge(module) -> str:
     expected = module.f(*args)
     if not is_close(module.f_ssa(*module.ARGS), expected, 1e-13):
         return "the SSA computes something else"
+    of = getattr(module, "OF", "grad")
+    if of == "vmap":
+        batch = batch_of(module)
+        lanes = [module.f(*(x if axis is None else np.take(x, k, axis) for x, axis in zip(batch, module.IN_AXES)))
+                 for k in range(3)]
+        return "" if is_close(module.f_vmap(*batch), np.stack(lanes), 1e-13) else "the lanes compute something else"
     rng = np.random.default_rng(0)
     for _ in range(3):
         tangents = [direction(x, rng) for x in module.ARGS]
-        if getattr(module, "OF", "grad") == "grad":
+        if of != "jvp":
             wrt = (module.WRT,) if isinstance(module.WRT, int) else module.WRT
             tangents = [t if k in wrt else None for k, t in enumerate(tangents)]
             bars = module.f_grad(*module.ARGS)

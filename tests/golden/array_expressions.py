@@ -36,7 +36,7 @@ def f_ssa(w: "float64[w.0]", b: "float64", X: "float64[X.0, X.1]", y: "float64[y
     return t_14
 
 
-# ------------------------------ its derivative
+# ------------------------------ what s2s makes of it
 
 
 def f_grad(w, b, X, y):

@@ -39,7 +39,7 @@ def f_ssa(x: "float64", y: "float64"):
     return x
 
 
-# ------------------------------ its derivative
+# ------------------------------ what s2s makes of it
 
 
 def f_grad(x, y):

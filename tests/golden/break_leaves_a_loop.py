@@ -33,7 +33,7 @@ def f_ssa(x: "float64[x.0]", limit: "float64"):
     return t_3
 
 
-# ------------------------------ its derivative
+# ------------------------------ what s2s makes of it
 
 
 def f_grad(x, limit):

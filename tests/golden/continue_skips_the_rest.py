@@ -30,7 +30,7 @@ def f_ssa(x: "float64[x.0]"):
     return product
 
 
-# ------------------------------ its derivative
+# ------------------------------ what s2s makes of it
 
 
 def f_grad(x):

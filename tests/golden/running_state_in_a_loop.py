@@ -29,7 +29,7 @@ def f_ssa(W: "float64[W.0, W.1]", xs: "float64[xs.0, xs.1]"):
     return t_4
 
 
-# ------------------------------ its derivative
+# ------------------------------ what s2s makes of it
 
 
 def f_grad(W, xs):

@@ -24,7 +24,7 @@ def f_ssa(x: "float64", y: "float64"):
     return t_3
 
 
-# ------------------------------ its derivative
+# ------------------------------ what s2s makes of it
 
 
 def f_grad(x, y):

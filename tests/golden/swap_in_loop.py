@@ -23,7 +23,7 @@ def f_ssa(x: "float64", y: "float64", n: "int64"):
     return t
 
 
-# ------------------------------ its derivative
+# ------------------------------ what s2s makes of it
 
 
 def f_grad(x, y, n):

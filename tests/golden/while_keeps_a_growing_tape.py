@@ -39,7 +39,7 @@ def f_ssa(x: "float64", rate: "float64"):
     return t_4
 
 
-# ------------------------------ its derivative
+# ------------------------------ what s2s makes of it
 
 
 def f_grad(x, rate):

@@ -40,7 +40,7 @@ def f_ssa(u: "float64[u.0]", k: "float64", sweeps: "int64"):
     return t_12
 
 
-# ------------------------------ its derivative
+# ------------------------------ what s2s makes of it
 
 
 def f_grad(u, k, sweeps):

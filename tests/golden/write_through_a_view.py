@@ -29,7 +29,7 @@ def f_ssa(x: "float64[x.0, x.1]"):
     return t_4
 
 
-# ------------------------------ its derivative
+# ------------------------------ what s2s makes of it
 
 
 def f_grad(x):
