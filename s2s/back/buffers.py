@@ -104,6 +104,12 @@ def nonempty_length(n):
     return n
 
 
+def natural_exponent(k):
+    if k < 0:
+        raise ValueError("integers to negative integer powers are no integers: make one of the two a float")
+    return k
+
+
 def slice_bound(k, n):
     if k < 0:
         return max(k + n, 0)
@@ -136,7 +142,7 @@ spread_length_op = _check(spread_length, _fold_spread)
 nonempty_length_op = _check(
     nonempty_length, lambda n: n if n.constant is not MISSING and n.constant > 0 else None)
 
-
+natural_exponent_op = _check(natural_exponent, lambda k: k if k.constant is not MISSING and k.constant >= 0 else None)
 slice_bound_op = _check(slice_bound, lambda k, n: k if k.constant == 0 else None)
 
 

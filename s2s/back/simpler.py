@@ -3,7 +3,8 @@
     np.outer(a, b)           a[:, None] * b
     a @ b, of vectors        np.sum(a * b)
     a @ b, of stacks of matrices, or of integers       np.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
-    math.fmod(a, b)          np.fmod(a, b)
+    math.fmod(a, b)          np.fmod(a, b); of integers, sign(a) * (abs(a) % abs(b)): Numba's has the wrong sign
+    k ** n, of integers      k ** natural_exponent(n): what Numba makes of a negative n is 0
     np.stack(xs, axis)       np.concatenate of xs with a new axis each
 
 Matrix products of floats stay: they are BLAS's.
@@ -13,16 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from ..ir.graph import Function, Op, Value
 from ..ir.rebuild import rebuild
-from ..ir.types import Array
+from ..ir.types import Array, Scalar
 from ..ops.arrange import expand_dims
 from ..ops.cast import astype
-from ..ops.elementwise import fmod
+from ..ops.elementwise import absolute, fmod, power, sign
 from ..ops.join import concatenate_record
 from ..ops.product import matmul
 from ..ops.record import rank
 from ..ops.reduce import sum_record
+from .buffers import natural_exponent_op
 
 REWRITTEN = ("outer", "stack", "math.fmod")
 BLAS = ("float32", "float64", "complex64", "complex128")
@@ -40,6 +44,11 @@ def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
             return [expand_dims(a, 1) * b]
         case "math.fmod":
             return [fmod(*inputs)]
+        case "fmod" if np.dtype(op.output.type.dtype).kind == "i":
+            a, b = inputs
+            return [sign(a) * (absolute(a) % absolute(b))]
+        case "power" if np.dtype(op.output.type.dtype).kind in "iu" and isinstance(inputs[1].type, Scalar):
+            return [power(inputs[0], natural_exponent_op(inputs[1]))]
         case "matmul":
             return _product(op, *inputs)
         case "stack" if isinstance(inputs[0].type, Array):
