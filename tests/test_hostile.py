@@ -64,8 +64,39 @@ def cholesky(A):
     return np.sum(np.log(np.diag(L))) + L[2, 0] ** 2
 
 
+def writes_and_breaks(x):
+    a = x.copy()
+    for i in range(1, len(x)):
+        a[i] += a[i - 1] ** 2
+        if a[i] > 1.3:
+            break
+        a[i - 1] *= 0.5
+    return np.sum(a**2) * i
+
+
+def views_of_rows_and_columns(m):
+    a = m.copy()
+    for i in range(1, len(a)):
+        row, above, column = a[i], a[i - 1], a[:, i]
+        row += above * 0.5
+        row[0] = row[1] * above[0]
+        column *= 2.0
+    return np.sum(a**2)
+
+
+def three_buffers(u):
+    before, now, after = u.copy(), u.copy(), np.empty_like(u)
+    for _ in range(5):
+        after[0] = after[-1] = 0.0
+        for i in range(1, len(u) - 1):
+            after[i] = 2 * now[i] - before[i] + 0.2 * (now[i + 1] - 2 * now[i] + now[i - 1])
+        before, now, after = now, after, before
+    return np.sum(now**2) + before[1]
+
+
 ROWS = [(both_broadcast, X[:4], COLUMN), (both_broadcast, X, X[:1, None]), (both_broadcast, 2.0, M), (both_broadcast, M, M[:, :1]),
         (both_broadcast, X[:1], COLUMN), (ends_of_slices, X), (new_axes, X), (new_axes, X[:1]), (triangle, X),
+        (writes_and_breaks, X), (views_of_rows_and_columns, M), (three_buffers, X),
         (bubble_sort, X), (cholesky, M @ M.T + 3 * np.eye(3))]
 LANES = [(triangle, (0,), (M,)), (new_axes, (0,), (M,)), (both_broadcast, (0, 0), (M, COLUMN))]
 by_name = {"ids": lambda x: x[0].__name__ if isinstance(x, tuple) else None}
@@ -172,3 +203,14 @@ def test_what_is_still_to_be_assigned_may_be_a_view():
         assert s2s.api.as_transformed(rows_swapped)(*args) == rows_swapped(*args)
     text = s2s.api.as_transformed(rows_swapped).source
     assert alone(text)(x) == rows_swapped(x)
+
+
+def integer_arithmetic(n, k):
+    return np.fmod(n, k) + n**k + n // k
+
+
+@pytest.mark.compile
+def test_native_integers_are_pythons():
+    native = s2s.jit(integer_arithmetic)
+    for n, k in ((-7, 3), (7, -3), (-7, -3), (2, 10)):
+        assert native(n, k) == integer_arithmetic(n, k)
