@@ -444,3 +444,10 @@ def test_nan_stops_where_checking_is_on(monkeypatch):
     monkeypatch.setenv("S2S_CHECK", "1")
     with np.errstate(invalid="ignore"), pytest.raises(FloatingPointError):
         s2s.grad(g)(-1.0)
+
+
+def test_results_share_no_memory_with_arguments_or_each_other():
+    x, y = np.arange(3.0), np.ones(3)
+    for f in (lambda x, y: np.sum(x * y), lambda x, y: np.sum(x + y)):
+        for a, b in (s2s.grad(f, (0, 1))(x, y), s2s.value_and_grad(f, (0, 1))(x, y)[1]):
+            assert not any(np.shares_memory(p, q) for p, q in ((a, b), (a, x), (a, y), (b, x), (b, y)))

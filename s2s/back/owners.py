@@ -65,14 +65,33 @@ def own_results(function: Function) -> Function:
 
 
 def _own_results(function: Function, copied: frozenset) -> frozenset:
-    block = function.block
-    for k, y in enumerate(block.yields):
+    places = list(_result_places(function.block))
+    for n, place in enumerate(places):
         memory = Memory(function, copied)
-        mine = memory.leaving(block, k)
-        shared = any(mine & memory.leaving(block, j) for j in range(k))
-        if isinstance(y.type, Array) and (shared or not memory.is_owned(mine)):
-            copied |= {(block, k)}
+        mine = _roots_at(memory, place)
+        shared = any(mine & _roots_at(memory, earlier) for earlier in places[:n])
+        if isinstance(_value_at(place).type, Array) and (shared or not memory.is_owned(mine)):
+            copied |= {place}
     return copied
+
+
+def _result_places(holder: Block | Op) -> Iterator[tuple[Block | Op, int]]:
+    """Where the arrays among the results stand: as yields, or as members of the tuples that are yielded."""
+    for k, value in enumerate(holder.yields if isinstance(holder, Block) else holder.inputs):
+        if value.op is not None and value.op.name == "tuple":
+            yield from _result_places(value.op)
+        else:
+            yield holder, k
+
+
+def _value_at(place: tuple[Block | Op, int]) -> Value:
+    holder, k = place
+    return holder.yields[k] if isinstance(holder, Block) else holder.inputs[k]
+
+
+def _roots_at(memory: Memory, place: tuple[Block | Op, int]):
+    holder, k = place
+    return memory.leaving(holder, k) if isinstance(holder, Block) else memory.entering(holder, k)
 
 
 # ------------------------------------------------------------------------------------- shapes
