@@ -180,17 +180,18 @@ def squeeze(x: Value, axis=None) -> Value:
 
 
 def _at_least(name: str, function, least: int, new_axes):
+    """An op that adds axes up to `least`; `new_axes` says which, by rank."""
+
+    def fold(x: Value):
+        if rank(x) is None:
+            return None
+        return x if rank(x) >= least else expand_dims(x, new_axes[rank(x)])
+
     record = define(
         name,
         evaluate=function,
-        infer=lambda x: unknown_like(x),
-        fold=lambda x: (
-            None
-            if rank(x) is None
-            else x
-            if rank(x) >= least
-            else expand_dims(x, new_axes[rank(x)])
-        ),
+        infer=unknown_like,
+        fold=fold,
         vjp=lambda bar, y, x: (reshape_like(bar, x),),
         linear=(0,),
         syntax=lambda x: numpy_call(name, x),

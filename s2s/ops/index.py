@@ -120,11 +120,8 @@ def _written(x: Value, operands, pattern: Pattern) -> Value | None:
     op = x.op
     if op is None or op.record is not setitem or not is_basic(pattern, operands):
         return None
-    return (
-        op.inputs[1]
-        if is_same_index(pattern, operands, op.attrs["pattern"], op.inputs[2:])
-        else None
-    )
+    same = is_same_index(pattern, operands, op.attrs["pattern"], op.inputs[2:])
+    return op.inputs[1] if same else None
 
 
 def _fold_getitem(x: Value, *operands: Value, pattern: Pattern):
@@ -359,18 +356,15 @@ def _with_dtype(type: Type, dtype: str) -> Type:
 
 def _index_as_object(pattern: Pattern, operands) -> ast.expr:
     """The index as an argument: its slices spelled out."""
-    entries = [
-        entry
-        if p == "i"
-        else ast.Constant(p)
-        if not isinstance(p, str)
-        else ast.Call(
-            ast.Name("slice", ast.Load()),
-            [ast.Constant(None) if bound is None else bound for bound in entry],
-            [],
-        )
-        for p, entry in paired(pattern, operands)
-    ]
+    entries = []
+    for p, entry in paired(pattern, operands):
+        if p == "i":
+            entries.append(entry)
+        elif isinstance(p, str):
+            bounds = [ast.Constant(None) if bound is None else bound for bound in entry]
+            entries.append(ast.Call(ast.Name("slice", ast.Load()), bounds, []))
+        else:
+            entries.append(ast.Constant(p))
     return entries[0] if len(entries) == 1 else ast.Tuple(entries, ast.Load())
 
 

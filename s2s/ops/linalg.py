@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_shape
 from ..ir.graph import Value
-from ..ir.types import Array, Type, Unknown
+from ..ir.types import Array, Type, Unknown, is_inexact
 from .arrange import expand_dims
 from .chain import like_operand
 from .elementwise import multiply
@@ -42,13 +42,9 @@ def _square(x: Value, what: str) -> tuple | None:
 
 def _real(dtype: str | None) -> str | None:
     """NumPy's dtype for the results of linalg: integers become float64."""
-    return (
-        None
-        if dtype is None
-        else np.result_type(dtype, np.float32).name
-        if dtype.startswith(("f", "c"))
-        else "float64"
-    )
+    if dtype is None:
+        return None
+    return np.result_type(dtype, np.float32).name if is_inexact(dtype) else "float64"
 
 
 def _infer_solve(a: Value, b: Value) -> Type:
@@ -70,9 +66,8 @@ def _infer_solve(a: Value, b: Value) -> Type:
 
 def _vjp_solve(bar, y, a, b):
     b_bar = solve(matrix_transposed(a), bar)
-    return like_operand(shaped_like(-dot_left(b_bar, a, y), a), a), like_operand(
-        shaped_like(b_bar, b), b
-    )  # b is a @ y
+    a_bar = -dot_left(b_bar, a, y)  # b is a @ y
+    return like_operand(shaped_like(a_bar, a), a), like_operand(shaped_like(b_bar, b), b)
 
 
 def _jvp_solve(dots, y, a, b):
@@ -137,11 +132,8 @@ def _per_matrix(x: Value) -> Value:
 
 def _trace_of_product(a: Value, b: Value) -> Value:
     """The trace of a @ b, for each matrix."""
-    return (
-        sum_record(multiply(a, matrix_transposed(b)), axis=(-2, -1), keepdims=False)
-        if rank(a) != 2
-        else sum_record(multiply(a, matrix_transposed(b)), axis=None, keepdims=False)
-    )
+    axis = None if rank(a) == 2 else (-2, -1)
+    return sum_record(multiply(a, matrix_transposed(b)), axis=axis, keepdims=False)
 
 
 det = define(

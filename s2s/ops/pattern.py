@@ -79,7 +79,9 @@ def index_dims(x: Value, operands, pattern: Pattern) -> tuple:
     dims = list(dims_of(x.type))
     consumed = sum(_axes_of(p, o) for p, o in paired(pattern, operands))
     basic, advanced, places = [], [], []
-    for p, operand in paired(expand(pattern, len(dims) - consumed + count_named(pattern)), operands):
+    for p, operand in paired(
+        expand(pattern, len(dims) - consumed + count_named(pattern)), operands
+    ):
         if p is None:
             basic.append(1)
         elif p == "i":

@@ -50,20 +50,13 @@ def reduced(x: Value, axis, keepdims: bool, dtype: str | None) -> Type:
     """The type of a reduction of `x` along `axis`."""
     count = rank(x)
     if axis is None and not keepdims:
-        return Scalar(
-            dtype or "float64"
-        )  # of rank-generic code: the dtype does not show in its text
+        # before a call the dtype may not be known; it does not show in rank-generic code
+        return Scalar(dtype or "float64")
     if count is None:
         return Unknown(fresh_shape(), dtype)
     axes = normal_axes(axis, count)
-    return array_type(
-        dtype,
-        tuple(
-            1 if k in axes else d
-            for k, d in enumerate(dims_of(x.type))
-            if keepdims or k not in axes
-        ),
-    )
+    dims = [1 if k in axes else d for k, d in enumerate(dims_of(x.type))]
+    return array_type(dtype, tuple(d for k, d in enumerate(dims) if keepdims or k not in axes))
 
 
 def result_dtype(function: Callable) -> Callable:

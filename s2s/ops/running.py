@@ -108,10 +108,8 @@ def _before(x: Value) -> Value:
     def step(k, before, product):
         return [put(before, k, product), product * take(x, k)]
 
-    first = _ones_like_element(x)
-    return for_loop(0, n, 1, [empty_like(x), first], step, names=["before", "product"], index="k")[
-        0
-    ]
+    inits = [empty_like(x), _ones_like_element(x)]
+    return for_loop(0, n, 1, inits, step, names=["before", "product"], index="k")[0]
 
 
 def _ones_like_element(x: Value) -> Value:
@@ -122,19 +120,15 @@ def _on_first_axis(rule: Callable) -> Callable:
     """A rule along the first axis, as a rule along any: `rule(bar, x) -> x_bar`."""
 
     def vjp(bar, y, x, *, axis, keepdims=None):
-        if axis is None:
-            return (
-                reshape_like(rule(squeeze(bar) if keepdims else bar, ravel(x)), x),
-            )  # raveled, a vector is itself
         if keepdims:
             bar = squeeze(bar, axis)
-        if keepdims is None and axis != 0:
+        if axis is None:  # raveled, a vector is itself
+            return (reshape_like(rule(bar, ravel(x)), x),)
+        if axis == 0:
+            return (rule(bar, x),)
+        if keepdims is None:  # a running product has the axis too
             bar = moveaxis(bar, axis, 0)
-        return (
-            rule(bar, x)
-            if axis == 0
-            else shaped_like(moveaxis(rule(bar, moveaxis(x, axis, 0)), 0, axis), x),
-        )
+        return (shaped_like(moveaxis(rule(bar, moveaxis(x, axis, 0)), 0, axis), x),)
 
     return vjp
 
@@ -147,9 +141,8 @@ def _prod_bar(bar: Value, x: Value) -> Value:
 
     last = length(x, axis=0) - 1
     start = bar if rank(x) == 1 else bar * ones_like(take(x, 0))
-    return for_loop(
-        last, -1, -1, [empty_like(x), start], step, names=["x_bar", "after"], index="k"
-    )[0]
+    inits = [empty_like(x), start]
+    return for_loop(last, -1, -1, inits, step, names=["x_bar", "after"], index="k")[0]
 
 
 def _cumprod_bar(bar: Value, x: Value) -> Value:
@@ -186,15 +179,8 @@ def _jvp_cumprod(dots, y, x, *, axis):
         return [put(y_dot, k, slope), product * take(x, k), slope]
 
     start = value(0.0) if rank(x) == 1 else zeros_of(take(x, 0))
-    y_dot = for_loop(
-        0,
-        length(x, axis=0),
-        1,
-        [empty_like(y), _ones_like_element(x), start],
-        step,
-        names=["y_dot", "product", "slope"],
-        index="k",
-    )[0]
+    inits, names = [empty_like(y), _ones_like_element(x), start], ["y_dot", "product", "slope"]
+    y_dot = for_loop(0, length(x, axis=0), 1, inits, step, names=names, index="k")[0]
     return y_dot if not axis else shaped_like(moveaxis(y_dot, 0, axis), dots[0])
 
 
