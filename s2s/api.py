@@ -55,7 +55,7 @@ def vjp(f: Callable, *primals, has_aux: bool = False):
         return y, pull, aux
     args = with_defaults(f, primals)
     back = cached(f, "vjp", len(args))
-    y = cached(f, "value", None)(*primals)
+    y = by_position(cached(f, "value", None))(*args)
 
     def pullback(y_bar):
         same_structure(y_bar, y, "the cotangent given to the pullback", f)
@@ -106,7 +106,9 @@ def jacfwd(f: Callable, argnums: int | Sequence[int] = 0) -> Callable:
     """The Jacobian of `f`, a column at a time by forward mode: shape y.shape + x.shape."""
 
     @functools.wraps(f)
-    def jacobian(*args):
+    def jacobian(*args, **keywords):
+        args = with_defaults(f, args, keywords)
+
         def one(k: int):
             x = np.asarray(args[k], dtype=float_of(args[k]))
             zeros = [np.zeros(np.shape(a)) if i != k else None for i, a in enumerate(args)]
@@ -125,7 +127,10 @@ def jacrev(f: Callable, argnums: int | Sequence[int] = 0) -> Callable:
     """The Jacobian of `f`, a row at a time by reverse mode: shape y.shape + x.shape."""
 
     @functools.wraps(f)
-    def jacobian(*args):
+    def jacobian(*args, **keywords):
+        args = with_defaults(f, args, keywords)
+        for k in [argnums] if isinstance(argnums, int) else argnums:
+            float_of(args[k])
         y, pull = vjp(f, *args)
         if isinstance(y, tuple):
             raise TypeMismatchError("jacrev needs a function that returns one number or array", None, "use jacfwd")
@@ -176,6 +181,10 @@ def jit(f: Callable | None = None, **options) -> Transformed:
     """
     if f is None:
         return functools.partial(jit, **options)
+    unknown = set(options) - {"target", "parallel", "fastmath", "cache"}
+    if unknown:
+        raise TypeMismatchError(f"jit has no option {', '.join(sorted(unknown))}", None,
+                                "its options are target, parallel, fastmath and cache")
     return Transformed("jit", f, options)
 
 
@@ -221,7 +230,7 @@ def check_grads(f: Callable, args: Sequence, order: int = 2, modes: Sequence[str
     args = with_defaults(f, tuple(args))
     rng = np.random.default_rng(0)
     directions = tuple(random_like(rng, x) for x in args)
-    numeric = central_difference(f, args, directions, eps)
+    numeric = central_difference(by_position(f), args, directions, eps)
     if "fwd" in modes:
         _, y_dot = jvp(f, args, directions)
         assert_close(y_dot, numeric, atol, rtol, "forward mode", f)
@@ -265,12 +274,25 @@ def assert_close(got, wanted, atol: float, rtol: float, mode: str, f: Callable) 
 
 def numbers(argnums: int | Sequence[int]) -> int | tuple[int, ...]:
     """`argnums` as an int or a tuple of ints."""
-    return argnums if isinstance(argnums, int) else tuple(argnums)
+    found = argnums if isinstance(argnums, int) else tuple(argnums)
+    if not all(isinstance(k, int) for k in ([found] if isinstance(found, int) else found)):
+        raise TypeMismatchError(f"argnums is {argnums!r}", None, "give the numbers of arguments, from 0")
+    return found
 
 
-def with_defaults(f: Callable, args: tuple) -> tuple:
-    """`args`, followed by the defaults of the parameters that they leave open."""
-    return bind(signature_of(f), args, {})
+def with_defaults(f: Callable, args: tuple, keywords: dict | None = None) -> tuple:
+    """The arguments of a call of `f` in order, with the defaults of the parameters that it leaves open."""
+    signature = signature_of(f)
+    if not keywords and len(args) == len(signature.parameters):
+        return tuple(args)  # those that have to be named as well, from a caller who bound them before
+    return bind(signature, args, keywords or {})
+
+
+def by_position(f: Callable) -> Callable:
+    """`f`, taking every argument by position, as what is generated from it does."""
+    signature = f.signature if isinstance(f, Transformed) else signature_of(f)
+    named = [name for name, p in signature.parameters.items() if p.kind is p.KEYWORD_ONLY]
+    return f if not named else lambda *xs: f(*xs[:-len(named)], **dict(zip(named, xs[-len(named):])))
 
 
 def zeros(x):
@@ -319,6 +341,9 @@ def is_inexact(x) -> bool:
 def float_of(x):
     """The dtype of a derivative with respect to `x`."""
     if not is_inexact(x):
+        if isinstance(x, (tuple, list, dict)):
+            raise TypeMismatchError(f"a matrix of derivatives with respect to a {type(x).__name__}", None,
+                                    "pass what it holds as arguments of their own, or as one array")
         raise TypeMismatchError(f"a derivative with respect to {x!r}, which is an integer", None,
                                 "pass a float, e.g. 2.0")
     return np.asarray(x).dtype

@@ -18,6 +18,7 @@ from .ops.barrier import stopped
 from .ops.chain import like_operand
 from .ops.control import item
 from .ops.record import value
+from .transform.members import leaves_of, parameter_tree
 from .transform.ranks import must_be_array, types_from_results
 
 
@@ -161,32 +162,6 @@ def flattened(function: Function, wrt: Sequence[int]) -> tuple[Function, dict[in
         block.yields = emit_block(function.block, args, {})
     return Function(function.name, block, function.source, function.doc, function.tupled,
                     dict(function.captures)), leaves
-
-
-def parameter_tree(type: Type, name: str, params: list[Value]):
-    """A parameter for each leaf of `type`, appended to `params`; the tree of them."""
-    if isinstance(type, Tuple):
-        return tuple(parameter_tree(t, member_name(name, type, k), params) for k, t in enumerate(type.items))
-    params.append(Value(type, name))
-    return params[-1]
-
-
-def member_name(name: str, type: Tuple, k: int) -> str:
-    """What member `k` of a tuple or dict called `name` is called."""
-    key = k if type.keys is None else type.keys[k]
-    return f"{name}_{key}" if f"{name}_{key}".isidentifier() else f"{name}_{k}"
-
-
-def leaves_of(x: Value) -> list[Value]:
-    """The leaves of a tuple, in order; a value that is no tuple is its own leaf."""
-    if not isinstance(x.type, Tuple):
-        return [x]
-    found = []
-    for k in range(len(x.type.items)):
-        member = item(x, index=k)
-        member.name = member.name or member_name(x.name, x.type, k)
-        found += leaves_of(member)
-    return found
 
 
 def spread_out(function: Function, params: Sequence[Value], wrt: Sequence[int]) -> list[Value]:

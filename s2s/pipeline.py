@@ -34,6 +34,7 @@ from .transform.cse import cse
 from .transform.dce import dce
 from .transform.inline import inline, inline_all
 from .transform.licm import licm
+from .transform.members import members
 from .transform.simplify import simplify
 from .transform.stores import stores
 
@@ -98,7 +99,7 @@ def build(function: Callable, types: Sequence[Type]) -> Function:
 
 def differentiate(function: Function, wrt: Sequence[int]) -> Function:
     """f(*xs) -> *ys becomes f_vjp(*xs, *y_bars) -> (*ys, *x_bars)."""
-    return stage(vjp.vjp(function, wrt), "vjp")
+    return stage(vjp.vjp(stage(members(function), "members"), wrt), "vjp")
 
 
 def push_forward(function: Function, wrt: Sequence[int]) -> Function:

@@ -451,3 +451,49 @@ def test_results_share_no_memory_with_arguments_or_each_other():
     for f in (lambda x, y: np.sum(x * y), lambda x, y: np.sum(x + y)):
         for a, b in (s2s.grad(f, (0, 1))(x, y), s2s.value_and_grad(f, (0, 1))(x, y)[1]):
             assert not any(np.shares_memory(p, q) for p, q in ((a, b), (a, x), (a, y), (b, x), (b, y)))
+
+
+def layer(p, x):
+    for W, b in p[:-1]:
+        x = np.tanh(x @ W + b)
+    W, b = p[-1]
+    return x @ W + b
+
+
+def network_loss(p, x, y):
+    return np.mean((layer(p, x) - y) ** 2)
+
+
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_tuples_of_parameters_given_to_a_function_that_is_called(kind):
+    rng = np.random.default_rng(0)
+    p = kind((rng.normal(size=(a, b)), rng.normal(size=b)) for a, b in [(3, 4), (4, 4), (4, 1)])
+    args = p, rng.normal(size=(5, 3)), rng.normal(size=(5, 1))
+    s2s.check_grads(network_loss, args, order=1)
+    found = s2s.grad(network_loss)(*args)
+    assert type(found) is kind and found[1][0].shape == (4, 4)
+
+
+def test_keyword_only_arguments_in_checks_and_matrices():
+    def g(x, *, a=2.0):
+        return x**a
+
+    s2s.check_grads(g, (2.0,))
+    assert np.isclose(s2s.hessian(g)(2.0, a=3.0), 12.0)
+    assert np.isclose(s2s.jacrev(g)(2.0, a=3.0), 12.0)
+
+
+@pytest.mark.parametrize("matrix", [s2s.jacfwd, s2s.jacrev, s2s.hessian])
+def test_matrix_of_derivatives_in_a_dict_is_refused(matrix):
+    with pytest.raises(s2s.TypeMismatchError, match="with respect to a dict\nInstead: pass what it holds"):
+        matrix(lambda p: np.sum(p["a"] ** 2))({"a": WEIGHTS})
+
+
+def test_option_that_jit_does_not_have_is_named():
+    with pytest.raises(s2s.TypeMismatchError, match="jit has no option fast\nInstead: its options are target"):
+        s2s.jit(f, fast=True)
+
+
+def test_argnums_that_are_no_numbers_are_refused():
+    with pytest.raises(s2s.TypeMismatchError, match="argnums is 'x'\nInstead: give the numbers"):
+        s2s.grad(f, argnums="x")

@@ -89,8 +89,8 @@ class Adjoint:
         if not any(out in self.bars for out in op.outputs):
             return
         if op.record.vjp is None:
-            raise DerivativeError(f"{op.name} has no derivative", op.line, "give it one with custom_vjp, or "
-                                  "keep what is differentiated out of its arguments with stop_gradient")
+            raise DerivativeError(f"{op.name} has no derivative", op.line,
+                                  "keep what is differentiated out of its arguments with s2s.stop_gradient")
         bars = tuple(self.take(out) for out in op.outputs)
         single = len(op.outputs) == 1
         contributions = op.record.vjp(bars[0] if single else bars, op.output if single else tuple(op.outputs),

@@ -1,0 +1,78 @@
+"""Tuples given to functions that are called, member by member, so that each member has a cotangent of its own.
+
+    scaled((a, 2.0), x)    becomes    scaled(a, 2.0, x)    and scaled has the parameters p_0, p_1, x
+
+A cotangent that is a tuple would be made anew by each of its readers; that of an array is added to in place.
+"""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+from ..ir.builder import Builder
+from ..ir.graph import Block, Function, Op, Value, walk
+from ..ir.rebuild import emit_block, rebuild
+from ..ir.types import Tuple
+from ..ops.control import Known, call, item
+from ..ops.record import value
+
+_spread: WeakKeyDictionary[Function, Function] = WeakKeyDictionary()
+
+
+def members(function: Function) -> Function:
+    """`function`, whose calls give the members of tuples one by one, in what is called as well."""
+    return _members(function, frozenset())
+
+
+def _members(function: Function, open_calls: frozenset) -> Function:
+    if not any(op.name == "call" for op in walk(function.block)):
+        return function
+
+    def rule(op: Op, inputs: list[Value]):
+        if op.name != "call" or not any(isinstance(x.type, Tuple) for x in inputs):
+            return None
+        if op.attrs["callee"] in open_calls:
+            return None
+        callee = op.attrs["callee"].function_for(inputs)
+        if callee not in _spread:
+            _spread[callee] = _spread_out(callee, open_calls | {op.attrs["callee"]})
+        return call(*(leaf for x in inputs for leaf in leaves_of(x)), callee=Known(_spread[callee]))
+
+    return rebuild(function, rule=rule)
+
+
+def _spread_out(function: Function, open_calls: frozenset) -> Function:
+    """`function` with a parameter for each member of a tuple."""
+    params: list[Value] = []
+    block = Block(params)
+    with Builder(block):
+        args = [value(parameter_tree(p.type, p.name, params)) for p in function.params]
+        block.yields = emit_block(function.block, args, {})
+    made = Function(function.name, block, function.source, function.doc, function.tupled, dict(function.captures))
+    return _members(made, open_calls)
+
+
+def parameter_tree(type, name: str, params: list[Value]):
+    """A parameter for each leaf of `type`, appended to `params`; the tree of them."""
+    if isinstance(type, Tuple):
+        return tuple(parameter_tree(t, member_name(name, type, k), params) for k, t in enumerate(type.items))
+    params.append(Value(type, name))
+    return params[-1]
+
+
+def member_name(name: str, type: Tuple, k: int) -> str:
+    """What member `k` of a tuple or dict called `name` is called."""
+    key = k if type.keys is None else type.keys[k]
+    return f"{name}_{key}" if f"{name}_{key}".isidentifier() else f"{name}_{k}"
+
+
+def leaves_of(x: Value) -> list[Value]:
+    """The leaves of a tuple, in order; a value that is no tuple is its own leaf."""
+    if not isinstance(x.type, Tuple):
+        return [x]
+    found = []
+    for k in range(len(x.type.items)):
+        member = item(x, index=k)
+        member.name = member.name or member_name(x.name, x.type, k)
+        found += leaves_of(member)
+    return found
