@@ -213,10 +213,9 @@ class Outline:
         augmented = {n.target.id for n in _all_inside(body)
                      if isinstance(n, gast.AugAssign) and isinstance(n.target, gast.Name)}
         self.locals = {*parameter_names(node), *bound_names(body), *augmented}
+        dump = any(isinstance(n, gast.AnnAssign) and isinstance(n.annotation, gast.Constant) for n in _all_inside(body))
         self.temporaries = frozenset(  # names in a dump of the IR that the printer made up: `t_3: "float64" = ...`
-            n.target.id for n in _all_inside(body)
-            if isinstance(n, gast.AnnAssign) and isinstance(n.target, gast.Name)
-            and isinstance(n.annotation, gast.Constant) and re.fullmatch(r"t(_\d+)?", n.target.id))
+            name for name in self.locals - set(parameter_names(node)) if dump and re.fullmatch(r"t(_\d+)*", name))
 
 
 _outlines: dict[int, Outline] = {}
