@@ -176,12 +176,12 @@ def vmap(f: Callable, in_axes: int | Sequence[int | None] = 0,
 def jit(f: Callable | None = None, **options) -> Transformed:
     """`f`, compiled by Numba the first time it meets arguments of one kind.
 
-    Options: target="cpu", parallel=None, fastmath=False, cache=True.  May be used as a decorator, with or
-    without options.
+    Options: target="cpu", parallel=None, fastmath=False, cache=True; for target="cuda" also threads, of a block.
+    May be used as a decorator, with or without options.
     """
     if f is None:
         return functools.partial(jit, **options)
-    unknown = set(options) - {"target", "parallel", "fastmath", "cache"}
+    unknown = set(options) - {"target", "parallel", "fastmath", "cache"} - ({"threads"} if options.get("target") == "cuda" else set())
     if unknown:
         raise TypeMismatchError(f"jit has no option {', '.join(sorted(unknown))}", None,
                                 "its options are target, parallel, fastmath and cache")

@@ -34,6 +34,7 @@ from .nest import SAME, emit_nest, ends_nest, visited
 from .opaque import OF_MATRICES, in_python, is_native, is_opaque
 from .reductions import REDUCTIONS
 from .regions import clashes, write_region
+from .reuse import reuse_buffers
 from .scans import SCANS, scan
 from .simpler import REWRITTEN, simpler
 from .virtual import KINDS, virtual
@@ -60,7 +61,7 @@ def lower(function: Function) -> Function:
     lowered = Function(function.name, block, function.source, function.doc, function.tupled,
                        dict(function.captures), dict(function.defaults))
     drop_unused(lowered)
-    return lowered
+    return reuse_buffers(lowered)
 
 
 def _all_values(block: Block):

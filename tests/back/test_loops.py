@@ -336,3 +336,40 @@ def test_two_writes_into_one_array_stay_in_order():
         return put(first, slice(None, -1), take(y, slice(1, None)) * 3.0)
 
     check(body, V, W)
+
+
+def loops_of(lowered: Function):
+    return [op for op in lowered.block.ops if op.name == "for"]
+
+
+def test_buffer_that_each_trip_fills_is_allocated_once():
+    def body(x, y, n):
+        def step(i, total):
+            work = call(np.sin, x) * total  # stored: the product reads all of it
+            return [total + call(np.sum, y @ work)]
+
+        return for_loop(0, n, 1, [1.0], step, names=["total"])
+
+    lowered = check(body, V, RNG.normal(size=(4, 4)), 3)
+    (loop,) = loops_of(lowered)
+    assert not any(op.name == "buffer" for op in walk(loop.blocks[0]))
+    assert any(op.name == "buffer" for op in lowered.block.ops)
+
+
+def test_buffer_that_outlives_its_trip_stays_in_the_loop():
+    def body(x, n):
+        return for_loop(0, n, 1, [x], lambda i, u: [call(np.sin, take(u, slice(None, None, -1)))], names=["u"])
+
+    lowered = check(body, V, 3)
+    (loop,) = loops_of(lowered)
+    assert any(op.name == "buffer" for op in walk(loop.blocks[0]))
+
+
+def test_buffer_whose_length_changes_stays_in_the_loop():
+    def body(x, n):
+        def step(i, total):
+            return [total + call(np.sum, call(np.cumsum, take(x, slice(i, None))))]
+
+        return for_loop(0, n, 1, [0.0], step, names=["total"])
+
+    check(body, V, 3)

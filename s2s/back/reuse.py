@@ -1,0 +1,158 @@
+"""Buffers that a loop fills anew on each trip are allocated once, before the loop.
+
+    for t in range(n):                      work = np.empty(m)
+        work = np.empty(m)                  for t in range(n):
+        for i in range(m):         becomes      for i in range(m):
+            work[i] = ...                           work[i] = ...
+        total += work[0]                        total += work[0]
+
+In the IR the loop carries the buffer from trip to trip.  That is right where nothing of it outlives the
+trip: every use is an element read or written, a matrix product, or a loop that carries it on.
+"""
+
+from __future__ import annotations
+
+from ..ir.graph import Block, Function, Op, Value, walk
+from ..ir.types import Array
+
+ARITHMETIC = frozenset({"constant", "length", "add", "subtract", "multiply", "at_least_zero"})  # of lengths
+READERS = frozenset({"getitem", "matmul", "length"})
+
+
+def reuse_buffers(function: Function) -> Function:
+    """`function`, a loop form, with its buffers moved out of the loops that reuse them; it is changed."""
+    _block(function.block)
+    return function
+
+
+def _block(block: Block) -> None:
+    position = 0
+    while position < len(block.ops):
+        op = block.ops[position]
+        for inner in op.blocks:
+            _block(inner)
+        if op.name == "for":
+            moved = _moved_out(op)
+            block.ops[position:position] = moved
+            position += len(moved)
+        position += 1
+
+
+def _moved_out(loop: Op) -> list[Op]:
+    """Move what can be moved out of the body of `loop`; returns the ops to put before it."""
+    body = loop.blocks[0]
+    inside = {v for v in body.params} | {v for op in walk(body) for v in op.outputs}
+    moved: list[Op] = []
+    for op in list(body.ops):
+        if op.name != "buffer" or op.attrs["zero"]:
+            continue
+        lengths = _invariant(op, inside)
+        last = None if lengths is None else _last_version(op.output, body)
+        if last is None:
+            continue
+        for x in lengths:
+            body.ops.remove(x)
+        body.ops.remove(op)
+        moved += [*lengths, op]
+        inside -= {v for x in (*lengths, op) for v in x.outputs}
+        param = Value(op.output.type, op.output.name)
+        _replace(body, op.output, param)
+        body.params.append(param)
+        body.yields.append(param if last is op.output else last)
+        loop.inputs.append(op.output)
+        loop.outputs.append(Value(op.output.type, op.output.name, loop))
+    return moved
+
+
+def _invariant(op: Op, inside: set[Value]) -> list[Op] | None:
+    """The ops that compute the lengths of `op`, to be moved along with it; None if a length changes."""
+    along: dict[Op, None] = {}
+
+    def visit(n: Value) -> bool:
+        if n not in inside:
+            return True
+        if n.op is None or n.op.name not in ARITHMETIC or not all(map(visit, n.op.inputs)):
+            return False
+        along[n.op] = None
+        return True
+
+    return list(along) if all(map(visit, op.inputs)) else None
+
+
+def _last_version(buffer: Value, body: Block) -> Value | None:
+    """What `buffer` has become at the end of a trip, if nothing else of it is left then."""
+    current, last = [buffer], buffer
+    while current:
+        version = current.pop()
+        following = _successor(version, body)
+        if following is False:
+            return None
+        if following is not None:
+            current.append(following)
+            last = following
+    return last
+
+
+def _successor(version: Value, body: Block) -> Value | None | bool:
+    """The value that takes the place of `version` in `body`; None if none does, False if it is used otherwise."""
+    if version in body.yields:
+        return False
+    found = None
+    for op in body.ops:
+        if op.name in ("setitem", "additem") and op.inputs[0] is version and version not in op.inputs[1:]:
+            next_one = op.output
+        elif op.name == "for" and version in op.inputs[3:]:
+            if op.inputs.count(version) != 1 or not _only_read(version, op.blocks):
+                return False
+            next_one = op.outputs[op.inputs.index(version) - 3]
+            if not _carried_on(op, op.inputs.index(version) - 3):
+                return False
+        else:
+            if version in op.inputs and (op.name not in READERS or isinstance(op.output.type, Array)
+                                         and op.name == "getitem"):
+                return False
+            if not _only_read(version, op.blocks):
+                return False
+            continue
+        if found is not None:
+            return False
+        found = next_one
+    return found
+
+
+def _carried_on(loop: Op, k: int) -> bool:
+    """Whether the loop's k-th carry is the same memory from trip to trip, and nothing else gets hold of it."""
+    body = loop.blocks[0]
+    skip = len(body.yields) - len(loop.outputs)
+    version, end = body.params[1 + k], body.yields[skip + k]
+    while version is not end:
+        if body.yields.count(version):
+            return False
+        following = _successor(version, body)
+        if following is None or following is False:
+            return False
+        version = following
+    return body.yields.count(end) == 1
+
+
+def _only_read(version: Value, blocks: list[Block]) -> bool:
+    """Whether `blocks` do nothing with `version` but read elements of it."""
+    for block in blocks:
+        if version in block.yields:
+            return False
+        for op in walk(block):
+            if version in op.inputs and (op.name not in READERS or isinstance(op.output.type, Array)
+                                         and op.name == "getitem"):
+                return False
+            if any(version in inner.yields for inner in op.blocks):
+                return False
+    return True
+
+
+def _replace(block: Block, old: Value, new: Value) -> None:
+    """Read `new` wherever `block`, or a block in it, reads `old`."""
+    for op in walk(block):
+        op.inputs[:] = [new if x is old else x for x in op.inputs]
+        for inner in op.blocks:
+            inner.yields[:] = [new if y is old else y for y in inner.yields]
+    block.yields[:] = [new if y is old else y for y in block.yields]
