@@ -82,6 +82,35 @@ def test_tensordot_of_three_axes():
     )
 
 
+@pytest.mark.parametrize(
+    "subscripts, shapes",
+    [
+        ("ij,jk->ik", [(3, 4), (4, 2)]),
+        ("ij,jk", [(3, 4), (4, 2)]),
+        ("ij->ji", [(3, 4)]),
+        ("ij->i", [(3, 4)]),
+        ("ij->", [(3, 4)]),
+        ("i,i->", [(3,), (3,)]),
+        ("i,j->ij", [(3,), (4,)]),
+        ("bij,bjk->bik", [(5, 3, 4), (5, 4, 2)]),
+        ("nd,de,ne->n", [(5, 3), (3, 4), (5, 4)]),
+        ("ij,k->k", [(3, 4), (2,)]),
+    ],
+)
+def test_einsum(subscripts, shapes):
+    xs = [array(*shape) for shape in shapes]
+    judge(lambda *xs: FUNCTIONS[np.einsum](subscripts, *xs), lambda *xs: np.einsum(subscripts, *xs), *xs)
+
+
+def test_einsum_that_is_not_supported():
+    with pytest.raises(UnsupportedError, match="an axis named twice in one operand"):
+        traced(lambda x: FUNCTIONS[np.einsum]("ii->", x), [WELL])
+    with pytest.raises(UnsupportedError, match="an ellipsis"):
+        traced(lambda x: FUNCTIONS[np.einsum]("...i->i", x), [WELL])
+    with pytest.raises(TypeMismatchError, match="'i' names the axes of float64"):
+        traced(lambda x: FUNCTIONS[np.einsum]("i->", x), [WELL])
+
+
 @pytest.mark.parametrize("function", [np.linalg.inv, np.linalg.det])
 def test_of_a_square_matrix(function):
     judge(FUNCTIONS[function], function, WELL)

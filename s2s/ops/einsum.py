@@ -1,0 +1,135 @@
+"""np.einsum: a product of arrays whose axes have names, summed over the names that the result lacks.
+
+It is linear in each operand, and the cotangent of an operand is an einsum again:
+
+    y = einsum("ij,jk->ik", a, b)      a_bar = einsum("ik,jk->ij", y_bar, b)
+"""
+
+from __future__ import annotations
+
+import ast
+import string
+
+import numpy as np
+
+from ..errors import TypeMismatchError, UnsupportedError
+from ..ir.builder import current
+from ..ir.graph import Value
+from ..ir.types import Type, Unknown, may_be_one
+from .arrange import expand_dims
+from .chain import like_operand
+from .record import array_type, define, dims_of, dtype_of, numpy_function, rank, static, value
+from .shape import numpy_call, shaped_like, spread
+
+
+def split(subscripts: str) -> tuple[list[str], str]:
+    """The names of the axes of each operand, and of the result."""
+    operands, _, result = subscripts.partition("->")
+    return operands.split(","), result
+
+
+def canonical(subscripts: str, count: int) -> str:
+    """Subscripts with the result written out, without spaces; errors for what is not supported."""
+    subscripts = subscripts.replace(" ", "")
+    if "." in subscripts:
+        raise UnsupportedError("np.einsum with an ellipsis", current().line, "name all axes")
+    operands = subscripts.partition("->")[0].split(",")
+    if any(len(set(names)) < len(names) for names in operands):
+        raise UnsupportedError(
+            "np.einsum with an axis named twice in one operand",
+            current().line,
+            "use np.diagonal or np.trace first",
+        )
+    if len(operands) != count:
+        raise TypeMismatchError(
+            f"np.einsum of {count} operands, of which the subscripts name {len(operands)}",
+            current().line,
+            "name the axes of each operand",
+        )
+    if "->" not in subscripts:
+        names = "".join(operands)
+        subscripts += "->" + "".join(sorted(name for name in set(names) if names.count(name) == 1))
+    return subscripts
+
+
+def _infer(*xs: Value, subscripts: str) -> Type:
+    operands, result = split(subscripts)
+    dtypes = [dtype_of(x.type) for x in xs]
+    dtype = None if None in dtypes else np.result_type(*map(np.dtype, dtypes)).name
+    extents: dict[str, object] = {}
+    for names, x in zip(operands, xs):
+        if rank(x) is None:
+            return Unknown(None, dtype)
+        if rank(x) != len(names):
+            raise TypeMismatchError(
+                f"np.einsum: {names!r} names the axes of {x.type}",
+                current().line,
+                "name each axis once",
+            )
+        for name, d in zip(names, dims_of(x.type)):
+            known = extents.setdefault(name, d)
+            if isinstance(known, int) and isinstance(d, int) and known != d and 1 not in (known, d):
+                raise TypeMismatchError(
+                    f"np.einsum: the axis {name!r} is of length {known} and of length {d}",
+                    current().line,
+                    "make the lengths equal",
+                )
+            if may_be_one(known) and not may_be_one(d):
+                extents[name] = d
+    return array_type(dtype or "float64", tuple(extents[name] for name in result))
+
+
+def _vjp(bar, y, *xs, subscripts):
+    return tuple(like_operand(_cotangent(bar, xs, k, subscripts), x) for k, x in enumerate(xs))
+
+
+def _cotangent(bar: Value, xs: tuple, k: int, subscripts: str) -> Value:
+    """The cotangent of the k-th operand; axes that are summed over in it alone are spread over."""
+    operands, result = split(subscripts)
+    others = [*operands[:k], *operands[k + 1 :]]
+    found = "".join(
+        name for name in operands[k] if name in result or any(name in o for o in others)
+    )
+    bar = einsum(bar, *xs[:k], *xs[k + 1 :], subscripts=f"{','.join([result, *others])}->{found}")
+    alone = tuple(axis for axis, name in enumerate(operands[k]) if name not in found)
+    if alone or not found:
+        return spread(expand_dims(bar, alone) if found else bar, xs[k])
+    return shaped_like(bar, xs[k])
+
+
+def _jvp(dots, y, *xs, subscripts):
+    total = None
+    for k, dot in enumerate(dots):
+        if dot is not None:
+            term = einsum(*xs[:k], dot, *xs[k + 1 :], subscripts=subscripts)
+            total = term if total is None else total + term
+    return total
+
+
+def _batch(flags, *xs, subscripts):
+    operands, result = split(subscripts)
+    lane = next(letter for letter in string.ascii_letters if letter not in subscripts)
+    names = [lane * flag + name for flag, name in zip(flags, operands)]
+    return einsum(*xs, subscripts=f"{','.join(names)}->{lane + result}")
+
+
+einsum = define(
+    "einsum",
+    evaluate=lambda *xs, subscripts: np.einsum(subscripts, *xs),
+    infer=_infer,
+    vjp=_vjp,
+    jvp=_jvp,
+    batch=_batch,
+    syntax=lambda *xs, subscripts: numpy_call("einsum", ast.Constant(subscripts), *xs),
+)
+
+
+@numpy_function(np.einsum)
+def einsum_(subscripts, *operands, optimize=False) -> Value:
+    """np.einsum with subscripts known when code is generated."""
+    text = static(subscripts, "the subscripts of np.einsum")
+    if not isinstance(text, str):
+        raise UnsupportedError(
+            "np.einsum without a string of subscripts", current().line, 'write "ij,jk->ik"'
+        )
+    return einsum(*map(value, operands), subscripts=canonical(text, len(operands)))
