@@ -79,6 +79,18 @@ def _infer(*xs: Value, subscripts: str) -> Type:
     return array_type(dtype or "float64", tuple(extents[name] for name in result))
 
 
+def _fold(*xs: Value, subscripts: str):
+    """A number among the operands is a factor; one operand with all its axes in place is itself."""
+    operands, result = split(subscripts)
+    if len(xs) == 1:
+        return xs[0] if operands[0] == result and rank(xs[0]) == len(result) else None
+    for k, (names, x) in enumerate(zip(operands, xs)):
+        if not names and rank(x) == 0:
+            rest = [*operands[:k], *operands[k + 1 :]]
+            return x * einsum(*xs[:k], *xs[k + 1 :], subscripts=f"{','.join(rest)}->{result}")
+    return None
+
+
 def _vjp(bar, y, *xs, subscripts):
     return tuple(like_operand(_cotangent(bar, xs, k, subscripts), x) for k, x in enumerate(xs))
 
@@ -117,6 +129,7 @@ einsum = define(
     "einsum",
     evaluate=lambda *xs, subscripts: np.einsum(subscripts, *xs),
     infer=_infer,
+    fold=_fold,
     vjp=_vjp,
     jvp=_jvp,
     batch=_batch,
