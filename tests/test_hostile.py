@@ -94,10 +94,19 @@ def three_buffers(u):
     return np.sum(now**2) + before[1]
 
 
+def endless_until_it_returns(x):
+    a, k = x.copy(), 0
+    while True:
+        a[k % 5] = np.sin(a[(k + 1) % 5]) + a[k % 5]
+        k += 1
+        if a[0] > 2 or k > 12:
+            return np.sum(a**3)
+
+
 ROWS = [(both_broadcast, X[:4], COLUMN), (both_broadcast, X, X[:1, None]), (both_broadcast, 2.0, M), (both_broadcast, M, M[:, :1]),
         (both_broadcast, X[:1], COLUMN), (ends_of_slices, X), (new_axes, X), (new_axes, X[:1]), (triangle, X),
         (writes_and_breaks, X), (views_of_rows_and_columns, M), (three_buffers, X),
-        (bubble_sort, X), (cholesky, M @ M.T + 3 * np.eye(3))]
+        (endless_until_it_returns, X), (bubble_sort, X), (cholesky, M @ M.T + 3 * np.eye(3))]
 LANES = [(triangle, (0,), (M,)), (new_axes, (0,), (M,)), (both_broadcast, (0, 0), (M, COLUMN))]
 by_name = {"ids": lambda x: x[0].__name__ if isinstance(x, tuple) else None}
 
@@ -203,6 +212,12 @@ def test_what_is_still_to_be_assigned_may_be_a_view():
         assert s2s.api.as_transformed(rows_swapped)(*args) == rows_swapped(*args)
     text = s2s.api.as_transformed(rows_swapped).source
     assert alone(text)(x) == rows_swapped(x)
+
+
+@pytest.mark.compile
+def test_what_nothing_reads_is_not_assigned_before_a_break():
+    """Numba finds no type for such a name."""
+    assert is_close(s2s.jit(endless_until_it_returns)(X), endless_until_it_returns(X))
 
 
 def integer_arithmetic(n, k):

@@ -12,8 +12,8 @@ from .pieces import Body, choose, end_of, leaves, negated, placed, range_call, u
 if TYPE_CHECKING:
     from .statements import Writer
 
-# what outputs are on a path, and whether the path leaves the loop -> the assignments at its end
-Finish = Callable[[dict[Value, Value], bool], Body]
+# what outputs are on a path, whether the path may leave the loop, and whether it does -> the assignments at its end
+Finish = Callable[..., Body]
 
 
 def loop(writer: Writer, op: Op) -> Body:
@@ -38,11 +38,12 @@ def loop(writer: Writer, op: Op) -> Body:
         target = ast.Name(writer.names[body.params[0]], ast.Store())
         trips = range_call(*map(writer.expression, op.inputs[:3]))
     before = writer.moves(params, inits, op.line)
+    unread = {p for p, y in zip(params, op.outputs) if stop is not None and not writer.annotate and not writer.reads.get(y)}
     if is_for:
-        inner = _loop_body(writer, body, params, yields, stop, inits)
+        inner = _loop_body(writer, body, params, yields, stop, inits, unread)
         return before + [ast.For(target, trips, inner or [ast.Pass()], [])]
     head, test = op.blocks[0], op.blocks[0].yields[0]
-    inner = _loop_body(writer, body, params, yields, stop, inits)
+    inner = _loop_body(writer, body, params, yields, stop, inits, unread)
     preparation = writer.statements(head)
     if preparation:
         leave = ast.If(negated(writer.expression(test)), [ast.Break()], [])
@@ -82,8 +83,9 @@ def _loop_body(
     yields: Sequence[Value],
     stop: Value | None,
     inits: Sequence[Value],
+    unread: set[Value],
 ) -> Body:
-    """The statements of a loop's body, with what it carries on to the next trip."""
+    """The statements of a loop's body, with what it carries on to the next trip; nothing reads `unread` after the loop."""
     if stop is None or stop.constant is False:
         return unnested(writer.statements(body) + writer.moves(params, yields, bound=True))
     flags = [
@@ -96,8 +98,9 @@ def _loop_body(
         )
     ]
 
-    def finish(ends: dict[Value, Value], stops: bool) -> Body:
+    def finish(ends: dict[Value, Value], stops: bool, leaves: bool = False) -> Body:
         carried = [k for k in range(len(params)) if stops or k not in flags]
+        carried = [k for k in carried if not (leaves and params[k] in unread)]
         ends = [ends.get(yields[k], yields[k]) for k in carried]
         return writer.moves([params[k] for k in carried], ends, bound=True)
 
@@ -109,7 +112,7 @@ def _breaking(writer: Writer, block: Block, stop: Value, finish: Finish) -> Body
     if stop.constant is not MISSING:
         return (
             writer.statements(block)
-            + finish({}, bool(stop.constant))
+            + finish({}, bool(stop.constant), bool(stop.constant))
             + ([ast.Break()] if stop.constant else [])
         )
     printed = [
@@ -131,11 +134,11 @@ def _breaking_branches(writer: Writer, op: Op, block: Block, stop: Value, finish
     bodies = []
     for inner in op.blocks:
 
-        def finish_branch(ends: dict[Value, Value], stops: bool, inner=inner) -> Body:
+        def finish_branch(ends: dict[Value, Value], stops: bool, leaves: bool = False, inner=inner) -> Body:
             last = {y: ends.get(x, x) for y, x in zip(op.outputs, inner.yields)}
             kept = [y for y, direct in zip(op.outputs, carried) if not direct]
             direct = {y: last[y] for y in op.outputs if y not in kept}
-            return writer.moves(kept, [last[y] for y in kept]) + finish(direct, stops)
+            return writer.moves(kept, [last[y] for y in kept]) + finish(direct, stops, leaves)
 
         bodies.append(_breaking(writer, inner, inner.yields[k], finish_branch))
     test = writer.expression(op.inputs[0])
