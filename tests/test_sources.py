@@ -1,9 +1,7 @@
 """What s2s prints runs: before any call and after, and as a file without s2s."""
 
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -68,17 +66,3 @@ def test_an_exported_module_runs_without_s2s(program, tmp_path):
     assert result.returncode == 0, result.stderr[-2000:]
     for k, text in zip(program.wrt, result.stdout.strip().split(";")):
         assert is_close(np.array(eval(text)), np.asarray(gradient(program.function, program.args, k)), 1e-8)
-
-
-def test_the_readme_shows_what_is_printed(tmp_path, monkeypatch, capsys, request):
-    readme = Path(__file__).parent.parent / "README.md"
-    code, shown = re.findall(r"```python\n(.*?)```", readme.read_text(), re.S)
-    (tmp_path / "readme.py").write_text(code)
-    monkeypatch.chdir(tmp_path)
-    exec(compile(code, str(tmp_path / "readme.py"), "exec"), {"__name__": "readme"})
-    printed = re.sub(r'\A.*?(?=def )|    """.*?"""\n', "", capsys.readouterr().out, flags=re.S).rstrip() + "\n"
-    assert "import s2s" not in (tmp_path / "relax_grad.py").read_text()
-    if request.config.getoption("--update-golden"):
-        readme.write_text(readme.read_text().replace(shown, printed))
-    else:
-        assert shown == printed
