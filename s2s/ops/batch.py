@@ -16,6 +16,7 @@ from .arrange import (
     expand_dims,
     expand_dims_record,
     flip_record,
+    moveaxis,
     squeeze_record,
     transpose_record,
 )
@@ -162,50 +163,59 @@ for _name in ("copy", "stop_gradient"):
 # arrays, `x[arange(lanes), i]`, as long as it names the leading axes: otherwise NumPy puts the axes elsewhere.
 
 
+def _entries(pattern: Pattern, flags, operands) -> list[tuple]:
+    """Each entry of an index with its operands, and whether each of them is batched."""
+    rest = list(zip(operands, flags))
+    counts = [1 if p == "i" else p.count("x") if isinstance(p, str) else 0 for p in pattern]
+    return [(p, [rest.pop(0) for _ in range(n)]) for p, n in zip(pattern, counts)]
+
+
+def _aligned_index(flags, operands, pattern: Pattern):
+    """(operands whose axes of lanes line up, axes of a lane that they name, where these come in the result).
+
+    None without a rule: a slice whose bounds differ from lane to lane, a mask, arrays behind another axis.
+    """
+    entries = _entries(pattern, flags, operands)
+    ints = [part[0] for p, part in entries if p == "i"]
+    if any(flag for p, part in entries if p != "i" for _, flag in part) or any(
+            dtype_of(o.type) == "bool" for o, _ in ints):
+        return None
+    most = max(rank(o) - flag for o, flag in ints)
+    places = [k for k, (p, _) in enumerate(entries) if p == "i"]
+    together = places == list(range(places[0], places[-1] + 1))
+    if most and places != list(range(len(places))):
+        return None
+    aligned = [align(o, rank(o) - flag, most, flag) if p == "i" else o for p, part in entries for o, flag in part]
+    return aligned, most, places[0] if together else 0
+
+
 def _lane_index(flags, x: Value, operands, pattern: Pattern, count: Value):
     """(pattern, operands, rank in a lane of what they name) for an index into a batched `x`; None without a rule."""
-    own = rank(x) - 1
-    full = expand(pattern, own)
-    array_places = [k for k, p in enumerate(full) if p == "i"]
-    ints = [o for p, o in _positions(full, operands)]
-    ranks = [rank(o) - flag for o, flag in zip(operands, flags)]
-    if any(dtype_of(o.type) == "bool" for o in ints):
-        return None
+    full = expand(pattern, rank(x) - 1)
+    fixed = sum(p != "i" for p in full)
     if not any(flags):
-        arrays = any(rank(o) for o in ints)
-        if arrays and array_places and array_places != list(range(array_places[0], array_places[-1] + 1)):
-            return None
-        fixed = sum(p is None or (isinstance(p, str) and p != "i") for p in full)
-        return ("...", *full), operands, fixed + (max(rank(o) for o in ints) if arrays else 0)
-    if array_places != list(range(len(array_places))) or len(ints) != len(operands):
-        return None  # a slice whose bounds differ from lane to lane, or an index behind one
-    most = max(ranks)
+        places = [k for k, p in enumerate(full) if p == "i"]
+        ranks = [rank(part[0][0]) for p, part in _entries(full, flags, operands) if p == "i"]
+        if any(ranks) and places != list(range(places[0], places[-1] + 1)):
+            return None  # NumPy puts the axes of such an index in front, before the lanes
+        return ("...", *full), operands, fixed + max(ranks, default=0)
+    found = _aligned_index(flags, operands, full)
+    if found is None:
+        return None
+    aligned, most, _ = found
     lane = arange(count)
-    lane = align(lane, 0, most) if most else lane
-    operands = [lane, *(align(o, r, most, flag) for o, r, flag in zip(operands, ranks, flags))]
-    return ("i", *full), operands, most + sum(p != "i" for p in full)
-
-
-def _positions(pattern: Pattern, operands):
-    rest = list(operands)
-    for p in pattern:
-        if p == "i":
-            yield p, rest.pop(0)
-        elif isinstance(p, str):
-            del rest[:p.count("x")]
+    return ("i", *full), [align(lane, 0, most) if most else lane, *aligned], most + fixed
 
 
 def _batch_getitem(flags, x: Value, *operands: Value, pattern: Pattern):
     if not isinstance(x.type, Array):
         return None
-    if not flags[0]:
-        if not all(p == "i" for p in pattern[:len(operands)]) or len(operands) != sum(p == "i" for p in pattern):
-            return None
-        if any(dtype_of(o.type) == "bool" for o in operands):
-            return None
-        return getitem(x, *align_all(flags[1:], operands), pattern=pattern)
-    found = _lane_index(flags[1:], x, operands, pattern, length(x, axis=0))
-    return None if found is None else getitem(x, *found[1], pattern=found[0])
+    if flags[0]:
+        found = _lane_index(flags[1:], x, operands, pattern, length(x, axis=0))
+        return None if found is None else getitem(x, *found[1], pattern=found[0])
+    full = expand(pattern, rank(x))
+    found = _aligned_index(flags[1:], operands, full)
+    return None if found is None else moveaxis(getitem(x, *found[0], pattern=full), found[2], 0)
 
 
 def _batch_written(record):

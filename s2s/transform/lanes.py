@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from weakref import WeakKeyDictionary
 
 from ..ir.graph import Block, Function, Op, Value, op_free_values, walk
-from ..ir.types import Array, Extent, Tape, Type
+from ..ir.types import Array, Extent, Tape, Tuple, Type
 from .activity import loop_parts
 
 # Note [Ragged values]
@@ -121,8 +121,13 @@ def batched_results(callee, flags: tuple[bool, ...], types: tuple[Type, ...]) ->
 
 
 def symbols_of(type: Type) -> set[str]:
-    """The symbols of an array's extents."""
-    return {d.symbol for d in type.dims if isinstance(d, Extent)} if isinstance(type, Array) else set()
+    """The symbols of the extents of an array, or of the members of a tuple."""
+    match type:
+        case Array(_, dims):
+            return {d.symbol for d in dims if isinstance(d, Extent)}
+        case Tuple(items):
+            return set().union(*map(symbols_of, items))
+    return set()
 
 
 def has_results_of_unknown_length(call: Op) -> bool:

@@ -10,8 +10,10 @@ the user wrote it, each lane taking its own branch and its own number of trips.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import Builder, at, current, emit
@@ -20,8 +22,8 @@ from ..ir.rebuild import emit_block, emit_op
 from ..ir.types import Array, Extent, Scalar, Static, Tape, Tuple, Type, Undefined, Unknown
 from ..ops.arrange import moveaxis
 from ..ops.batch import align, batched_over, same_lanes
-from ..ops.control import call, for_loop, if_, item, tape_push, tuple_record, while_loop
-from ..ops.create import empty
+from ..ops.control import call, for_loop, if_, item, make_undefined, tape_push, tuple_record, while_loop
+from ..ops.create import empty, zeros
 from ..ops.index import put, take
 from ..ops.record import RECORDS, dims_of, dtype_of, rank, value
 from ..ops.shape import length
@@ -257,7 +259,7 @@ class Batched:
         if x in self.env:
             return length(self.env[x], axis=axis + (x in self.lanes.batched))
         extent = x.type.dims[axis]
-        return value(extent) if isinstance(extent, int) else self.extent(extent, x)
+        return value(extent) if isinstance(extent, int) else self.extent(extent, x.name)
 
     def branch(self, op: Op):
         """All lanes take the same branch."""
@@ -304,40 +306,67 @@ class Batched:
         outs = [v for op in ops for v in op.outputs if v in needed and not isinstance(v.type, (Tape, Undefined, Static))]
         read = [v for v in free_values(inside) if v in self.lanes.batched]
         with at(ops[0].line):
-            starts = [self.results_of_lanes(v) for v in outs]
+            starts = [self.results_of_lanes(type, v.name) for v in outs for type in member_types(v.type)]
+
+        unbound = values_to_bind(outs)
 
         def body(lane: Value, *results: Value) -> list[Value]:
+            def rule(op: Op, inputs: list[Value]):
+                return self.bound(op, inputs, unbound, env, rule) if unbound.intersection(op.outputs) else None
+
             env = dict(self.env)
             for v in read:
-                env[v] = self.one_lane(v, lane)
-            emit_block(inside, (), env)
-            return [put(r, lane, env[v]) for r, v in zip(results, outs)]
+                env[v] = self.one_lane(self.env[v], lane)
+                env[v].name = env[v].name or v.name
+            emit_block(inside, (), env, rule)
+            made = [x for v in outs for x in members(env[v])]
+            return [put(r, lane, x) for r, x in zip(results, made, strict=True)]
 
-        names = [v.name for v in outs]
-        self.env.update(zip(outs, for_loop(0, self.count, 1, starts, body, names=names, index="lane")))
+        names = [v.name for v in outs for _ in member_types(v.type)]
+        found = iter(for_loop(0, self.count, 1, starts, body, names=names, index="lane"))
+        self.env.update((v, gathered(v.type, found)) for v in outs)
+
+    def bound(self, op: Op, inputs: list[Value], unbound: set[Value], env: dict[Value, Value], rule) -> Sequence[Value]:
+        """An op with blocks, whose `unbound` outputs are bound on every path: to zeros where no statement binds them."""
+        def filled(values: Sequence[Value], wanted: Sequence[Value]) -> list[Value]:
+            return [self.zeros(w.type, w.name) if isinstance(v.type, Undefined) and w in unbound else v
+                    for v, w in zip(values, wanted, strict=True)]
+
+        if op.name == "if":
+            branches = [lambda branch=branch: filled(emit_block(branch, (), env, rule), op.outputs)
+                        for branch in op.blocks]
+            return if_(inputs[0], *branches, [o.name for o in op.outputs])
+        skip = len(op.inputs) - len(op.outputs)
+        return op.record.rebuild(op, inputs[:skip] + filled(inputs[skip:], op.outputs),
+                                 lambda block, args=(): emit_block(block, args, env, rule))
+
+    def zeros(self, type: Type, name: str) -> Value:
+        """Zeros of `type`, or nothing where no zeros are of that type."""
+        if not isinstance(type, (Scalar, Array)):
+            return make_undefined()
+        sizes = tuple(d if isinstance(d, int) else self.extent(d, name) for d in dims_of(type))
+        return zeros(value(sizes), dtype=type.dtype) if sizes else value(np.dtype(type.dtype).type(0).item())
 
     def one_lane(self, x: Value, lane: Value) -> Value:
+        """What one lane has of a batched value."""
         if isinstance(x.type, Tuple):
-            raise UnsupportedError("a tuple that differs from lane to lane, in code that lanes run differently",
-                                   x.op.line if x.op else None, "unpack the tuple before the branch or loop")
-        found = take(self.env[x], lane)
-        found.name = found.name or x.name
-        return found
+            return value(tuple(self.one_lane(item(x, index=k), lane) for k in range(len(x.type.items))))
+        return take(x, lane)
 
-    def results_of_lanes(self, x: Value) -> Value:
-        """An array for what each lane makes of `x`."""
-        if isinstance(x.type, (Unknown, Tuple)):
-            raise UnsupportedError(f"lanes that each make {x.type}", current().line,
+    def results_of_lanes(self, type: Type, name: str) -> Value:
+        """An array for what each lane makes of this type."""
+        if not isinstance(type, (Scalar, Array)):
+            raise UnsupportedError(f"lanes that each make {type}", current().line,
                                    "let each lane make numbers or arrays of known rank")
-        sizes = tuple(d if isinstance(d, int) else self.extent(d, x) for d in dims_of(x.type))
-        return empty(value((self.count, *sizes)), dtype=x.type.dtype)
+        sizes = tuple(d if isinstance(d, int) else self.extent(d, name) for d in dims_of(type))
+        return empty(value((self.count, *sizes)), dtype=type.dtype)
 
-    def extent(self, extent: Extent, x: Value) -> Value:
+    def extent(self, extent: Extent, name: str) -> Value:
         """The number that `extent` stands for, from a value that has it and is known before the loop."""
         for old, new in self.env.items():
             if isinstance(old.type, Array) and extent in old.type.dims:
                 return length(new, axis=old.type.dims.index(extent) + (old in self.lanes.batched))
-        raise UnsupportedError(f"the shape of {x.name or 'a result'} is known only to each lane", current().line,
+        raise UnsupportedError(f"the shape of {name or 'a result'} is known only to each lane", current().line,
                                "let every lane make arrays of the shape of an argument")
 
 
@@ -376,6 +405,45 @@ def batched_type(type: Type, extent: Extent, axis: int) -> Type:
             return Tuple(tuple(batched_type(t, extent, axis) for t in items))
     raise UnsupportedError(f"vmap over an argument that is {type}",
                            remedy="call the vmapped function, or annotate its arguments, so that their ranks are known")
+
+
+def values_to_bind(outs: Sequence[Value]) -> set[Value]:
+    """`outs`, and what branches and loops inside their ops make them of: all must be bound on every path.
+
+    A name that one branch leaves unbound is read only where that branch was not taken; an array over all
+    lanes is written in every lane.
+    """
+    found: set[Value] = set()
+    pending = [v for v in outs if v.op is not None and v.op.blocks]
+    while pending:
+        v = pending.pop()
+        if v in found:
+            continue
+        found.add(v)
+        k = v.op.outputs.index(v) - len(v.op.outputs)
+        sources = [block.yields[k] for block in v.op.blocks if len(block.yields) >= len(v.op.outputs)]
+        sources += v.op.inputs[k:][:1] if v.op.name != "if" else []
+        pending += [x for x in sources if x.op is not None and x.op.blocks]
+    return found
+
+
+def member_types(type: Type) -> list[Type]:
+    """The types of the numbers and arrays in a value of `type`."""
+    return [t for inner in type.items for t in member_types(inner)] if isinstance(type, Tuple) else [type]
+
+
+def members(x: Value) -> list[Value]:
+    """The numbers and arrays in `x`."""
+    if isinstance(x.type, Tuple):
+        return [m for k in range(len(x.type.items)) for m in members(item(x, index=k))]
+    return [x]
+
+
+def gathered(type: Type, found: Iterator[Value]) -> Value:
+    """A value of `type`, over all lanes, of its members in order."""
+    if isinstance(type, Tuple):
+        return value(tuple(gathered(t, found) for t in type.items))
+    return next(found)
 
 
 def lane_count(x: Value) -> Value:
