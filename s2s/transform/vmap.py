@@ -19,10 +19,19 @@ from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import Builder, at, current, emit
 from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
 from ..ir.rebuild import emit_block, emit_op
-from ..ir.types import Array, Extent, Scalar, Static, Tape, Tuple, Type, Undefined, Unknown
+from ..ir.types import Array, Extent, Scalar, Static, Tape, Tuple, Type, Undefined
 from ..ops.arrange import moveaxis
 from ..ops.batch import align, batched_over, same_lanes
-from ..ops.control import call, for_loop, if_, item, make_undefined, tape_push, tuple_record, while_loop
+from ..ops.control import (
+    call,
+    for_loop,
+    if_,
+    item,
+    make_undefined,
+    tape_push,
+    tuple_record,
+    while_loop,
+)
 from ..ops.create import empty, zeros
 from ..ops.index import put, take
 from ..ops.record import RECORDS, dims_of, dtype_of, rank, value
