@@ -22,7 +22,8 @@ from ..ops.control import for_loop, if_, while_loop
 from ..ops.record import Record, dims_of, value
 from ..ops.shape import length
 from .independent import roles
-from .kernel import THREADS, Kernel, arrays_made, lengths_outside, parallel_kernel, single_kernel
+from .kernel import THREADS, Kernel, parallel_kernel, single_kernel
+from .lane import arrays_made, lengths_outside
 from .owners import owned
 from .python import Module, definition
 from .unparse import Unparser
