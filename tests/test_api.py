@@ -474,6 +474,20 @@ def test_tuples_of_parameters_given_to_a_function_that_is_called(kind):
     assert type(found) is kind and found[1][0].shape == (4, 4)
 
 
+def pairs(x):
+    for k in range(3):
+        x = np.sin(x) * x
+    return (x, (x * 2, x * x)), 1.0
+
+
+def test_tuples_in_the_results_of_a_function_that_is_called():
+    def g(x):
+        (a, (b, c)), d = pairs(x)
+        return a + b * c * d
+
+    s2s.check_grads(g, (0.7,))
+
+
 def test_keyword_only_arguments_in_checks_and_matrices():
     def g(x, *, a=2.0):
         return x**a

@@ -37,6 +37,7 @@ def test_generated_program(seed):
     agree(seed, fuzz.ways(seed, 0))
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(generate.strategy())
 def test_any_seed(seed):

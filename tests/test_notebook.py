@@ -8,6 +8,7 @@ nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed: pi
 nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed: pip install -e .[notebook]")
 pytest.importorskip("ipykernel", reason="ipykernel is not installed: pip install -e .[notebook]")
 
+pytestmark = pytest.mark.slow  # it starts a kernel
 INTRO = Path(__file__).parent.parent / "notebooks" / "intro.ipynb"
 
 

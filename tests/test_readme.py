@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 README = Path(__file__).parent.parent / "README.md"
 
 
@@ -29,6 +31,7 @@ def test_it_shows_what_is_printed(tmp_path, monkeypatch, capsys, request):
         assert shown == printed
 
 
+@pytest.mark.compile
 def test_what_follows_runs_and_is_refused_as_it_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("S2S_CACHE_DIR", str(tmp_path / "cache"))

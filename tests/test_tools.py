@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # each starts a Python of its own
 ROOT = Path(__file__).parent.parent
 
 

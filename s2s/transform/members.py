@@ -1,4 +1,4 @@
-"""Tuples given to functions that are called, member by member, so that each member has a cotangent of its own.
+"""Tuples given to functions that are called, or returned by them, member by member, so that each member has a cotangent of its own.
 
     scaled((a, 2.0), x)    becomes    scaled(a, 2.0, x)    and scaled has the parameters p_0, p_1, x
 
@@ -7,6 +7,7 @@ A cotangent that is a tuple would be made anew by each of its readers; that of a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 from ..ir.builder import Builder
@@ -29,26 +30,29 @@ def _members(function: Function, open_calls: frozenset) -> Function:
         return function
 
     def rule(op: Op, inputs: list[Value]):
-        if op.name != "call" or not any(isinstance(x.type, Tuple) for x in inputs):
+        if op.name != "call" or op.attrs["callee"] in open_calls:
             return None
-        if op.attrs["callee"] in open_calls:
+        if not any(isinstance(x.type, Tuple) for x in [*inputs, *op.outputs]):
             return None
         callee = op.attrs["callee"].function_for(inputs)
         if callee not in _spread:
             _spread[callee] = _spread_out(callee, open_calls | {op.attrs["callee"]})
-        return call(*(leaf for x in inputs for leaf in leaves_of(x)), callee=Known(_spread[callee]))
+        results = call(*(leaf for x in inputs for leaf in leaves_of(x)), callee=Known(_spread[callee]))
+        rest = iter(results if isinstance(results, tuple) else (results,))
+        return [value(result_tree(y.type, rest)) for y in callee.results]
 
     return rebuild(function, rule=rule)
 
 
 def _spread_out(function: Function, open_calls: frozenset) -> Function:
-    """`function` with a parameter for each member of a tuple."""
+    """`function` with a parameter for each member of a tuple, and a result."""
     params: list[Value] = []
     block = Block(params)
     with Builder(block):
         args = [value(parameter_tree(p.type, p.name, params)) for p in function.params]
-        block.yields = emit_block(function.block, args, {})
-    made = Function(function.name, block, function.source, function.doc, function.tupled, dict(function.captures))
+        block.yields = [leaf for y in emit_block(function.block, args, {}) for leaf in leaves_of(y)]
+    made = Function(function.name, block, function.source, function.doc, len(block.yields) != 1,
+                    dict(function.captures))
     return _members(made, open_calls)
 
 
@@ -58,6 +62,11 @@ def parameter_tree(type, name: str, params: list[Value]):
         return tuple(parameter_tree(t, member_name(name, type, k), params) for k, t in enumerate(type.items))
     params.append(Value(type, name))
     return params[-1]
+
+
+def result_tree(type, rest: Iterator[Value]):
+    """The tree of the next of `rest` that has the structure of `type`."""
+    return tuple(result_tree(t, rest) for t in type.items) if isinstance(type, Tuple) else next(rest)
 
 
 def member_name(name: str, type: Tuple, k: int) -> str:
