@@ -8,10 +8,11 @@ batching rule, and whatever touches an array or tape that is *ragged*, of anothe
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from ..ir.graph import Block, Function, Op, Value, op_free_values, walk
-from ..ir.types import Array, Extent, Tape, Tuple, Type
+from ..ir.types import Array, Extent, Scalar, Tape, Tuple, Type
 from .activity import loop_parts
 
 # Note [Ragged values]
@@ -22,6 +23,17 @@ from .activity import loop_parts
 
 ASKS_FOR_SHAPE = ("length", "shape", "size")  # what lanes have in common
 KEPT_FOR_ALL = ("tuple", "item", "tape_push", "tape_pop")  # what holds a value of one lane holds that of all
+
+
+MADE_FOR_A_LANE = ("copy", "zeros_like", "ones_like", "empty_like", "full_like", "spread")
+
+
+@dataclass
+class Region:
+    """Consecutive ops of one block that are emitted together."""
+
+    ops: list[Op]
+    divergent: bool = False
 
 
 class Lanes:
@@ -104,6 +116,63 @@ class Lanes:
     def touches_ragged(self, op: Op) -> bool:
         return any(x in self.ragged or symbols_of(x.type) & self.ragged_extents
                    for x in (*op_free_values(op), *op.outputs))
+
+    # what runs together
+
+    def regions(self, block: Block) -> list[Region]:
+        """Array style where it can be, lane style where it must be, and the user's own scalar lines with it.
+
+        Numbers computed next to a divergent op, and arrays made for it, join its loop over lanes, which then
+        reads as the user's code; a region ends where an op wants whole arrays, a matrix product say, unless
+        something ragged spans it.
+        """
+        together = self.spans(block)
+        regions: list[Region] = []
+        pending: list[Op] = []  # batched numbers, and divergent ops, that may share a loop
+
+        def flush() -> None:
+            if any(op in self.divergent for op in pending):
+                regions.append(Region(list(pending), divergent=True))
+            elif pending:
+                regions.append(Region(list(pending)))
+            pending.clear()
+
+        for k, op in enumerate(block.ops):
+            if not self.is_batched(op) or self.asks_for_known_shape(op):
+                if op.record.pure and not op.blocks:
+                    regions.append(Region([op]))  # the same in every lane: before the pending ones
+                    continue
+                flush()
+                regions.append(Region([op]))
+            elif any(start <= k <= end for start, end in together) or op in self.divergent or self.may_join(op):
+                pending.append(op)
+            else:
+                flush()
+                regions.append(Region([op]))
+        flush()
+        return regions
+
+    def spans(self, block: Block) -> list[tuple[int, int]]:
+        """From the first to the last op that touches something ragged.  Note [Ragged values]."""
+        touched = [k for k, op in enumerate(block.ops) if self.touches_ragged(op)]
+        return [(touched[0], touched[-1])] if touched else []
+
+    def is_batched(self, op: Op) -> bool:
+        return any(v in self.batched for v in (*op.outputs, *op.inputs)) or any(
+            self.is_batched(inner) for block in op.blocks for inner in block.ops)
+
+    def asks_for_known_shape(self, op: Op) -> bool:
+        """Whether `op` asks for lengths that arguments have."""
+        return op.name in ASKS_FOR_SHAPE and isinstance(op.inputs[0].type, Array) and (
+            symbols_of(op.inputs[0].type) <= self.known_extents)
+
+    def may_join(self, op: Op) -> bool:
+        """Whether `op` is as well done lane by lane: scalar code, or a new array."""
+        if op.name in MADE_FOR_A_LANE:
+            return True
+        return not op.blocks and all(isinstance(v.type, Scalar) for v in op.outputs) and (
+            op.record.elementwise or op.name in ("getitem", "item"))
+
 
 
 _results: WeakKeyDictionary[Function, dict[tuple[bool, ...], tuple[bool, ...]]] = WeakKeyDictionary()

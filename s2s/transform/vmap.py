@@ -11,7 +11,6 @@ the user wrote it, each lane taking its own branch and its own number of trips.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,7 +36,7 @@ from ..ops.index import put, take
 from ..ops.record import RECORDS, dims_of, dtype_of, rank, value
 from ..ops.shape import length
 from .inline import inline_all
-from .lanes import ASKS_FOR_SHAPE, Lanes, batched_results, has_results_of_unknown_length, symbols_of
+from .lanes import Lanes, batched_results, has_results_of_unknown_length
 
 
 def vmap(function: Function, in_axes: Sequence[int | None], out_axes, types: Sequence[Type] | None = None) -> Function:
@@ -72,17 +71,6 @@ def lane_extent(function: Function) -> Extent:
         k += 1
         symbol = f"lanes_{k}"
     return Extent(symbol)
-
-
-MADE_FOR_A_LANE = ("copy", "zeros_like", "ones_like", "empty_like", "full_like", "spread")
-
-
-@dataclass
-class Region:
-    """Consecutive ops of one block that are emitted together."""
-
-    ops: list[Op]
-    divergent: bool = False
 
 
 class Batched:
@@ -135,7 +123,7 @@ class Batched:
         return [self.env[y] for y in block.yields]
 
     def emit_ops(self, block: Block, yields: Sequence[Value]) -> None:
-        regions = self.regions(block)
+        regions = self.lanes.regions(block)
         read_later: set[Value] = set(yields)
         later = [read_later]
         for region in reversed(regions):
@@ -145,69 +133,18 @@ class Batched:
             if region.divergent:
                 self.lane_loop(region.ops, needed)
             else:
-                for op in region.ops:
+                for k, op in enumerate(region.ops):
                     with at(op.line):
-                        self.op(op, needed | set(free_values(Block(ops=region.ops[region.ops.index(op) + 1:]))))
-
-    def regions(self, block: Block) -> list[Region]:
-        """Array style where it can be, lane style where it must be, and the user's own scalar lines with it.
-
-        Numbers computed next to a divergent op, and arrays made for it, join its loop over lanes, which then
-        reads as the user's code;
-        a region ends where an op wants whole arrays, a matrix product say, unless something ragged spans it.
-        """
-        together = self.spans(block)
-        regions: list[Region] = []
-        pending: list[Op] = []  # batched numbers, and divergent ops, that may share a loop
-
-        def flush() -> None:
-            if any(op in self.lanes.divergent for op in pending):
-                regions.append(Region(list(pending), divergent=True))
-            elif pending:
-                regions.append(Region(list(pending)))
-            pending.clear()
-
-        for k, op in enumerate(block.ops):
-            if not self.is_batched(op) or self.asks_for_known_shape(op):
-                if op.record.pure and not op.blocks:
-                    regions.append(Region([op]))  # the same in every lane: before the pending ones
-                    continue
-                flush()
-                regions.append(Region([op]))
-            elif any(start <= k <= end for start, end in together) or op in self.lanes.divergent or self.may_join(op):
-                pending.append(op)
-            else:
-                flush()
-                regions.append(Region([op]))
-        flush()
-        return regions
-
-    def spans(self, block: Block) -> list[tuple[int, int]]:
-        """From the first to the last op that touches something ragged.  lanes.py, Note [Ragged values]."""
-        touched = [k for k, op in enumerate(block.ops) if self.lanes.touches_ragged(op)]
-        return [(touched[0], touched[-1])] if touched else []
-
-    def is_batched(self, op: Op) -> bool:
-        return any(v in self.lanes.batched for v in (*op.outputs, *op.inputs)) or any(
-            self.is_batched(inner) for block in op.blocks for inner in block.ops)
-
-    def asks_for_known_shape(self, op: Op) -> bool:
-        """Whether `op` asks for lengths that arguments have."""
-        return op.name in ASKS_FOR_SHAPE and isinstance(op.inputs[0].type, Array) and (
-            symbols_of(op.inputs[0].type) <= self.lanes.known_extents)
-
-    def may_join(self, op: Op) -> bool:
-        """Whether `op` is as well done lane by lane: scalar code, or a new array."""
-        if op.name in MADE_FOR_A_LANE:
-            return True
-        return not op.blocks and all(isinstance(v.type, Scalar) for v in op.outputs) and (
-            op.record.elementwise or op.name in ("getitem", "item"))
+                        if not self.op(op):  # no rule for these operands
+                            self.lane_loop([op], needed | set(free_values(Block(ops=region.ops[k + 1:]))))
 
     # array style
 
-    def op(self, op: Op, needed: set[Value]) -> None:
-        if not self.is_batched(op):
-            return emit_op(op, self.env)
+    def op(self, op: Op) -> bool:
+        """Emit one op for all lanes; False if it has no rule for these operands."""
+        if not self.lanes.is_batched(op) or op.name in ("tape_pop", "tape_len", "tape_new"):
+            emit_op(op, self.env)
+            return True
         match op.name:
             case "if":
                 outs = self.branch(op)
@@ -223,17 +160,16 @@ class Batched:
                 outs = self.shape_of_lane(op)
             case "tape_push":
                 outs = tape_push(self.env[op.inputs[0]], self.for_all(op.inputs[1]))
-            case "tape_pop" | "tape_len" | "tape_new":
-                return emit_op(op, self.env)
             case _:
                 outs = self.simple(op)
-        if outs is None:  # no rule for these operands
-            return self.lane_loop([op], needed)
+        if outs is None:
+            return False
         outs = outs if isinstance(outs, (tuple, list)) else (outs,)
         for old, new in zip(op.outputs, outs, strict=True):
             if old.name and not new.name and new.op is not None:
                 new.name = old.name
             self.env[old] = new
+        return True
 
     def simple(self, op: Op):
         flags = tuple(x in self.lanes.batched for x in op.inputs)
