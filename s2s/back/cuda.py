@@ -19,7 +19,7 @@ from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
 from ..ir.rebuild import emit_op
 from ..ir.types import INT, NONE, Array, Scalar, Tape, Type
 from ..ops.control import for_loop, if_, while_loop
-from ..ops.record import Record, dims_of, value
+from ..ops.record import Record, value
 from ..ops.shape import length
 from .independent import roles
 from .kernel import THREADS, Kernel, parallel_kernel, single_kernel
@@ -272,7 +272,8 @@ class Host:
         kernel = parallel_kernel(op, found, self.name())
         self.kernels.append(kernel)
         low, high = (self.env.get(x, x) for x in op.inputs[:2])
-        trips = high if low.constant == 0 else high - low
+        forwards = op.inputs[2].constant == 1
+        trips = (high if low.constant == 0 else high - low) if forwards else low - high
         inits = dict(enumerate(self.env.get(x, x) for x in op.inputs[3:]))
         for k, out in enumerate(op.outputs):
             if not inits[k].name and inits[k].constant is MISSING:
@@ -376,19 +377,12 @@ def touches_arrays(op: Op) -> bool:
 
 
 def has_independent_loop(op: Op) -> bool:
-    """Whether some loop inside `op` could be a kernel."""
-    return any(inner.name == "for" and roles(inner) is not None and dims_of_any(inner)
-               for block in op.blocks for inner in walk(block))
-
-
-def dims_of_any(op: Op) -> bool:
-    return any(dims_of(v.type) for v in op.outputs)
+    """Whether some loop inside `op` fills arrays and could be a kernel."""
+    return any(inner.name == "for" and any(isinstance(v.type, Array) for v in inner.outputs)
+               and roles(inner) is not None for block in op.blocks for inner in walk(block))
 
 
 def is_read(op: Op, k: int) -> bool:
-    """Whether the trips read the array that the carry `k` starts as."""
+    """Whether the trips may read the array that the carry `k` starts as."""
     param = op.blocks[0].params[1 + k]
-    return any(inner.name != "setitem" and param in inner.inputs or inner.blocks for inner in walk(op.blocks[0])
-               if param in inner.inputs)
-
-
+    return any(param in inner.inputs and inner.name != "setitem" for inner in walk(op.blocks[0]))

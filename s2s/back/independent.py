@@ -18,7 +18,7 @@ from ..ir.types import Array, Scalar
 
 def roles(loop: Op) -> list[str] | None:
     """The role of each carry of a `for`; None if its trips depend on one another."""
-    if loop.name != "for" or loop.attrs["breaks"] or loop.inputs[2].constant != 1:
+    if loop.name != "for" or loop.attrs["breaks"] or loop.inputs[2].constant not in (1, -1):
         return None
     (body,) = loop.blocks
     if any(not op.record.pure or op.name == "call" for op in walk(body)):

@@ -94,7 +94,9 @@ def parallel_kernel(loop: Op, roles: Sequence[str], name: str) -> Kernel:
         def trip(index: Value, *carries: Value) -> list[Value]:
             work.lane = index
             work.columns.update(zip(tapes, carries))
-            work.env[body.params[0]] = index if low.constant == 0 else index + (env[low] if is_argument(low) else known(low))
+            start = env[low] if is_argument(low) else known(low)
+            forwards = loop.inputs[2].constant == 1
+            work.env[body.params[0]] = (index if low.constant == 0 else index + start) if forwards else start - index
             ends = work.block(Block(body.params[1:], body.ops, body.yields), carries[len(tapes):])
             return [work.latest[tape] for tape in tapes] + ends
 

@@ -89,6 +89,13 @@ def distances(a, b, gap):
     return table[len(a), len(b)]
 
 
+def looked_up(table, places):
+    s = 0.0
+    for i in range(len(places)):
+        s += table[places[i]] ** 2
+    return s
+
+
 def row_sums(m, w):
     return np.sum(m * w, axis=1)
 
@@ -120,6 +127,7 @@ EXAMPLES = {
     "vectors, lane by lane": (s2s.vmap(relaxed, (0, None)), (M, 0.01)),
     "gradient of vectors, lane by lane": (s2s.vmap(s2s.grad(size_of_relaxed), (0, None)), (M, 0.01)),
     "a table": (s2s.value_and_grad(distances, (0, 1, 2)), (M[0], M[1], 0.4)),
+    "gradient of elements looked up": (s2s.grad(looked_up), (X, rng.integers(0, N, size=50))),
     "sums along rows": (row_sums, (M, M[0])),
     "a matrix product": (product, (M, M[0])),
     "single precision": (single, (POSITIVE.astype(np.float32),)),

@@ -82,5 +82,10 @@ def test_sums_use_shared_memory(kernels):
     assert ".shared" in kernels["sum reduction"] and "bar.sync" in kernels["sum reduction"]
 
 
+def test_elements_looked_up_get_their_cotangents_atomically(kernels):
+    assert "atom.global.add.f64" in kernels["gradient of elements looked up"] or "red.global.add.f64" in kernels[
+        "gradient of elements looked up"] or "atom.add.f64" in kernels["gradient of elements looked up"]
+
+
 def test_indices_need_no_division(kernels):
     assert "call.uni" not in kernels["newton, lane by lane"]
