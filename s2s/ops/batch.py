@@ -3,6 +3,9 @@
 A rule is `batch(flags, *xs, **attrs)`: the xs whose flag is set have the axis of lanes in front, and so has
 the result; None says that there is no rule for these operands, and the op runs lane by lane.  The rule of
 an elementwise op is `batch(*xs, **attrs)`, on operands whose axes already line up; most need none.
+
+The rules stand together, apart from their ops, because they are made of one another's: a product of lanes is
+a sum, an index by lanes needs `arange`, a joined array needs its parts spread over lanes.
 """
 
 from __future__ import annotations
