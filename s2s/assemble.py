@@ -348,6 +348,8 @@ def place(function: Function) -> str:
     source = function.source
     if source is None:
         return ""
+    if "ipykernel" in source.filename:  # a file that Jupyter made up, named after the hash of a cell
+        return f" (line {source.first_line} of its cell)"
     return f" ({source.filename.rsplit('/', 1)[-1]}, line {source.first_line})"
 
 
