@@ -9,6 +9,8 @@ import generate
 import pytest
 from hypothesis import given, settings
 
+pytestmark = pytest.mark.slow
+
 TOOLS = Path(__file__).parent.parent / "tools"
 
 

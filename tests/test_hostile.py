@@ -12,6 +12,8 @@ from oracles import central_difference, direction, inner, is_close
 
 import s2s
 
+pytestmark = pytest.mark.slow
+
 X = np.array([0.3, -0.7, 1.2, 0.9, -0.4])
 M = np.arange(12.0).reshape(3, 4) * 0.3 - 1.1
 COLUMN = np.array([[1.0], [2.0], [0.5]])

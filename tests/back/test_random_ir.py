@@ -12,6 +12,8 @@ from s2s.ir.interpret import interpret
 from s2s.ir.verify import verify
 from tests.back.random_ir import Maker
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(90)
 
 
