@@ -99,6 +99,7 @@ def test_forward_over_reverse(program):
     check_second(program)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", SCALAR, **by_name)
 def test_reverse_over_reverse(program):
     check_grad_of_grad(program)

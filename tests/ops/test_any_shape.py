@@ -2,12 +2,15 @@
 
 import hypothesis.extra.numpy as hnp
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judging import array, judge
 
 from s2s.ops.index import put, take
 from s2s.ops.record import FUNCTIONS
+
+pytestmark = pytest.mark.slow
 
 few = settings(max_examples=40, deadline=None, derandomize=True)
 
