@@ -236,6 +236,9 @@ def test_dtype_is_numpys(name):
     for xs in itertools.product(*[kinds] * count):
         types = [Scalar(np.result_type(type(x)).name, True) if type(x) in (bool, int, float, complex) else
                  Scalar(x.dtype.name) if np.ndim(x) == 0 else Array(x.dtype.name, (2,)) for x in xs]
+        if name == "power" and np.lib.NumpyVersion(np.__version__) < "2.3.0" and types[0] == Array("float16", (2,)) \
+                and types[1] == Scalar("float32"):
+            continue  # there the dtype depends on the value: `float16 array ** np.float32(1)` is a float16 square or copy
         with Builder(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             try:
