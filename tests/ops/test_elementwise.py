@@ -224,6 +224,8 @@ def test_math_derivatives_stay_in_math():
 DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
           "float16", "float32", "float64", "complex64", "complex128")
 WEAK = (True, 1, 1.0, 1j)
+STRONG = (Scalar("float32"), Scalar("int64"), Scalar("bool"))
+OLD_NUMPY = np.lib.NumpyVersion(np.__version__) < "2.3.0"
 
 
 @pytest.mark.parametrize("name", sorted(set(TABLE) - SCALARS_ONLY - {"round"}))
@@ -236,9 +238,8 @@ def test_dtype_is_numpys(name):
     for xs in itertools.product(*[kinds] * count):
         types = [Scalar(np.result_type(type(x)).name, True) if type(x) in (bool, int, float, complex) else
                  Scalar(x.dtype.name) if np.ndim(x) == 0 else Array(x.dtype.name, (2,)) for x in xs]
-        if name == "power" and np.lib.NumpyVersion(np.__version__) < "2.3.0" and types[0] == Array("float16", (2,)) \
-                and types[1] == Scalar("float32"):
-            continue  # there the dtype depends on the value: `float16 array ** np.float32(1)` is a float16 square or copy
+        if name == "power" and OLD_NUMPY and isinstance(types[0], Array) and types[1] in STRONG:
+            continue  # there the dtype of `array ** np.float32(1)` depends on the number, not on its type
         with Builder(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             try:
