@@ -72,6 +72,12 @@ def current() -> Builder:
     return _stack[-1]
 
 
+def in_scope(value: Value) -> bool:
+    """Whether the blocks being emitted into, or those around them, have defined `value`."""
+    return any(value in builder.block.params or (value.op is not None and value.op in builder.block.ops)
+               for builder in _stack)
+
+
 class at:
     """`with at(line):` gives the ops emitted inside it that place in the user's program."""
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from ..errors import TypeMismatchError, UnsupportedError
-from ..ir.builder import Builder, at, current, emit
+from ..ir.builder import Builder, at, current, emit, in_scope
 from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
 from ..ir.rebuild import emit_block, emit_op
 from ..ir.types import Array, Extent, Scalar, Static, Tape, Tuple, Type, Undefined
@@ -309,7 +309,7 @@ class Batched:
     def extent(self, extent: Extent, name: str) -> Value:
         """The number that `extent` stands for, from a value that has it and is known before the loop."""
         for old, new in self.env.items():
-            if isinstance(old.type, Array) and extent in old.type.dims:
+            if isinstance(old.type, Array) and extent in old.type.dims and in_scope(new):
                 return length(new, axis=old.type.dims.index(extent) + (old in self.lanes.batched))
         raise UnsupportedError(f"the shape of {name or 'a result'} is known only to each lane", current().line,
                                "let every lane make arrays of the shape of an argument")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import s2s
+from s2s import pipeline
 from s2s.errors import TypeMismatchError, UnsupportedError
 
 rng = np.random.default_rng(7)
@@ -381,3 +382,21 @@ def test_no_batched_argument():
 def test_axis_that_is_not_there():
     with pytest.raises(TypeMismatchError, match="vmap over axis 1 of x"):
         s2s.vmap(layer, (None, 1))(A, V[0])
+
+
+def test_lengths_are_asked_of_values_in_scope():
+    """The extent of a slice is met in two loops; only one of them is open when a lane's result needs it."""
+
+    def shifted(x, a):
+        for _ in range(3):
+            a[3:] = a[:2]
+        return np.sum(a) * x
+
+    x, a = np.array([0.5, 2.0]), np.arange(5.0)
+    with pipeline.checked():
+        value, (x_bar, a_bar) = s2s.vmap(s2s.value_and_grad(shifted, (0, 1)), (0, None))(x, a)
+    for lane in range(2):
+        expected = s2s.value_and_grad(shifted, (0, 1))(x[lane], a)
+        np.testing.assert_allclose(value[lane], expected[0])
+        np.testing.assert_allclose(x_bar[lane], expected[1][0])
+        np.testing.assert_allclose(a_bar[lane], expected[1][1])
