@@ -548,13 +548,13 @@ def hyper_function(f: Callable, memo: dict | None = None) -> Callable:
     return copy
 
 
-def _argument(x, a, b):
+def hyper_argument(x, a, b):
     """One argument as Hypers: floats and float arrays are lifted, all else stays."""
     if isinstance(x, (tuple, list)):
         a, b = (t if t is not None else [None] * len(x) for t in (a, b))
-        return type(x)(map(_argument, x, a, b))
+        return type(x)(map(hyper_argument, x, a, b))
     if isinstance(x, dict):
-        return {k: _argument(x[k], a and a[k], b and b[k]) for k in x}
+        return {k: hyper_argument(x[k], a and a[k], b and b[k]) for k in x}
     if isinstance(x, (bool, int, str, type(None))) or not np.issubdtype(np.asarray(x).dtype, np.inexact):
         return x.copy() if isinstance(x, np.ndarray) else x
     if isinstance(x, np.ndarray):
@@ -565,11 +565,11 @@ def _argument(x, a, b):
     return Hyper(float(x), *(0.0 if t is None else float(t) for t in (a, b)), 0.0)
 
 
-def _component(y, part: str):
+def hyper_component(y, part: str):
     if isinstance(y, (tuple, list)):
-        return type(y)(_component(item, part) for item in y)
+        return type(y)(hyper_component(item, part) for item in y)
     if isinstance(y, dict):
-        return {k: _component(item, part) for k, item in y.items()}
+        return {k: hyper_component(item, part) for k, item in y.items()}
     if isinstance(y, Hyper):
         return getattr(y, part)
     return y if part == "v" else np.zeros(np.shape(y))
@@ -577,14 +577,14 @@ def _component(y, part: str):
 
 def dual(f: Callable, args: Sequence, tangents: Sequence):
     """(y, y_dot): `f(*args)` and its derivative in the direction `tangents` (None: not varied)."""
-    y = hyper_function(f)(*map(_argument, args, tangents, [None] * len(args)))
-    return _component(y, "v"), _component(y, "a")
+    y = hyper_function(f)(*map(hyper_argument, args, tangents, [None] * len(args)))
+    return hyper_component(y, "v"), hyper_component(y, "a")
 
 
 def dual_second(f: Callable, args: Sequence, first: Sequence, second: Sequence):
     """The mixed second derivative of `f` in the directions `first` and `second`."""
-    y = hyper_function(f)(*map(_argument, args, first, second))
-    return _component(y, "ab")
+    y = hyper_function(f)(*map(hyper_argument, args, first, second))
+    return hyper_component(y, "ab")
 
 
 def gradient(f: Callable, args: Sequence, argnum: int) -> np.ndarray | float:
