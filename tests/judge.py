@@ -53,9 +53,8 @@ class Case:
     def direction(self, seed: int) -> list:
         """A random tangent for each leaf, zero for those that are not varied."""
         rng = np.random.default_rng(seed)
-        drawn = [rng.standard_normal(np.shape(x)) if v else np.zeros(np.shape(x))
-                 for x, v in zip(self.leaves, self.varied)]
-        return [t if t.shape else float(t) for t in drawn]
+        drawn = [random_like(rng, x) if v else np.zeros(np.shape(x)) for x, v in zip(self.leaves, self.varied)]
+        return [t if t.shape else t.item() for t in drawn]
 
     def oracle(self, first: list, second: list):
         """The leaves of the result as hyper-dual numbers with these parts: v, a, b, ab."""
@@ -74,7 +73,8 @@ class Case:
         for k, bar in zip(own, found, strict=True):
             if self.varied[k]:
                 assert np.shape(bar) == np.shape(self.leaves[k]), (bar, self.leaves[k])
-                total += float(np.sum(np.asarray(bar) * direction[k]))
+                assert np.asarray(bar).dtype == np.asarray(self.leaves[k]).dtype, (bar, self.leaves[k])
+                total += float(np.sum(np.real(np.asarray(bar) * direction[k])))
         return total
 
     def tangents(self, direction: list) -> tuple:
@@ -92,7 +92,7 @@ class Case:
             value, pullback = s2s.vjp(self.through(self.f), *args)
             leaves, structure = tree.flatten(self.plain)
             rng = np.random.default_rng(7)
-            y_bar = [rng.standard_normal(np.shape(x)) if np.shape(x) else float(rng.standard_normal()) for x in leaves]
+            y_bar = [t if t.shape else t.item() for t in (random_like(rng, x) for x in leaves)]
             bars = pullback(tree.unflatten(structure, y_bar))
             gradients = tuple(bars[k] for k in self.wrt)
         self.check_value(value, exact)
@@ -100,7 +100,7 @@ class Case:
         for seed in range(3):
             d = self.direction(seed)
             y_dot = self.oracle(d, d)["a"]
-            expected = builtins.sum(float(np.sum(np.asarray(b) * t)) for b, t in zip(y_bar, y_dot, strict=True))
+            expected = builtins.sum(float(np.sum(np.real(np.asarray(b) * t))) for b, t in zip(y_bar, y_dot, strict=True))
             got = self.pair(gradients, d)
             assert close(got, expected, rtol, atol), f"reverse: {got} for {expected}\n{gradients}"
 
@@ -143,8 +143,17 @@ class Case:
                 assert close(x, y, 1e-11, 1e-12), f"primal: {x} for {y}"
 
 
+def random_like(rng: np.random.Generator, x) -> np.ndarray:
+    """A tangent for `x`, complex where `x` is.
+
+    The product of a cotangent and a tangent counts by its real part: a cotangent of u + iv is d/du - i d/dv.
+    """
+    drawn = np.asarray(rng.standard_normal(np.shape(x)))
+    return drawn + 1j * rng.standard_normal(np.shape(x)) if np.iscomplexobj(x) else drawn
+
+
 def is_inexact(x) -> bool:
-    """Whether a leaf is a real number or an array of them that is not of integers."""
+    """Whether a leaf is a number or an array of them that is not of integers."""
     return not isinstance(x, (bool, int, str)) and np.issubdtype(np.asarray(x).dtype, np.inexact)
 
 

@@ -40,7 +40,8 @@ class Hyper:
     size = property(lambda self: np.size(self.v))
     dtype = property(lambda self: np.asarray(self.v).dtype)
     T = property(lambda self: each(self, np.transpose))
-    real = property(lambda self: self)
+    real = property(lambda self: each(self, np.real), lambda self, new: _write_part(self, "real", new))
+    imag = property(lambda self: each(self, np.imag), lambda self, new: _write_part(self, "imag", new))
 
     def __repr__(self): return f"Hyper({self.v!r}, {self.a!r}, {self.b!r}, {self.ab!r})"
     def __len__(self): return len(self.v)
@@ -142,7 +143,8 @@ def lift(x) -> Hyper:
         return x
     if isinstance(x, (list, tuple)):
         return FUNCTIONS["stack"]([lift(item) for item in x]) if len(x) else Hyper(np.array([], float))
-    return Hyper(np.asarray(x, float)[()])
+    x = np.asarray(x)
+    return Hyper((x if x.dtype.kind == "c" else x.astype(float))[()])
 
 
 def primal(x):
@@ -155,6 +157,13 @@ def primal(x):
 def each(x: Hyper, function: Callable) -> Hyper:
     """A linear function applied to each component."""
     return Hyper(*(function(getattr(x, part)) for part in PARTS))
+
+
+def _write_part(x: Hyper, name: str, new) -> None:
+    """`x.real = new`, `x.imag = new`."""
+    new = lift(new)
+    for part in PARTS:
+        setattr(getattr(x, part), name, getattr(new, part))
 
 
 def scaled(factor, tangent):
@@ -174,15 +183,21 @@ def bilinear(function: Callable, x, y) -> Hyper:
     )
 
 
+def is_complex(x) -> bool:
+    return np.iscomplexobj(primal(x))
+
+
 # ------------------------------------------------------------------------------------ elementwise
 #
-# dy/dx and d2y/dx2, from any table of derivatives.
+# dy/dx and d2y/dx2, from any table of derivatives.  Of complex numbers, too: they are derivatives of analytic
+# functions; those that are not, `abs` and these, are made of real and imaginary parts.
+
+SPLIT = {"conjugate": lambda z: each(z, np.conj), "real": lambda z: z.real, "imag": lambda z: z.imag}
 
 SQRT_PI = math.sqrt(math.pi)
 UNARY = {
     "negative": (lambda x, y: -1.0, lambda x, y: 0.0),
     "positive": (lambda x, y: 1.0, lambda x, y: 0.0),
-    "conjugate": (lambda x, y: 1.0, lambda x, y: 0.0),
     "exp": (lambda x, y: y, lambda x, y: y),
     "exp2": (lambda x, y: y * math.log(2), lambda x, y: y * math.log(2) ** 2),
     "expm1": (lambda x, y: np.exp(x), lambda x, y: np.exp(x)),
@@ -256,6 +271,10 @@ def apply(name: str, *inputs):
     ufunc = getattr(np, name)
     if name == "matmul":
         return bilinear(np.matmul, *inputs)
+    if name in SPLIT:
+        return SPLIT[name](*map(lift, inputs))
+    if name == "absolute" and is_complex(inputs[0]):
+        return apply("hypot", inputs[0].real, inputs[0].imag)
     if name not in UNARY and name not in BINARY:  # comparisons, isfinite, ... : functions of the values
         return ufunc(*map(primal, inputs))
     with np.errstate(all="ignore"):
@@ -307,7 +326,7 @@ def _linear(name: str) -> Callable:
 
 for _name in ("sum mean transpose ravel copy cumsum squeeze expand_dims swapaxes moveaxis repeat tile take "
               "diagonal diag trace tril triu roll flip flipud fliplr diff broadcast_to atleast_1d atleast_2d split array_split "
-              "pad trapezoid rot90 real conj nansum take_along_axis delete").split():
+              "pad trapezoid rot90 real imag conj nansum take_along_axis delete").split():
     FUNCTIONS[_name] = _linear(_name)
 for _name in ("argmax argmin argsort any all shape size ndim isfinite isnan isinf allclose array_equal searchsorted "
               "count_nonzero nonzero round around").split():
@@ -411,9 +430,14 @@ def _sort(x, axis=-1):
     return each(x, lambda part: np.take_along_axis(part, index, axis))
 
 
+@function("angle")
+def _angle(z):
+    return apply("arctan2", z.imag, z.real)
+
+
 @function("norm")
 def _norm(x, ord=None, axis=None, keepdims=False):
-    return apply("sqrt", FUNCTIONS["sum"](x * x, axis=axis, keepdims=keepdims))
+    return apply("sqrt", FUNCTIONS["sum"]((x * x.conj()).real, axis=axis, keepdims=keepdims))
 
 
 @function("solve")
@@ -496,8 +520,15 @@ MATH = types.SimpleNamespace(**{name: _math_function(name) if callable(getattr(m
                                 for name in dir(math) if not name.startswith("_")})
 
 
+def _complex(real=0.0, imag=0.0):
+    return real + 1j * imag if isinstance(real, Hyper) or isinstance(imag, Hyper) else complex(real, imag)
+
+
 def _float(x=0.0):
     return x if isinstance(x, Hyper) else float(x)
+
+
+_float.dtype, _complex.dtype = np.dtype(float), np.dtype(complex)  # they are dtypes, too: np.zeros(n, dtype=complex)
 
 
 def _sum(items, start=0):
@@ -536,7 +567,7 @@ def hyper_function(f: Callable, memo: dict | None = None) -> Callable:
         code = codes.pop()
         names.update(code.co_names)
         codes += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]
-    scope: dict = {"__builtins__": builtins, "__name__": f.__module__, "float": _float, "sum": _sum}
+    scope: dict = {"__builtins__": builtins, "__name__": f.__module__, "float": _float, "complex": _complex, "sum": _sum}
     copy = types.FunctionType(f.__code__, scope, f.__name__, f.__defaults__,
                               tuple(types.CellType() for _ in f.__closure__ or ()))
     copy.__kwdefaults__ = f.__kwdefaults__
@@ -557,12 +588,13 @@ def hyper_argument(x, a, b):
         return {k: hyper_argument(x[k], a and a[k], b and b[k]) for k in x}
     if isinstance(x, (bool, int, str, type(None))) or not np.issubdtype(np.asarray(x).dtype, np.inexact):
         return x.copy() if isinstance(x, np.ndarray) else x
+    kind = complex if np.iscomplexobj(x) else float
     if isinstance(x, np.ndarray):
-        parts = [np.zeros(x.shape) if t is None else np.array(t, float) for t in (a, b)]
-        return Hyper(np.array(x, float), *parts)
+        parts = [np.zeros(x.shape, kind) if t is None else np.array(t, kind) for t in (a, b)]
+        return Hyper(np.array(x, kind), *parts)
     if a is None and b is None:
         return x
-    return Hyper(float(x), *(0.0 if t is None else float(t) for t in (a, b)), 0.0)
+    return Hyper(kind(x), *(kind(0) if t is None else kind(t) for t in (a, b)), kind(0))
 
 
 def hyper_component(y, part: str):
