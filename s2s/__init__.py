@@ -30,6 +30,7 @@ from .api import (
 from .errors import (
     DerivativeError,
     S2SError,
+    ShapeMismatchError,
     SourceError,
     TypeMismatchError,
     UnsupportedError,
@@ -44,6 +45,7 @@ __all__ = [
     "DerivativeError",
     "Lowered",
     "S2SError",
+    "ShapeMismatchError",
     "SourceError",
     "Transformed",
     "TypeMismatchError",

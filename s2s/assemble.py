@@ -103,8 +103,8 @@ def tangent(function: Function) -> Function:
         y_dots = [next(y_dots) if carries_derivative(y.type) else value(zero_of(y.type)) for y in function.results]
         block.yields = [value(tuple(ys)), value(tuple(y_dots))] if function.tupled else [ys[0], y_dots[0]]
     doc = f"The value of {function.name}{place(function)} and its tangent, for the tangents of its arguments."
-    return described(pipeline.finish(Function(f"{function.name}_jvp", block, function.source, doc, True,
-                                              dict(function.captures))))
+    return described(pipeline.finish(function.remade(block, name=f"{function.name}_jvp", doc=doc, tupled=True,
+                                                    defaults={})))
 
 
 def batch(function: Function, in_axes: Sequence[int | None], out_axes, types: Sequence[Type] | None = None) -> Function:
@@ -132,8 +132,7 @@ def reverse(function: Function, wrt: Sequence[int], seeds: Callable, results: Ca
         bars = [gathered(p.type, bars) if k in leaves else zero_of(p.type) for k, p in enumerate(params[:plain])]
         yields, tupled = results(found[:count], bars)
         block.yields = [value(y) for y in yields]
-    made = Function(name, block, function.source, doc, tupled, dict(function.captures), dict(function.defaults))
-    return described(pipeline.finish(made))
+    return described(pipeline.finish(function.remade(block, name=name, doc=doc, tupled=tupled)))
 
 
 # ----------------------------------------------------------------------------------- tuples of arguments
@@ -160,8 +159,7 @@ def flattened(function: Function, wrt: Sequence[int]) -> tuple[Function, dict[in
         if not any(isinstance(function.params[k].type, Tuple) for k in wrt):
             return function, leaves
         block.yields = emit_block(function.block, args, {})
-    return Function(function.name, block, function.source, function.doc, function.tupled,
-                    dict(function.captures)), leaves
+    return function.remade(block, defaults={}), leaves
 
 
 def spread_out(function: Function, params: Sequence[Value], wrt: Sequence[int]) -> list[Value]:

@@ -89,6 +89,10 @@ class TypeMismatchError(S2SError, TypeError):
     """Types or shapes that do not go together, or an argument of the wrong kind."""
 
 
+class ShapeMismatchError(TypeMismatchError, ValueError):
+    """Arguments of a call whose lengths do not go together."""
+
+
 class DerivativeError(S2SError):
     """A derivative that is asked for and does not exist."""
 

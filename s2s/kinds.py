@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from . import assemble, pipeline
 from .errors import TypeMismatchError
 from .ir.graph import Function
-from .ir.types import Unknown
+from .ir.types import Tuple, Type, Unknown, carries_derivative, has_unknown
 from .runtime.load import load
 from .signature import lane_type, ordered_keys, parameters_of, signature_of
 
@@ -147,11 +147,21 @@ def batch_of(t, types: tuple) -> Function:
 
 
 def tangent_of(t, types: tuple) -> Function:
+    names = t.parameter_names(len(types))
+    for name, type, dot in zip(names, types, types[len(types) // 2:]):
+        if carries_derivative(type) and _axes(type) != _axes(dot) and not (has_unknown(type) or has_unknown(dot)):
+            raise TypeMismatchError(f"{t.name}: the tangent of {name}, which is {type}, is {dot}", None,
+                                    "make it as long and as deep as what it goes with")
     return assemble.tangent(t.inner_function(types[:len(types) // 2]))
 
 
 def pullback_of(t, types: tuple) -> Function:
     return assemble.pullback(t.inner_function(types[:-1]))
+
+
+def _axes(type: Type):
+    """The number of axes of each leaf of a type."""
+    return tuple(map(_axes, type.items)) if isinstance(type, Tuple) else len(getattr(type, "dims", ()))
 
 
 KINDS: dict[str, Kind] = {

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import pipeline
+from .agreement import agreements, checker
 from .display import side_by_side
 from .errors import S2SError, TypeMismatchError, UnsupportedError
 from .front import SharedError, annotated_types, callee_of
@@ -43,6 +44,7 @@ class Specialised:
     call: Callable
     named: list[Named]
     matches: Callable[..., bool] | None = None  # whether arguments are like those of the first call; None: look closer
+    check: Callable[..., None] | None = None  # raises where the lengths of arguments do not go together
     getters: list[Callable] = field(init=False)
 
     def __post_init__(self):
@@ -137,8 +139,11 @@ class Transformed:
         if kwargs or len(args) != self.arity:
             args = self.bound(args, kwargs)
         found = self.specialise(args)
+        accepted, captured = [*map(self.accept, args)], [get() for get in found.getters]
+        if found.check is not None:
+            found.check(*accepted, *captured)
         self.last, self.last_args = found, args
-        return found.call(*map(self.accept, args), *[get() for get in found.getters])
+        return found.call(*accepted, *captured)
 
     def bound(self, args: tuple, kwargs: dict) -> tuple:
         """The arguments in the order of the parameters; TypeMismatchError where they do not fit them."""
@@ -159,8 +164,8 @@ class Transformed:
         call = self.derive.callable(self, function)
         if any(map(has_lists, args)):
             call = self.derive.with_lists(self, call, args)
-        matches = None if function.captures else matcher(args)
-        made = Specialised(function, capture_key, call, self.named, matches)
+        matches = None if function.captures else matcher(args, [a.text for a in agreements(function)])
+        made = Specialised(function, capture_key, call, self.named, matches, checker(function))
         self.specialised.setdefault(key, []).insert(0, made)
         return made
 

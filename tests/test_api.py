@@ -428,7 +428,7 @@ def test_mismatched_shapes_name_the_line():
 
     with pytest.raises(ValueError) as e:
         s2s.grad(g)(np.ones(3), np.ones(4))
-    said = "\n".join(getattr(e.value, "__notes__", [])) or str(e.value.__cause__)
+    said = str(e.value)
     assert "return np.sum(x * y)" in said and "in g" in said
 
 

@@ -18,7 +18,7 @@ LAYERS = [
     {"front", "transform", "back"},
     {"runtime"},
     {"pipeline"},
-    {"signature", "assemble", "display", "names"},
+    {"agreement", "signature", "assemble", "display", "names"},
     {"kinds"},
     {"transformed"},
     {"api"},

@@ -204,7 +204,7 @@ class Host:
         block = Block([Value(p.type, p.name) for p in source.params])
         with Builder(block):
             block.yields = self.block(source.block, block.params)
-        return Function(source.name, block, source.source, source.doc, source.tupled, dict(source.captures))
+        return source.remade(block, defaults={})
 
     def block(self, block: Block, args: Sequence[Value] = ()) -> list[Value]:
         self.env.update(zip(block.params, args, strict=True))

@@ -58,8 +58,7 @@ def lower(function: Function) -> Function:
             if isinstance(old.type, Array):
                 scope.elements(old)  # asks for the lengths here, where they get the user's order
         block.yields = lower_block(scope, function.block)
-    lowered = Function(function.name, block, function.source, function.doc, function.tupled,
-                       dict(function.captures), dict(function.defaults))
+    lowered = function.remade(block)
     drop_unused(lowered)
     return reuse_buffers(lowered)
 

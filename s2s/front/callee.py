@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..errors import S2SError, TypeMismatchError, UnsupportedError
-from ..ir.builder import Builder, at
-from ..ir.graph import Block, Function, Value, free_values
+from ..ir.builder import Builder, at, symbols_of
+from ..ir.graph import Block, Function, Meeting, Value, free_values
 from ..ir.rebuild import rebuild
 from ..ir.types import Array, Extent, Static, Tuple, Type, Unknown
 from .alias import cells_in
@@ -67,7 +67,8 @@ def _build(function: Callable, types: Sequence[Type]) -> Built:
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
     frame = Frame(definition.node, definition.body, definition.source, session, plain.__globals__, closure)
     session.taken.update(frame.locals)
-    with Builder(block), at(frame.line(definition.node)):
+    meetings: list[Meeting] = []
+    with Builder(block, meetings=meetings), at(frame.line(definition.node)):
         args, keywords, params = _arguments(frame, function, types)
         block.params = params
         held = [_held(frame, getter, f"arg{k}") for k, getter in enumerate(target.arguments)]
@@ -87,8 +88,18 @@ def _build(function: Callable, types: Sequence[Type]) -> Built:
     block.params = [*block.params, *(param for param, _ in captures.values())]
     made = Function(name_of(function), block, definition.source, inspect.cleandoc(plain.__doc__ or ""), tupled,
                     {param.name: getter for getter, (param, _) in captures.items()},
-                    _defaults(function))
+                    _defaults(function), _own_meetings(meetings, block.params))
     return Built(made, changes or shares, session.resolved)
+
+
+def _own_meetings(meetings: list[Meeting], params: list[Value]) -> tuple[Meeting, ...]:
+    """Those of extents that arguments bring, each once: what can be asked of a call."""
+    own = {symbol for p in params for symbol in symbols_of(p.type)}
+    found: dict[tuple, Meeting] = {}
+    for m in meetings:
+        if all(isinstance(d, int) or d.symbol in own for d in (m.a, m.b)):
+            found.setdefault((m.a, m.b, m.broadcasts), m)
+    return tuple(found.values())
 
 
 def name_of(function: Callable) -> str:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..errors import Line, S2SError, TypeMismatchError
-from .graph import Block, Op, Value
-from .types import Array, Extent, Tape, Tuple, Type, Unknown, join
+from .graph import Block, Meeting, Op, Value
+from .types import Array, Dim, Extent, Tape, Tuple, Type, Unknown, join
 
 _stack: list[Builder] = []
 
@@ -21,12 +21,15 @@ class Builder:
 
     `inits` says that the block is part of the op that the builder around it is about to append, and what
     those of its parameters that are carries start as.  `above` are values whose types' symbols a new block
-    will meet although it has not made them: what is fresh in it is called otherwise.
+    will meet although it has not made them: what is fresh in it is called otherwise.  `meetings` takes what
+    is asked of extents that ops put side by side: given for the block that every run of a function runs.
     """
 
     def __init__(self, block: Block | None = None, line: Line | None = None,
-                 inits: dict[Value, Value] | None = None, above: Iterable[Value] = ()):
+                 inits: dict[Value, Value] | None = None, above: Iterable[Value] = (),
+                 meetings: list[Meeting] | None = None):
         self.block = Block() if block is None else block
+        self.meetings = meetings
         outer = _stack[-1] if _stack else None
         self.outer = outer if inits is not None else None
         self.inits = inits or {}
@@ -45,21 +48,22 @@ class Builder:
 
 def last_symbol(values: Iterable[Value]) -> int:
     """The highest number among the fresh symbols in the types of `values`."""
-
-    def symbols(type: Type) -> Iterator[str]:
-        match type:
-            case Array(_, dims):
-                yield from (d.symbol for d in dims if isinstance(d, Extent))
-            case Unknown(shape):
-                yield shape or ""
-            case Tuple(items):
-                for item in items:
-                    yield from symbols(item)
-            case Tape(item):
-                yield from symbols(item)
-
-    found = (FRESH.fullmatch(symbol) for value in values for symbol in symbols(value.type))
+    found = (FRESH.fullmatch(symbol) for value in values for symbol in symbols_of(value.type))
     return max((int(match[1]) for match in found if match), default=0)
+
+
+def symbols_of(type: Type) -> Iterator[str]:
+    """The symbols of the extents and shapes in a type."""
+    match type:
+        case Array(_, dims):
+            yield from (d.symbol for d in dims if isinstance(d, Extent))
+        case Unknown(shape):
+            yield shape or ""
+        case Tuple(items):
+            for item in items:
+                yield from symbols_of(item)
+        case Tape(item):
+            yield from symbols_of(item)
 
 
 FRESH = re.compile(r"[a-z]+(\d+)")
@@ -97,6 +101,15 @@ def fresh_extent(prefix: str = "d") -> Extent:
     counter = current().counter
     counter[0] += 1
     return Extent(f"{prefix}{counter[0]}")
+
+
+def meet(a: Dim, b: Dim, broadcasts: bool = False) -> None:
+    """Note that the op emitted now raises unless these extents are equal, or one is 1 and it broadcasts."""
+    meetings = current().meetings
+    if meetings is None or a == b or (broadcasts and 1 in (a, b)):
+        return
+    if not any(getattr(d, "accepts_any", False) for d in (a, b)):
+        meetings.append(Meeting(a, b, broadcasts, current().line))
 
 
 def fresh_shape() -> str:

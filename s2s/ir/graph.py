@@ -8,10 +8,10 @@ around them.  There is no control-flow graph, and nothing here knows what any op
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..errors import Line, Source
-from .types import Type
+from .types import Dim, Type
 
 OPERATORS: dict[str, Callable] = {}  # Python's operators on Values; the op tables fill it
 MISSING = object()  # what `Value.constant` is where the value is not known
@@ -95,6 +95,20 @@ class Block:
     yields: list[Value] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Meeting:
+    """Two extents that an op which every run reaches puts side by side: unequal, the run would raise.
+
+    With `broadcasts`, one that is 1 goes with any.  A derivative may not need that op: so this is asked of the
+    arguments of a call, not left to what happens to be computed.
+    """
+
+    a: Dim
+    b: Dim
+    broadcasts: bool
+    line: Line | None
+
+
 @dataclass(eq=False)
 class Function:
     """A named block whose parameters are arguments and whose yields are results.
@@ -111,6 +125,12 @@ class Function:
     tupled: bool = False
     captures: dict[str, Callable] = field(default_factory=dict)
     defaults: dict[str, object] = field(default_factory=dict)
+    meetings: tuple[Meeting, ...] = ()
+
+    def remade(self, block: Block, **changes) -> Function:
+        """This function with another block, and whatever else `changes` name."""
+        fields = {"captures": dict(self.captures), "defaults": dict(self.defaults), **changes}
+        return replace(self, block=block, **fields)
 
     @property
     def params(self) -> list[Value]:

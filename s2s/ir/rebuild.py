@@ -23,8 +23,7 @@ def rebuild(function: Function, types: Sequence | None = None, rule: Rule | None
     block = Block(params=[Value(type, p.name) for p, type in zip(function.params, types, strict=True)])
     with Builder(block):
         block.yields = emit_block(function.block, block.params, {}, rule)
-    return Function(function.name, block, function.source, function.doc, function.tupled,
-                    dict(function.captures), dict(function.defaults))
+    return function.remade(block)
 
 
 def emit_block(block: Block, args: Sequence[Value], env: dict[Value, Value], rule: Rule | None = None) -> list[Value]:
@@ -76,5 +75,4 @@ def clone(function: Function) -> Function:
         new.yields = [env.get(y, y) for y in block.yields]
         return new
 
-    return Function(function.name, copy(function.block), function.source, function.doc, function.tupled,
-                    dict(function.captures), dict(function.defaults))
+    return function.remade(copy(function.block))

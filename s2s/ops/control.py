@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..errors import S2SError, VerifyError
-from ..ir.builder import Builder, add_op, current, emit, fresh_extent, fresh_shape, join_types
+from ..ir.builder import Builder, add_op, current, emit, fresh_extent, fresh_shape, join_types, meet
 from ..ir.graph import MISSING, Block, Op, Value
 from ..ir.types import (
     INT,
@@ -273,6 +273,8 @@ def _infer_call(*args: Value, callee) -> list[Type]:
     known: dict[str, object] = {}
     for param, arg in zip(function.params, args):
         _match(param.type, arg.type, known)
+    for m in function.meetings:
+        meet(_translated_dim(m.a, known), _translated_dim(m.b, known), m.broadcasts)
     return [_translated(result.type, known) for result in function.results]
 
 

@@ -13,7 +13,7 @@ import string
 import numpy as np
 
 from ..errors import TypeMismatchError, UnsupportedError
-from ..ir.builder import current
+from ..ir.builder import current, meet
 from ..ir.graph import Value
 from ..ir.types import Type, Unknown, may_be_one
 from .arrange import expand_dims
@@ -74,6 +74,7 @@ def _infer(*xs: Value, subscripts: str) -> Type:
                     current().line,
                     "make the lengths equal",
                 )
+            meet(known, d, broadcasts=True)
             if may_be_one(known) and not may_be_one(d):
                 extents[name] = d
     return array_type(dtype or "float64", tuple(extents[name] for name in result))

@@ -14,7 +14,7 @@ import ast
 import numpy as np
 
 from ..errors import TypeMismatchError, UnsupportedError
-from ..ir.builder import current, fresh_shape
+from ..ir.builder import current, fresh_shape, meet
 from ..ir.graph import MISSING, Value
 from ..ir.types import (
     Array,
@@ -24,6 +24,7 @@ from ..ir.types import (
     Type,
     Unknown,
     carries_derivative,
+    may_be_one,
 )
 from .chain import like_operand
 from .pattern import (
@@ -106,6 +107,9 @@ def _check_fits(type: Type, dims: tuple) -> None:
             current().line,
             "write a number, or an array of that shape",
         )
+    for m, n in zip(given[::-1], dims[::-1]):
+        if m != 1:
+            meet(n, m, broadcasts=may_be_one(n))
 
 
 def _shown(dims: tuple) -> str:

@@ -7,7 +7,7 @@ import ast
 import numpy as np
 
 from ..errors import TypeMismatchError, UnsupportedError
-from ..ir.builder import current, fresh_extent, fresh_shape
+from ..ir.builder import current, fresh_extent, fresh_shape, meet
 from ..ir.graph import Value
 from ..ir.types import Array, Extent, Scalar, Type, Unknown
 from .arrange import atleast_1d, atleast_2d, transpose_record
@@ -83,6 +83,8 @@ def _agreed(extents: list):
             current().line,
             "make them equal along all other axes",
         )
+    for d in extents[1:]:
+        meet(extents[0], d)
     return numbers.pop() if numbers else next((d for d in extents if not d.may_be_one), extents[0])
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..errors import TypeMismatchError, UnsupportedError
-from ..ir.builder import current, fresh_shape
+from ..ir.builder import current, fresh_shape, meet
 from ..ir.graph import OPERATORS, Value
 from ..ir.types import Array, Scalar, Type, Unknown
 from .arrange import expand_dims, swapaxes, transpose_record
@@ -53,6 +53,7 @@ def check_inner(n, m, what: str) -> None:
             current().line,
             "make the last axis of the first as long as the second-last of the second",
         )
+    meet(n, m)
 
 
 def _infer_matmul(a: Value, b: Value) -> Type:

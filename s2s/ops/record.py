@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import TypeMismatchError, UnsupportedError
-from ..ir.builder import current, emit, fresh_extent
+from ..ir.builder import current, emit, fresh_extent, meet
 from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Scalar, Static, Type, Unknown
 
@@ -203,6 +203,7 @@ def broadcast_dim(a, b):
         return a
     if a == 1:
         return b
+    meet(a, b, broadcasts=True)
     if isinstance(a, int) and isinstance(b, int):
         raise TypeMismatchError(f"shapes do not broadcast: {a} against {b}", current().line,
                                 "make the extents equal, or one of them 1")

@@ -18,8 +18,11 @@ import numpy as np
 PLAIN = (float, int, bool, complex)
 
 
-def matcher(args: Sequence) -> Callable[..., bool] | None:
-    """Whether other arguments are of the same kinds as `args`; None for kinds that take a longer look."""
+def matcher(args: Sequence, agreed: Sequence[str] = ()) -> Callable[..., bool] | None:
+    """Whether other arguments are of the same kinds as `args`; None for kinds that take a longer look.
+
+    `agreed` are more conditions on `a0`, `a1`, ..., which hold of calls that are in order.
+    """
     names: dict[str, object] = {"ndarray": np.ndarray}
     conditions = []
     for k, x in enumerate(args):
@@ -36,5 +39,6 @@ def matcher(args: Sequence) -> Callable[..., bool] | None:
                 conditions.append(f"1 not in a{k}.shape")
         else:
             return None
+    conditions += [f"({text})" for text in agreed]
     parameters = ", ".join(f"a{k}" for k in range(len(args)))
     return eval(f"lambda {parameters}: {' and '.join(conditions) or 'True'}", names)

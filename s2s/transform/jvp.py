@@ -50,8 +50,7 @@ class Tangents:
         count = len(params) - len(primal.captures)
         block.params = [*params[:count], *dots, *params[count:]]
         block.yields = results + tangents
-        return Function(f"{primal.name}_jvp", block, primal.source, primal.doc, True,
-                        dict(primal.captures), dict(primal.defaults))
+        return primal.remade(block, name=f"{primal.name}_jvp", tupled=True)
 
     def tangent(self, x: Value) -> Value:
         """The tangent of `x`, zeros where it has none."""

@@ -51,8 +51,7 @@ def _spread_out(function: Function, open_calls: frozenset) -> Function:
     with Builder(block):
         args = [value(parameter_tree(p.type, p.name, params)) for p in function.params]
         block.yields = [leaf for y in emit_block(function.block, args, {}) for leaf in leaves_of(y)]
-    made = Function(function.name, block, function.source, function.doc, len(block.yields) != 1,
-                    dict(function.captures))
+    made = function.remade(block, tupled=len(block.yields) != 1, defaults={})
     return _members(made, open_calls)
 
 

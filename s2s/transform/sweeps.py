@@ -169,8 +169,7 @@ class Sweeps:
         data = len(block.params) - len(self.adjoint.seeds) - len(primal.captures)
         seeds = block.params[data + len(primal.captures):]
         block.params = [*block.params[:data], *seeds, *block.params[data:data + len(primal.captures)]]
-        return Function(f"{primal.name}_vjp", block, primal.source, primal.doc, True,
-                        dict(primal.captures), dict(primal.defaults))
+        return primal.remade(block, name=f"{primal.name}_vjp", tupled=True)
 
     def emit(self) -> tuple[Block, int]:
         """One block with both sweeps, and how many of its ops are the forward one."""

@@ -97,8 +97,7 @@ class Batched:
                 self.env[old] = new
             self.emit_ops(lane.block, lane.results)
             block.yields = [self.result(y, axis) for y, axis in zip(lane.results, out_axes, strict=True)]
-        return Function(f"{lane.name}_vmap", block, lane.source, lane.doc, lane.tupled,
-                        dict(lane.captures), dict(lane.defaults))
+        return lane.remade(block, name=f"{lane.name}_vmap")
 
     def result(self, y: Value, axis: int | None) -> Value:
         if axis is None:
