@@ -13,6 +13,7 @@ from ..ops.record import value
 from ..ops.shape import length
 from .alias import Cell, is_shared
 from .capture import Length
+from .compose import composed
 from .frame import Frame, Object
 
 
@@ -39,23 +40,29 @@ def take(frame: Frame, base, key):
     if content is not None and isinstance(content.type, Tape):
         raise frame.refuse("indexing a list that grows", None, "use a NumPy array of known length")
     pattern, operands = _parsed(frame, key)
-    cell = base
+    cell, *index = _composed(frame, base, pattern, operands)
+    if content is None and cell is base:
+        content = frame.heap.read(base)
     if content is None:
-        cell, pattern, operands = _composed(base, pattern, operands)
-        content = frame.heap.read(cell)
-    result = getitem(content, *operands, pattern=pattern)
+        result = getitem(frame.heap.read(cell), *index[1], pattern=index[0])
+    else:
+        result = getitem(content, *operands, pattern=pattern)
     if not is_shared(result.type) and ... not in pattern:  # x[..., 0] is a view even of one number
         return frame.wrap(result)
     if any(isinstance(x.type, Unknown) for p, x in _integers(pattern, operands)):
         return frame.heap.new(result, cell.family())  # an array index copies, an integer views
     if is_advanced(pattern, operands):
         return frame.heap.new(result)
-    whole = (pattern, tuple(operands)) if set(pattern) <= {"i"} else None
+    return view_of_part(frame, cell, result, *index)
+
+
+def view_of_part(frame: Frame, base: Cell, content: Value, pattern, operands) -> Cell:
+    """A cell for base[pattern], whose Value is now `content`."""
     return frame.heap.new_view(
-        cell, result,
+        base, content,
         lambda x: getitem(x, *operands, pattern=pattern),
-        lambda x, y: setitem(x, y, *operands, pattern=pattern), whole,
-        doubtful=whole is not None and isinstance(result.type, Unknown))
+        lambda x, y: setitem(x, y, *operands, pattern=pattern), (pattern, operands),
+        doubtful=set(pattern) <= {"i"} and isinstance(content.type, Unknown))
 
 
 def put(frame: Frame, base, key, v: Value) -> None:
@@ -64,7 +71,7 @@ def put(frame: Frame, base, key, v: Value) -> None:
         what = {tuple: "a tuple", list: "a list", str: "a string"}.get(type(base), "this")
         raise TypeMismatchError(f"{what} cannot be written into here", current().line, "write into a NumPy array")
     pattern, operands = _parsed(frame, key)
-    cell, pattern, operands = _composed(base, pattern, operands)
+    cell, pattern, operands = _composed(frame, base, pattern, operands)
     frame.write(cell, setitem(frame.heap.read(cell), v, *operands, pattern=pattern), base)
 
 
@@ -194,10 +201,11 @@ def _integers(pattern, operands):
             del rest[:p.count("x")]
 
 
-def _composed(cell: Cell, pattern, operands):
-    """`a[i][j]` as `a[i, j]`, where the first index is of integers alone and the second copies nothing."""
-    while cell.index is not None and all(
-            isinstance(x.type, Scalar) and x.type.dtype != "bool" for _, x in _integers(pattern, operands)):
-        first, before = cell.index
-        pattern, operands, cell = (*first, *pattern), [*before, *operands], cell.base
+def _composed(frame: Frame, cell: Cell, pattern, operands):
+    """`a[i][j]` as `a[i, j]`: the array, pattern and operands of an index into a view, as far as one index says it."""
+    while cell.index is not None:
+        index = composed(frame.heap.read(cell.base), cell.index, (pattern, operands), frame.session.counters)
+        if index is None:
+            break
+        cell, (pattern, operands) = cell.base, index
     return cell, pattern, operands

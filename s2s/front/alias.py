@@ -32,7 +32,7 @@ class Cell:
     base: Cell | None = None  # what it is a view of
     view: Callable | None = None  # base's Value -> its own
     write_back: Callable | None = None  # (base's Value, its own new Value) -> base's new Value
-    index: tuple | None = None  # (pattern, operands), where it is base[integers]
+    index: tuple | None = None  # (pattern, operands), where it is base[integers, slices and new axes]
     doubtful: bool = False  # perhaps a view, perhaps a number: an element of an array of unknown rank
     origins: frozenset = frozenset()  # cells that it may share memory with, or not
     owner: str = ""  # whose array it is, where that is not this function's

@@ -60,6 +60,7 @@ class Session:
     heap: Heap = field(default_factory=Heap)
     captures: dict[Callable, tuple[Value, object]] = field(default_factory=dict)  # getter -> parameter, binding
     taken: set[str] = field(default_factory=set)  # names that captures may not have
+    counters: dict[Value, tuple] = field(default_factory=dict)  # of a loop -> (lo, hi, step) of its range
     resolved: dict[Callable, object] = field(default_factory=dict)  # getter -> the object that a name stands for
 
 

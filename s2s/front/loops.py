@@ -189,6 +189,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
         index = params.pop(0) if source is not None else None
         entered = enter(params)
         if source is not None:
+            frame.session.counters[index] = source.bounds
             assign(frame, node.target, source.get(index), node.target)
         if carried.test_inside:
             branch(frame, condition(frame, loop.test), lambda: frame.session.execute(frame, loop.body, live),

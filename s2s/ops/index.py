@@ -17,6 +17,7 @@ from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_shape, meet
 from ..ir.graph import MISSING, Value
 from ..ir.types import (
+    INT,
     Array,
     Scalar,
     Static,
@@ -347,6 +348,26 @@ is_last = define(
     ),
     partials=(None,),
     shapes=(0,),
+)
+
+
+def place_within(i, n, start, stop, step):
+    """Where x[start:stop:step][i] stands in an x of length n."""
+    first, end, stride = slice(start, stop, step).indices(n)
+    count = len(range(first, end, stride))
+    if not -count <= i < count:
+        raise IndexError("an index is out of range for a slice")
+    return first + (i if i >= 0 else i + count) * stride
+
+
+within = define(
+    "within",
+    evaluate=place_within,
+    infer=lambda i, n, start, stop, step: INT,
+    helper=place_within,
+    syntax=lambda *args: ast.Call(ast.Name("place_within", ast.Load()), list(args), []),
+    partials=(None,),
+    cheap=True,
 )
 
 
