@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from . import assemble, pipeline
 from .errors import TypeMismatchError
+from .front.target import names_of
 from .ir.graph import Function
 from .ir.types import Tuple, Type, Unknown, carries_derivative, has_unknown
 from .runtime.load import load
@@ -93,7 +94,7 @@ def same_signature(transformed) -> inspect.Signature:
 def doubled_signature(transformed) -> inspect.Signature:
     """(x, y) becomes (x, y, x_dot, y_dot)."""
     if "count" in transformed.options:
-        names = spread_names(transformed.inner, transformed.options["count"])
+        names = names_of(transformed.inner, transformed.options["count"])
     else:
         names = [p.name for p in parameters_of(transformed.inner)]
     dots = [f"{n}_dot" for n in names]
@@ -103,16 +104,8 @@ def doubled_signature(transformed) -> inspect.Signature:
 def pullback_signature(transformed) -> inspect.Signature:
     """(x, y) becomes (x, y, y_bar)."""
     if "count" in transformed.options:
-        return positional([*spread_names(transformed.inner, transformed.options["count"]), "y_bar"])
+        return positional([*names_of(transformed.inner, transformed.options["count"]), "y_bar"])
     return positional([*(p.name for p in parameters_of(transformed.inner)), "y_bar"])
-
-
-def spread_names(function: Callable, count: int) -> list[str]:
-    """A name for each of the first `count` arguments of `function`."""
-    names: list[str] = []
-    for p in parameters_of(function):
-        names += [f"{p.name}_{k}" for k in range(count)] if p.kind is p.VAR_POSITIONAL else [p.name]
-    return names[:count]
 
 
 def positional(names: Sequence[str]) -> inspect.Signature:

@@ -6,13 +6,14 @@ when code is generated, so the code is out of date once the name is bound to ano
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from .errors import SourceError
 from .front.capture import is_data
-from .front.find import target_of
+from .front.target import target_of
 
 MISSING = object()
 
@@ -30,6 +31,9 @@ def functions_named(function: Callable) -> list[types.FunctionType]:
     found: dict[types.FunctionType, None] = {}
 
     def visit(function: Callable) -> None:
+        while isinstance(function, (functools.partial, types.MethodType)):
+            function = function.func if isinstance(function, functools.partial) else function.__func__
+        function = getattr(function, "base", function)
         try:
             plain = target_of(function).function
         except (SourceError, AttributeError):

@@ -15,6 +15,7 @@ from types import NoneType
 import numpy as np
 
 from .errors import SourceError, TypeMismatchError, UnsupportedError
+from .front.target import signature_of as front_signature
 from .ir.types import FLOAT, INT, NONE, Array, Extent, Scalar, Static, Tuple, Type, Unknown
 from .runtime.cuda import is_on_device
 
@@ -136,11 +137,10 @@ def accepted_by_kernels(x):
 
 
 def signature_of(function: Callable) -> inspect.Signature:
-    """The signature of `function`; SourceError where Python does not know it, or it is no function."""
-    try:
-        return inspect.signature(function)
-    except (TypeError, ValueError) as error:
-        raise SourceError(str(error), None, "pass a function that is written in Python") from None
+    """What `function` itself takes, whatever it wraps; SourceError where Python does not know, or it is no function."""
+    if not callable(function):
+        raise SourceError(f"{function!r} is not a function", None, "pass a function that is written in Python")
+    return front_signature(function)
 
 
 def parameters_of(function: Callable) -> list[inspect.Parameter]:
@@ -158,7 +158,8 @@ def bind(signature: inspect.Signature, args: tuple, kwargs: dict) -> tuple:
             values.extend(bound.arguments[name])
         elif p.kind is p.VAR_KEYWORD:
             if bound.arguments[name]:
-                raise UnsupportedError("keyword arguments of a `**` parameter", None, "pass them by position")
+                raise UnsupportedError(f"the keywords {', '.join(bound.arguments[name])} here", None,
+                                       "call it from a lambda that passes them")
         else:
             values.append(bound.arguments[name])
     return tuple(values)

@@ -19,6 +19,7 @@ from .display import side_by_side
 from .errors import S2SError, TypeMismatchError, UnsupportedError
 from .front import SharedError, annotated_types, callee_of
 from .front.enclosed import Enclosed, Enclosing
+from .front.target import Keyworded, names_of
 from .ir.graph import Function, Value
 from .ir.types import Type
 from .kinds import KINDS, has_lists
@@ -101,10 +102,10 @@ class Transformed:
         self.kind, self.inner, self.options = kind, inner, options or {}
         self.derive = KINDS[kind]
         self.signature = self.derive.signature(self)
-        self.__signature__ = self.signature
         self.specialised: dict[tuple, list[Specialised]] = {}
         self.functions: dict[tuple, Function] = {}
         self.named: list[Named] = []  # what the program calls its functions, when code was last generated
+        self.keyworded: dict[tuple[str, ...], Transformed] = {}  # names given to a `**` parameter -> this, taking them
         self.last: Specialised | None = None
         self.last_args: tuple = ()
         self.arity = self._arity()
@@ -137,6 +138,11 @@ class Transformed:
             self.last_args = args
             return last.call(*args)
         if kwargs or len(args) != self.arity:
+            named = self.named_by(kwargs)
+            if named is not self:
+                result = named(*args, **kwargs)
+                self.last, self.last_args = named.last, named.last_args
+                return result
             args = self.bound(args, kwargs)
         found = self.specialise(args)
         accepted, captured = [*map(self.accept, args)], [get() for get in found.getters]
@@ -144,6 +150,16 @@ class Transformed:
             found.check(*accepted, *captured)
         self.last, self.last_args = found, args
         return found.call(*accepted, *captured)
+
+    def named_by(self, kwargs: dict) -> Transformed:
+        """This function, taking those of `kwargs` that its `**` parameter takes by names of their own."""
+        names = tuple(name for name in kwargs if name not in self.signature.parameters)
+        if not names or not any(p.kind is p.VAR_KEYWORD for p in self.signature.parameters.values()):
+            return self
+        if names not in self.keyworded:
+            inner = self.inner.named_by(kwargs) if isinstance(self.inner, Transformed) else Keyworded(self.inner, names)
+            self.keyworded[names] = Transformed(self.kind, inner, self.options)
+        return self.keyworded[names]
 
     def bound(self, args: tuple, kwargs: dict) -> tuple:
         """The arguments in the order of the parameters; TypeMismatchError where they do not fit them."""
@@ -179,20 +195,20 @@ class Transformed:
 
     def parameter_names(self, count: int) -> list[str]:
         """One name for each of `count` arguments."""
-        names = []
-        for name, p in self.signature.parameters.items():
-            if p.kind is p.VAR_POSITIONAL:
-                names += [f"{name}_{k}" for k in range(count - len(self.signature.parameters) + 1)]
-            else:
-                names.append(name)
-        return names[:count] + [f"x{k}" for k in range(len(names), count)]
+        return names_of(self, count)
 
     # --------------------------------------------------------------------------------------- generating
 
     def function_for(self, values: Sequence[Value]) -> Function:
         """The IR of this function for arguments like these: what a call of it inside another program means."""
         types = tuple(v.type for v in values)
-        return self.function_for_types(types if self.arity is None else types[:self.arity])
+        if self.arity is not None:
+            return self.function_for_types(types[:self.arity])
+        for count in range(len(types), -1, -1):  # captured values may follow the arguments, whose number is open
+            found = self.functions.get(types[:count])
+            if found is not None and count + len(found.captures) == len(types) != count:
+                return self.function_for_types(types[:count])
+        return self.function_for_types(types)
 
     def function_for_types(self, types: Sequence[Type]) -> Function:
         """The IR of this function for arguments of these types."""
@@ -260,6 +276,9 @@ class Transformed:
         """The stages of the code for arguments like these; without arguments, of `source`."""
         if not args and not kwargs and self.arity != 0:
             return Lowered(self, self.current, self.last_args)
+        named = self.named_by(kwargs)
+        if named is not self:
+            return named.lower(*args, **kwargs)
         args = self.bound(args, kwargs)
         return Lowered(self, self.specialise(args).function, args)
 

@@ -401,7 +401,7 @@ def test_result_that_is_no_number_is_refused():
         s2s.grad(pair)(1.0)
 
 
-@pytest.mark.parametrize("what", [max, 3, np.sin])
+@pytest.mark.parametrize("what", [id, 3, "sin"])
 def test_what_has_no_source_is_refused(what):
     with pytest.raises(s2s.SourceError, match="Instead: (pass a function that is written in Python|define it)"):
         s2s.grad(what)(1.0)

@@ -22,10 +22,10 @@ from .frame import (
     STOP,
     UNBOUND,
     Frame,
-    Local,
     Object,
     held_cells,
 )
+from .made import Chosen, Made
 
 NUMBERS = (bool, int, float, complex)
 
@@ -47,7 +47,7 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
         arms.append(block)
         states.append(frame.snapshot())
     frame.restore(before)
-    join = Join(frame, arms, [state[1] for state in states])
+    join = Join(frame, condition, arms, [state[1] for state in states])
     first, second = states[0][0], states[1][0]
     joined = {}
     for name in dict.fromkeys((*before[0], *first, *second)):
@@ -87,7 +87,8 @@ def unless_left(frame: Frame, leaving: Value, rest: Callable, live: frozenset) -
 class Join:
     """The pairs of Values on which two arms differ, and how the joined bindings are made of their join."""
 
-    def __init__(self, frame: Frame, arms: list[Block], contents: list[dict]):
+    def __init__(self, frame: Frame, condition: Value, arms: list[Block], contents: list[dict]):
+        self.condition = condition
         self.frame, self.arms, self.heaps = frame, arms, contents
         self.pairs: list[tuple[Value, Value]] = []
         self.names: list[str] = []
@@ -118,6 +119,9 @@ class Join:
             output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
             origins = [cell for x in (a, b) if isinstance(x, Cell) for cell in x.family()]
             return lambda outputs: self._wrapped(outputs[output], origins)
+        if _is_function(a) and _is_function(b):
+            self.needed.update(cell.root for x in (a, b) for cell in held_cells(x))
+            return lambda outputs: Chosen(self.condition, (a, b))
         name = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
         raise TypeMismatchError(f"{name} is {_describe(a)} on one path and {_describe(b)} on another", current().line,
                                 "give it one kind of value on all paths")
@@ -186,10 +190,15 @@ def _is_number(binding) -> bool:
     return isinstance(binding, (Value, Cell, *NUMBERS)) or binding is UNBOUND
 
 
+def _is_function(binding) -> bool:
+    """Whether a binding is a function, the program's own or another."""
+    return isinstance(binding, Made) or not isinstance(binding, (type, Value, Cell, Object)) and callable(binding)
+
+
 def _same_object(a, b) -> bool:
     """Whether two things known now are the same thing."""
     a, b = (x.constant if isinstance(x, Value) and x.constant is not MISSING else x for x in (a, b))
-    if isinstance(a, (Value, Cell, Local)) or isinstance(b, (Value, Cell, Local)):
+    if isinstance(a, (Value, Cell, Made)) or isinstance(b, (Value, Cell, Made)):
         return False
     if isinstance(a, Object) and isinstance(b, Object):
         return a.content is b.content
@@ -204,7 +213,7 @@ def _describe(binding) -> str:
             return f"a number ({binding.type})"
         case tuple() | list():
             return f"a {type(binding).__name__} of {len(binding)}"
-        case Local():
+        case Made():
             return "a function"
         case Object():
             return f"a {type(binding.content).__name__}"

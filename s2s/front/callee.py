@@ -16,14 +16,15 @@ from ..ir.types import Array, Extent, Static, Tuple, Type, Unknown
 from .alias import cells_in
 from .calls import bound_arguments, run
 from .capture import Fixed, is_data, type_of_data
-from .find import definition_of, target_of
+from .find import definition_of
 from .frame import Frame, Object, Session, has_data
 from .statements import execute
+from .target import names_of, signature_of, target_of
 
 
 def parameters(function: Callable) -> list[inspect.Parameter]:
     """The parameters of `function` that are still open, in order."""
-    return list(inspect.signature(function).parameters.values())
+    return list(signature_of(function).parameters.values())
 
 
 def build(function: Callable, types: Sequence[Type]) -> Function:
@@ -73,7 +74,7 @@ def _build(function: Callable, types: Sequence[Type]) -> Built:
         block.params = params
         held = [_held(frame, getter, f"arg{k}") for k, getter in enumerate(target.arguments)]
         kept = {name: _held(frame, getter, name) for name, getter in target.keywords if name not in keywords}
-        bindings = bound_arguments(frame, definition.node, inspect.signature(plain, follow_wrapped=False),
+        bindings = bound_arguments(frame, definition.node, signature_of(plain),
                                    plain.__name__, [*held, *args], {**kept, **keywords}, definition.node)
         cells = [cell for binding in bindings.values() for cell in cells_in(binding)]
         before = {cell: frame.heap.read(cell) for cell in cells}
@@ -120,12 +121,13 @@ def _arguments(frame: Frame, function: Callable, types: Sequence[Type]) -> tuple
         return frame.wrap(params[-1])
 
     open_ones = parameters(function)
+    names = names_of(function, len(types))
     for k, p in enumerate(open_ones):
         if p.kind is p.VAR_POSITIONAL:
             count = len(rest) - sum(q.kind is not q.VAR_KEYWORD for q in open_ones[k + 1:])
-            args += [parameter(f"{p.name}_{n}", rest.pop(0)) for n in range(max(count, 0))]
+            args += [parameter(names[len(params)], rest.pop(0)) for _ in range(max(count, 0))]
         elif p.kind is p.VAR_KEYWORD:
-            raise frame.refuse(f"the parameter **{p.name}", frame.node, "name the parameters")
+            continue  # nothing is given to it: those who give it something give it names (target.Keyworded)
         elif not rest and p.default is p.empty:
             raise TypeMismatchError(f"{name_of(function)} is given no argument {p.name}", frame.line(frame.node),
                                     "pass it")
@@ -224,8 +226,8 @@ class Callee:
                     return Tuple(tuple(own(item, f"{name}.{k}") for k, item in enumerate(items)))
             return type
 
-        names = [p.name for p in parameters(self.function)]
-        return tuple(own(type, names[k] if k < len(names) else f"x{k}") for k, type in enumerate(types))
+        names = names_of(self.function, len(types))
+        return tuple(own(type, name) for type, name in zip(types, names))
 
 
 def _renamed(dim, name: str, symbols: dict[str, str]):
@@ -237,7 +239,7 @@ def _renamed(dim, name: str, symbols: dict[str, str]):
 
 def _is_same(a, b) -> bool:
     """Whether two objects are one; a method is made anew each time it is asked for."""
-    return a is b or (isinstance(a, types.MethodType) and a == b)
+    return a is b or (type(a) is type(b) and isinstance(a, (types.MethodType, tuple)) and a == b)
 
 
 def _specialised_on(type: Type):

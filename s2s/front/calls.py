@@ -7,6 +7,7 @@ in place instead, on the caller's own cells.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import types
 from collections.abc import Callable
@@ -26,13 +27,16 @@ from ..ops.pattern import parse_index
 from ..ops.record import FUNCTIONS, MACROS, METHODS, Macro, emit
 from .access import pop
 from .alias import Cell, cells_in
+from .branches import branch
 from .builtin import BUILTINS
-from .capture import Fixed, is_data
+from .capture import Fixed, Item, Member, is_data
 from .enclosed import Enclosed, Enclosing
-from .find import definition_of, lambda_body, target_of
-from .frame import RESULT, RETURNED, Frame, Local, Object
+from .find import definition_of, lambda_body
+from .frame import RESULT, RETURNED, Frame, Object
 from .iterables import Iterable
+from .made import Chosen, Known, Local, Made, Partial
 from .scope import parameter_names
+from .target import names_of, signature_of, target_of
 from .views import shared_result
 
 DEEPEST = 40  # activations run in place, one inside the other
@@ -45,14 +49,28 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     """The binding of `function(*args, **keywords)`."""
     if len(args) == 1 and isinstance(args[0], list) and not args[0] and function in (np.array, np.asarray):
         raise frame.refuse("an empty list as an array", node, "use np.zeros(0)")
-    if isinstance(function, Local):
-        return _apply_local(frame, function, args, keywords, node)
+    match function:
+        case Local():
+            return _apply_local(frame, function, args, keywords, node)
+        case Partial():
+            return apply(frame, function.function, [*function.args, *args], {**function.keywords, **keywords}, node)
+        case Known():
+            return function.run(frame, node, *args, **keywords)
+        case Chosen(condition, functions):
+            return branch(frame, condition, *(lambda f=f: apply(frame, f, args, keywords, node) for f in functions),
+                          frame.live | frame.pending)
+        case functools.partial():
+            given, named = _parts(frame, function)
+            return apply(frame, function.func, [*given, *args], {**named, **keywords}, node)
+        case types.MethodType() if hasattr(function.__func__, "function_for"):
+            owner = frame.outside(function.__self__, Fixed(function.__self__), "self")
+            return apply(frame, function.__func__, [owner, *args], keywords, node)
     if isinstance(function, Object):
         frame.session.resolved[function.getter] = function.content
         function = function.content
     macro = function if isinstance(function, Macro) else MACROS.get(function) if _hashable(function) else None
     if macro is not None:
-        args = [_enclosed(frame, a, node) if isinstance(a, Local) else a for a in args]
+        args = [_enclosed(frame, a, node) if isinstance(a, Made) else a for a in args]
         return macro.expand(lambda f, *xs: apply(frame, f, list(xs), {}, node), *args, **keywords)
     own = BUILTINS.get(function) if _hashable(function) else None
     if own is not None:
@@ -63,7 +81,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
             return _now(frame, function, args, keywords, node)
         return _operate(frame, rule, _name_of(function), args, keywords, node)
     if hasattr(function, "function_for"):
-        args = _ordered(frame, inspect.signature(function), _name_of(function), args, keywords, node)
+        function = function.named_by(keywords) if hasattr(function, "named_by") else function
+        args = _ordered(frame, signature_of(function), _name_of(function), args, keywords, node)
         return _emit_call(frame, function, args, node)
     if _hashable(function) and function in KNOWN_NOW:
         if _all_static(frame, args, keywords):
@@ -184,7 +203,7 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
     if any(_needs_the_caller(a) for a in (*args, *keywords.values())):
         return _in_place(frame, function, args, keywords, node)
     callee = frame.session.callee(function)
-    ordered = _ordered(frame, inspect.signature(function), callee.name, args, keywords, node)
+    ordered = _ordered(frame, signature_of(function), callee.name, args, keywords, node)
     if any(_needs_the_caller(a) for a in ordered):
         return _in_place(frame, function, args, keywords, node)
     values = [frame.value(a) for a in ordered]
@@ -200,7 +219,7 @@ def _needs_the_caller(binding) -> bool:
     match binding:
         case tuple() | list():
             return any(map(_needs_the_caller, binding))
-        case Local() | Object() | Iterable() | dict():
+        case Made() | Object() | Iterable() | dict():
             return True
         case Value() | Cell() | type():
             return False
@@ -219,7 +238,7 @@ def _ordered(frame: Frame, signature: inspect.Signature, name: str, args: list, 
             ordered += bound.arguments.get(parameter.name, ())
         elif parameter.kind is parameter.VAR_KEYWORD:
             if bound.arguments.get(parameter.name):
-                raise frame.refuse("keyword arguments of a `**` parameter", node, "name the parameters")
+                ordered.append(bound.arguments[parameter.name])  # a dict, which a `call` op does not take
         elif parameter.name in bound.arguments:
             ordered.append(bound.arguments[parameter.name])
         else:
@@ -250,11 +269,34 @@ def _emit_call(frame: Frame, callee, args: list, node: gast.AST):
     return results if function.tupled else results[0]
 
 
-def _enclosed(frame: Frame, local: Local, node: gast.AST) -> Enclosed:
-    """A function defined inside the program, for a transformation."""
-    signature = local_signature(frame, local)
-    name = getattr(local.node, "name", "f")
-    return Enclosed(name, signature, lambda args: _apply_local(frame, local, args, {}, node), frame)
+def _parts(frame: Frame, function: functools.partial) -> tuple[list, dict]:
+    """What a functools.partial from outside holds."""
+    owner = Fixed(function)
+    given = [frame.outside(x, Item(Member(owner, "args"), k), name)
+             for k, (x, name) in enumerate(zip(function.args, names_of(function.func, len(function.args))))]
+    return given, {k: frame.outside(x, Item(Member(owner, "keywords"), k), k) for k, x in function.keywords.items()}
+
+
+def _enclosed(frame: Frame, function: Made, node: gast.AST) -> Enclosed:
+    """A function made inside the program, for a transformation."""
+    name = getattr(function.node, "name", "f") if isinstance(function, Local) else "f"
+    return Enclosed(name, _made_signature(frame, function, node), lambda args: apply(frame, function, args, {}, node),
+                    frame)
+
+
+def _made_signature(frame: Frame, function, node: gast.AST) -> inspect.Signature:
+    """What a function made inside the program takes."""
+    match function:
+        case Local():
+            return local_signature(frame, function)
+        case Partial():
+            inner = list(_made_signature(frame, function.function, node).parameters.values())
+            return inspect.Signature([p for p in inner[len(function.args):] if p.name not in function.keywords])
+        case Chosen(_, (first, _)):
+            return _made_signature(frame, first, node)
+        case Made():
+            raise frame.refuse("a transformation of this function", node, "write a lambda around it")
+    return signature_of(function)
 
 
 def _in_place(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
@@ -264,7 +306,7 @@ def _in_place(frame: Frame, function: Callable, args: list, keywords: dict, node
     args = [*(_held(frame, getter, f"arg{k}") for k, getter in enumerate(target.arguments)), *args]
     keywords = {**{name: _held(frame, getter, name) for name, getter in target.keywords}, **keywords}
     definition = definition_of(plain)
-    bindings = bound_arguments(frame, definition.node, inspect.signature(plain, follow_wrapped=False), plain.__name__,
+    bindings = bound_arguments(frame, definition.node, signature_of(plain), plain.__name__,
                                args, keywords, node)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
     inner = Frame(definition.node, definition.body, definition.source, frame.session, plain.__globals__, closure,
@@ -295,8 +337,7 @@ def local_signature(frame: Frame, local: Local) -> inspect.Signature:
     parameters += [kind(x.id, kind.POSITIONAL_OR_KEYWORD) for x in a.args]
     parameters += [kind(a.vararg.id, kind.VAR_POSITIONAL)] if a.vararg else []
     parameters += [kind(x.id, kind.KEYWORD_ONLY) for x in a.kwonlyargs]
-    if a.kwarg:
-        raise frame.refuse("a `**` parameter", local.node, "name the parameters")
+    parameters += [kind(a.kwarg.id, kind.VAR_KEYWORD)] if a.kwarg else []
     return inspect.Signature([p.replace(default=local.defaults.get(p.name, kind.empty)) for p in parameters])
 
 
@@ -314,7 +355,7 @@ def bound_arguments(frame: Frame, definition, signature: inspect.Signature, name
         elif parameter.kind is parameter.VAR_POSITIONAL:
             bindings[parameter.name] = ()
         elif parameter.kind is parameter.VAR_KEYWORD:
-            raise frame.refuse("a `**` parameter", node, "name the parameters")
+            bindings[parameter.name] = {}
         else:
             bindings[parameter.name] = default_binding(frame, parameter.default, parameter.name)
     return bindings

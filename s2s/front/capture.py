@@ -81,6 +81,16 @@ class Length:
         return len(self.owner())
 
 
+@dataclass(frozen=True)
+class Keys:
+    """Reads the keys of a dict that another getter reads."""
+
+    owner: Callable
+
+    def __call__(self):
+        return tuple(self.owner())
+
+
 @dataclass(frozen=True, eq=False)
 class Fixed:
     """Reads the same object each time."""

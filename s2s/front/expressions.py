@@ -18,9 +18,10 @@ from .access import put, take, unpack
 from .alias import Cell, SharedError
 from .branches import branch
 from .calls import apply, apply_method
-from .capture import Fixed, is_data
-from .frame import REST, Frame, Local, Object
+from .capture import Fixed, Keys, is_data
+from .frame import REST, Frame, Object
 from .iterables import iterable
+from .made import Local, Made
 from .operators import BINARY, binary, compare, decide, negation, truth, unary
 from .spelled import operands_of, record_spelled
 from .views import shared_result
@@ -172,12 +173,27 @@ def _call(frame: Frame, node: gast.Call):
     args = _items(frame, node.args)
     keywords = {}
     for keyword in node.keywords:
-        if keyword.arg is None:
-            raise frame.refuse("`**` in a call", node, "name the arguments")
-        keywords[keyword.arg] = evaluate(frame, keyword.value)
+        given = {keyword.arg: evaluate(frame, keyword.value)} if keyword.arg else _named(frame, keyword.value)
+        for name in given:
+            if name in keywords:
+                raise TypeMismatchError(f"two values for the keyword argument {name}", frame.line(node), "pass it once")
+        keywords.update(given)
     if method is not None:
         return apply_method(frame, base, method, args, keywords, node)
     return apply(frame, function, args, keywords, node)
+
+
+def _named(frame: Frame, node: gast.AST) -> dict:
+    """What `**node` passes."""
+    binding = evaluate(frame, node)
+    if isinstance(binding, Object) and isinstance(binding.content, dict):
+        frame.session.resolved[Keys(binding.getter)] = tuple(binding.content)
+        binding = {key: frame.item_of(binding, key) for key in binding.content}
+    if not isinstance(binding, dict):
+        raise TypeMismatchError("`**` before something other than a dict", frame.line(node), "pass a dict")
+    if not all(isinstance(key, str) for key in binding):
+        raise TypeMismatchError("keywords must be strings", frame.line(node), "name the arguments by strings")
+    return binding
 
 
 def _spelled(frame: Frame, function, node: gast.Call):
@@ -206,7 +222,7 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
         content = frame.value(base)
         return shared_result(frame, ATTRIBUTES[name](content), name, [base], {},
                              {content: base} if isinstance(base, Cell) else {})
-    if isinstance(base, (tuple, list, Local)):
+    if isinstance(base, (tuple, list, Made)):
         raise frame.refuse(f"the attribute {name} of a {type(base).__name__}", node, "unpack it first")
     try:
         content = getattr(base, name)

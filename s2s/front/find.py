@@ -11,14 +11,13 @@ import ast
 import functools
 import linecache
 import types
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import gast
 
 from ..errors import Source, SourceError
 
-REMEDY = "define it with `def` or `lambda` in a file or a notebook cell"
+REMEDY = "define it with `def` or `lambda` in a file or a notebook cell, or make it of its text: s2s.from_source(text, globals)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,50 +141,3 @@ def _by_bytecode(candidates: list, code: types.CodeType) -> list:
 
     return [node for node in candidates if isinstance(node, ast.Lambda)
             and fingerprint(compiled(node)) == fingerprint(code)]
-
-
-# ---------------------------------------------------------------------------------- what a callable is
-
-
-@dataclass(frozen=True)
-class Target:
-    """A callable, taken apart: a plain function and what is already bound to its first parameters."""
-
-    function: types.FunctionType
-    arguments: tuple = ()  # one zero-argument getter per leading positional parameter already given
-    keywords: tuple = ()  # (name, getter) pairs
-
-
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """Reads an argument that a functools.partial or a method holds."""
-
-    read: Callable
-
-    def __call__(self):
-        return self.read()
-
-
-def target_of(function: Callable) -> Target:
-    """Unwrap methods, partials, callable objects, Numba dispatchers and functools.wraps."""
-    match function:
-        case types.FunctionType():
-            inner = getattr(function, "__wrapped__", None)
-            return target_of(inner) if inner is not None else Target(function)
-        case types.MethodType():
-            inner = target_of(function.__func__)
-            return Target(inner.function, (Bound(lambda: function.__self__), *inner.arguments), inner.keywords)
-        case functools.partial():
-            inner = target_of(function.func)
-            given = tuple(Bound(lambda k=k: function.args[k]) for k in range(len(function.args)))
-            named = tuple((k, Bound(lambda k=k: function.keywords[k])) for k in function.keywords)
-            return Target(inner.function, (*inner.arguments, *given), (*inner.keywords, *named))
-    if hasattr(function, "py_func"):  # a Numba dispatcher
-        return target_of(function.py_func)
-    if hasattr(function, "__wrapped__"):
-        return target_of(function.__wrapped__)
-    called = getattr(type(function), "__call__", None)  # noqa: B004
-    if not isinstance(function, type) and isinstance(called, types.FunctionType):
-        return target_of(types.MethodType(called, function))
-    name = getattr(function, "__qualname__", repr(function))
-    raise SourceError(f"{name} is not written in Python: it has no source", None, REMEDY)

@@ -1,7 +1,7 @@
 """One activation of one of the user's functions, while it is run on Values.
 
 A binding, what a name stands for, is a Cell (an array, see alias.py), a Value (a number), a tuple or list
-of bindings, a Local function, or any other Python object, which is known now.  Names that no program can
+of bindings, a function that the program made (made.py), or any other Python object, which is known now.  Names that no program can
 have, such as "<exit>", hold the flags of control flow, so that branches and loops join them like any
 other variable.
 """
@@ -24,21 +24,13 @@ from ..ops.control import item
 from ..ops.record import value
 from .alias import Cell, Heap, cells_in, is_shared
 from .capture import Closed, Global, Item, Member, is_data, type_of_data
+from .made import Local, Made
 from .scope import Liveness, Outline, outline_of, read_names
 
 EXIT, STOP, RETURNED, RESULT, RESULT_OF = "<exit>", "<stop>", "<returned>", "<result>", "<value>"
 REST = "<rest>"  # what `a, b = c, d` has still to assign
 IN_WORDS = {RESULT: "the result", RESULT_OF: "this value", REST: "what is still to be assigned"}
 UNBOUND = type("Unbound", (), {"__repr__": lambda self: "unbound"})()
-
-
-@dataclass(eq=False)
-class Local:
-    """A lambda or a nested def of the program, with the activation it closes over."""
-
-    node: gast.FunctionDef | gast.Lambda
-    frame: Frame
-    defaults: dict
 
 
 @dataclass(frozen=True)
@@ -164,7 +156,7 @@ class Frame:
                 return value(tuple(self.value(b) for b in binding))
             case dict():
                 return value(tuple(self.value(b) for b in binding.values()))
-            case Local():
+            case Made():
                 raise self.refuse("a function defined inside this one cannot be stored, returned or passed on here",
                                   None, "call it directly, or define it at module level")
             case Object():
@@ -179,7 +171,7 @@ class Frame:
                 return type(binding)(self.static(b, what, node) for b in binding)
             case Value() if binding.constant is not MISSING:
                 return binding.constant
-            case Value() | Cell() | Local():
+            case Value() | Cell() | Made():
                 raise self.refuse(f"{what} must be known when code is generated, and depends on run-time data", node,
                                   "write it as a literal")
             case Object():
@@ -195,7 +187,7 @@ class Frame:
                 return all(map(self.is_static, binding.values()))
             case Value():
                 return binding.constant is not MISSING
-        return not isinstance(binding, (Cell, Local))
+        return not isinstance(binding, (Cell, Made))
 
     # --------------------------------------------------------------------------------------- names
 
@@ -317,6 +309,10 @@ def held_cells(binding) -> Iterator[Cell]:
             for item in binding:
                 if not isinstance(item, Cell):
                     yield from (cell for cell in held_cells(item) if not isinstance(item, (tuple, list)))
+        case Made():
+            for held in binding.held():
+                yield from held_cells(held)
+    match binding:
         case Local(node, frame):
             read, seen = read_names([node]), set()
             while frame is not None:

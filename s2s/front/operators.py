@@ -19,7 +19,8 @@ from ..ir.types import Array, Scalar, Tape
 from ..ops.record import RECORDS, value
 from .alias import Cell
 from .branches import branch
-from .frame import Frame, Local, Object
+from .frame import Frame, Object
+from .made import Made
 
 BINARY = {gast.Add: ("add", operator.add), gast.Sub: ("subtract", operator.sub), gast.Mult: ("multiply", operator.mul),
           gast.Div: ("divide", operator.truediv), gast.FloorDiv: ("floor_divide", operator.floordiv),
@@ -92,7 +93,7 @@ def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
     if content is None:
         if isinstance(binding, np.ndarray):
             raise frame.refuse("the truth of an array", node, "use .any() or .all()")
-        return value(bool(binding.content if isinstance(binding, Object) else True if isinstance(binding, Local) else binding))
+        return value(bool(binding.content if isinstance(binding, Object) else True if isinstance(binding, Made) else binding))
     if content.constant is not MISSING:
         return value(bool(content.constant))
     match content.type:

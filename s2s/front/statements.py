@@ -13,10 +13,12 @@ from ..errors import S2SError, TypeMismatchError
 from ..ir.builder import at
 from ..ir.graph import MISSING, Value
 from .branches import branch, unless_left
-from .expressions import assign, augment, condition, evaluate, make_local
-from .frame import EXIT, RESULT, RETURNED, STOP, Frame, Local, Object
+from .expressions import assign, augment, condition, evaluate
+from .frame import EXIT, RESULT, RETURNED, STOP, Frame, Object
+from .functional import decorated
 from .iterables import Iterable
 from .loops import run_for, run_while
+from .made import Made
 from .scope import may_fall_through, may_leave
 
 
@@ -122,9 +124,7 @@ def _dispatch(frame: Frame, stmt: gast.AST) -> None:
         case gast.Pass():
             pass
         case gast.FunctionDef():
-            if stmt.decorator_list:
-                raise frame.refuse("a decorator inside a function", stmt, "decorate at module level")
-            frame.env[stmt.name] = make_local(frame, stmt)
+            frame.env[stmt.name] = decorated(frame, stmt)
         case gast.Delete():
             _delete(frame, stmt)
         case gast.Assert():
@@ -156,7 +156,7 @@ def _returnable(frame: Frame, binding, stmt: gast.Return) -> None:
     if isinstance(binding, (tuple, list)):
         for item in binding:
             _returnable(frame, item, stmt)
-    elif isinstance(binding, (Local, Object)):
+    elif isinstance(binding, (Made, Object)):
         frame.value(binding)
     elif isinstance(binding, Iterable) or callable(binding):
         raise frame.refuse(f"returning a {type(binding).__name__}", stmt, "return numbers, arrays and tuples of them")

@@ -1,0 +1,74 @@
+"""Functions that make functions: functools.partial, operator.itemgetter and its kind, functools.wraps, decorators."""
+
+from __future__ import annotations
+
+import functools
+import operator
+
+import gast
+
+from .access import take
+from .builtin import BUILTINS
+from .calls import apply, apply_method
+from .expressions import attribute, evaluate, make_local
+from .frame import Frame
+from .made import Known, Partial
+
+
+def decorated(frame: Frame, node: gast.FunctionDef):
+    """What a nested `def` binds: the function, handed to its decorators, the last one first."""
+    decorators = [evaluate(frame, decorator) for decorator in node.decorator_list]
+    binding = make_local(frame, node)
+    for decorator, place in zip(reversed(decorators), reversed(node.decorator_list)):
+        binding = apply(frame, decorator, [binding], {}, place)
+    return binding
+
+
+def _partial(frame: Frame, node, function, *args, **keywords):
+    return Partial(function, list(args), keywords)
+
+
+def _wraps(frame: Frame, node, wrapped, *args, **keywords):
+    return Known(lambda frame, node, wrapper: wrapper)  # what it copies is of no use to a program of numbers
+
+
+def _update_wrapper(frame: Frame, node, wrapper, wrapped, *args, **keywords):
+    return wrapper
+
+
+def _cached(frame: Frame, node, *args, **keywords):
+    raise frame.refuse("functools.lru_cache inside a function that s2s reads", node,
+                       "leave it out: what is computed twice alike is computed once in generated code")
+
+
+def _itemgetter(frame: Frame, node, *keys):
+    def get(frame: Frame, node, base):
+        items = tuple(take(frame, base, key) for key in keys)
+        return items if len(items) > 1 else items[0]
+
+    return Known(get)
+
+
+def _attrgetter(frame: Frame, node, *names):
+    names = [frame.static(name, "the name of an attribute", node) for name in names]
+
+    def get(frame: Frame, node, base):
+        items = tuple(functools.reduce(lambda b, part: attribute(frame, b, part, node), name.split("."), base)
+                      for name in names)
+        return items if len(items) > 1 else items[0]
+
+    return Known(get)
+
+
+def _methodcaller(frame: Frame, node, name, *args, **keywords):
+    def run(frame: Frame, node, base):
+        return apply_method(frame, base, frame.static(name, "the name of a method", node), list(args), keywords, node)
+
+    return Known(run, (*args, *keywords.values()))
+
+
+BUILTINS.update({
+    functools.partial: _partial, functools.wraps: _wraps, functools.update_wrapper: _update_wrapper,
+    functools.lru_cache: _cached, functools.cache: _cached,
+    operator.itemgetter: _itemgetter, operator.attrgetter: _attrgetter, operator.methodcaller: _methodcaller,
+})

@@ -1,0 +1,65 @@
+"""Functions that a program makes while it runs: lambdas and nested defs, partials, methods, a choice of two.
+
+They exist only while code is generated; what is left of them is what their calls do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import gast
+
+
+class Made:
+    """A function that exists only inside the program that makes it."""
+
+    def held(self) -> Iterator:
+        """The bindings that it holds on to."""
+        return iter(())
+
+
+@dataclass(eq=False)
+class Local(Made):
+    """A lambda or a nested def of the program, with the activation it closes over."""
+
+    node: gast.FunctionDef | gast.Lambda
+    frame: object
+    defaults: dict
+
+    def held(self) -> Iterator:
+        return iter(self.defaults.values())
+
+
+@dataclass(eq=False)
+class Partial(Made):
+    """functools.partial(function, *args, **keywords)."""
+
+    function: object
+    args: list
+    keywords: dict
+
+    def held(self) -> Iterator:
+        yield from (self.function, *self.args, *self.keywords.values())
+
+
+@dataclass(eq=False)
+class Chosen(Made):
+    """One function or another, as a condition says at run time."""
+
+    condition: object  # a Value
+    functions: tuple
+
+    def held(self) -> Iterator:
+        return iter(self.functions)
+
+
+@dataclass(eq=False)
+class Known(Made):
+    """What the front end itself does when it is called: run(frame, node, *args, **keywords)."""
+
+    run: Callable
+    holds: tuple = field(default=())
+
+    def held(self) -> Iterator:
+        return iter(self.holds)
