@@ -82,6 +82,17 @@ class Length:
 
 
 @dataclass(frozen=True)
+class Super:
+    """Reads an object that another getter reads, as one of the classes above `kind`."""
+
+    owner: Callable
+    kind: type
+
+    def __call__(self):
+        return super(self.kind, self.owner())
+
+
+@dataclass(frozen=True)
 class Keys:
     """Reads the keys of a dict that another getter reads."""
 

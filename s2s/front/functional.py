@@ -7,12 +7,15 @@ import operator
 
 import gast
 
+from ..errors import TypeMismatchError
 from .access import take
 from .builtin import BUILTINS
 from .calls import apply, apply_method
+from .capture import Fixed, Super
 from .expressions import attribute, evaluate, make_local
-from .frame import Frame
+from .frame import Frame, Object
 from .made import Known, Partial
+from .scope import parameter_names
 
 
 def decorated(frame: Frame, node: gast.FunctionDef):
@@ -67,7 +70,28 @@ def _methodcaller(frame: Frame, node, name, *args, **keywords):
     return Known(run, (*args, *keywords.values()))
 
 
+def _super(frame: Frame, node, *given):
+    """super() in a method, and super(kind, object)."""
+    kind, instance = given if len(given) == 2 else _around(frame, node)
+    if not isinstance(kind, type) or not isinstance(instance, (Object, type)):
+        raise frame.refuse("super() of this", node, "use it in a method of an object that exists before the call")
+    if isinstance(instance, type):
+        return Object(super(kind, instance), Fixed(super(kind, instance)), instance.__name__)
+    return Object(super(kind, instance.content), Super(instance.getter, kind), instance.name)
+
+
+def _around(frame: Frame, node) -> tuple:
+    """The class whose method this is, and the method's first parameter."""
+    while frame.lexical is not None:
+        frame = frame.lexical
+    parameters = parameter_names(frame.node)
+    if "__class__" not in frame.closure or not parameters:
+        raise TypeMismatchError("super() outside a method", frame.line(node), "write super(kind, object)")
+    return frame.closure["__class__"].cell_contents, frame.lookup(parameters[0], node)
+
+
 BUILTINS.update({
+    super: _super,
     functools.partial: _partial, functools.wraps: _wraps, functools.update_wrapper: _update_wrapper,
     functools.lru_cache: _cached, functools.cache: _cached,
     operator.itemgetter: _itemgetter, operator.attrgetter: _attrgetter, operator.methodcaller: _methodcaller,
