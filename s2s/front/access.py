@@ -124,9 +124,9 @@ def unpack(frame: Frame, binding, count: int, star: int | None):
 
 
 def _unpack_array(frame: Frame, cell: Cell, count: int, star: int | None):
-    if star is not None:
-        raise frame.refuse("a starred name for part of an array", None, "use a slice")
     content = frame.heap.read(cell)
+    if star is not None:
+        return _unpack_starred(frame, cell, content, count, star)
     if content.op is not None and content.op.name == "shape":
         return [length(content.op.inputs[0], axis=k) for k in range(count)]
     if isinstance(content.type, Array) and isinstance(content.type.dims[0], int) and content.type.dims[0] != count:
@@ -135,6 +135,22 @@ def _unpack_array(frame: Frame, cell: Cell, count: int, star: int | None):
     if isinstance(content.type, Unknown):
         return [frame.heap.new(item(content, index=k), cell.family()) for k in range(count)]
     return [take(frame, cell, k) for k in range(count)]
+
+
+def _unpack_starred(frame: Frame, cell: Cell, content: Value, count: int, star: int) -> list:
+    """A starred name is a list of the members that the others leave."""
+    after = count - 1 - star
+    ends = [*range(star), *range(-after, 0)]
+    if isinstance(content.type, Array) and isinstance(content.type.dims[0], int):
+        length = content.type.dims[0]
+        if length < len(ends):
+            raise TypeMismatchError(f"an array of length {length} for {count} names", current().line,
+                                    "use as many names as there are rows")
+        middle = [take(frame, cell, k) for k in range(star, length - after)]
+    else:
+        middle = frame.session.listed(frame, take(frame, cell, slice(star, -after if after else None)))
+    items = [take(frame, cell, k) for k in ends]
+    return [*items[:star], middle, *items[star:]]
 
 
 def _entry(frame: Frame, base: dict, key):

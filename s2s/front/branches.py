@@ -16,6 +16,7 @@ from ..ops.record import value
 from .alias import Cell
 from .frame import (
     EXIT,
+    OUT,
     RESULT,
     RESULT_OF,
     RETURNED,
@@ -76,12 +77,16 @@ def unless_left(frame: Frame, leaving: Value, rest: Callable, live: frozenset) -
                 frame.env[flag] = True
 
     def go_on() -> None:
-        for flag in (EXIT, STOP, RETURNED):
-            frame.env[flag] = False
-        frame.env.pop(RESULT, None)
+        clear_flags(frame)
         rest()
 
     branch(frame, leaving, gone, go_on, live)
+
+
+def clear_flags(frame: Frame) -> None:
+    """Nothing has left the current statements."""
+    frame.env[EXIT] = frame.env[STOP] = frame.env[OUT] = frame.env[RETURNED] = False
+    frame.env.pop(RESULT, None)
 
 
 class Join:

@@ -17,6 +17,8 @@ from .access import length_of
 from .alias import Cell
 from .frame import Frame, Object
 from .iterables import Iterable, enumerated, iterable, popped, range_over, reversed_, zipped
+from .patterns import QUESTIONS
+from .quiet import CONTEXTS
 
 
 def _range(frame: Frame, node, *bounds):
@@ -118,6 +120,7 @@ def _refused(message: str, remedy: str) -> Callable:
 
 
 BUILTINS: dict[object, Callable] = {
+    **QUESTIONS, **CONTEXTS,
     range: _range, enumerate: _enumerate, zip: _zip, reversed: _reversed, len: _len, isinstance: _isinstance,
     tuple: _tuple, list: _members,
     print: _refused("print inside a differentiated function", "print what the function returns"),

@@ -14,6 +14,7 @@ from ..ir.graph import Block, Function, Meeting, Value, free_values
 from ..ir.rebuild import rebuild
 from ..ir.types import Array, Extent, Static, Tuple, Type, Unknown
 from .alias import cells_in
+from .builtin import BUILTINS
 from .calls import bound_arguments, run
 from .capture import Fixed, is_data, type_of_data
 from .find import definition_of
@@ -64,7 +65,7 @@ def _build(function: Callable, types: Sequence[Type]) -> Built:
     plain = target.function
     definition = definition_of(plain)
     block = Block()
-    session = Session(execute, callee_of, block)
+    session = Session(execute, callee_of, lambda frame, source: BUILTINS[list](frame, None, source), block)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
     frame = Frame(definition.node, definition.body, definition.source, session, plain.__globals__, closure)
     session.taken.update(frame.locals)

@@ -35,6 +35,7 @@ from .find import definition_of, lambda_body
 from .frame import RESULT, RETURNED, Frame, Object
 from .iterables import Iterable
 from .made import Chosen, Known, Local, Made, Partial
+from .nonlocals import borrow, lend
 from .scope import parameter_names
 from .target import names_of, signature_of, target_of
 from .views import shared_result
@@ -327,7 +328,11 @@ def _apply_local(frame: Frame, local: Local, args: list, keywords: dict, node: g
     bindings = bound_arguments(frame, local.node, signature, name, args, keywords, node)
     outer = local.frame
     inner = Frame(local.node, body, outer.source, frame.session, outer.globals, outer.closure, outer, frame)
-    return run(inner, bindings, node)
+    borrowed = borrow(inner, node)
+    result = run(inner, bindings, node)
+    for name in borrowed:
+        frame.env[name] = inner.env[name]
+    return result
 
 
 def local_signature(frame: Frame, local: Local) -> inspect.Signature:
@@ -372,6 +377,7 @@ def run(inner: Frame, bindings: dict, node: gast.AST | None = None):
     saved = None
     if caller is not None:
         saved, caller.live = caller.live, caller.live | caller.pending
+        lend(caller)
     for name, binding in bindings.items():
         inner.env[name] = binding
     inner.session.taken.update(parameter_names(inner.node))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import gast
 
 from ..errors import Source, SourceError
+from .plain import plain
 
 REMEDY = "define it with `def` or `lambda` in a file or a notebook cell, or make it of its text: s2s.from_source(text, globals)"
 
@@ -81,7 +82,7 @@ def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Defi
         raise SourceError(f"{name} is a coroutine", None, "use a plain `def`")
     first, last = code.co_firstlineno, node.end_lineno
     source = Source(code.co_filename, first, "".join(lines[first - 1:last]), name.rpartition(".")[2])
-    return Definition(gast.ast_to_gast(node), source)
+    return Definition(plain(gast.ast_to_gast(node)), source)
 
 
 @functools.lru_cache(maxsize=32)

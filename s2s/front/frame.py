@@ -28,6 +28,7 @@ from .made import Local, Made
 from .scope import Liveness, Outline, outline_of, read_names
 
 EXIT, STOP, RETURNED, RESULT, RESULT_OF = "<exit>", "<stop>", "<returned>", "<result>", "<value>"
+OUT = "<out>"  # a loop has ended because its own test failed, which a trip has found out
 REST = "<rest>"  # what `a, b = c, d` has still to assign
 IN_WORDS = {RESULT: "the result", RESULT_OF: "this value", REST: "what is still to be assigned"}
 UNBOUND = type("Unbound", (), {"__repr__": lambda self: "unbound"})()
@@ -48,6 +49,7 @@ class Session:
 
     execute: Callable  # (frame, statements, live names) -> None
     callee: Callable  # (function) -> Callee
+    listed: Callable  # (frame, binding) -> the list of its members
     block: Block  # of the function that is built
     heap: Heap = field(default_factory=Heap)
     captures: dict[Callable, tuple[Value, object]] = field(default_factory=dict)  # getter -> parameter, binding
@@ -72,11 +74,12 @@ class Frame:
     live: frozenset = frozenset()  # names that may be read after the current statement
     pending: frozenset = frozenset()  # names that the current statement reads
     kept: tuple[frozenset, ...] = ()  # names that leaving the loops around may lead to
+    borrowed: frozenset = frozenset()  # variables of functions around that it holds, see nonlocals.py
     outline: Outline = None
 
     def __post_init__(self):
         self.outline = outline_of(self.node, self.body)
-        self.env.update({EXIT: False, STOP: False, RETURNED: False})
+        self.env.update({EXIT: False, STOP: False, OUT: False, RETURNED: False})
 
     @property
     def liveness(self) -> Liveness:
@@ -276,7 +279,7 @@ class Frame:
         self.env, self.heap.contents, self.heap.seen = dict(env), dict(contents), dict(seen)
 
     def is_live(self, name: str, live: frozenset) -> bool:
-        return name in live or name in self.liveness.always or name.startswith("<")
+        return name in live or name in self.liveness.always or name in self.borrowed or name.startswith("<")
 
     def reachable(self, pending: bool = False) -> Iterator[tuple[str, Cell]]:
         """The cells that may still be read, here or in the activations that wait, and a name for each.

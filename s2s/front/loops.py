@@ -14,7 +14,7 @@ from ..ir.graph import Value
 from ..ops.control import for_loop, while_loop
 from ..ops.record import value
 from .alias import Cell, SharedError
-from .branches import branch, unless_left
+from .branches import branch, clear_flags, unless_left
 from .carry import (
     Again,
     Carried,
@@ -26,7 +26,7 @@ from .carry import (
     suppose_same_arrays,
 )
 from .expressions import assign, condition, evaluate
-from .frame import EXIT, RESULT, RETURNED, STOP, UNBOUND, Frame
+from .frame import EXIT, OUT, RESULT, RETURNED, STOP, UNBOUND, Frame
 from .iterables import Iterable, iterable
 from .scope import bound_names, changed_names, inside, may_leave, may_stop, names_in
 
@@ -131,8 +131,6 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
             carried.names[name] = binding
     if may_leave(loop.body, returns_only=True):
         carried.names[RETURNED], carried.names[RESULT] = False, UNBOUND
-    if node.orelse and carried.breaks:
-        carried.names[STOP] = False
     for _ in range(50):
         frame.restore(before)
         frame.kept = kept
@@ -153,6 +151,8 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
 
 def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> None:
     node, source = loop.node, loop.source
+    if node.orelse and carried.breaks:
+        carried.names.setdefault(OUT if carried.test_inside else STOP, False)
     before = frame.snapshot()
     outer_kept = frame.kept
     inits, names = [], []
@@ -173,14 +173,13 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
         entered = {}
         for name, binding in carried.names.items():
             entered[name] = enter_binding(frame, binding, rest, carried, name)
-            if name in (RETURNED, STOP, RESULT):
+            if name in (RETURNED, STOP, OUT, RESULT):
                 continue
             frame.env[name] = entered[name]
         for cell in carried.cells:
             frame.heap.contents[cell] = rest.pop(0)
         frame.heap.seen = {}
-        frame.env[EXIT] = frame.env[STOP] = frame.env[RETURNED] = False
-        frame.env.pop(RESULT, None)
+        clear_flags(frame)
         frame.live, frame.pending = live | frame.liveness.always, frame.liveness.reads[id(node)]
         return entered
 
@@ -193,7 +192,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
             assign(frame, node.target, source.get(index), node.target)
         if carried.test_inside:
             branch(frame, condition(frame, loop.test), lambda: frame.session.execute(frame, loop.body, live),
-                   lambda: _stop(frame), live)
+                   lambda: _run_out(frame), live)
         else:
             frame.session.execute(frame, loop.body, live)
         return leave(frame, carried, before, entered, ends, live)
@@ -223,11 +222,16 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
 
 def run_else(frame: Frame, node: gast.For | gast.While) -> None:
     """The `else` of a loop that has not been left."""
-    frame.session.execute(frame, node.orelse, frame.liveness.after[id(node)], tail=False)
+    frame.session.execute(frame, node.orelse, _after_else(frame, node), tail=False)
 
 
-def _stop(frame: Frame) -> None:
-    frame.env[STOP] = frame.env[EXIT] = True
+def _after_else(frame: Frame, node: gast.For | gast.While) -> frozenset:
+    """The names that may be read after the `else` of a loop, which may lead to the next trip of a loop around."""
+    return frame.liveness.after[id(node)].union(*frame.kept[-1:])
+
+
+def _run_out(frame: Frame) -> None:
+    frame.env[OUT] = frame.env[STOP] = frame.env[EXIT] = True
 
 
 def _after(frame: Frame, loop: Loop, carried: Carried, ends: dict, outputs: list[Value]) -> None:
@@ -245,13 +249,17 @@ def _after(frame: Frame, loop: Loop, carried: Carried, ends: dict, outputs: list
         frame.env[RETURNED] = True
     returned = frame.env[RETURNED]
     stopped = frame.env[STOP] if STOP in carried.names else returned
+    ran_out, frame.env[OUT] = frame.env[OUT], False
     frame.env[EXIT] = frame.env[STOP] = returned
-    if node.orelse:
-        if stopped is False or (isinstance(stopped, Value) and stopped.constant is False):
-            run_else(frame, node)
-        else:
-            live = frame.liveness.after[id(node)]
-            branch(frame, value(stopped), lambda: None, lambda: run_else(frame, node), live)
+
+    def go_on() -> None:
+        clear_flags(frame)
+        run_else(frame, node)
+
+    if node.orelse and carried.test_inside:
+        branch(frame, value(ran_out), go_on, lambda: None, _after_else(frame, node))
+    elif node.orelse:
+        branch(frame, value(stopped), lambda: None, go_on, _after_else(frame, node))
 
 
 def may_stop_by_break(body: list) -> bool:

@@ -136,6 +136,11 @@ def may_fall_through(nodes: list[gast.AST]) -> bool:
     return True
 
 
+def outer_names(nodes: Iterable[gast.AST]) -> dict[str, None]:
+    """The names that these nodes declare `nonlocal`."""
+    return {name: None for node in nodes if isinstance(node, gast.Nonlocal) for name in node.names}
+
+
 class Liveness:
     """For each statement of a function, by identity: the names that may be read after it.
 
@@ -212,7 +217,11 @@ class Outline:
         self.liveness = Liveness(node, body)
         augmented = {n.target.id for n in _all_inside(body)
                      if isinstance(n, gast.AugAssign) and isinstance(n.target, gast.Name)}
+        declared = outer_names(_all_inside(body))
         self.locals = {*parameter_names(node), *bound_names(body), *augmented}
+        self.outer = tuple(name for name in declared if name in self.locals)
+        self.own = self.locals - set(declared)
+        self.written_inside = tuple(outer_names(n for stmt in body for n in gast.walk(stmt)))
         dump = any(isinstance(n, gast.AnnAssign) and isinstance(n.annotation, gast.Constant) for n in _all_inside(body))
         self.temporaries = frozenset(  # names in a dump of the IR that the printer made up: `t_3: "float64" = ...`
             name for name in self.locals - set(parameter_names(node)) if dump and re.fullmatch(r"t(_\d+)*", name))

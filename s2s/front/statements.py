@@ -19,6 +19,7 @@ from .functional import decorated
 from .iterables import Iterable
 from .loops import run_for, run_while
 from .made import Made
+from .quiet import enter
 from .scope import may_fall_through, may_leave
 
 
@@ -121,12 +122,18 @@ def _dispatch(frame: Frame, stmt: gast.AST) -> None:
             frame.env[EXIT] = frame.env[STOP] = True
         case gast.Continue():
             frame.env[EXIT] = True
-        case gast.Pass():
+        case gast.Pass() | gast.Nonlocal():
             pass
+        case gast.Global(names=names):
+            if frame.locals.intersection(names):
+                raise frame.refuse("writing to a global variable", stmt, "return the new value")
         case gast.FunctionDef():
             frame.env[stmt.name] = decorated(frame, stmt)
         case gast.Delete():
             _delete(frame, stmt)
+        case gast.With():
+            for item in stmt.items:
+                enter(frame, item, evaluate, assign)
         case gast.Assert():
             _assert(frame, stmt)
         case gast.Raise():
@@ -181,14 +188,10 @@ def _assert(frame: Frame, stmt: gast.Assert) -> None:
 
 def _refuse(frame: Frame, stmt: gast.AST) -> None:
     what, remedy = {
-        "With": ("a `with` statement", "do what it does outside the function"),
         "Try": ("`try`", "test for the condition instead of catching the exception"),
         "ClassDef": ("a class inside a function", "define it at module level"),
-        "Global": ("writing to a global variable", "return the new value"),
-        "Nonlocal": ("writing to a variable of the function around", "return the new value"),
         "Import": ("an import inside a function", "import at the top of the module"),
         "ImportFrom": ("an import inside a function", "import at the top of the module"),
-        "Match": ("`match`", "write if and elif"),
         "AsyncFunctionDef": ("a coroutine", "use a plain `def`"),
         "AsyncFor": ("a coroutine", "use a plain `for`"),
         "AsyncWith": ("a coroutine", "use plain statements"),

@@ -1,0 +1,80 @@
+"""What the patterns of `match` ask of their subject.
+
+plain.py writes a pattern as calls of these functions; `QUESTIONS` says what each call means.  NumPy's arrays
+are no sequences to `match`, as in Python.
+"""
+
+from __future__ import annotations
+
+from ..errors import TypeMismatchError
+from ..ir.graph import OPERATORS
+from ..ir.types import Tape
+from ..ops.control import tape_len
+from .alias import Cell
+from .frame import Frame, Object
+from .iterables import Iterable
+
+CAPTURE_THEMSELVES = (bool, bytes, dict, float, frozenset, int, list, set, str, tuple)  # `float(x)` captures a number
+
+
+def is_sequence(subject, count: int, more: bool):
+    """Whether a sequence pattern of `count` members, or of `more`, may fit."""
+
+
+def is_mapping(subject):
+    """Whether a mapping pattern may fit."""
+
+
+def has_key(subject, key):
+    """Whether a mapping has a key."""
+
+
+def others_of(subject, keys):
+    """A dict without some of its keys."""
+
+
+def member(subject, kind, k: int):
+    """What the k-th positional pattern of a class is matched against."""
+
+
+def _is_sequence(frame: Frame, node, subject, count, more):
+    if isinstance(subject, (tuple, list)):
+        return len(subject) >= count if more else len(subject) == count
+    if isinstance(subject, Cell) and isinstance(frame.heap.read(subject).type, Tape):
+        length = tape_len(frame.heap.read(subject))
+        return OPERATORS["greater_equal" if more else "equal"](length, count)
+    if isinstance(subject, (Iterable, range)) or isinstance(subject, Object) and isinstance(subject.content, list):
+        raise frame.refuse("a sequence pattern for a range or for a list from outside", node, "make it a tuple first")
+    return False
+
+
+def _is_mapping(frame: Frame, node, subject):
+    return isinstance(subject.content if isinstance(subject, Object) else subject, dict)
+
+
+def _has_key(frame: Frame, node, subject, key):
+    return frame.static(key, "this key", node) in (subject.content if isinstance(subject, Object) else subject)
+
+
+def _others_of(frame: Frame, node, subject, keys):
+    if not isinstance(subject, dict):
+        raise frame.refuse("`**` in a pattern for a dict from outside", node, "name the keys")
+    taken = {frame.static(key, "this key", node) for key in keys}
+    return {key: binding for key, binding in subject.items() if key not in taken}
+
+
+def _member(frame: Frame, node, subject, kind, k):
+    if kind in CAPTURE_THEMSELVES and k == 0:
+        return subject
+    names = getattr(kind, "__match_args__", ())
+    if k >= len(names):
+        raise TypeMismatchError(f"{kind.__name__} accepts {len(names)} positional patterns", frame.line(node),
+                                "name the attributes")
+    if isinstance(subject, Object):
+        return frame.attribute_of(subject, names[k])
+    raise frame.refuse(f"a positional pattern for a {kind.__name__}", node,
+                       f"name the attribute: `{kind.__name__}({names[k]}=...)`")
+
+
+QUESTIONS = {is_sequence: _is_sequence, is_mapping: _is_mapping, has_key: _has_key, others_of: _others_of,
+             member: _member}

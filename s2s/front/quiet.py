@@ -1,0 +1,43 @@
+"""The context managers that change no result: np.errstate, contextlib.nullcontext."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+
+import gast
+import numpy as np
+
+from .frame import Frame
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a `with` of such a manager enters: `entered` is what `as` binds."""
+
+    entered: object = None
+
+
+def _errstate(frame: Frame, node, **settings):
+    for kind, setting in settings.items():
+        if frame.static(setting, "what np.errstate does", node) not in ("ignore", "warn", None):
+            raise frame.refuse(f"np.errstate({kind}={setting!r})", node,
+                               "test for the condition; generated code ignores these errors or warns")
+    return Context()
+
+
+def _nullcontext(frame: Frame, node, enter_result=None):
+    return Context(enter_result)
+
+
+def enter(frame: Frame, item: gast.withitem, evaluate, assign) -> None:
+    """Enter one manager of a `with`, whose statements follow."""
+    manager = item.context_expr
+    if not isinstance(manager, gast.Call) or evaluate(frame, manager.func) not in (np.errstate, contextlib.nullcontext):
+        raise frame.refuse("a `with` statement", manager, "do what it does outside the function")
+    context = evaluate(frame, manager)
+    if item.optional_vars is not None:
+        assign(frame, item.optional_vars, context.entered, item.optional_vars)
+
+
+CONTEXTS = {np.errstate: _errstate, contextlib.nullcontext: _nullcontext}
