@@ -13,10 +13,10 @@ from .errors import Line, TypeMismatchError
 from .ir.builder import Builder
 from .ir.graph import Block, Function, Value, walk
 from .ir.rebuild import clone, emit_block, rebuild
-from .ir.types import Array, Scalar, Static, Tuple, Type, Unknown, carries_derivative
+from .ir.types import UNKNOWN, Array, Scalar, Static, Tuple, Type, Unknown, carries_derivative
 from .ops.barrier import stopped
 from .ops.chain import like_operand
-from .ops.control import item
+from .ops.control import item, never_returns
 from .ops.record import value
 from .transform.members import leaves_of, parameter_tree
 from .transform.ranks import must_be_array, types_from_results
@@ -44,6 +44,8 @@ def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool =
     """
     wrt = [argnums] if isinstance(argnums, int) else list(argnums)
     check_arguments(function, wrt)
+    if never_returns(function):
+        return raising(function, [], f"{function.name}_{'value_and_grad' if with_value else 'grad'}")
     function = with_scalar_result(function, has_aux)
     if has_aux:
         function = with_constant_aux(function)
@@ -72,6 +74,8 @@ def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool =
 def pullback(function: Function) -> Function:
     """f(*xs) -> y becomes f_vjp(*xs, y_bar) -> x_bars, one for each argument; integers get zeros."""
     function = with_ranks(function)
+    if never_returns(function):
+        return raising(function, ["y_bar"], f"{function.name}_vjp")
     plain = function.params[:len(function.params) - len(function.captures)]
     y_bar = Value(cotangent_of([y.type for y in function.results], function.tupled), "y_bar")
 
@@ -89,6 +93,9 @@ def pullback(function: Function) -> Function:
 def tangent(function: Function) -> Function:
     """f(*xs) -> y becomes f_jvp(*xs, *x_dots) -> (y, y_dot); the x_dot of an integer is not read."""
     function = with_ranks(function)
+    if never_returns(function):
+        plain = function.params[:len(function.params) - len(function.captures)]
+        return raising(function, [f"{p.name}_dot" for p in plain], f"{function.name}_jvp")
     wrt = differentiable_arguments(function)
     flat, leaves = flattened(function, wrt)
     inner = pipeline.push_forward(flat, [k for ks in leaves.values() for k in ks])
@@ -112,6 +119,17 @@ def batch(function: Function, in_axes: Sequence[int | None], out_axes, types: Se
     made = pipeline.batch(function, in_axes, out_axes, types)
     made.doc = f"{function.name} for many lanes at once{place(function)}."
     return described(pipeline.finish(made))
+
+
+def raising(function: Function, extra: Sequence[str], name: str) -> Function:
+    """A derivative of a function that raises, whatever it is given: the same, of more arguments."""
+    function = clone(function)
+    plain = len(function.params) - len(function.captures)
+    params = function.params
+    function.block.params = [*params[:plain], *(Value(UNKNOWN, n) for n in extra), *params[plain:]]
+    doc = f"{function.name}{place(function)} raises, whatever it is given."
+    return described(pipeline.finish(Function(name, function.block, function.source, doc, False, dict(function.captures),
+                                              dict(function.defaults))))
 
 
 def reverse(function: Function, wrt: Sequence[int], seeds: Callable, results: Callable, name: str, doc: str,

@@ -83,7 +83,7 @@ def compiled_with_lists(t, call: Callable, args: tuple) -> Callable:
 def interpreted(transformed, function: Function) -> Callable:
     """The generated source, run by Python."""
     module = pipeline.readable(function)
-    return load(module.text, module.entry, module.lines)
+    return load(module.text, module.entry, module.lines, given=module.given)
 
 
 def same_signature(transformed) -> inspect.Signature:

@@ -91,7 +91,7 @@ class Lowered:
         """How many bytes one run on these arguments saves for its reverse sweep, at most at once."""
         module = pipeline.render(self.function)
         values = [get() for get in self.function.captures.values()]
-        return measure_tapes(module.text, module.entry, (*map(normalised, self.args), *values))
+        return measure_tapes(module.text, module.entry, (*map(normalised, self.args), *values), module.given)
 
 
 class Transformed:

@@ -15,6 +15,7 @@ from ..ir.graph import Block, Op, Value, op_free_values
 from ..ir.types import Extent
 from ..ops.record import dims_of
 from ..ops.shape import shape_source
+from .prune import is_pure
 
 # Note [What reads only a shape]
 # `spread(s, x)` reads the shape of x and no element.  Were it counted as a reader of x, a value that exists
@@ -51,11 +52,14 @@ def partition(block: Block, space: Callable[[Op], tuple | None], reduces: Callab
     groups: list[Group] = []
     home: dict[Op, Group] = {}
     readers: dict[Value, list[Op]] = {}
+    act: Group | None = None  # the last that acts on the world: what stands after it in the program runs after it
     for position, op in enumerate(block.ops):
         before = {home[x.op] for x in reads(op) if x.op is not None and x.op in home}
         if op.record.writes is not None:
             for old in versions(op.inputs[op.record.writes]):
                 before.update(home[reader] for reader in readers.get(old, ()))
+        acts = not is_pure(op)
+        before.update(groups if acts else () if act is None else (act,))
         dims = space(op)
         awaited = {home[x.op] for x in op.inputs if x.op in home and reduces(x.op)}
         group = _joinable(groups, op, dims, before, awaited, clashes) if dims is not None else None
@@ -65,6 +69,7 @@ def partition(block: Block, space: Callable[[Op], tuple | None], reduces: Callab
         group.ops.append(op)
         group.after |= before - {group}
         home[op] = group
+        act = group if acts else act
         for x in reads(op):
             readers.setdefault(x, []).append(op)
     return _ordered(groups)

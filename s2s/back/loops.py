@@ -24,6 +24,7 @@ from ..errors import UnsupportedError
 from ..ir.builder import Builder, add_op, at, emit
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array, Extent, Unknown
+from ..ops.acts import has_effects
 from ..ops.record import dims_of, value
 from ..ops.shape import length, shape_source
 from .access import Elements, in_memory, op_named
@@ -339,7 +340,7 @@ def drop_unused(function: Function) -> None:
         used.update(block.yields)
         kept = []
         for op in reversed(block.ops):
-            if op.record.pure and op.blocks == [] and not any(o in used for o in op.outputs):
+            if not op.blocks and not has_effects(op) and not any(o in used for o in op.outputs):
                 continue
             if op.blocks and _idle(op) and not any(o in used for o in op.outputs):
                 continue
@@ -354,5 +355,5 @@ def drop_unused(function: Function) -> None:
 
 def _idle(op: Op) -> bool:
     """Whether an op with blocks does nothing but make values, and ends."""
-    return op.name != "while" and all(inner.record.pure and inner.name != "while"
+    return op.name != "while" and not has_effects(op) and all(inner.name != "while"
                                       for block in op.blocks for inner in walk(block))

@@ -83,7 +83,7 @@ def choose(test: ast.expr, first: Body, second: Body) -> Body:
 def leaves(body: Body) -> bool:
     """Whether control never comes to the end of `body`."""
     match body[-1] if body else None:
-        case ast.Break() | ast.Continue() | ast.Return():
+        case ast.Break() | ast.Continue() | ast.Return() | ast.Raise():
             return True
         case ast.If(_, first, second):
             return leaves(first) and leaves(second)

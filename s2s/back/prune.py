@@ -6,6 +6,7 @@ from collections import Counter
 
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Tuple
+from ..ops.acts import has_effects
 
 
 def drop_dead(function: Function) -> None:
@@ -73,7 +74,7 @@ def _drop_ops(function: Function) -> None:
 
 def is_pure(op: Op) -> bool:
     """Whether `op`, with all it owns, may be left out if nothing reads it."""
-    return op.record.pure and all(is_pure(inner) for block in op.blocks for inner in block.ops)
+    return not has_effects(op)
 
 
 def name_results(function: Function) -> None:

@@ -16,13 +16,15 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from ..errors import Line
-from ..ir.graph import Function, walk
+from ..ir.graph import Function, Op, walk
+from ..ops.acts import is_importable
 from .comments import with_comments
 from .exits import with_returns
 from .expressions import Layout
 from .names import Names
 from .owners import owned
 from .prune import drop_dead, name_results, unpack_tuples
+from .raises import named_classes, names_acted_with
 from .statements import Writer
 from .unparse import Blank, Unparser
 
@@ -34,6 +36,8 @@ class Module:
     text: str
     entry: str
     lines: dict[int, Line] = field(default_factory=dict, repr=False)
+    given: dict[str, object] = field(default_factory=dict, repr=False)  # names that the text does not define
+    raises: dict[int, Op] = field(default_factory=dict, repr=False)  # compiled code: the op that raises on a line
 
 
 def render(function: Function, annotate: bool = False, native: bool = False) -> Module:
@@ -46,7 +50,7 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
     spelled = _spellings([function, *callees])
     helpers: dict[Callable, None] = {}
     definitions = []
-    reserved = frozenset(spelled.values())
+    reserved = frozenset(spelled.values()) | names_acted_with([function, *callees])
     for called in (*callees, function):
         for op in walk(called.block):
             if op.record.helper is not None:
@@ -71,16 +75,20 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Name)
     }
+    classes = {} if native else named_classes([function, *callees])
     unparser = Unparser()
     for module, spelling in _IMPORTS:
         if module in used:
             unparser.fill(spelling)
+    for name, kind in classes.items():
+        if is_importable(kind):
+            unparser.fill(f"from {kind.__module__} import {name}")
     for source in sources:
         unparser.out += ["", "", *source.split("\n")]
     for tree in definitions:
         unparser.out += ["", ""]
         unparser.statement(tree)
-    return _module(unparser, function.name)
+    return _module(unparser, function.name, classes)
 
 
 def _with_own_helpers(helper: Callable) -> dict[Callable, None]:
@@ -108,15 +116,16 @@ _IMPORTS = [
 ]
 
 
-def _module(unparser: Unparser, entry: str) -> Module:
+def _module(unparser: Unparser, entry: str, given: dict[str, object]) -> Module:
     """The module's text, with its first empty lines taken off and its lines counted from 1."""
     lines = [line.rstrip() for line in unparser.out]
     skipped = 0
     while lines and not lines[0]:
         lines.pop(0)
         skipped += 1
-    places = {number - skipped + 1: line for number, line in unparser.lines.items()}
-    return Module("\n".join(lines) + "\n", entry, places)
+    places, raises = ({number - skipped + 1: x for number, x in found.items()}
+                      for found in (unparser.lines, unparser.raises))
+    return Module("\n".join(lines) + "\n", entry, places, given, raises)
 
 
 def definition(

@@ -13,7 +13,19 @@ from ..ops.pattern import index_syntax
 from .expressions import Layout
 from .names import Names
 from .owners import AUGMENTED
-from .pieces import LONG_REST, Body, assignment, choose, do, end_of, method_call, negated, placed
+from .pieces import (
+    LONG_REST,
+    Body,
+    assignment,
+    choose,
+    do,
+    end_of,
+    leaves,
+    method_call,
+    negated,
+    placed,
+)
+from .raises import asserted, raised
 from .trips import loop
 from .unbound import must_be_bound, placeholder
 
@@ -75,7 +87,7 @@ class Writer:
                 *second,
             ]
         body = self.statements(block)
-        if not tupled and results[0].constant is None:
+        if (not tupled and results[0].constant is None) or leaves(body):
             return body
         value = (
             ast.Tuple([self.expression(x) for x in results], ast.Load())
@@ -112,6 +124,8 @@ class Writer:
         for op in block.ops if ops is None else ops:
             if op not in self.layout.inlined and op not in self.skipped:
                 body += [placed(statement, op.line) for statement in self.statement(op)]
+                if op.name == "raise":
+                    break
         return body
 
     def statement(self, op: Op) -> Body:
@@ -123,6 +137,8 @@ class Writer:
                 return loop(self, op)
             case "setitem" | "additem":
                 return self.write(op)
+            case "raise":
+                return [raised(op, [self.expression(x) for x in op.inputs], self.native)]
             case "tape_push":
                 return self.alias(op) + [
                     do(method_call(self.names[op.output], "append", self.expression(op.inputs[1])))
@@ -310,10 +326,13 @@ class Writer:
 
     def branch(self, op: Op) -> Body:
         """`if`, `elif`, `else`."""
+        bodies = [self.statements(block) for block in op.blocks]
         bodies = [
-            self.statements(block) + self.moves(op.outputs, block.yields) for block in op.blocks
+            body if leaves(body) else body + self.moves(op.outputs, block.yields)
+            for body, block in zip(bodies, op.blocks)
         ]
-        return choose(self.expression(op.inputs[0]), *bodies)
+        body = choose(self.expression(op.inputs[0]), *bodies)
+        return body if self.native else asserted(body)
 
 
 def _as_argument(index: ast.expr) -> ast.expr:

@@ -51,6 +51,22 @@ _BINARY = {
 }
 
 
+def _inside_quotes(tree: ast.JoinedStr, quote: str) -> str:
+    """What stands between the quotes of a formatted string; without a `quote`, only what it shows."""
+    found = []
+    for part in tree.values:
+        match part:
+            case ast.Constant(text) if quote:
+                text = repr(text + "\"")[1:-2].replace("\\'", "'").replace(quote[0], f"\\{quote[0]}")
+                found.append(text.replace("{", "{{").replace("}", "}}"))
+            case ast.FormattedValue(value, conversion, spec):
+                text = expression_text(value)
+                text = f" {text}" if text.startswith("{") else text
+                text += "" if conversion == -1 else f"!{chr(conversion)}"
+                found.append(f"{{{text}{'' if spec is None else ':' + _inside_quotes(spec, quote)}}}")
+    return "".join(found)
+
+
 class Comment(ast.stmt):
     """A line of its own that starts with `#`."""
 
@@ -73,6 +89,7 @@ class Unparser(astunparse.Unparser):
     def __init__(self):
         self.out: list[str] = [""]
         self.lines: dict[int, Line] = {}
+        self.raises: dict[int, object] = {}  # of compiled code: which op raises on a line
         self.future_imports = []
         self._indent = 0
         self._asked = LOWEST
@@ -105,6 +122,8 @@ class Unparser(astunparse.Unparser):
         super().dispatch(tree)
         if not getattr(tree, "body", None) and any(len(line) > WIDTH for line in self.out[first:]):
             self.out[first:] = break_line("".join(self.out[first:]), WIDTH)
+        if hasattr(tree, "raises"):
+            self.raises.update(dict.fromkeys(range(first, len(self.out)), tree.raises))
         line = getattr(tree, "line", None)
         if line is not None:
             last = first + 1 if getattr(tree, "body", None) else len(self.out)
@@ -173,6 +192,11 @@ class Unparser(astunparse.Unparser):
                 self.dispatch(value)
 
     # ------------------------------------------------------------------------------ expressions
+
+    def _JoinedStr(self, tree: ast.JoinedStr) -> None:
+        shown = _inside_quotes(tree, "")
+        quote = next((q for q in ('"', "'", '"""') if q not in shown), "'''")  # as Python 3.11 asks for
+        self.write(f"f{quote}{_inside_quotes(tree, quote)}{quote}")
 
     def _Constant(self, tree: ast.Constant) -> None:
         text = literal(tree.value)

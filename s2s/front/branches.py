@@ -22,6 +22,7 @@ from .frame import (
     RETURNED,
     STOP,
     UNBOUND,
+    Ended,
     Frame,
     Object,
     held_cells,
@@ -39,14 +40,22 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
     if condition.constant is not MISSING:
         return then() if condition.constant else otherwise()
     before = frame.snapshot()
-    arms, states = [], []
+    place = frame.live, frame.pending, frame.kept
+    arms, states, ended = [], [], []
     for body in (then, otherwise):
         frame.restore(before)
         block = Block()
         with Builder(block):
-            frame.env[RESULT_OF] = body()
+            try:
+                frame.env[RESULT_OF] = body()
+                ended.append(False)
+            except Ended:
+                frame.live, frame.pending, frame.kept = place
+                ended.append(True)
         arms.append(block)
         states.append(frame.snapshot())
+    if any(ended):
+        return _go_on(frame, condition, arms, states, ended)
     frame.restore(before)
     join = Join(frame, condition, arms, [state[1] for state in states])
     first, second = states[0][0], states[1][0]
@@ -65,6 +74,22 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
     frame.env = {name: place(outputs) for name, place in joined.items()}
     for cell, place in changed:
         frame.heap.contents[cell] = place(outputs)
+    return frame.env.pop(RESULT_OF)
+
+
+def _go_on(frame: Frame, condition: Value, arms: list[Block], states: list, ended: list[bool]):
+    """The `if` does what its arms do that raise; the other arm is what happens afterwards."""
+    def splice(k: int) -> tuple:
+        if ended[k]:
+            current().block.ops.extend(arms[k].ops)
+        return ()
+
+    if_(condition, lambda: splice(0), lambda: splice(1))
+    if all(ended):
+        raise Ended
+    k = ended.index(False)
+    current().block.ops.extend(arms[k].ops)
+    frame.restore(states[k])
     return frame.env.pop(RESULT_OF)
 
 

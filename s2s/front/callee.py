@@ -13,12 +13,13 @@ from ..ir.builder import Builder, at, symbols_of
 from ..ir.graph import Block, Function, Meeting, Value, free_values
 from ..ir.rebuild import rebuild
 from ..ir.types import Array, Extent, Static, Tuple, Type, Unknown
+from ..ops.control import make_undefined
 from .alias import cells_in
 from .builtin import BUILTINS
 from .calls import bound_arguments, run
 from .capture import Fixed, is_data, type_of_data
 from .find import definition_of
-from .frame import Frame, Object, Session, has_data
+from .frame import Ended, Frame, Object, Session, has_data
 from .statements import execute
 from .target import names_of, signature_of, target_of
 
@@ -79,9 +80,12 @@ def _build(function: Callable, types: Sequence[Type]) -> Built:
                                    plain.__name__, [*held, *args], {**kept, **keywords}, definition.node)
         cells = [cell for binding in bindings.values() for cell in cells_in(binding)]
         before = {cell: frame.heap.read(cell) for cell in cells}
-        result = run(frame, bindings)
-        tupled = isinstance(result, (tuple, list))
-        block.yields = [frame.value(y) for y in (result if tupled else [result])]
+        try:
+            result = run(frame, bindings)
+            tupled = isinstance(result, (tuple, list))
+            block.yields = [frame.value(y) for y in (result if tupled else [result])]
+        except Ended:
+            result, tupled, block.yields = None, False, [make_undefined()]
     changes = any(frame.heap.read(cell) is not content for cell, content in before.items())
     captured = {cell for _, binding in session.captures.values() for cell in cells_in(binding)}
     shared = {cell.root for cell in (*cells, *captured)}

@@ -16,23 +16,25 @@ import gast
 import numpy as np
 
 from ..errors import S2SError, TypeMismatchError, UnsupportedError
-from ..ir.builder import at, current
+from ..ir.builder import acted, at, current
 from ..ir.graph import Value
 from ..ir.rebuild import emit_block
 from ..ir.types import Tape
+from ..ops.acts import acts
 from ..ops.control import call as call_record
-from ..ops.control import tape_push
+from ..ops.control import never_returns, tape_push
 from ..ops.index import additem, setitem
 from ..ops.pattern import parse_index
 from ..ops.record import FUNCTIONS, MACROS, METHODS, Macro, emit
 from .access import pop
+from .acts import is_exception, make_exception
 from .alias import Cell, cells_in
 from .branches import branch
 from .builtin import BUILTINS
 from .capture import Fixed, Item, Member, is_data
 from .enclosed import Enclosed, Enclosing
 from .find import definition_of, lambda_body
-from .frame import RESULT, RETURNED, Frame, Object
+from .frame import RESULT, RETURNED, Ended, Frame, Object
 from .iterables import Iterable
 from .made import Chosen, Known, Local, Made, Partial
 from .nonlocals import borrow, lend
@@ -91,6 +93,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         raise frame.refuse(f"{_name_of(function)}() of run-time data", node, "use NumPy's functions")
     if function == np.add.at:
         return _add_at(frame, *args)
+    if is_exception(function):
+        return make_exception(frame, function, args, keywords)
     if isinstance(function, type) or isinstance(function, types.BuiltinFunctionType) or not callable(function) \
             or isinstance(function, np.ufunc) or _is_of_numpy(function):
         raise _unknown(frame, function, node)
@@ -266,6 +270,10 @@ def _emit_call(frame: Frame, callee, args: list, node: gast.AST):
         outputs = emit_block(function.block, values, {})  # it cannot be made again outside this program
     else:
         outputs = emit(call_record, *values, callee=callee)
+    if acts(function):
+        acted()
+    if never_returns(function):
+        raise Ended
     results = tuple(map(frame.wrap, outputs))
     return results if function.tupled else results[0]
 
@@ -381,10 +389,12 @@ def run(inner: Frame, bindings: dict, node: gast.AST | None = None):
     for name, binding in bindings.items():
         inner.env[name] = binding
     inner.session.taken.update(parameter_names(inner.node))
-    with at(current().line):
-        inner.session.execute(inner, inner.body, frozenset())
-    if caller is not None:
-        caller.live = saved
+    try:
+        with at(current().line):
+            inner.session.execute(inner, inner.body, frozenset())
+    finally:
+        if caller is not None:
+            caller.live = saved
     return result_of(inner)
 
 

@@ -15,6 +15,8 @@ from ..errors import UnsupportedError
 from ..ir.builder import Builder
 from ..ir.graph import Block, Function, Value, free_values
 from ..ir.substitute import substitute
+from ..ops.control import make_undefined
+from .frame import Ended
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +46,12 @@ class Enclosed:
         names = list(self.__signature__.parameters)
         block = Block([Value(v.type, names[k] if k < len(names) else "") for k, v in enumerate(values)])
         with Builder(block, above=values):
-            result = self.run([self.frame.wrap(p) for p in block.params])
-            tupled = isinstance(result, (tuple, list))
-            block.yields = [self.frame.value(y) for y in (result if tupled else [result])]
+            try:
+                result = self.run([self.frame.wrap(p) for p in block.params])
+                tupled = isinstance(result, (tuple, list))
+                block.yields = [self.frame.value(y) for y in (result if tupled else [result])]
+            except Ended:
+                tupled, block.yields = False, [make_undefined()]
         captures = {}
         for k, outer in enumerate(free_values(block)):
             inner = Value(outer.type, outer.name if outer.name and outer.name not in names else f"captured_{k}")

@@ -15,6 +15,7 @@ from ..ir.types import Tape, Unknown
 from ..ops.control import tape_new
 from ..ops.record import ATTRIBUTES, RECORDS, emit, value
 from .access import put, take, unpack
+from .acts import formatted
 from .alias import Cell, SharedError
 from .branches import branch
 from .calls import apply, apply_method
@@ -83,7 +84,7 @@ def _evaluate(frame: Frame, node: gast.AST):
         case gast.ListComp() | gast.GeneratorExp() if len(node.generators) == 1:
             return _comprehension(frame, node)
         case gast.JoinedStr():
-            raise frame.refuse("a formatted string", node, "format results after the call")
+            return formatted(frame, node, evaluate)
         case gast.Await() | gast.Yield() | gast.YieldFrom():
             raise frame.refuse("generators and coroutines", node, "return the values, in an array if there are many")
         case gast.Dict() | gast.Set() | gast.DictComp() | gast.SetComp():

@@ -34,6 +34,26 @@ IN_WORDS = {RESULT: "the result", RESULT_OF: "this value", REST: "what is still 
 UNBOUND = type("Unbound", (), {"__repr__": lambda self: "unbound"})()
 
 
+class Ended(Exception):
+    """A path has ended, by raising: what follows on it is not run."""
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """A string with run-time data in it: strings and Pieces (acts.py)."""
+
+    parts: object
+
+
+@dataclass(frozen=True, eq=False)
+class Thrown:
+    """An exception that the program has made."""
+
+    kind: type
+    args: tuple
+    keywords: dict
+
+
 @dataclass(frozen=True)
 class Object:
     """A Python object that data is read from, and how generated code can get at it."""
@@ -162,6 +182,11 @@ class Frame:
             case Made():
                 raise self.refuse("a function defined inside this one cannot be stored, returned or passed on here",
                                   None, "call it directly, or define it at module level")
+            case Text():
+                raise self.refuse("a text that shows run-time data can be printed and raised, and nothing else", None,
+                                  "return the data, and make the text after the call")
+            case Thrown():
+                raise self.refuse("an exception can be raised, and nothing else", None, "raise it here")
             case Object():
                 raise self.refuse(f"{binding.name} is an object of type {type(binding.content).__name__}", None,
                                   "use its number and array attributes one by one")
@@ -174,7 +199,7 @@ class Frame:
                 return type(binding)(self.static(b, what, node) for b in binding)
             case Value() if binding.constant is not MISSING:
                 return binding.constant
-            case Value() | Cell() | Made():
+            case Value() | Cell() | Made() | Text() | Thrown():
                 raise self.refuse(f"{what} must be known when code is generated, and depends on run-time data", node,
                                   "write it as a literal")
             case Object():
@@ -190,7 +215,7 @@ class Frame:
                 return all(map(self.is_static, binding.values()))
             case Value():
                 return binding.constant is not MISSING
-        return not isinstance(binding, (Cell, Made))
+        return not isinstance(binding, (Cell, Made, Text, Thrown))
 
     # --------------------------------------------------------------------------------------- names
 

@@ -26,9 +26,9 @@ from .carry import (
     suppose_same_arrays,
 )
 from .expressions import assign, condition, evaluate
-from .frame import EXIT, OUT, RESULT, RETURNED, STOP, UNBOUND, Frame
+from .frame import EXIT, OUT, RESULT, RETURNED, STOP, UNBOUND, Ended, Frame
 from .iterables import Iterable, iterable
-from .scope import bound_names, changed_names, inside, may_leave, may_stop, names_in
+from .scope import bound_names, changed_names, inside, may_leave, may_stop, names_in, read_names
 
 UNROLL_AT_MOST = 256
 
@@ -119,7 +119,7 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
     order = {name: k for k, name in enumerate(frame.env)}
     for name in sorted(bound_names([node]), key=lambda name: order.get(name, len(order))):
         if frame.is_live(name, live) and (name not in targets or name in frame.liveness.after[id(node)]
-                                          or name in frame.liveness.always):
+                                          or name in frame.liveness.always or name in read_names(node.orelse)):
             carried.names[name] = frame.env.get(name, UNBOUND)
     for name in sorted(changed_names([node]), key=lambda name: order.get(name, len(order))):
         binding = frame.env.get(name, UNBOUND)
@@ -164,6 +164,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
         inits.append(frame.heap.read(cell))
         names.append(next((frame.label(n) for n, b in frame.env.items() if b is cell), inits[-1].name))
     ends: dict[str, object] = {}
+    ended: list[bool] = []  # whether the test raises, whatever it is asked
 
     def enter(params: list[Value]) -> dict[str, object]:
         """The state at the head of the loop; returns the carried names' bindings."""
@@ -186,15 +187,18 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
     def body(*params: Value) -> list[Value]:
         params = list(params)
         index = params.pop(0) if source is not None else None
-        entered = enter(params)
-        if source is not None:
-            frame.session.counters[index] = source.bounds
-            assign(frame, node.target, source.get(index), node.target)
-        if carried.test_inside:
-            branch(frame, condition(frame, loop.test), lambda: frame.session.execute(frame, loop.body, live),
-                   lambda: _run_out(frame), live)
-        else:
-            frame.session.execute(frame, loop.body, live)
+        entered = enter(list(params))
+        try:
+            if source is not None:
+                frame.session.counters[index] = source.bounds
+                assign(frame, node.target, source.get(index), node.target)
+            if carried.test_inside:
+                branch(frame, condition(frame, loop.test), lambda: frame.session.execute(frame, loop.body, live),
+                       lambda: _run_out(frame), live)
+            else:
+                frame.session.execute(frame, loop.body, live)
+        except Ended:  # there is no next trip: it may be given anything
+            entered = enter(params)
         return leave(frame, carried, before, entered, ends, live)
 
     def test(*params: Value) -> Value:
@@ -202,8 +206,12 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
             return value(True)
         enter(list(params))
         contents = dict(frame.heap.contents)
-        frame.session.execute(frame, list(loop.setup), live, tail=False)
-        go_on = condition(frame, loop.test)
+        try:
+            frame.session.execute(frame, list(loop.setup), live, tail=False)
+            go_on = condition(frame, loop.test)
+        except Ended:
+            ended.append(True)
+            return value(False)
         if any(frame.heap.contents[cell] is not contents[cell] for cell in contents):
             carried.test_inside = carried.breaks = True
             raise Again
@@ -214,6 +222,8 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
         outputs = for_loop(*source.bounds, inits, body, carried.breaks, names, index)
     else:
         outputs = while_loop(inits, test, body, carried.breaks, names)
+    if ended:
+        raise Ended
     frame.restore(before)
     frame.kept = outer_kept
     frame.heap.seen = {}

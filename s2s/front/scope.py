@@ -167,7 +167,7 @@ class Liveness:
 
     def _before_one(self, stmt: gast.AST, after: frozenset, broken: frozenset, continued: frozenset) -> frozenset:
         match stmt:
-            case gast.Return():
+            case gast.Return() | gast.Raise():
                 return frozenset(read_names([stmt]))
             case gast.Break():
                 return broken

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import gast
 
-from ..errors import S2SError, TypeMismatchError
+from ..errors import S2SError
 from ..ir.builder import at
 from ..ir.graph import MISSING, Value
+from .acts import run_assert, run_raise
 from .branches import branch, unless_left
 from .expressions import assign, augment, condition, evaluate
 from .frame import EXIT, RESULT, RETURNED, STOP, Frame, Object
@@ -137,8 +138,7 @@ def _dispatch(frame: Frame, stmt: gast.AST) -> None:
         case gast.Assert():
             _assert(frame, stmt)
         case gast.Raise():
-            raise frame.refuse("raise on a path that depends on run-time data", stmt,
-                               "check the arguments before the call")
+            run_raise(frame, stmt, evaluate)
         case _:
             _refuse(frame, stmt)
 
@@ -179,11 +179,7 @@ def _delete(frame: Frame, stmt: gast.Delete) -> None:
 
 def _assert(frame: Frame, stmt: gast.Assert) -> None:
     test = condition(frame, stmt.test)
-    if test.constant is MISSING:
-        raise frame.refuse("an assertion about run-time data", stmt, "check it before the call")
-    if not test.constant:
-        raise TypeMismatchError("this assertion fails for arguments of these types", frame.line(stmt),
-                                "pass arguments for which it holds")
+    branch(frame, test, lambda: None, lambda: run_assert(frame, stmt, evaluate), frame.liveness.after[id(stmt)])
 
 
 def _refuse(frame: Frame, stmt: gast.AST) -> None:

@@ -112,6 +112,12 @@ def meet(a: Dim, b: Dim, broadcasts: bool = False) -> None:
         meetings.append(Meeting(a, b, broadcasts, current().line))
 
 
+def acted() -> None:
+    """Note that the program may act now, or raise: what it meets afterwards it may never come to."""
+    for builder in _stack:
+        builder.meetings = None
+
+
 def fresh_shape() -> str:
     """A symbol for the shape of a value of unknown rank."""
     counter = current().counter
@@ -127,6 +133,8 @@ def add_op(record, inputs: Sequence[Value], attrs: dict, types: Iterable[Type],
     for k, type in enumerate(types):
         op.outputs.append(Value(type, names[k] if k < len(names) else "", op))
     builder.block.ops.append(op)
+    if not record.pure:
+        acted()
     return op
 
 

@@ -1,6 +1,7 @@
 """Every operation s2s knows, one record each, in tables by family."""
 
 from . import (  # noqa: F401
+    acts,
     arrange,
     barrier,
     calls,

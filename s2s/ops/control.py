@@ -175,6 +175,7 @@ def while_loop(inits: Sequence, test: Callable, body: Callable, breaks: bool = F
 
     types, blocks = _carries(inits, names, emit_body)
     if blocks[0].yields[0].constant is False:
+        test(*inits)  # for what it does besides
         return tuple(inits)
     return tuple(add_op(while_record, inits, {"breaks": breaks}, types, blocks, names).outputs)
 
@@ -326,6 +327,12 @@ def _translated_dim(dim, known: dict):
 call = define("call", evaluate=None, infer=_infer_call,
               run=lambda op, inputs, run_block: run_block(
                   op.attrs["callee"].function_for(op.inputs).block, inputs))
+
+
+def never_returns(function) -> bool:
+    """Whether a function raises, whatever it is given: it has no result."""
+    return not function.tupled and [y.type for y in function.results] == [UNDEFINED]
+
 
 class Known:
     """A callee whose IR is fixed already: what a transformation made of a function."""

@@ -17,7 +17,8 @@ would have to hold of the arguments, which is asked at each call, in Python.  Wh
 that checks nothing; where not, or where an index is data, Numba's boundscheck, a flag for a whole function.
 
 Note [Where an error came from]
-Compiled code does not know its line, and carrying it would cost every access.  An error is rare and ends
+Where the program says `raise`, compiled code raises, too, and Numba notes the line (runtime/raised.py).  In
+other places it does not know its line, and carrying it would cost every access.  An error is rare and ends
 the run, so the interpreted form of the same function is run again on the same arguments, which compiled
 code has not changed: it raises the same error, with the index and the user's line.  Compiled code checks
 lengths and ranges of indices before loops, so it may complain of what the loop would never have come to;
@@ -27,7 +28,6 @@ then the interpreted form returns, and what it returns is the result.
 from __future__ import annotations
 
 import ast
-import re
 import sys
 import types
 import warnings
@@ -47,6 +47,7 @@ from ..ops.record import Record
 from . import cache as disk
 from .blas import blas_product
 from .load import load, register
+from .raised import raised_again
 
 FLAGS = {False: "{'contract'}", True: "{'contract', 'reassoc', 'nsz', 'arcp'}"}
 _modules: dict[str, types.ModuleType] = {}  # by key: the same program is loaded once in a process
@@ -71,16 +72,19 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
                                "holds no lock, so several threads may call it at once")
     required = requirements(function)
     module = render(with_blas(lower(function)), native=True)
+    natives: dict[str, Module] = {}  # by file
 
     def dispatcher(checks: bool) -> Callable:
         native = decorated(module, fastmath, checks)
-        return getattr(loaded(native, cache), native.entry)
+        found = getattr(loaded(native, cache), native.entry)
+        natives[found.py_func.__code__.co_filename] = native
+        return found
 
     if required is None:
-        return guarded(dispatcher(True), function, module)
+        return guarded(dispatcher(True), function, module, natives)
     if not required:
-        return guarded(dispatcher(False), function, module)
-    return guarded(dispatcher(False), function, module, condition(function, required), lambda: dispatcher(True))
+        return guarded(dispatcher(False), function, module, natives)
+    return guarded(dispatcher(False), function, module, natives, condition(function, required), lambda: dispatcher(True))
 
 
 product = Record("blas_product", evaluate=blas_product, infer=matmul.infer,
@@ -106,9 +110,18 @@ def decorated(module: Module, fastmath: bool, checks: bool) -> Module:
     options = f"error_model='numpy', fastmath={FLAGS[bool(fastmath)]}, nogil=True"
     if checks:
         options += ", boundscheck=True"
-    text = re.sub(r"(?m)^def ", f"@njit({options})\ndef ", module.text)
-    blas = f"from {blas_product.__module__} import blas_product\n" if "blas_product(" in text else ""
-    return Module(f"from numba import njit\n{blas}{text}", module.entry, module.lines)
+    head = ["from numba import njit"]
+    if "blas_product(" in module.text:
+        head.append(f"from {blas_product.__module__} import blas_product")
+    text, moved = [*head], {}  # where each line goes
+    for number, line in enumerate(module.text.splitlines(), 1):
+        if line.startswith("def "):
+            text.append(f"@njit({options})")
+        text.append(line)
+        moved[number] = len(text)
+    lines, raises = ({moved[number]: x for number, x in found.items() if number in moved}
+                     for found in (module.lines, module.raises))
+    return Module("\n".join(text) + "\n", module.entry, lines, {}, raises)
 
 
 def loaded(module: Module, cache: bool) -> types.ModuleType:
@@ -150,7 +163,7 @@ def keep_text(filename: str, text: str) -> None:
     disk.write(path, text.encode(), plain=True)
 
 
-def guarded(dispatcher: Callable, function: Function, module: Module, safe: Callable | None = None,
+def guarded(dispatcher: Callable, function: Function, module: Module, natives: dict[str, Module], safe: Callable | None = None,
             careful: Callable | None = None) -> Callable:
     """Call `dispatcher`; what it raises is explained on the way out.
 
@@ -170,8 +183,8 @@ def guarded(dispatcher: Callable, function: Function, module: Module, safe: Call
             return result if narrowed is None else narrowed(result)
         except NumbaError as error:
             refusal = explained(error, function)
-        except Exception:
-            refusal = None
+        except Exception as error:
+            refusal = raised_again(error, natives)
         if refusal is not None:  # raised here, where no other exception is being handled and shown beside it
             raise refusal
         return interpreted(function, args)
@@ -228,7 +241,7 @@ def interpreted(function: Function, args: tuple):
     """
     module = render(function)
     with np.errstate(all="ignore"):
-        return load(module.text, module.entry, module.lines)(*args)
+        return load(module.text, module.entry, module.lines, given=module.given)(*args)
 
 
 def silence() -> None:

@@ -26,16 +26,18 @@ class InYourProgram(Exception):
     """Carries the user's line where an exception cannot carry a note (Python 3.10)."""
 
 
-def load(text: str, entry: str, lines: dict[int, Line], check: bool | None = None) -> Callable:
+def load(text: str, entry: str, lines: dict[int, Line], check: bool | None = None,
+         given: dict[str, object] | None = None) -> Callable:
     """The function `entry` of the module `text`, whose generated lines come from the user's `lines`.
 
+    `given` are the names that the text uses and does not define.
     With `check` (S2S_CHECK=1), the first NaN that it assigns raises FloatingPointError.
     """
     filename = register(text, entry)
     tree = ast.parse(text, filename)
     if check is None:
         check = os.environ.get("S2S_CHECK", "0") not in ("", "0")
-    namespace: dict[str, object] = {"__name__": f"s2s_{entry}", "__file__": filename}
+    namespace: dict[str, object] = {**(given or {}), "__name__": f"s2s_{entry}", "__file__": filename}
     if check:
         tree = ast.fix_missing_locations(NanChecks().visit(tree))
         namespace[CHECK] = stop_at_nan
@@ -74,14 +76,18 @@ def point_at(error: Exception, filename: str, lines: dict[int, Line]) -> None:
     for frame, number in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename == filename:
             line = line_of(number, lines) or line
-    if line is None:
-        return
-    note = describe(line)
+    if line is not None:
+        note(error, line)
+
+
+def note(error: BaseException, line: Line) -> None:
+    """Write on `error` that it comes from `line`."""
+    text = describe(line)
     if hasattr(error, "add_note"):
-        if note not in getattr(error, "__notes__", ()):
-            error.add_note(note)
+        if text not in getattr(error, "__notes__", ()):
+            error.add_note(text)
     elif error.__cause__ is None:
-        error.__cause__ = InYourProgram(note)
+        error.__cause__ = InYourProgram(text)
 
 
 def line_of(number: int, lines: dict[int, Line]) -> Line | None:
@@ -134,12 +140,12 @@ def stop_at_nan(*named: tuple[str, object]) -> None:
 # ------------------------------------------------------------------------------------------- measuring
 
 
-def measure_tapes(text: str, entry: str, args: tuple) -> int:
+def measure_tapes(text: str, entry: str, args: tuple, given: dict[str, object] | None = None) -> int:
     """The most bytes that the names ending in `_tape` held at once while `entry` ran on `args`.
 
     An array counts as it is; a list counts eight bytes for a number, an array's own size for an array.
     """
-    function = load(text, entry, {}, check=False)
+    function = load(text, entry, {}, False, given)
     filename = function.__wrapped__.__code__.co_filename
     most = 0
 

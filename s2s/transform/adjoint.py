@@ -14,6 +14,7 @@ from ..errors import DerivativeError
 from ..ir.builder import Builder, add_op, at, current, join_types
 from ..ir.graph import MISSING, Block, Function, Op, Value, free_values
 from ..ir.types import INT, carries_derivative
+from ..ops.acts import has_effects
 from ..ops.chain import times
 from ..ops.control import Known, call, for_loop, if_record
 from ..ops.shape import zeros_of
@@ -229,13 +230,13 @@ def blocks_of(block: Block) -> Iterator[Block]:
 
 
 def drop_unread(block: Block) -> None:
-    """Remove, in place, the ops of the adjoint that nothing reads, so that nothing is saved for them."""
+    """Remove, in place, the ops without effects that nothing reads, so that nothing is saved for them."""
     read: set[Value] = set()
 
     def sweep(block: Block) -> None:
         read.update(block.yields)
         for op in reversed(block.ops):
-            if any(out in read for out in op.outputs):
+            if any(out in read for out in op.outputs) or has_effects(op):
                 read.update(op.inputs)
                 for inner in op.blocks:
                     sweep(inner)

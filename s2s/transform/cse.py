@@ -27,7 +27,8 @@ from collections import ChainMap
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.rebuild import clone
 from ..ir.substitute import substitute
-from .effects import has_effects, is_buffer, owned_buffers
+from ..ops.acts import has_effects
+from .effects import is_buffer, owned_buffers
 
 COMMUTATIVE = ("add", "multiply", "equal", "not_equal")  # bit for bit, which maximum(0.0, -0.0) is not
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from ..ir.graph import Block, Function, Op, Value
 from ..ir.rebuild import clone
-from .effects import has_effects
+from ..ops.acts import has_effects
 
 
 def dce(function: Function) -> Function:

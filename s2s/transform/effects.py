@@ -1,4 +1,4 @@
-"""What an op may do besides computing its results: act on the world, raise, cost much, give a buffer away."""
+"""What an op may do besides computing its results: raise, cost much, give a buffer away; whether it acts is in ops/acts.py."""
 
 from __future__ import annotations
 
@@ -8,24 +8,6 @@ from ..ir.types import Array, Scalar, Tape, Tuple, Type, Unknown
 _TOTAL_SHAPES = ("constant", "length", "size", "tuple", "item", "undefined", "sum", "spread", "transpose")
 _DIVIDES = ("divide", "floor_divide", "remainder", "power", "reciprocal")
 _PARTIAL = ("int_", "round_to_int", "left_shift", "right_shift", "max_", "min_", "not_", "bool_")
-
-
-def has_effects(op: Op) -> bool:
-    """Whether `op` does something even if nobody reads its results."""
-    if not op.record.pure:
-        return True
-    if op.name == "call":
-        return callee_has_effects(op)
-    return any(has_effects(inner) for block in op.blocks for inner in block.ops)
-
-
-def callee_has_effects(op: Op, seen: frozenset = frozenset()) -> bool:
-    """Whether the function that a `call` calls has effects; a call of itself adds none."""
-    callee = op.attrs["callee"]
-    if callee in seen:
-        return False
-    return any(callee_has_effects(inner, seen | {callee}) if inner.name == "call" else not inner.record.pure
-               for inner in walk(callee.function_for(op.inputs).block))
 
 
 def is_total(op: Op) -> bool:

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from ..ir.graph import Block, Function, Op
 from ..ir.rebuild import clone
+from ..ops.acts import has_effects
 from .effects import (
-    has_effects,
     is_buffer,
     is_total,
     maybe_unbound,
@@ -59,6 +59,7 @@ def _leaving(loop: Op, owned: set, unbound: set) -> list[Op]:
         certain = runs or (loop.name == "while" and block is loop.blocks[0])
         staying = []
         for op in block.ops:
+            certain = certain and not has_effects(op)  # what may raise stays behind what acts
             safe = certain or (is_total(op) and not any(x in unbound for x in op.inputs))
             if safe and _may_leave(op, varies, owned):
                 gone.append(op)

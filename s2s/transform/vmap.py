@@ -100,6 +100,8 @@ class Batched:
         return lane.remade(block, name=f"{lane.name}_vmap")
 
     def result(self, y: Value, axis: int | None) -> Value:
+        if isinstance(y.type, Undefined):  # it raises
+            return self.env[y]
         if axis is None:
             if y in self.lanes.batched:
                 raise TypeMismatchError(f"{y.name or 'a result'} differs from lane to lane and has out_axes None",

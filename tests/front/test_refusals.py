@@ -48,22 +48,6 @@ def import_inside(x):
     return math.sin(x)
 
 
-def prints(x):
-    print(x)
-    return x
-
-
-def raises(x):
-    if x < 0:
-        raise ValueError("negative")
-    return x
-
-
-def asserts(x):
-    assert x > 0
-    return x
-
-
 def dictionary(x):
     return {"x": x}
 
@@ -130,9 +114,6 @@ UNSUPPORTED = [
     (global_write, [FLOAT], "writing to a global variable", "return the new value"),
     (class_inside, [FLOAT], "a class inside a function", "module level"),
     (import_inside, [FLOAT], "an import inside a function", "top of the module"),
-    (prints, [FLOAT], "print inside", "print what the function returns"),
-    (raises, [FLOAT], "raise on a path", "before the call"),
-    (asserts, [FLOAT], "an assertion about run-time data", "before the call"),
     (dictionary, [FLOAT], "a dict or set", "use tuples"),
     (escaping_lambda, [FLOAT], "cannot be stored, returned or passed on", "call it directly"),
     (run_time_list, [FLOAT, INT], "a list of run-time length", "fill an array"),

@@ -1,0 +1,228 @@
+"""What a program says to the world: `print`, `raise`, `assert`, and the formatted strings that they are given.
+
+A text with run-time data in it is a Text, a Thrown an exception that has been made and not raised: both are
+bindings with Values at their leaves, as tuples are.  `print` and `raise` lay out those leaves as the inputs
+of one op and keep the rest as a template (ops/acts.py).
+
+A `raise` ends its path: Ended unwinds to the branch or loop whose arm that is, which goes on as the other
+arm has it.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+import gast
+
+from ..ir.builder import emit
+from ..ir.graph import MISSING, Value
+from ..ir.types import Static, Tape, Tuple
+from ..ops.acts import (
+    Field,
+    Filled,
+    Joined,
+    Made,
+    Operand,
+    Pairs,
+    Plain,
+    Several,
+    is_exception,
+    print_record,
+    raise_record,
+)
+from ..ops.control import item
+from .alias import Cell
+from .frame import Ended, Frame, Object, Text, Thrown
+from .made import Made as Function
+
+LITERALS = (str, bytes, bool, int, float, complex, type(None), type(Ellipsis))
+STREAMS = {"stdout": sys.stdout, "stderr": sys.stderr}
+
+
+# ---------------------------------------------------------------------------------------------- templates
+
+
+@dataclass
+class Layout:
+    """The inputs of an op, and the templates that refer to them by number."""
+
+    frame: Frame
+    node: gast.AST
+    inputs: list[Value]
+
+    def template(self, binding, shown: bool = False):
+        """The template of a binding; `shown` says that only its str() counts."""
+        match binding:
+            case Text(parts):
+                return parts if isinstance(parts, Filled) else self.filled(parts)
+            case Thrown(kind, args, keywords):
+                return Made(kind, tuple(map(self.template, args)),
+                            tuple((name, self.template(x)) for name, x in keywords.items()))
+            case tuple() | list() if type(binding) in (tuple, list):
+                return Several(type(binding), tuple(map(self.template, binding)))
+            case dict() if type(binding) is dict:
+                return Pairs(tuple(binding), tuple(map(self.template, binding.values())))
+            case Cell():
+                return self.operand(self.frame.heap.read(binding))
+            case Value():
+                return self.operand(self.frame.value(binding))
+            case Function():
+                raise self.frame.refuse("a function as text", self.node, "print its name")
+            case Object():
+                raise self.frame.refuse(f"a {type(binding.content).__name__} as text", self.node,
+                                        "print its number and array attributes one by one")
+        if type(binding) in LITERALS:
+            return Plain(binding)
+        if shown:
+            return Plain(str(binding))
+        raise self.frame.refuse(f"a {type(binding).__name__} in what is printed or raised", self.node,
+                                "use numbers, arrays, strings, and tuples of them")
+
+    def operand(self, x: Value):
+        """The template of a Value."""
+        match x.type:
+            case Static(content):
+                return self.template(content)
+            case Tuple(items, None):
+                return Several(tuple, tuple(self.operand(item(x, index=k)) for k in range(len(items))))
+            case Tape():
+                raise self.frame.refuse("a list that grows, as text", self.node, "print its members, or its length")
+        if x.constant is not MISSING and type(x.constant) in LITERALS:
+            return Plain(x.constant)
+        self.inputs.append(x)
+        return Operand(len(self.inputs) - 1)
+
+    def filled(self, parts: tuple):
+        """A Text's parts with operands for its Values."""
+        return Joined(tuple(self.part(part) for part in parts))
+
+    def part(self, part):
+        match part:
+            case Piece(content, conversion, spec):
+                return Field(self.template(content, shown=True), conversion, None if spec is None else self.filled(spec))
+        return part
+
+
+@dataclass(frozen=True)
+class Piece:
+    """`{x!r:>8}` in a Text; `spec` are the parts of one."""
+
+    content: object
+    conversion: int = -1
+    spec: tuple | None = None
+
+
+def formatted(frame: Frame, node: gast.JoinedStr, evaluate):
+    """The binding of an f-string: a string where all that it shows is known, else a Text."""
+    parts = _parts(frame, node, evaluate)
+    return "".join(parts) if all(isinstance(part, str) for part in parts) else Text(parts)
+
+
+def _parts(frame: Frame, node: gast.JoinedStr, evaluate) -> tuple:
+    parts: list = []
+    for each in node.values:
+        match each:
+            case gast.Constant():
+                parts.append(each.value)
+            case gast.FormattedValue():
+                spec = None if each.format_spec is None else _parts(frame, each.format_spec, evaluate)
+                parts += _shown(frame, evaluate(frame, each.value), each.conversion, spec)
+    return tuple(parts)
+
+
+def _shown(frame: Frame, content, conversion: int = -1, spec: tuple | None = None) -> tuple:
+    """The parts that show `content`: strings where it is known."""
+    if isinstance(content, Text) and conversion in (-1, 115) and not spec:
+        return content.parts
+    known = frame.is_static(content) and all(isinstance(part, str) for part in spec or ())
+    if known and not isinstance(content, Text):
+        found = {-1: lambda x: x, 115: str, 114: repr, 97: ascii}[conversion](frame.static(content, "this"))
+        return (format(found, "".join(spec or ())),)
+    return (Piece(_frozen(frame, content), conversion, spec),)
+
+
+def _frozen(frame: Frame, binding):
+    """What `binding` holds now: an array that a text shows may be written into before the text is printed."""
+    match binding:
+        case Cell():
+            return frame.heap.read(binding)
+        case tuple() | list() if type(binding) in (tuple, list):
+            return type(binding)(_frozen(frame, x) for x in binding)
+        case dict() if type(binding) is dict:
+            return {key: _frozen(frame, x) for key, x in binding.items()}
+    return binding
+
+
+def text_of(frame: Frame, node, x="", *rest):
+    """`str(x)`."""
+    parts = _shown(frame, x, 115)
+    return Text(parts)
+
+
+def joined(frame: Frame, a, b):
+    """`a + b`, where one is a Text and the other a Text or a string."""
+    return Text((*_shown(frame, a), *_shown(frame, b)))
+
+
+# --------------------------------------------------------------------------------------------------- acts
+
+
+def print_(frame: Frame, node: gast.Call, *args, **keywords) -> None:
+    """`print(...)`: once, where the program runs forwards."""
+    layout = Layout(frame, node, [])
+    if unknown := set(keywords) - {"sep", "end", "flush", "file"}:
+        raise frame.refuse(f"print with the argument {sorted(unknown)[0]}", node, "use sep, end and flush")
+    file = keywords.pop("file", None)
+    if file is not None and file is not sys.stdout:
+        raise frame.refuse("print to a file", node, "return what is to be written, and write it after the call")
+    items = tuple(layout.template(x, shown=True) for x in args)
+    named = tuple((name, layout.template(x)) for name, x in keywords.items())
+    emit(print_record, *layout.inputs, items=items, keywords=named)
+
+
+def raise_(frame: Frame, node: gast.AST, thrown: Thrown, cause: Thrown | None = None, bare: bool = False,
+           attrs: dict | None = None) -> None:
+    """`raise thrown from cause`: emits it, and ends the path."""
+    layout = Layout(frame, node, [])
+    made = layout.template(thrown)
+    if bare:
+        made = Made(made.kind, bare=True)
+    emit(raise_record, *layout.inputs, thrown=made, cause=None if cause is None else layout.template(cause))
+    raise Ended
+
+
+def thrown_of(frame: Frame, binding, node: gast.AST) -> tuple[Thrown, bool]:
+    """The exception that `raise binding` raises, and whether it is named by its class alone."""
+    if isinstance(binding, Thrown):
+        return binding, False
+    if is_exception(binding):
+        return Thrown(binding, (), {}), True
+    if isinstance(binding, BaseException):
+        return Thrown(type(binding), binding.args, {}), False
+    raise frame.refuse("raise of something that is no exception", node, "raise an exception, as ValueError(...)")
+
+
+def run_raise(frame: Frame, stmt: gast.Raise, evaluate) -> None:
+    """The statement `raise exception from cause`."""
+    if stmt.exc is None:
+        raise frame.refuse("`raise` without an exception", stmt, "name the exception that is raised")
+    thrown, bare = thrown_of(frame, evaluate(frame, stmt.exc), stmt)
+    cause = None
+    if stmt.cause is not None:
+        binding = evaluate(frame, stmt.cause)
+        cause = None if binding is None else thrown_of(frame, binding, stmt)[0]
+    raise_(frame, stmt, thrown, cause, bare)
+
+
+def run_assert(frame: Frame, stmt: gast.Assert, evaluate) -> None:
+    """What a failed assertion does."""
+    args = () if stmt.msg is None else (evaluate(frame, stmt.msg),)
+    raise_(frame, stmt, Thrown(AssertionError, args, {}))
+
+
+def make_exception(frame: Frame, kind: type, args: list, keywords: dict) -> Thrown:
+    """`ValueError(...)`: what it is made of, as it is now."""
+    return Thrown(kind, tuple(_frozen(frame, x) for x in args), {k: _frozen(frame, x) for k, x in keywords.items()})
+
+

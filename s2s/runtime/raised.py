@@ -1,0 +1,45 @@
+"""The user's exception, from what compiled code raised in its place.
+
+Compiled code raises one of Python's own classes, given the run-time data; Numba notes the line of the text.
+The op that stands on that line says what the program raises, and where.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..back.python import Module
+from ..ir.types import Scalar, Type
+from ..ops.acts import Made
+from .load import note
+
+
+def raised_again(error: Exception, modules: Mapping[str, Module]) -> BaseException | None:
+    """The exception that the program raises; None where compiled code raised of itself.
+
+    `modules` are the texts that are compiled, by the names of their files.
+    """
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        module = modules.get(frame.f_code.co_filename)
+        op = module.raises.get(number) if module is not None else None
+        if op is not None:
+            values = error.args[len(error.args) - len(op.inputs):]
+            xs = [as_python(x, v.type) for x, v in zip(values, op.inputs, strict=True)]
+            made, cause = op.attrs["thrown"].make(xs), op.attrs["cause"]
+            if isinstance(cause, Made):
+                made.__cause__ = cause.make(xs)
+            if op.line is not None:
+                note(made, op.line)
+            return made
+    return None
+
+
+def as_python(x, type: Type):
+    """`x`, which Numba gives as Python's own number, as the program has it."""
+    match type:
+        case Scalar(dtype, False):
+            return np.dtype(dtype).type(x)
+    return x
