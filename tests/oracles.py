@@ -53,17 +53,25 @@ class Hyper:
         name = ufunc.__name__
         if method == "reduce":
             return FUNCTIONS[{"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}[name]](*inputs, **kwargs)
+        if method == "at":
+            return _at(name, *inputs)
         if method != "__call__":
             raise NotImplementedError(f"{name}.{method} of hyper-dual numbers")
-        kwargs.pop("where", None)
+        where = kwargs.pop("where", True)
         result = apply(name, *inputs)
         if out is not None:
-            out[0][...] = result
+            for part in PARTS:
+                np.copyto(getattr(out[0], part), getattr(lift(result), part), where=primal(where))
             return out[0]
         return result
 
     def __array_function__(self, func, types, args, kwargs):
-        return FUNCTIONS[func.__name__](*args, **kwargs)
+        kwargs = dict(kwargs)
+        out = kwargs.pop("out", None)
+        result = FUNCTIONS[func.__name__](*args, **kwargs)
+        if out is not None:
+            out[...] = result
+        return result if out is None else out
 
     # indexing: the components of a view are views
     def __getitem__(self, key):
@@ -120,16 +128,34 @@ class Hyper:
     def __round__(self, digits=None): return round(float(self.v), digits)
 
     def astype(self, dtype, copy=True):
+        if not copy and self.dtype == dtype:
+            return self
         return each(self, lambda x: np.asarray(x).astype(dtype)) if np.issubdtype(dtype, np.inexact) else self.v.astype(dtype)
 
     def item(self, *key): return each(self, lambda x: x.item(*key))
     def flatten(self): return each(self, np.ravel).copy()
     def fill(self, new): self[...] = new
+    def sort(self, axis=-1): self[...] = FUNCTIONS["sort"](self.copy(), axis)
+    def put(self, index, new): FUNCTIONS["put"](self, index, new)
+    flat = property(lambda self: Flat(self))
 
     def __getattr__(self, name):
         if name in METHODS:
-            return functools.partial(FUNCTIONS[name], self)
+            return lambda *args, **kwargs: self.__array_function__(getattr(np, name), (), (self, *args), kwargs)
         raise AttributeError(name)
+
+
+class Flat:
+    """x.flat of a Hyper."""
+
+    def __init__(self, x: Hyper): self.x = x
+    def __len__(self): return self.x.size
+    def __iter__(self): return (self[k] for k in range(len(self)))
+    def __getitem__(self, key): return each(self.x, lambda part: part.flat[primal(key)])
+
+    def __setitem__(self, key, new):
+        for part in PARTS:
+            getattr(self.x, part).flat[primal(key)] = getattr(lift(new), part)
 
 
 METHODS = {"sum", "mean", "prod", "max", "min", "dot", "reshape", "transpose", "ravel", "copy", "cumsum", "cumprod",
@@ -325,7 +351,7 @@ def _linear(name: str) -> Callable:
 
 
 for _name in ("sum mean transpose ravel copy cumsum squeeze expand_dims swapaxes moveaxis repeat tile take "
-              "diagonal diag trace tril triu roll flip flipud fliplr diff broadcast_to atleast_1d atleast_2d split array_split "
+              "diagonal diag trace tril triu hsplit vsplit dsplit roll flip flipud fliplr diff broadcast_to atleast_1d atleast_2d split array_split "
               "pad trapezoid rot90 real imag conj nansum take_along_axis delete").split():
     FUNCTIONS[_name] = _linear(_name)
 for _name in ("argmax argmin argsort any all shape size ndim isfinite isnan isinf allclose array_equal searchsorted "
@@ -422,6 +448,37 @@ def _var(x, axis=None, ddof=0, keepdims=False):
 @function("std")
 def _std(x, axis=None, ddof=0, keepdims=False):
     return apply("sqrt", _var(x, axis, ddof, keepdims))
+
+
+def _at(name: str, x, index, *operands):
+    """A ufunc's `at`: one element after the other, as NumPy does it."""
+    places = np.arange(x.size).reshape(x.shape)[primal(index)]
+    operands = [each(lift(v), lambda part: np.broadcast_to(part, places.shape)) for v in operands]
+    for k in np.ndindex(places.shape):
+        at = np.unravel_index(places[k], x.shape)
+        x[at] = apply(name, x[at], *(v[k] for v in operands))
+
+
+def _writing(name: str, values: int) -> Callable:
+    """A function of NumPy's that writes the argument of this position into the first, part by part."""
+
+    def run(x, *args, **kwargs):
+        args = [*args, *(kwargs.pop(k) for k in ("val", "vals", "values", "v", "src") if k in kwargs)]
+        for part in PARTS:
+            own = [getattr(lift(a), part) if k + 1 == values else primal(a) for k, a in enumerate(args)]
+            getattr(np, name)(getattr(x, part), *own, **{k: primal(v) for k, v in kwargs.items()})
+    return run
+
+
+FUNCTIONS |= {name: _writing(name, values) for name, values in
+              {"copyto": 1, "put": 2, "putmask": 2, "place": 2, "fill_diagonal": 1, "put_along_axis": 2}.items()}
+
+
+@function("nan_to_num")
+def _nan_to_num(x, copy=True, nan=0.0):
+    result = x.copy() if copy else x
+    result[np.isnan(x.v)] = nan
+    return result
 
 
 @function("sort")

@@ -51,7 +51,7 @@ def take(frame: Frame, base, key):
         return frame.wrap(result)
     if any(isinstance(x.type, Unknown) for p, x in _integers(pattern, operands)):
         return frame.heap.new(result, cell.family())  # an array index copies, an integer views
-    if is_advanced(pattern, operands):
+    if is_advanced(pattern, operands) or base.flat:
         return frame.heap.new(result)
     return view_of_part(frame, cell, result, *index)
 

@@ -36,6 +36,9 @@ class Cell:
     doubtful: bool = False  # perhaps a view, perhaps a number: an element of an array of unknown rank
     origins: frozenset = frozenset()  # cells that it may share memory with, or not
     owner: str = ""  # whose array it is, where that is not this function's
+    made: Value | None = None  # what it held first
+    contiguous: bool | None = None  # whether it is in C order without gaps, once that has been asked
+    flat: bool = False  # x.flat: parts of it are copies
 
     @property
     def root(self) -> Cell:
@@ -73,7 +76,7 @@ class Heap:
 
     def new(self, content: Value, origins: Iterable[Cell] = (), owner: str = "") -> Cell:
         """A cell for a fresh array."""
-        cell = Cell(origins=frozenset(origins), owner=owner)
+        cell = Cell(origins=frozenset(origins), owner=owner, made=content)
         self.contents[cell] = content
         return cell
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import gast
 import numpy as np
 
-from ..errors import S2SError, TypeMismatchError, UnsupportedError
+from ..errors import Line, S2SError, TypeMismatchError, UnsupportedError
 from ..ir.builder import acted, at, current
 from ..ir.graph import Value
 from ..ir.rebuild import emit_block
@@ -23,8 +23,6 @@ from ..ir.types import Tape
 from ..ops.acts import acts
 from ..ops.control import call as call_record
 from ..ops.control import never_returns, tape_push
-from ..ops.index import additem, setitem
-from ..ops.pattern import parse_index
 from ..ops.record import FUNCTIONS, MACROS, METHODS, Macro, emit
 from .access import pop
 from .acts import is_exception, make_exception
@@ -41,6 +39,7 @@ from .nonlocals import borrow, lend
 from .scope import parameter_names
 from .target import names_of, signature_of, target_of
 from .views import shared_result
+from .writers import METHOD_WRITERS, out_of, write_out, writer
 
 DEEPEST = 40  # activations run in place, one inside the other
 KNOWN_NOW = {np.finfo, np.iinfo, np.dtype, np.result_type, np.promote_types, np.can_cast, str, repr, getattr, hasattr,
@@ -78,8 +77,14 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     own = BUILTINS.get(function) if _hashable(function) else None
     if own is not None:
         return own(frame, node, *args, **keywords)
+    written = writer(function)
+    if written is not None:
+        return _write(frame, written, _name_of(function), args, keywords, node)
     rule = FUNCTIONS.get(function) if _hashable(function) else None
     if rule is not None:
+        args, keywords, out = out_of(function, args, keywords)
+        if out is not None:
+            return write_out(frame, _caller(frame, node), function, args, keywords, out, node)
         if function in KNOWN_NOW and _all_static(frame, args, keywords):
             return _now(frame, function, args, keywords, node)
         return _operate(frame, rule, _name_of(function), args, keywords, node)
@@ -91,8 +96,6 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         if _all_static(frame, args, keywords):
             return _now(frame, function, args, keywords, node)
         raise frame.refuse(f"{_name_of(function)}() of run-time data", node, "use NumPy's functions")
-    if function == np.add.at:
-        return _add_at(frame, *args)
     if is_exception(function):
         return make_exception(frame, function, args, keywords)
     if isinstance(function, type) or isinstance(function, types.BuiltinFunctionType) or not callable(function) \
@@ -112,10 +115,12 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
             if name == "pop" and not args:
                 return pop(frame, base)
             raise frame.refuse(f"the method {name} of a list", node, "lists can be appended to and popped from the end")
-        if name == "fill" and len(args) == 1:
-            frame.live |= frame.pending  # the rest of the statement is still to be evaluated
-            frame.write(base, _filled(content, frame.value(args[0])))
-            return None
+        if name in METHOD_WRITERS:
+            return _write(frame, METHOD_WRITERS[name], name, [base, *args], keywords, node)
+        if keywords.get("out") is not None and name in METHODS:
+            function = getattr(np, name, None)
+            if function in FUNCTIONS:
+                return apply(frame, function, [base, *args], keywords, node)
     elif isinstance(base, dict) and name in ("keys", "values", "items", "get"):
         return getattr(base, name)(*args) if name == "get" else tuple(getattr(base, name)())
     elif isinstance(base, (tuple, list)):
@@ -127,13 +132,13 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
         raise frame.refuse(f"the method {name} of a {type(base).__name__}", node, "use arrays and numbers")
     if name not in METHODS:
         raise frame.refuse(f"the method {name}", node, "use a NumPy function that s2s knows, or write a loop")
-    return _operate(frame, METHODS[name], name, [base, *args], keywords, node)
+    return _operate(frame, METHODS[name], name, [base, *args], keywords, node, True)
 
 
 # --------------------------------------------------------------------------------------------------- ops
 
 
-def _operate(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, node: gast.AST):
+def _operate(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, node: gast.AST, method: bool = False):
     """Emit what `rule` says, and find out whose memory the result has."""
     values = [frame.value(a) for a in args]
     named = {k: frame.static(v, k) if frame.is_static(v) else frame.value(v) for k, v in keywords.items()}
@@ -147,18 +152,28 @@ def _operate(frame: Frame, rule: Callable, name: str, args: list, keywords: dict
         raise frame.refuse(f"{name} called like this: {text}", node, "use the arguments that s2s knows") from error
     if isinstance(result, tuple):
         return tuple(shared_result(frame, r, name, args, named, cells) for r in result)
-    return shared_result(frame, result, name, args, named, cells)
+    return shared_result(frame, result, name, args, named, cells, lambda x: rule(x, *values[1:], **named), method)
 
 
-def _filled(content: Value, v: Value) -> Value:
-    return setitem(content, v, pattern=(...,))
+def _write(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, node: gast.AST) -> None:
+    """A call of a function that writes into its argument and returns nothing."""
+    named = {k: frame.static(v, k) if frame.is_static(v) else v for k, v in keywords.items()}
+    try:
+        inspect.signature(rule).bind(frame, None, node, *args, **named)
+    except TypeError as error:
+        raise frame.refuse(f"{name} called like this: {error}", node, "use the arguments that s2s knows") from None
+    rule(frame, _caller(frame, node), node, *args, **named)
 
 
-def _add_at(frame: Frame, cell, key, v) -> None:
-    parts = key if isinstance(key, tuple) else (key,)
-    pattern, operands = parse_index(tuple(frame.value(p) for p in parts))
-    frame.live |= frame.pending  # the rest of the statement is still to be evaluated
-    frame.write(cell, additem(frame.heap.read(cell), frame.value(v), *operands, pattern=pattern))
+def _caller(frame: Frame, node: gast.AST) -> Callable:
+    """(f, *args, **keywords) -> f(*args, **keywords) in the program; what s2s says in Python has the user's line."""
+
+    def call(function, *args, **keywords):
+        if getattr(function, "__module__", "") == writer.__module__:
+            return _in_place(frame, function, list(args), keywords, node, current().line)
+        return apply(frame, function, list(args), keywords, node)
+
+    return call
 
 
 def _now(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
@@ -308,8 +323,8 @@ def _made_signature(frame: Frame, function, node: gast.AST) -> inspect.Signature
     return signature_of(function)
 
 
-def _in_place(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
-    """Run a function of the user's on the caller's own bindings."""
+def _in_place(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST, place: Line | None = None):
+    """Run a function of the user's, or one that stands for the line `place`, on the caller's own bindings."""
     target = target_of(function)
     plain = target.function
     args = [*(_held(frame, getter, f"arg{k}") for k, getter in enumerate(target.arguments)), *args]
@@ -319,7 +334,7 @@ def _in_place(frame: Frame, function: Callable, args: list, keywords: dict, node
                                args, keywords, node)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
     inner = Frame(definition.node, definition.body, definition.source, frame.session, plain.__globals__, closure,
-                  caller=frame)
+                  caller=frame, place=place)
     return run(inner, bindings, node)
 
 

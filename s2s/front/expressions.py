@@ -222,7 +222,7 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
             raise frame.refuse(f"the attribute {name}", node, "use the attributes and functions that s2s knows")
         content = frame.value(base)
         return shared_result(frame, ATTRIBUTES[name](content), name, [base], {},
-                             {content: base} if isinstance(base, Cell) else {})
+                             {content: base} if isinstance(base, Cell) else {}, ATTRIBUTES[name], True)
     if isinstance(base, (tuple, list, Made)):
         raise frame.refuse(f"the attribute {name} of a {type(base).__name__}", node, "unpack it first")
     try:

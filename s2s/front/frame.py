@@ -96,6 +96,7 @@ class Frame:
     kept: tuple[frozenset, ...] = ()  # names that leaving the loops around may lead to
     borrowed: frozenset = frozenset()  # variables of functions around that it holds, see nonlocals.py
     outline: Outline = None
+    place: Line | None = None  # the user's line, where the body is s2s's own
 
     def __post_init__(self):
         self.outline = outline_of(self.node, self.body)
@@ -118,6 +119,8 @@ class Frame:
 
     def line(self, node: gast.AST) -> Line | None:
         """Where `node` stands."""
+        if self.place is not None:
+            return self.place
         number = getattr(node, "lineno", None)
         if number is None:
             return None

@@ -1,47 +1,84 @@
 """Which NumPy functions return memory of their argument.
 
-A transpose is a view for certain, so a write through it is a write to its base.  A reshape is one if the
-array happens to be contiguous: the result may share memory, and a write that would have to be seen on the
-other side is refused.  Everything else is taken at its record's word.
+A transpose, a flipped array, an axis added or removed is a view for certain: a write through it is a write to its
+base.  A reshape is one if the array is contiguous; where the program shows that it is (it was made by np.zeros or
+.copy(), say), likewise; elsewhere the result may share memory or not, and a write that would have to be seen on
+the other side is refused.  What NumPy marks read-only cannot be written into.  Everything else is taken at its
+record's word.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from ..errors import TypeMismatchError
+from ..ir.builder import current
 from ..ir.graph import Value
-from ..ops.record import FUNCTIONS, METHODS
-from .alias import Cell, cells_in
+from ..ir.types import Array, Scalar
+from ..ops.index import getitem, setitem
+from ..ops.pattern import is_basic, paired, parse_index
+from ..ops.record import FUNCTIONS, dtype_of, numpy_function, rank, value
+from ..ops.reshape import reshape, reshape_like
+from ..ops.shape import length
+from .access import view_of_part
+from .alias import Cell, cells_in, is_shared
 from .frame import Frame
 
-TRANSPOSES = {"T", "transpose", "swapaxes", "mT", "matrix_transpose"}
-SAME = {"asarray", "asanyarray"}  # the argument itself, where it is an array of that dtype already
-MAYBE = {"reshape", "ravel", "squeeze", "expand_dims", "ascontiguousarray", "atleast_1d", "atleast_2d",
-         "atleast_3d", "broadcast_to", "broadcast_arrays", "diagonal", "diag", "real", "imag", "flip", "fliplr", "flipud", "rot90",
-         "permute_dims", "moveaxis", "rollaxis", "split", "array_split", "hsplit", "vsplit", "dsplit", "view", "unstack",
-         "stop_gradient"}
-COPIES = {"array", "copy", "flatten", "astype"}
+SAME = {"asarray", "asanyarray", "real", "conj", "conjugate", "atleast_1d", "atleast_2d", "atleast_3d", "squeeze"}  # the argument itself, where nothing has to be done
+TRANSPOSES = {"transpose", "permute_dims", "moveaxis", "rollaxis"}
+INVOLUTIONS = {"T", "mT", "swapaxes", "matrix_transpose", "flip", "fliplr", "flipud"}  # undone by doing them again
+RESHAPES = {"squeeze", "expand_dims", "atleast_1d", "atleast_2d", "atleast_3d"}  # by axes of length 1 only
+CONTIGUOUS = {"reshape", "ravel", "flat"}  # where the array is contiguous
+READ_ONLY = {"diagonal", "diag", "broadcast_to"}
+PARTS = {"split", "array_split", "hsplit", "vsplit", "dsplit", "unstack", "view"}
+MAYBE = {"ascontiguousarray", "broadcast_arrays", "imag", "rot90", "stop_gradient", "astype", "array"} | SAME | RESHAPES | CONTIGUOUS | TRANSPOSES | INVOLUTIONS | PARTS | READ_ONLY
+COPIES = {"array", "copy", "flatten", "astype", "conj", "conjugate"}
+MADE = {"full", "arange", "linspace", "eye", "array"}  # ops whose results are in C order
 
 
-def shared_result(frame: Frame, result, name: str, args: list, named: dict, cells: dict[Value, Cell]):
-    """The binding of what the op `name` made of `args`; `cells` are those behind its arguments."""
-    binding = frame.wrap(result)
-    if not isinstance(binding, (Cell, tuple)) or not cells:
-        return binding
+@numpy_function(attribute="flat")
+def flat(x: Value) -> Value:
+    """x.flat, as an array."""
+    return FUNCTIONS[np.ravel](x)
+
+
+def shared_result(frame: Frame, result, name: str, args: list, named: dict, cells: dict[Value, Cell],
+                  again: Callable | None = None, method: bool = False):
+    """The binding of what the op `name` made of `args`; `cells` are those behind its arguments.
+
+    `again(x)` is what the op makes of another first argument; `method` says that it was called as x.name(...).
+    """
     first = args[0] if args and isinstance(args[0], Cell) else None
-    if isinstance(binding, Cell) and first is not None:
-        if name in SAME and frame.heap.read(first) is frame.heap.read(binding):
+    base = frame.heap.read(first) if first is not None else None
+    copied = name in COPIES and named.get("copy", True) is True and not (name.startswith("conj") and method)
+    if isinstance(result, Value) and first is not None and name in MAYBE and not copied:
+        itself = result is base or (name == "real" and not (dtype_of(base.type) or "complex").startswith("complex"))
+        if itself and (name not in ("ravel", "ascontiguousarray") or is_contiguous(frame, first)):
             return first
-        if name in TRANSPOSES:
-            return _transpose(frame, name, first, frame.heap.read(binding), args[1:], named)
-    if name in COPIES and named.get("copy", True):
+        view = _view(frame, result, name, args, named, base, again) if is_shared(result.type) else None
+        if view is not None:
+            return view
+    binding = frame.wrap(result)
+    if isinstance(binding, Cell) and method and name in ("copy", "flatten") and not named and len(args) == 1:
+        binding.contiguous = True
+    if copied or not isinstance(binding, (Cell, tuple)) or not cells:
         return binding
+    if name in PARTS and isinstance(binding, tuple) and first is not None:
+        return _parts(frame, binding, name, first, base, again)
     families = frozenset().union(*(cell.family() for cell in cells.values()))
     for cell in cells_in(binding):
         content = frame.heap.read(cell)
-        if name in MAYBE or name in SAME or (content not in cells and _views(content, cells)):
+        if name in MAYBE or (name == "einsum" and _picks(args)) or (content not in cells and _views(content, cells)):
             cell.origins |= families
     return binding
+
+
+def _picks(args: list) -> bool:
+    """Whether an einsum sums nothing, so that it is a view."""
+    inputs, arrow, output = args[0].replace(" ", "").partition("->") if isinstance(args[0], str) else ("", "", "")
+    return not arrow or ("," not in inputs and set(inputs) <= set(output))
 
 
 def _views(content: Value, cells: dict[Value, Cell]) -> bool:
@@ -54,16 +91,141 @@ def _views(content: Value, cells: dict[Value, Cell]) -> bool:
     return any(_views(inputs[k], cells) for k in content.op.record.views if k < len(inputs))
 
 
-def _transpose(frame: Frame, name: str, base: Cell, content: Value, args: list, named: dict) -> Cell:
-    """A view with its axes in another order."""
-    fixed = [frame.value(a) for a in args]
+def _view(frame: Frame, content: Value, name: str, args: list, named: dict, base: Value,
+          again: Callable | None) -> Cell | None:
+    """A cell for what is certainly a view of the first argument, None where it may be none."""
+    cell, contiguous = args[0], None
+    if again is None:
+        return None
+    if name in INVOLUTIONS or (name == "transpose" and len(args) == 1 and not named):
+        def back(x, y):
+            return again(y)
+    elif not isinstance(base.type, Array):
+        return None
+    elif name in TRANSPOSES:
+        order = _order(frame, name, args[1:], named, base.type.rank)
+        if order is None:
+            return None
+        inverse = tuple(int(k) for k in np.argsort(order))
 
-    def again(x: Value) -> Value:
-        return METHODS[name](x, *fixed, **named) if name in METHODS else FUNCTIONS[getattr(np, name)](x, *fixed, **named)
+        def back(x, y):
+            return FUNCTIONS[np.transpose](y, None if inverse == tuple(range(len(inverse)))[::-1] else inverse)
+    elif name in RESHAPES or (name in CONTIGUOUS and _is_view_if_reshaped(frame, name, cell, base)):
+        contiguous = is_contiguous(frame, cell)
 
-    if name in ("T", "mT"):
-        function = FUNCTIONS[np.transpose if name == "T" else np.matrix_transpose]
-        return frame.heap.new_view(base, content, function, lambda x, y: function(y))
-    if name == "swapaxes" or name == "matrix_transpose" or (name == "transpose" and not args and not named):
-        return frame.heap.new_view(base, content, again, lambda x, y: again(y))
-    return frame.heap.new(content, base.family())
+        def back(x, y):
+            return reshape_like(y, x)
+    elif name in READ_ONLY and not (name == "diag" and rank(base) == 1):
+        back = _read_only
+    else:
+        return _part_of(frame, content, cell, base) if name in PARTS else None
+    made = frame.heap.new_view(cell, content, again, back)
+    made.contiguous, made.flat = contiguous, name == "flat"
+    return made
+
+
+def _read_only(x: Value, y: Value) -> Value:
+    raise TypeMismatchError("this writes into an array that NumPy marks read-only", current().line,
+                            "write into the array that it is a view of, or take a copy (`.copy()`) first")
+
+
+def _order(frame: Frame, name: str, args: list, named: dict, count: int) -> tuple | None:
+    """The axes of a transpose of `count` axes in terms of its base's."""
+    if not all(map(frame.is_static, (*args, *named.values()))):
+        return None
+    sample = np.empty(tuple(range(2, count + 2)))
+    args, named = [frame.static(a, "an axis") for a in args], {k: frame.static(v, k) for k, v in named.items()}
+    match name:
+        case "transpose" if not named:
+            made = sample.transpose(*args)
+        case "permute_dims":
+            made = np.transpose(sample, *args, **named)
+        case _:
+            made = getattr(np, name)(sample, *args, **named)
+    return tuple(n - 2 for n in made.shape)
+
+
+def _parts(frame: Frame, parts: tuple, name: str, cell: Cell, base: Value, again: Callable | None) -> tuple:
+    """The cells of the parts that an array is split into."""
+    found, start = [], value(0)
+    for k, part in enumerate(parts):
+        content = frame.heap.read(part)
+        axis = _axis_of_parts(content)
+        view = _part_of(frame, content, cell, base)
+        if view is None and name != "unstack" and axis is not None:
+            count = length(content, axis=axis)
+            key = parse_index((*(slice(None),) * axis, slice(start, start + count)))
+            view = frame.heap.new_view(cell, content, lambda x, k=k: again(x).op.inputs[k],
+                                       lambda x, y, key=key: setitem(x, y, *key[1], pattern=key[0]), key)
+            start = start + count
+        if view is None:
+            part.origins |= cell.family()
+        found.append(view or part)
+    return tuple(found)
+
+
+def _axis_of_parts(content: Value) -> int | None:
+    """The axis along which np.split cut, where it did so by x.reshape(..., parts, length, ...)[..., k]."""
+    op = content.op
+    if op is None or op.record is not getitem or "i" not in op.attrs["pattern"] or op.inputs[0].op is None:
+        return None
+    return op.attrs["pattern"].index("i") if op.inputs[0].op.record is reshape else None
+
+
+def _part_of(frame: Frame, content: Value, cell: Cell, base: Value) -> Cell | None:
+    """A cell for `content`, where it was made as a slice of `base`."""
+    op = content.op
+    if op is None or op.record is not getitem or op.inputs[0] is not base or not is_basic(
+            op.attrs["pattern"], op.inputs[1:]):
+        return None
+    return view_of_part(frame, cell, content, op.attrs["pattern"], list(op.inputs[1:]))
+
+
+# ------------------------------------------------------------------------------------------- contiguity
+
+
+def _is_view_if_reshaped(frame: Frame, name: str, cell: Cell, base: Value) -> bool:
+    """Whether a reshape of `cell` is certainly a view; x.flat writes to x whatever its layout."""
+    return name == "flat" or is_contiguous(frame, cell) or (name == "reshape" and rank(base) == 1)
+
+
+def is_contiguous(frame: Frame, cell: Cell) -> bool:
+    """Whether the elements of an array stand in memory in C order without gaps, as far as the program shows."""
+    if cell.contiguous is None:
+        if cell.base is None:
+            cell.contiguous = not cell.owner and not cell.origins and _made_contiguous(cell.made)
+        else:
+            cell.contiguous = cell.index is not None and _is_block(*cell.index) and is_contiguous(frame, cell.base)
+    return cell.contiguous
+
+
+def _is_block(pattern, operands) -> bool:
+    """Whether an index takes a block of consecutive elements of a contiguous array: a[i], a[i, lo:hi], a[lo:hi]."""
+    whole = False
+    for p, operand in paired(pattern, operands):
+        if p is None or p is ... or (isinstance(p, str) and p != "i" and all(b is None for b in operand)):
+            whole = whole or p is not None
+        elif whole:
+            return False
+        elif p != "i":
+            if operand[2] is not None and operand[2].constant not in (1, None):
+                return False
+            whole = True
+    return True
+
+
+def _made_contiguous(x: Value) -> bool:
+    """Whether what made `x` always makes it contiguous."""
+    op = x.op
+    if op is None or isinstance(x.type, Scalar):
+        return isinstance(x.type, Scalar)
+    if op.name in MADE:
+        return True
+    if op.record.writes is not None:
+        return _made_contiguous(op.inputs[op.record.writes])
+    if op.record.views or op.blocks or op.name == "call":
+        return False
+    if isinstance(x.type, Array) and x.type.rank == 1:
+        return True
+    return (op.record.elementwise or op.name in ("full_like", "zeros_like")) and all(
+        _made_contiguous(v) for v in op.inputs)

@@ -14,8 +14,18 @@ from .arrange import atleast_1d, atleast_2d, transpose_record
 from .chain import like_operand
 from .create import array
 from .index import take
-from .record import array_type, define, dims_of, dtype_of, numpy_function, rank, static, value
-from .reshape import ravel
+from .record import (
+    RECORDS,
+    array_type,
+    define,
+    dims_of,
+    dtype_of,
+    numpy_function,
+    rank,
+    static,
+    value,
+)
+from .reshape import ravel, reshape
 from .shape import length, literal, members, normal_axis, numpy_call, shaped_like, static_axis
 
 
@@ -217,23 +227,59 @@ def stack(xs, axis=0, out=None) -> Value:
     return stack_record(*xs, axis=axis)
 
 
-@numpy_function(np.split, np.array_split)
+@numpy_function(np.split)
 def split(x: Value, sections, axis=0) -> Value:
     """np.split into equal parts, or at places known when code is generated: a tuple of arrays."""
     x, axis, sections = value(x), static_axis(axis), static(sections, "where to split")
     if isinstance(sections, int):
+        axis = _axis_to_split(x, axis)
         dims = dims_of(x.type)
-        if not dims or not isinstance(dims[normal_axis(axis, len(dims))], int):
-            raise UnsupportedError(
-                "np.split of an axis whose length is not known",
-                current().line,
-                "slice the parts out one by one",
-            )
-        whole = dims[normal_axis(axis, len(dims))]
+        whole = dims[axis]
+        if not isinstance(whole, int):  # which raises where the parts would not be equal
+            lengths = [length(x, axis=k) for k in range(len(dims))]
+            parts = reshape(x, *lengths[:axis], value(sections), value(-1), *lengths[axis + 1 :])
+            return value(tuple(take(parts, along(axis, k)) for k in range(sections)))
         if whole % sections:
             raise TypeMismatchError(
-                f"{whole} does not divide into {sections} equal parts", current().line
+                f"{whole} does not divide into {sections} equal parts",
+                current().line,
+                "use np.array_split, or a number that divides it",
             )
         sections = tuple(range(whole // sections, whole, whole // sections))
+    return _parts_between(x, sections, axis)
+
+
+@numpy_function(np.array_split)
+def array_split(x: Value, sections, axis=0) -> Value:
+    """np.array_split: the first parts are longer by one where they cannot be equal."""
+    x, axis, sections = value(x), static_axis(axis), static(sections, "where to split")
+    if isinstance(sections, int):
+        whole = length(x, axis=_axis_to_split(x, axis))
+        size, longer = whole // sections, whole % sections
+        minimum = RECORDS["minimum"] if not isinstance(longer.constant, int) else min
+        sections = tuple(
+            size * k + (minimum(k, longer) if k > 1 else minimum(longer, 1)) for k in range(1, sections)
+        )
+    return _parts_between(x, sections, axis)
+
+
+def _axis_to_split(x: Value, axis: int) -> int:
+    if not dims_of(x.type):
+        raise UnsupportedError(
+            "splitting an array of unknown rank", current().line, "slice the parts out one by one"
+        )
+    return normal_axis(axis, len(dims_of(x.type)))
+
+
+def _parts_between(x: Value, sections, axis: int) -> Value:
     bounds = [None, *sections, None]
     return value(tuple(take(x, along(axis, slice(lo, hi))) for lo, hi in zip(bounds, bounds[1:])))
+
+
+def _split_along(axis: int):
+    return lambda x, sections: split(x, sections, axis if len(dims_of(value(x).type)) > 1 or axis > 1 else 0)
+
+
+numpy_function(np.vsplit)(_split_along(0))
+numpy_function(np.hsplit)(_split_along(1))
+numpy_function(np.dsplit)(_split_along(2))
