@@ -29,7 +29,7 @@ def arguments(seed: int) -> tuple:
 
 def text(seed: int, size: int | None = None) -> str:
     """The program of this seed, of about `size` statements: 3 to 14 where it is not given."""
-    return _Writer(random.Random(seed), 3 + seed % 12 if size is None else size).program()
+    return Writer(random.Random(seed), 3 + seed % 12 if size is None else size).program()
 
 
 def strategy():
@@ -38,23 +38,23 @@ def strategy():
     return strategies.integers(0, 2**32 - 1)
 
 
-class _Scope:
+class Scope:
     """The names that are certainly bound here, by kind, and the loop indices with their bounds."""
 
     def __init__(self, scalars, arrays, tables, ints):
         self.scalars, self.arrays, self.tables, self.ints = list(scalars), list(arrays), list(tables), list(ints)
 
-    def inner(self) -> _Scope:
-        return _Scope(self.scalars, self.arrays, self.tables, self.ints)
+    def inner(self) -> Scope:
+        return Scope(self.scalars, self.arrays, self.tables, self.ints)
 
-    def keep_common(self, *branches: _Scope) -> None:
+    def keep_common(self, *branches: Scope) -> None:
         for kind in ("scalars", "arrays", "tables", "ints"):
             names = [set(getattr(branch, kind)) for branch in branches]
             first = getattr(branches[0], kind)
             setattr(self, kind, [name for name in first if all(name in other for other in names)])
 
 
-class _Writer:
+class Writer:
     def __init__(self, rng: random.Random, size: int):
         self.rng, self.left = rng, size
         self.lines: list[str] = []
@@ -62,7 +62,7 @@ class _Writer:
         self.counter = 0
 
     def program(self) -> str:
-        scope = _Scope(["x", "y"], ["a"], ["m"], ["n"])
+        scope = Scope(["x", "y"], ["a"], ["m"], ["n"])
         self.lines = ["def f(x, y, a, m, n):"]
         while self.left > 0:
             self.statement(scope, None)
@@ -84,7 +84,7 @@ class _Writer:
         self.counter += 1
         return f"{prefix}{self.counter}"
 
-    def index(self, scope: _Scope, length: int) -> str:
+    def index(self, scope: Scope, length: int) -> str:
         """An index that is in range of an axis of this length."""
         i = self.pick(scope.ints)
         return self.pick([
@@ -94,7 +94,7 @@ class _Writer:
 
     # -------------------------------------------------------------------------------- expressions
 
-    def scalar(self, scope: _Scope, depth: int = 2) -> str:
+    def scalar(self, scope: Scope, depth: int = 2) -> str:
         """An expression for a float, of any sign and not large."""
         if depth == 0 or self.chance(0.2):
             return self.pick([
@@ -111,7 +111,7 @@ class _Writer:
             lambda: f"min({e()}, {g(scope, depth)} - 0.2837)",
         ])()
 
-    def bounded(self, scope: _Scope, depth: int = 2) -> str:
+    def bounded(self, scope: Scope, depth: int = 2) -> str:
         """An expression for a float between -2 and 2."""
         e = self.scalar(scope, max(depth - 1, 0))
         return self.pick([
@@ -119,12 +119,12 @@ class _Writer:
             f"np.arctan({e})", f"np.log(1.0 + np.exp(-abs({e})))", f"np.sin({e}) ** 3",
         ])
 
-    def element(self, scope: _Scope) -> str:
+    def element(self, scope: Scope) -> str:
         if self.chance(0.7):
             return f"{self.pick(scope.arrays)}[{self.index(scope, LENGTH)}]"
         return f"{self.pick(scope.tables)}[{self.index(scope, ROWS)}, {self.index(scope, COLUMNS)}]"
 
-    def reduction(self, scope: _Scope) -> str:
+    def reduction(self, scope: Scope) -> str:
         b, c, t = self.pick(scope.arrays), self.pick(scope.arrays), self.pick(scope.tables)
         return self.pick([
             f"np.mean({b})", f"np.sum(np.sin({b}))", f"{b}.mean()", f"np.tanh({b} @ {c})", f"np.mean({b}[1:] * {c}[:-1])",
@@ -132,7 +132,7 @@ class _Writer:
             f"np.max({b} + np.array([0.1, 0.2, 0.3, 0.4, 0.5]))",
         ])
 
-    def array(self, scope: _Scope, depth: int = 2) -> str:
+    def array(self, scope: Scope, depth: int = 2) -> str:
         """An expression for an array of LENGTH."""
         b = self.pick(scope.arrays)
         if depth == 0 or self.chance(0.25):
@@ -145,13 +145,13 @@ class _Writer:
             lambda: f"np.tanh({self.pick(scope.tables)}.T @ {self.pick(scope.tables)}[:, 0])[{self.index(scope, COLUMNS)}] * {b}",
         ])()
 
-    def condition(self, scope: _Scope) -> str:
+    def condition(self, scope: Scope) -> str:
         compare = f"{self.scalar(scope, 1)} {self.pick(['<', '>', '<=', '>='])} {self.pick(CONSTANTS) + 0.0137:.4f}"
         i, j = self.pick(scope.ints), self.pick(scope.ints)
         return self.pick([compare, compare, compare, f"{i} % 2 == {self.rng.randrange(2)}", f"{i} < {j} + 1",
                           f"{i} > 0 and {compare}", f"not {compare} or {i} == 1"])
 
-    def result(self, scope: _Scope) -> str:
+    def result(self, scope: Scope) -> str:
         b, t = self.pick(scope.arrays), self.pick(scope.tables)
         return self.pick([
             f"{self.scalar(scope)} + np.sum({b}) + {self.pick(scope.scalars)}",
@@ -161,7 +161,7 @@ class _Writer:
 
     # --------------------------------------------------------------------------------- statements
 
-    def statement(self, scope: _Scope, loop: str | None) -> None:
+    def statement(self, scope: Scope, loop: str | None) -> None:
         """One statement; `loop` is None outside loops."""
         self.left -= 1
         kinds: list[tuple[Callable, int]] = [
@@ -176,7 +176,7 @@ class _Writer:
         else:
             choice(scope)
 
-    def body(self, scope: _Scope, loop: str | None, most: int = 4) -> None:
+    def body(self, scope: Scope, loop: str | None, most: int = 4) -> None:
         self.depth += 1
         for _ in range(self.rng.randint(1, most)):
             self.statement(scope, loop)
@@ -184,13 +184,13 @@ class _Writer:
                 break
         self.depth -= 1
 
-    def target(self, scope: _Scope) -> str:
+    def target(self, scope: Scope) -> str:
         if self.chance(0.6):
             return self.pick(scope.scalars)
         name = self.fresh("s")
         return name
 
-    def grown(self, scope: _Scope, name: str) -> str:
+    def grown(self, scope: Scope, name: str) -> str:
         """A value for `name`: bounded, or a little more than what it was."""
         choices = [lambda: self.bounded(scope), lambda: f"{self.bounded(scope)} * {self.bounded(scope)}",
                    lambda: f"0.5 * {self.pick(scope.scalars)} + {self.bounded(scope)}"]
@@ -198,27 +198,27 @@ class _Writer:
             choices += [lambda: f"{name} + {self.bounded(scope)}", lambda: f"{name} * {self.pick([0.5, -0.9, 0.8])}"]
         return self.pick(choices)()
 
-    def assign(self, scope: _Scope) -> None:
+    def assign(self, scope: Scope) -> None:
         name = self.target(scope)
         self.emit(f"{name} = {self.grown(scope, name)}")
         if name not in scope.scalars:
             scope.scalars.append(name)
 
-    def augment(self, scope: _Scope) -> None:
+    def augment(self, scope: Scope) -> None:
         name = self.pick(scope.scalars)
         self.emit(self.pick([f"{name} += {self.bounded(scope)}", f"{name} -= {self.bounded(scope)}",
                              f"{name} *= {self.pick([0.5, -0.7])}", f"{name} /= 1.0 + {self.pick(scope.scalars)} ** 2"]))
 
-    def swap(self, scope: _Scope) -> None:
+    def swap(self, scope: Scope) -> None:
         p, q = self.pick(scope.scalars), self.pick(scope.scalars)
         self.emit(f"{p}, {q} = {q}, {self.grown(scope, p)}" if p != q else f"{p} = -{p}")
 
-    def assign_int(self, scope: _Scope) -> None:
+    def assign_int(self, scope: Scope) -> None:
         name = self.fresh("k")
         self.emit(f"{name} = {self.pick(scope.ints)} + {self.rng.randrange(3)}")
         scope.ints.append(name)
 
-    def assign_array(self, scope: _Scope) -> None:
+    def assign_array(self, scope: Scope) -> None:
         name = self.pick(scope.arrays) if self.chance(0.4) else self.fresh("b")
         self.emit(f"{name} = " + self.pick([
             lambda: self.array(scope), lambda: self.array(scope), lambda: f"{self.pick(scope.arrays)}.copy()",
@@ -229,13 +229,13 @@ class _Writer:
         if name not in scope.arrays:
             scope.arrays.append(name)
 
-    def write_element(self, scope: _Scope) -> None:
+    def write_element(self, scope: Scope) -> None:
         place = f"{self.pick(scope.arrays)}[{self.index(scope, LENGTH)}]"
         self.emit(self.pick([f"{place} = {self.bounded(scope)}", f"{place} = {self.bounded(scope)}",
                              f"{place} += {self.bounded(scope)}", f"{place} *= {self.pick([0.5, -0.7])}",
                              f"{place} = 0.5 * {place} + {self.bounded(scope)}"]))
 
-    def write_slice(self, scope: _Scope) -> None:
+    def write_slice(self, scope: Scope) -> None:
         b, c = self.pick(scope.arrays), self.pick(scope.arrays)
         place, other = self.pick([("1:3", "2:4"), ("1:", ":-1"), ("::2", "2:"), ("1:-1", "::2"), (":", ":"), ("3:", ":2"), ("::-1", ":")])
         self.emit(self.pick([
@@ -244,14 +244,14 @@ class _Writer:
             f"{b} *= 0.8", f"{b} += np.sin({c})",
         ]))
 
-    def write_view(self, scope: _Scope) -> None:
+    def write_view(self, scope: Scope) -> None:
         t, row = self.pick(scope.tables), self.fresh("row")
         self.emit(f"{row} = {t}[{self.index(scope, ROWS)}]")
         self.emit(f"{row}[{self.index(scope, COLUMNS)}] = {self.bounded(scope)}")
         if self.chance(0.5):
             self.emit(f"{self.pick(scope.scalars)} = np.sum(np.tanh({row}))")
 
-    def write_table(self, scope: _Scope) -> None:
+    def write_table(self, scope: Scope) -> None:
         t = self.pick(scope.tables)
         i, j = self.index(scope, ROWS), self.index(scope, COLUMNS)
         k = self.index(scope, ROWS)
@@ -261,7 +261,7 @@ class _Writer:
             f"{t}[{i}, 1:] *= 0.5", f"{t} = np.tanh({t} + {self.pick(scope.scalars)})",
         ]))
 
-    def leave(self, scope: _Scope, loop: str | None) -> None:
+    def leave(self, scope: Scope, loop: str | None) -> None:
         """`break`, `continue` or `return`, under a condition."""
         ways = ["return"] + (["break", "break", "continue"] if loop else [])
         self.emit(f"if {self.condition(scope)}:")
@@ -273,7 +273,7 @@ class _Writer:
         self.emit(f"return {self.result(inner)}" if way == "return" else way)
         self.depth -= 1
 
-    def branch(self, scope: _Scope, loop: str | None) -> None:
+    def branch(self, scope: Scope, loop: str | None) -> None:
         if self.chance(0.35 if loop else 0.15):
             return self.leave(scope, loop)
         branches = []
@@ -290,7 +290,7 @@ class _Writer:
             self.body(branches[-1], loop, 3)
         scope.keep_common(*branches)
 
-    def for_loop(self, scope: _Scope, loop: str | None) -> None:
+    def for_loop(self, scope: Scope, loop: str | None) -> None:
         i = self.fresh("i")
         outer = self.pick(scope.ints)
         inner = scope.inner()
@@ -310,7 +310,7 @@ class _Writer:
             inner.ints.append(i)
         self.body(inner, "for")
 
-    def while_loop(self, scope: _Scope, loop: str | None) -> None:
+    def while_loop(self, scope: Scope, loop: str | None) -> None:
         k = self.fresh("k")
         self.emit(f"{k} = 0")
         test = self.pick([f"{k} < {self.rng.randint(1, 4)}",
@@ -327,6 +327,9 @@ class _Writer:
 # ------------------------------------------------------------------------------------------- reducing
 
 
+BLOCKS = ("body", "orelse", "finalbody")
+
+
 def smaller(program: str):
     """Programs with one thing less: a statement gone, a block put in place of its `if` or loop, an operand in
     place of its expression.  Some do not run; the caller tries them."""
@@ -339,9 +342,10 @@ def smaller(program: str):
         k = path[-1]
         statement = body[k]
         replacements = [[]]
-        for inner in ("body", "orelse"):
-            if getattr(statement, inner, None):
+        for inner in BLOCKS:
+            if getattr(statement, inner, None) and not isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
                 replacements.append(getattr(statement, inner))
+        replacements += [part.body for several in ("handlers", "cases") for part in getattr(statement, several, [])]
         for new in replacements:
             saved = body[k: k + 1]
             body[k: k + 1] = new
@@ -370,12 +374,15 @@ def _places(tree: ast.AST) -> list[tuple]:
     def visit(body: list, path: tuple) -> None:
         for k, statement in enumerate(body):
             found.append((*path, k))
-            for inner in ("body", "orelse"):
-                if getattr(statement, inner, None):
-                    visit(getattr(statement, inner), (*path, k, inner))
+            for inner in BLOCKS:
+                visit(getattr(statement, inner, []), (*path, k, inner))
+            for several in ("handlers", "cases"):
+                for j, part in enumerate(getattr(statement, several, [])):
+                    visit(part.body, (*path, k, several, j, "body"))
 
-    visit(tree.body[0].body, ("body", 0, "body"))
-    return sorted(found, key=len)
+    for k, definition in enumerate(tree.body):
+        visit(getattr(definition, "body", []), ("body", k, "body"))
+    return sorted([*found, *(("body", k) for k in range(len(tree.body) - 1))], key=len)
 
 
 def reduce(program: str, fails: Callable[[str], bool], budget: int = 400) -> str:

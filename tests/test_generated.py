@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 
 import generate
+import idioms
 import pytest
 from hypothesis import given, settings
 
@@ -37,6 +38,17 @@ def agree(seed: int, ways) -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_generated_program(seed):
     agree(seed, fuzz.ways(seed, 0))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_wide_program(seed):
+    """One in all of Python that numerical code is written in; it may be refused, and never wrong."""
+    text = idioms.text(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for way in fuzz.ways(seed, 0):
+            message = fuzz.attempt(text, seed, way)
+            assert message is None or message.startswith(fuzz.REFUSED), f"seed {seed}, {way}\n{text}\n{message}"
 
 
 @pytest.mark.slow

@@ -40,6 +40,11 @@ def test_fuzz_shows_one_program():
     assert "2 programs, 0 fail" in said
 
 
+def test_fuzz_of_one_family_of_idioms():
+    said = run("tools/fuzz", "--idioms", "mutation", "--count", "2", "--numba", "0")
+    assert "2 programs, 0 fail" in said
+
+
 @pytest.mark.compile
 @pytest.mark.slow
 def test_main_job():
