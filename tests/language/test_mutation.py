@@ -1,0 +1,408 @@
+"""Writing into arrays in every way that NumPy has, seen through every name that shares the memory."""
+
+import numpy as np
+import pytest
+from judge import judge
+
+X = np.linspace(0.3, 1.7, 6)
+Y = np.cos(np.arange(6.0))
+A = np.sin(np.arange(12.0) + 1).reshape(3, 4)
+M = A > 0.2
+I = np.array([1, 3, 1, 0])  # noqa: E741
+PROGRAMS = []
+
+
+def case(*args, compiled=False):
+    """Record the program below with these arguments; some are compiled, too."""
+    def record(function):
+        marks = [pytest.mark.compile] if compiled else []
+        PROGRAMS.append(pytest.param(function, args, False, id=function.__name__))
+        if compiled:
+            PROGRAMS.append(pytest.param(function, args, True, id=f"{function.__name__} compiled", marks=marks))
+        return function
+    return record
+
+
+@case(X, Y)
+def out_ufunc(x, y):
+    z = np.empty_like(x)
+    np.multiply(x, y, out=z)
+    np.sin(z, z)
+    np.add(z, x, out=z)
+    return z
+
+
+@case(A, A + 0.3, compiled=True)
+def out_where(a, b):
+    c = np.zeros_like(a)
+    np.divide(a, b, out=c, where=b > 0.5)
+    np.log(a, out=c, where=a > 0.1)
+    return c
+
+
+@case(A)
+def out_sum(a):
+    s = np.zeros(4)
+    np.sum(a, axis=0, out=s)
+    t = a.sum(axis=1, out=np.zeros(3))
+    m = np.zeros((3, 3))
+    np.matmul(a, a.T, out=m)
+    np.clip(m, 0.1, 0.9, out=m)
+    np.dot(a, s, out=t)
+    return np.sum(m) + np.sum(t * t)
+
+
+@case(X, Y)
+def copyto(x, y):
+    z = np.zeros_like(x)
+    np.copyto(z, x)
+    np.copyto(z, y, where=x > 1)
+    np.copyto(z[1:3], z[2:4])
+    return z
+
+
+@case(X, 0.7, compiled=True)
+def put_in_turn(x, v):
+    z = x.copy()
+    np.put(z, [0, 2], v)
+    z.put(np.array([1, -1]), x[2:4])
+    return z
+
+
+@case(A, X)
+def put_and_fill_diagonal(a, x):
+    z = a.copy()
+    np.put(z, np.array([5, 0, 11, 3, 7, 2, 2, 1]), x)
+    np.fill_diagonal(z, x[0])
+    np.fill_diagonal(z[:, 1:], x)
+    return z
+
+
+@case(A, X, M)
+def place_and_putmask(a, x, m):
+    z = a.copy()
+    np.putmask(z, z < 0, x[1])
+    np.place(z, m, x)
+    np.place(z, z > 1, [0.5])
+    z[m] *= x[0]
+    z[z < 0.3] += 1
+    return z
+
+
+@case(X, Y, I, compiled=True)
+def ufunc_at(x, y, i):
+    x = x.copy()
+    np.add.at(x, i, y[:4])
+    np.subtract.at(x, i, y[1:5] * x[0])
+    np.multiply.at(x, i, y[2:])
+    np.multiply.at(x, i, 1.5)
+    np.maximum.at(x, i, y[1:5])
+    np.negative.at(x, i)
+    np.divide.at(x, np.array([0, 0]), 2.0)
+    return x
+
+
+@case(X)
+def sort_a_view(x):
+    x = np.cos(3 * x)
+    y = x[::-1]
+    y.sort()
+    x[1:].sort()
+    return x * np.arange(6)
+
+
+@case(A)
+def sort_along_axes(a):
+    a = a.copy()
+    a.sort(axis=0)
+    a[1].sort()
+    a.T[2].fill(a[0, 0])
+    return a
+
+
+@case(A, X)
+def shape_views(a, x):
+    a = a.copy()
+    f = a.reshape(-1)
+    f[1] = x[0]
+    f[::3] += x[1:5]
+    g = a.ravel()
+    g[-2:] *= x[:2]
+    e = x.reshape(2, 3)
+    e = e.copy()
+    t = np.swapaxes(e, 0, 1)
+    t[1, :] = f[:2]
+    u = np.moveaxis(a[None], 0, 2)
+    u[0, 1, 0] = x[5]
+    w = np.expand_dims(f, 0)
+    w[0, 4] = 2 * x[2]
+    q = a.flat
+    q[::5] = x[3]
+    a.flat[2] = x[4] * a.flat[1]
+    b = np.flip(a, 1)
+    b[0] = a[1]
+    k = np.squeeze(w)
+    k[3] = k[4]
+    return np.sum(a * a) + np.sum(e * np.cos(e))
+
+
+@case(A, X, compiled=True)
+def split_into_views(a, x):
+    a = a.copy()
+    l, r = np.split(a, 2, axis=1)
+    l[:] = r * x[0]
+    p, q, s = np.split(x.copy(), 3)
+    p += q
+    q[0] = s[1] * p[0]
+    u, v = np.split(a, [1])
+    u[0, 0] = x[5]
+    v *= u[0, 1]
+    return np.sum(a * a) + p[0] * q[0] + s[0]
+
+
+@case(A)
+def read_only_views_follow(a):
+    a = a.copy()
+    d = np.diagonal(a)
+    b = np.broadcast_to(a[0], (3, 4))
+    a[0, 0] = a[1, 1] * 2
+    a[0, 1] = 5 * a[2, 2]
+    return np.sum(d * d) + np.sum(b * a)
+
+
+@case(X, Y)
+def views_of_all(x, y):
+    x = x.copy()
+    z = np.asarray(x)
+    z[0] = y[1]
+    w = np.atleast_2d(x)
+    w[0, 1] = y[2]
+    v = np.atleast_1d(x)
+    v[2] *= y[3]
+    r = x.real
+    r[3] = 3 * y[1]
+    c = x.squeeze()
+    c[4] = x[3]
+    s = x.astype(np.float64, copy=False)
+    s[5] = y[0]
+    return x
+
+
+@case(X)
+def overlapping_slices(x):
+    x = x.copy()
+    x[1:] += x[:-1]
+    x[:-1] *= x[1:]
+    x[::2] -= x[1::2]
+    x[::-1] += x
+    x += x[::-1]
+    x[1:4] = x[0:3]
+    x **= 2
+    x -= x[0]
+    return x
+
+
+@case(X, I)
+def integer_arrays_that_repeat(x, i):
+    x = x.copy()
+    x[i] = x[:4] * 2
+    x[i] += 1.5
+    x[i] *= x[1:5]
+    x[[0, 1]] = x[[1, 0]]
+    x[i[1]] -= x[i[0]]
+    return x
+
+
+@case(A, compiled=True)
+def rows_are_views(a):
+    a = a.copy()
+    a[[0, 2]] = a[[2, 0]]
+    a[0], a[1] = a[1].copy(), a[0].copy()
+    a[1], a[2] = a[2], a[1]
+    for r in a:
+        r[:] = r * r[0]
+        r += 1
+    for i, r in enumerate(a):
+        r[i] = r[i - 1]
+    for r, s in zip(a, a[::-1]):
+        r[1:] += s[:-1]
+    for c in a.T:
+        c[0] *= c[1]
+    for r in reversed(a):
+        r -= a[0]
+    return a
+
+
+def axpy(y, x, c):
+    y += c * x
+    y[0] = x[0]
+
+
+def callee_two(a):
+    axpy(a[1:], a[:-1], 2.0)
+    axpy(a, a, 0.5)
+
+
+@case(X, compiled=True)
+def callee_given_overlapping_views(x):
+    x = x.copy()
+    callee_two(x)
+    return x
+
+
+@case(X)
+def two_closures_share_an_array(x):
+    x = x.copy()
+    y = x[1:]
+    def put(i, v):
+        x[i] = v
+    def get(i):
+        return y[i]
+    put(2, get(0) * 3)
+    g = lambda k: y[k] * x[k]
+    put(1, g(1))
+    y[0] += get(1)
+    return x * y[0]
+
+
+@case(X)
+def containers_share_an_array(x):
+    x = x.copy()
+    p = (x, [x[2:], x])
+    p[1][0][0] = 1.5 * x[0]
+    p[0][1] = p[1][0][0]
+    p[1][1][-1] *= x[1]
+    for q in p[1]:
+        q += 1
+        q[0] = x[3]
+    return x
+
+
+@case(X)
+def nan_to_num_in_place(x):
+    y = x / 2
+    np.nan_to_num(y, copy=False)
+    y[0] = 2 * x[1]
+    return y
+
+
+@case(A, I)
+def put_along_an_axis(a, i):
+    a = a.copy()
+    np.put_along_axis(a, np.array([[0], [2], [1]]), a[:, :1] * 2, axis=1)
+    return a
+
+
+@case(X, A)
+def parts_of_an_array(x, a):
+    x = x.copy()
+    p, q, r, s = np.array_split(x, 4)
+    p += r[0]
+    s[0] = q[1] * p[0]
+    a = a.copy()
+    u, v = np.vsplit(a[:2], 2)
+    u[0] = v[0] * x[0]
+    w, z = np.hsplit(a, 2)
+    w[:, 0] *= z[:, 1]
+    return np.sum(x * x) + np.sum(a * a * a)
+
+
+@case(A, compiled=True)
+def diagonals(a):
+    a = a.copy()
+    i = np.arange(3)
+    a[i, i] = 2.0 * a[i, i + 1]
+    a.flat[::5] += 1
+    a.T.flat[1] = 3 * a[0, 0]
+    f = a.reshape(-1)
+    for k in range(f.size - 1):
+        f[k + 1] = f[k] * 0.5 + f[k + 1]
+    return a
+
+
+@case(X, 5, compiled=True)
+def view_in_a_while_loop(x, n):
+    x = x.copy()
+    y = x[1:]
+    i = 0
+    while i < n:
+        y[i] = y[i] * x[i]
+        i += 1
+    z = x[::-1]
+    z[0] = x[0]
+    for k in range(2):
+        z[k + 1] = z[k] * y[-1]
+    return x
+
+
+@case(A, compiled=True)
+def views_in_loop(a):
+    a = a.copy()
+    for j in range(a.shape[1]):
+        col = a[:, j]
+        col[1:] -= col[:-1]
+        col[0] *= 2
+        t = a.T[j]
+        t[-1] = col[0]
+    w = a[::2, 1:]
+    w[:, ::2] *= a[1, 1]
+    w[1][0] = w[0][1] + w[-1, -1]
+    return a
+
+
+@case(A, compiled=True)
+def views_of_views(a):
+    a = a.copy()
+    for p in a:
+        for k, v in enumerate(p):
+            p[k] = v * p[0]
+    b = a[1:]
+    c = b[:, 1:]
+    d = c.T
+    d[0, 1] = a[0, 0]
+    d[1:] += a[1, 1]
+    d[::-1][0] = 2.5 * a[2, 0]
+    e = b[None, :, 1]
+    e[0] = a[:2, 2] ** 2
+    e[0, 0] += a[0, 1]
+    return a
+
+
+@case(A, np.array([True, False, True]))
+def masks(a, m):
+    a = a.copy()
+    b = a[:, 1:3]
+    b[m] = a[0, :2] * 3
+    b[m, 1] *= 2
+    b[[2, 0], [0, 1]] = a[1, 1]
+    c = a[1:]
+    c[c > 0] = c[c > 0] * 2
+    c[:, [0, 3]] += a[0, [1, 1]]
+    return a
+
+
+@case(X)
+def names_of_one_array(x):
+    x = x.copy()
+    y = z = x[2:]
+    y[0] = z[1] * 2
+    (y if True else x)[1] = 5 * x[0]
+    z += y
+    del y
+    x[z.size] = z[0]
+    x[-1], z[0] = z[0], x[-1]
+    return x
+
+
+@case(X)
+def named_views(x):
+    x = x.copy()
+    (y := x[1:])[0] = 2 * x[3]
+    x[0] = (y := x[3:])[0] * y[1]
+    y *= 2
+    return x
+
+
+@pytest.mark.parametrize("function, args, compiled", PROGRAMS)
+def test_writes(function, args, compiled):
+    judge(function, *args, compiled=compiled)
