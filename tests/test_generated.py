@@ -51,6 +51,12 @@ def test_wide_program(seed):
             assert message is None or message.startswith(fuzz.REFUSED), f"seed {seed}, {way}\n{text}\n{message}"
 
 
+@pytest.mark.parametrize("seed", [1624, 3500, 61929, 61955])
+def test_lanes_that_take_their_own_ways(seed):
+    """Regions that run lane by lane, with tapes and numbers that all lanes share between them."""
+    agree(seed, ["batched"])
+
+
 @pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(generate.strategy())

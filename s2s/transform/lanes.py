@@ -18,7 +18,8 @@ from .activity import loop_parts
 # Note [Ragged values]
 # A growing tape that a divergent op fills has another length in each lane, and so has `np.empty(n)` where n
 # is batched; no array can hold them all.  So everything between the making of such a value and its last use
-# is one region, which runs lane by lane.  The versions of a tape are one family: whether one of them is
+# is one region, which runs lane by lane.  A tape that such a region touches is filled and emptied lane by lane as
+# well, and so becomes one of them.  The versions of a tape are one family: whether one of them is
 # batched, or ragged, decides for all.  A ragged array is known by its extent, which is new where it is made.
 
 ASKS_FOR_SHAPE = ("length", "shape", "size")  # what lanes have in common
@@ -83,6 +84,10 @@ class Lanes:
             if op in self.divergent:
                 known = self.known_extents.union(*(symbols_of(x.type) for x in op_free_values(op)))
                 self.ragged_extents.update(s for out in op.outputs for s in symbols_of(out.type) if s not in known)
+        for op in self.run_by_lane(block):
+            for x in (*op_free_values(op), *op.outputs):
+                if isinstance(x.type, Tape):
+                    self.ragged.update(self.families.get(x, (x,)))
 
     def control(self, op: Op) -> None:
         for inner in op.blocks:
@@ -129,6 +134,11 @@ class Lanes:
         together = self.spans(block)
         regions: list[Region] = []
         pending: list[Op] = []  # batched numbers, and divergent ops, that may share a loop
+        made: set[Value] = set()  # by those
+
+        def pend(op: Op) -> None:
+            pending.append(op)
+            made.update(op.outputs)
 
         def flush() -> None:
             if any(op in self.divergent for op in pending):
@@ -136,16 +146,20 @@ class Lanes:
             elif pending:
                 regions.append(Region(list(pending)))
             pending.clear()
+            made.clear()
 
         for k, op in enumerate(block.ops):
+            spanned = any(start <= k <= end for start, end in together)
             if not self.is_batched(op) or self.asks_for_known_shape(op):
-                if op.record.pure and not op.blocks:
+                if op.record.pure and not op.blocks and not made.intersection(op.inputs):
                     regions.append(Region([op]))  # the same in every lane: before the pending ones
-                    continue
-                flush()
-                regions.append(Region([op]))
-            elif any(start <= k <= end for start, end in together) or op in self.divergent or self.may_join(op):
-                pending.append(op)
+                elif spanned:
+                    pend(op)
+                else:
+                    flush()
+                    regions.append(Region([op]))
+            elif spanned or op in self.divergent or self.may_join(op):
+                pend(op)
             else:
                 flush()
                 regions.append(Region([op]))
@@ -156,6 +170,12 @@ class Lanes:
         """From the first to the last op that touches something ragged.  Note [Ragged values]."""
         touched = [k for k, op in enumerate(block.ops) if self.touches_ragged(op)]
         return [(touched[0], touched[-1])] if touched else []
+
+    def run_by_lane(self, block: Block) -> list[Op]:
+        """The ops that a loop over lanes will hold: divergent ones, and those in what something ragged spans."""
+        spans = self.spans(block)
+        return [op for k, op in enumerate(block.ops)
+                if op in self.divergent or any(start <= k <= end for start, end in spans)]
 
     def is_batched(self, op: Op) -> bool:
         return any(v in self.batched for v in (*op.outputs, *op.inputs)) or any(
