@@ -54,7 +54,7 @@ class Layout:
         self._number(function.block, (), 0)
         self.memory = Memory(function)
         self.writes = [
-            (self.position[op], self.memory.of(op.outputs[0]))
+            (self.position[op], self.memory.overwritten(op))
             for op in self.ops
             if op.record.writes is not None
         ]

@@ -5,6 +5,9 @@ may hold arrays has a set of roots; two values may share memory only if their se
 (site, old): `old` marks memory that the site allocated in an earlier trip of a loop around it, which is
 never the memory that it allocated in this one.
 
+A list has memory of two kinds: its own, in which it keeps its items, and that of the items.  Its own has the
+site (site, "list", depth), where a list of lists has depth 2: appending to a list concerns only that.
+
 `copied` holds the places where a copy is to be inserted: (op, k) copies the op's input k on its way in,
 (block, k) the block's yield k on its way out, and a value itself is copied where it is defined.
 """
@@ -14,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..ir.graph import Block, Function, Op, Value, free_values, walk
-from ..ir.types import Array, Scalar, Tape, Tuple, Type, Unknown
+from ..ir.types import Array, List, Scalar, Tape, Tuple, Type, Unknown
 from ..ops.pattern import is_advanced
 
 Site = object
@@ -27,7 +30,7 @@ READ_ONLY = frozenset({"broadcast_to", "broadcast_arrays", "diagonal", "diag", "
 def holds_memory(type: Type) -> bool:
     """Whether a value of `type` may be, or contain, an array."""
     match type:
-        case Array() | Unknown() | Tape():
+        case Array() | Unknown() | List():
             return True
         case Tuple(items):
             return any(map(holds_memory, items))
@@ -66,8 +69,8 @@ class Memory:
         self.borrowed: set[Site] = {"read-only"}  # sites whose memory is not the function's own
         for param in function.params:
             if holds_memory(param.type):
-                self.roots[param] = frozenset({(param, False)})
-                self.borrowed.add(param)
+                self.roots[param] = frozenset((site, False) for site in _sites_of(param, param.type))
+                self.borrowed.update(_sites_of(param, param.type))
         self._visit(function.block)
 
     def of(self, value: Value) -> Roots:
@@ -77,14 +80,29 @@ class Memory:
     def entering(self, op: Op, k: int) -> Roots:
         """The roots of the op's input k, after the copy that may be made of it."""
         if (op, k) in self.copied:
-            return frozenset({((op, k), False)})
+            return self._copy((op, k), op.inputs[k])
         return self.of(op.inputs[k])
 
     def leaving(self, block: Block, k: int) -> Roots:
         """The roots of the block's yield k, likewise."""
         if (block, k) in self.copied:
-            return frozenset({((block, k), False)})
+            return self._copy((block, k), block.yields[k])
         return self.of(block.yields[k])
+
+    def _copy(self, site: Site, value: Value) -> Roots:
+        """The roots of a copy of `value`: that of a list holds the same items."""
+        if not _is_list(value.type):
+            return frozenset({(site, False)})
+        depth = depth_of(value.type)
+        return _items(self.of(value), depth) | {((site, "list", depth), False)}
+
+    def overwritten(self, op: Op) -> Roots:
+        """The memory that `op`, which overwrites an input, writes into."""
+        k = self.written(op)
+        roots = self.entering(op, k)
+        if not _is_list(op.inputs[k].type):
+            return roots
+        return roots - _items(roots, depth_of(op.inputs[k].type))
 
     def written(self, op: Op) -> int | None:
         """The input that `op` overwrites, if any."""
@@ -92,7 +110,7 @@ class Memory:
 
     def _define(self, value: Value, roots: Roots) -> None:
         if value in self.copied:
-            roots = frozenset({((value, "copy"), False)})
+            roots = self._copy((value, "copy"), value) if value in self.roots else frozenset({((value, "copy"), False)})
         if holds_memory(value.type):
             self.roots[value] = roots
 
@@ -159,6 +177,17 @@ class Memory:
         for k in views:
             if k < len(op.inputs):
                 roots |= self.entering(op, k)
+        if op.record.writes is None and op.name not in ("call", "tuple", "item") and any(_is_list(x.type) for x in (*op.inputs, output)):
+            deepest = max(depth_of(x.type) for x in (*op.inputs, output))
+            for depth in range(depth_of(output.type) or 1, deepest + 1):
+                roots = _items(roots, depth)
+            if _is_list(output.type):
+                roots |= {((output, "list", depth), False) for depth in range(1, depth_of(output.type) + 1)}
+            elif op.name != "list_get":
+                roots |= {(output, False)}
+            return roots
+        if op.record.writes is not None and _is_list(op.inputs[0].type) and output is not op.outputs[0]:
+            return _items(roots, depth_of(op.inputs[0].type))
         if op.name in READ_ONLY:
             roots |= {("read-only", False)}
         if not views or op.name == "call":
@@ -170,9 +199,31 @@ class Memory:
         return not any(site in self.borrowed for site, old in roots)
 
 
+def depth_of(type: Type) -> int:
+    """How many lists are inside one another: 2 for a list of lists of numbers."""
+    return 1 + depth_of(type.item) if isinstance(type, List) else 0
+
+
+def _is_list(type: Type) -> bool:
+    return isinstance(type, List) and not isinstance(type, Tape)
+
+
+def _sites_of(site: Site, type: Type) -> list[Site]:
+    """The sites of something that comes from outside."""
+    return [site, *((site, "list", depth) for depth in range(1, depth_of(type) + 1))]
+
+
+def _items(roots: Roots, depth: int) -> Roots:
+    """`roots`, without those in which lists of this depth keep their items."""
+    return frozenset(root for root in roots if not (
+        isinstance(root[0], tuple) and len(root[0]) == 3 and root[0][1:] == ("list", depth)))
+
+
 def _owner(site: Site):
     """What `_sites` lists for a site: its value, op or block."""
-    return site[0] if isinstance(site, tuple) else site
+    while isinstance(site, tuple):
+        site = site[0]
+    return site
 
 
 def _sites(loop: Op) -> Iterator:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import keyword
 
 from ..ir.graph import Block, Op, Value
-from ..ir.types import Array, Scalar, Tape
+from ..ir.types import Array, List, Scalar, Tape
 from .expressions import Layout
 
 RESERVED = frozenset(
@@ -138,7 +138,7 @@ class Names:
         """The carries are assigned before `range(...)` is evaluated, or a tape is reversed."""
         count = len(op.outputs)
         inits, params = op.inputs[len(op.inputs) - count :], op.blocks[-1].params
-        tapes = [x for x in inits if isinstance(x.type, Tape)]
+        tapes = [x for x in inits if isinstance(x.type, List)]
         read = self._leaves([*op.inputs[: len(op.inputs) - count], *tapes])
         for init, param in zip(inits, params[len(params) - count :]):
             self._separate([param], {x: None for x in read if x is not init})
@@ -287,8 +287,8 @@ def _kind(value: Value) -> object:
 
 def _default_hint(value: Value) -> str:
     """What a variable that the user has no name for is called."""
-    if isinstance(value.type, Tape):
-        return "tape"
+    if isinstance(value.type, List):
+        return "tape" if isinstance(value.type, Tape) else "items"
     if value.op is None and getattr(value.type, "dtype", "") == "bool":
         return "done"
     if value.op is not None and value.op.name == "length":

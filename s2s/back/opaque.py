@@ -25,12 +25,16 @@ from numba import objmode
 
 from ..ir.graph import Op, Value
 from ..ir.types import Array, Scalar
+from ..ops.lists import native_concatenate, native_stack
 from ..ops.record import Record
 
 KEPT = frozenset({"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det", "argsort", "tuple", "call",
-                  "tape_push"})
+                  "tape_push", "list_of", "list_full", "list_set", "list_add", "list_insert", "list_total", "list_unstack",
+                  "list_cut"})
 NATIVE = frozenset({"tuple", "item", "call", "tape_new", "tape_push", "tape_pop", "tape_len", "getitem", "setitem",
-                    "additem", "length", "size", "shape", "ndim", "constant", "undefined", "stop_gradient", "copy"})
+                    "additem", "length", "size", "shape", "ndim", "constant", "undefined", "stop_gradient", "copy", "list_of", "list_full", "list_get",
+                    "list_unstack", "list_sum", "list_total"})
+OF_LISTS = {"list_stack": native_stack, "list_concatenate": native_concatenate}  # what Numba knows of no list of arrays
 OF_MATRICES = frozenset({"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det"})
 FLOATS = ("float32", "float64", "complex64", "complex128")
 
@@ -49,6 +53,8 @@ def is_native(op: Op) -> bool:
         return True
     if op.record.syntax is None or len(op.outputs) != 1:
         return True
+    if op.name in OF_LISTS:
+        return isinstance(op.inputs[0].type.item, Scalar)
     if op.name in OF_MATRICES:
         dtypes = {x.type.dtype for x in arrays}
         return len(dtypes) == 1 and dtypes <= set(FLOATS) and all(x.type.rank <= 2 for x in arrays)
@@ -57,6 +63,8 @@ def is_native(op: Op) -> bool:
 
 def in_python(op: Op) -> Record:
     """An op that calls NumPy for `op`, of the same inputs and output."""
+    if op.name in OF_LISTS:
+        return OF_LISTS[op.name]
     names = [f"x{k}" if len(op.inputs) > 1 else "x" for k in range(len(op.inputs))]
     call = ast.unparse(ast.fix_missing_locations(op.record.syntax(*(ast.Name(n, ast.Load()) for n in names), **op.attrs)))
     name = f"numpy_{op.name.replace('.', '_').strip('_')}"

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from ..ir.builder import Builder, add_op
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.rebuild import clone
-from ..ir.types import Array, Scalar, Tape, Unknown
+from ..ir.types import Array, List, Scalar, Tape, Unknown
 from ..ops.copy import copy
 from ..ops.record import Record, same_shape
 from .memory import Memory, holds_memory, live_after_writes
@@ -158,7 +158,7 @@ def _conflicts(memory: Memory, function: Function) -> Iterator[tuple[Op, list[Va
         k = memory.written(op)
         if k is None or isinstance(op.inputs[k].type, Tape):
             continue
-        roots = memory.entering(op, k)
+        roots = memory.overwritten(op)
         others = [x for x in live[op] if memory.of(x) & roots]
         if others or not memory.is_owned(roots):
             yield op, others
@@ -222,7 +222,7 @@ def _candidates(
     views = [_viewed(x, memory) for x in others]
     if others and None not in views:
         candidates.append(frozenset(views))
-    if any(isinstance(x.type, Tape) for x in others):
+    if any(isinstance(x.type, List) for x in others):
         roots = memory.entering(op, memory.written(op))
         pushes = frozenset(
             (push, 1)

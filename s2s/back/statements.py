@@ -11,6 +11,7 @@ from ..ir.graph import MISSING, Block, Op, Value
 from ..ir.types import Array, Scalar, Type
 from ..ops.pattern import index_syntax
 from .expressions import Layout
+from .listing import WRITES_LIST, list_statement
 from .names import Names
 from .owners import AUGMENTED
 from .pieces import (
@@ -147,6 +148,8 @@ class Writer:
                 return self.alias(op) + [
                     self.assign_all(op.outputs[1:], method_call(self.names[op.outputs[0]], "pop"))
                 ]
+        if op.name in WRITES_LIST:
+            return self.alias(op) + [list_statement(self, op)]
         if op.record.writes is not None:
             return self.alias(op) + [
                 ast.AugAssign(

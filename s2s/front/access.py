@@ -5,8 +5,9 @@ from __future__ import annotations
 from ..errors import TypeMismatchError
 from ..ir.builder import current
 from ..ir.graph import Value
-from ..ir.types import Array, Scalar, Tape, Tuple, Unknown
-from ..ops.control import item, tape_len, tape_pop
+from ..ir.types import Array, Scalar, Tuple, Unknown
+from ..ops.control import item
+from ..ops.create import array
 from ..ops.index import getitem, setitem
 from ..ops.pattern import is_advanced, parse_index
 from ..ops.record import value
@@ -15,12 +16,15 @@ from .alias import Cell, is_shared
 from .capture import Length
 from .compose import composed
 from .frame import Frame, Object
+from .lists import as_list, is_list, length_of_list, new_list, put_item, take_item, unpack_list
 
 
 def take(frame: Frame, base, key):
     """The binding of `base[key]`."""
     if isinstance(base, (tuple, list, str)):
         return _member(frame, base, key)
+    if is_list(frame, base):
+        return take_item(frame, base, key)
     if isinstance(base, dict) and frame.is_static(key):
         return _entry(frame, base, frame.static(key, "this key"))
     if isinstance(base, Value) and isinstance(base.type, Scalar):
@@ -37,8 +41,6 @@ def take(frame: Frame, base, key):
         axis = key.constant if isinstance(key, Value) else key
         if isinstance(axis, int) and not isinstance(axis, bool):
             return length(content.op.inputs[0], axis=axis)
-    if content is not None and isinstance(content.type, Tape):
-        raise frame.refuse("indexing a list that grows", None, "use a NumPy array of known length")
     pattern, operands = _parsed(frame, key)
     cell, *index = _composed(frame, base, pattern, operands)
     if content is None and cell is base:
@@ -65,8 +67,11 @@ def view_of_part(frame: Frame, base: Cell, content: Value, pattern, operands) ->
         doubtful=set(pattern) <= {"i"} and isinstance(content.type, Unknown))
 
 
-def put(frame: Frame, base, key, v: Value) -> None:
-    """`base[key] = v`."""
+def put(frame: Frame, base, key, new) -> None:
+    """`base[key] = new`."""
+    if is_list(frame, base):
+        return put_item(frame, base, key, new)
+    v = frame.value(new)
     if not isinstance(base, Cell):
         what = {tuple: "a tuple", list: "a list", str: "a string"}.get(type(base), "this")
         raise TypeMismatchError(f"{what} cannot be written into here", current().line, "write into a NumPy array")
@@ -75,24 +80,17 @@ def put(frame: Frame, base, key, v: Value) -> None:
     frame.write(cell, setitem(frame.heap.read(cell), v, *operands, pattern=pattern), base)
 
 
-def pop(frame: Frame, cell: Cell):
-    """`tape.pop()`."""
-    tape, last = tape_pop(frame.heap.read(cell))
-    frame.write(cell, tape)
-    return frame.wrap(last)
-
-
 def length_of(frame: Frame, binding):
     """len(binding)."""
     match binding:
         case tuple() | list() | dict() | str() | range():
             return len(binding)
+        case Cell() if is_list(frame, binding):
+            return length_of_list(frame, binding)
         case Object(content) if isinstance(content, (dict, list)):
             return frame.outside(len(content), Length(binding.getter), f"{binding.name}_length")
         case Cell():
             content = frame.heap.read(binding)
-            if isinstance(content.type, Tape):
-                return tape_len(content)
             if content.op is not None and content.op.name == "shape":
                 return None
             return length(content, axis=0)
@@ -104,6 +102,10 @@ def length_of(frame: Frame, binding):
 
 def unpack(frame: Frame, binding, count: int, star: int | None):
     """The `count` bindings of `a, b, *c = binding`; `star` is the position of the starred one."""
+    if frame.heap.items(binding) is not None:
+        binding = frame.heap.items(binding)
+    if isinstance(binding, Cell) and is_list(frame, binding):
+        return unpack_list(frame, binding, count, star)
     if isinstance(binding, Cell):
         return _unpack_array(frame, binding, count, star)
     if isinstance(binding, (str, range)):
@@ -120,7 +122,7 @@ def unpack(frame: Frame, binding, count: int, star: int | None):
                                 "use as many names as there are values")
     after = count - 1 - star
     end = len(binding) - after
-    return [*binding[:star], list(binding[star:end]), *binding[end:]]
+    return [*binding[:star], new_list(frame, binding[star:end]), *binding[end:]]
 
 
 def _unpack_array(frame: Frame, cell: Cell, count: int, star: int | None):
@@ -198,6 +200,8 @@ def _part(frame: Frame, part):
             return None
         case _ if part is ...:
             return part
+        case Cell() if is_list(frame, part):
+            return array(as_list(frame, part)) if frame.heap.items(part) is None else array(frame.value(part))
         case list() | tuple():
             raise frame.refuse("a list as an index", None, "index with np.array([...])")
         case bool() | int():

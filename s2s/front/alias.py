@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from ..errors import UnsupportedError
 from ..ir.builder import current
 from ..ir.graph import Value
-from ..ir.types import Array, Tape, Unknown
+from ..ir.types import Array, List, Unknown
+from ..ops.lists import new_list
+from ..ops.record import value
 
 
 class SharedError(UnsupportedError):
@@ -36,9 +38,11 @@ class Cell:
     doubtful: bool = False  # perhaps a view, perhaps a number: an element of an array of unknown rank
     origins: frozenset = frozenset()  # cells that it may share memory with, or not
     owner: str = ""  # whose array it is, where that is not this function's
-    made: Value | None = None  # what it held first
+    made: Value | tuple | None = None  # what it held first
     contiguous: bool | None = None  # whether it is in C order without gaps, once that has been asked
     flat: bool = False  # x.flat: parts of it are copies
+    held: frozenset = frozenset()  # of a list: cells that its items may share memory with
+    alike: bool = False  # of a list: two of its items may be one
 
     @property
     def root(self) -> Cell:
@@ -71,10 +75,10 @@ class Heap:
     """What each cell holds now."""
 
     def __init__(self):
-        self.contents: dict[Cell, Value] = {}
+        self.contents: dict[Cell, Value | tuple] = {}  # of a list of known length, the bindings of its items
         self.seen: dict[Cell, tuple[Value, Value]] = {}  # view -> (base's Value then, its own)
 
-    def new(self, content: Value, origins: Iterable[Cell] = (), owner: str = "") -> Cell:
+    def new(self, content: Value | tuple, origins: Iterable[Cell] = (), owner: str = "") -> Cell:
         """A cell for a fresh array."""
         cell = Cell(origins=frozenset(origins), owner=owner, made=content)
         self.contents[cell] = content
@@ -95,7 +99,8 @@ class Heap:
     def read(self, cell: Cell) -> Value:
         """The Value that `cell` holds now."""
         if cell.base is None:
-            return self.contents[cell]
+            content = self.contents[cell]
+            return value(tuple(map(self._leaf, content))) if isinstance(content, tuple) else content
         base = self.read(cell.base)
         if cell not in self.seen or self.seen[cell][0] is not base:
             name = self.seen[cell][1].name if cell in self.seen else ""
@@ -105,7 +110,32 @@ class Heap:
             self.seen[cell] = (base, content)
         return self.seen[cell][1]
 
-    def write(self, cell: Cell, content: Value, reachable: Iterable[tuple[str, Cell]], through: Cell) -> None:
+    def items(self, cell) -> tuple | None:
+        """The bindings of the items of a list whose length is known; None of anything else."""
+        content = self.contents.get(cell) if isinstance(cell, Cell) else None
+        return content if isinstance(content, tuple) else None
+
+    def inside(self, cell: Cell) -> Iterator[Cell]:
+        """`cell`, and the cells that it holds if it is a list of known length."""
+        yield cell
+        for inner in cells_in(self.items(cell) or ()):
+            yield from self.inside(inner)
+
+    def list_value(self, items: tuple, whole: bool = True) -> Value:
+        """Items of a list as Values, and lists among them as run-time lists; `whole`: as one list."""
+        values = []
+        for item in items:
+            inner = self.items(item)
+            values.append(self.list_value(inner) if inner is not None else
+                          value(tuple(self.list_value((x,), False) for x in item)) if isinstance(item, tuple) else
+                          self._leaf(item))
+        return new_list(*values) if whole else values[0]
+
+    def _leaf(self, binding) -> Value:
+        return self.read(binding) if isinstance(binding, Cell) else value(
+            tuple(map(self._leaf, binding)) if isinstance(binding, tuple) else binding)
+
+    def write(self, cell: Cell, content: Value | tuple, reachable: Iterable[tuple[str, Cell]], through: Cell) -> None:
         """`cell` now holds `content`; `reachable` are the cells that names still to be read lead to.
 
         `through` is what the program names in the statement that writes: `cell`, or a view of it.
@@ -114,12 +144,13 @@ class Heap:
         if root.owner:
             raise UnsupportedError(f"this writes into {root.owner}, which lives outside the function",
                                    current().line, "pass the array as an argument and return it, or take a copy first")
-        family, named = root.family(), through.bases
+        family, named = root.family() | (root.held if through is not root else frozenset()), through.bases
         for name, other in reachable:
-            unsure = (family & other.root.family() if other.root is not root
+            unsure = (family & (other.root.family() | other.root.held) if other.root is not root
                       else any(c.doubtful and c not in named for c in other.bases))
-            if unsure:
-                raise SharedError(f"this writes into an array that may or may not share memory with {name}",
+            if unsure or (root.alike and through is not root):
+                raise SharedError(f"this writes into {'an array' if isinstance(content, Value) else 'a list'} that may "
+                                  f"or may not share memory with {name}",
                                   current().line, "take a copy (`.copy()`) of one of the two first")
         if cell.base is None:
             self.contents[cell] = content
@@ -131,4 +162,4 @@ class Heap:
 
 def is_shared(type) -> bool:
     """Whether a value of this type is an object that can change: an array, a list, or perhaps one."""
-    return isinstance(type, (Array, Unknown, Tape))
+    return isinstance(type, (Array, List, Unknown))

@@ -25,8 +25,8 @@ from .frame import (
     Ended,
     Frame,
     Object,
-    held_cells,
 )
+from .lists import as_list
 from .made import Chosen, Made
 
 NUMBERS = (bool, int, float, complex)
@@ -129,7 +129,7 @@ class Join:
     def bindings(self, a, b, name: str) -> Callable:
         """A function from the outputs of the `if` to the binding that is `a` or `b`."""
         if a is b:
-            self.needed.update(cell.root for cell in held_cells(a))
+            self.needed.update(cell.root for cell in self.frame.cells_held(a))
             return lambda outputs: a
         if isinstance(a, (tuple, list)) and type(a) is type(b) and len(a) == len(b):
             items = [self.bindings(x, y, name) for x, y in zip(a, b)]
@@ -138,7 +138,7 @@ class Join:
             return self.bindings(type(b)(UNBOUND for _ in b), b, name)
         if b is UNBOUND and isinstance(a, (tuple, list)):
             return self.bindings(a, type(a)(UNBOUND for _ in a), name)
-        if isinstance(a, Cell) and isinstance(b, Cell):
+        if all(isinstance(x, Cell) or x is UNBOUND and isinstance(self.known(y), tuple) for x, y in ((a, b), (b, a))):
             if (a, b) not in self.cells:
                 self.cells[a, b] = self._new_cell(a, b, name)
             return self.cells[a, b]
@@ -150,7 +150,7 @@ class Join:
             origins = [cell for x in (a, b) if isinstance(x, Cell) for cell in x.family()]
             return lambda outputs: self._wrapped(outputs[output], origins)
         if _is_function(a) and _is_function(b):
-            self.needed.update(cell.root for x in (a, b) for cell in held_cells(x))
+            self.needed.update(cell.root for x in (a, b) for cell in self.frame.cells_held(x))
             return lambda outputs: Chosen(self.condition, (a, b))
         name = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
         raise TypeMismatchError(f"{name} is {_describe(a)} on one path and {_describe(b)} on another", current().line,
@@ -159,8 +159,20 @@ class Join:
     def contents(self, cell: Cell) -> Callable:
         """A function from the outputs to what `cell` holds after either arm."""
         name = next((n for n, binding in self.frame.env.items() if binding is cell), "")
-        output = self._pair(self.heaps[0][cell], self.heaps[1][cell], name)
+        a, b = (heap[cell] for heap in self.heaps)
+        if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
+            return self.lists(a, b, name)
+        output = self._pair(self._leaf(cell, 0), self._leaf(cell, 1), name)
         return lambda outputs: outputs[output]
+
+    def lists(self, a, b, name: str) -> Callable | None:
+        """A function from the outputs to the items of what is one of two lists of one known length."""
+        a, b = (None if x is UNBOUND else x for x in (a, b))
+        first, second = a or (UNBOUND,) * len(b or ()), b or (UNBOUND,) * len(a or ())
+        if len(first) != len(second):
+            return None
+        items = [self.bindings(x, y, name) for x, y in zip(first, second)]
+        return lambda outputs: tuple(item(outputs) for item in items)
 
     def emit(self, condition: Value) -> tuple[Value, ...]:
         """The `if` op, from the ops that the arms have emitted."""
@@ -180,15 +192,31 @@ class Join:
         return self.pairs.index((a, b))
 
     def _new_cell(self, a: Cell, b: Cell, name: str) -> Callable:
+        known = [heap.get(x) if isinstance(x, Cell) else x for heap, x in zip(self.heaps, (a, b))]
+        if all(isinstance(x, tuple) or x is UNBOUND for x in known) and (UNBOUND in known or len(known[0]) == len(known[1])):
+            items = self.lists(*known, name)
+            return self._placed(items, (a, b))
         output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
+        return self._placed(lambda outputs: outputs[output], (a, b))
+
+    def _placed(self, content: Callable, sources: tuple) -> Callable:
+        """A function from the outputs to one new cell, which may be one of the two that the arms leave."""
         made = []
 
         def place(outputs):
             if not made:
-                made.append(self.frame.heap.new(outputs[output], a.family() | b.family()))
+                made.append(self.frame.heap.new(content(outputs), [c for x in sources if isinstance(x, Cell) for c in x.family()]))
+                for x in sources:
+                    if isinstance(x, Cell):
+                        made[0].held, made[0].alike = made[0].held | x.root.held, made[0].alike or x.root.alike
             return made[0]
 
         return place
+
+    def known(self, binding):
+        """The items of a list that one of the arms leaves, where its length is known."""
+        return next((heap[binding] for heap in self.heaps if isinstance(heap.get(binding), tuple)), None) if isinstance(
+            binding, Cell) else None
 
     def _wrapped(self, output: Value, origins: list[Cell]):
         binding = self.frame.wrap(output)
@@ -211,7 +239,8 @@ class Join:
             heap = self.frame.heap
             kept = heap.contents, heap.seen
             heap.contents, heap.seen = dict(self.heaps[arm]), {}
-            content = heap.read(binding)
+            items = heap.items(binding)
+            content = heap.read(binding) if items is None else as_list(self.frame, binding)
             heap.contents, heap.seen = kept
             return content
 

@@ -12,12 +12,14 @@ import numpy as np
 from ..errors import TypeMismatchError
 from ..ir.graph import Value
 from ..ir.types import Array, Scalar, Tape, Unknown
+from ..ops.lists import list_copy, list_unstack
 from ..ops.record import FUNCTIONS, value
 from .access import length_of
 from .acts import print_
 from .alias import Cell
 from .frame import Frame, Object
 from .iterables import Iterable, enumerated, iterable, popped, range_over, reversed_, zipped
+from .lists import is_list, new_list, sharing_items
 from .patterns import QUESTIONS
 from .quiet import CONTEXTS
 
@@ -48,8 +50,8 @@ def _zip(frame: Frame, node, *sources):
 
 
 def _reversed(frame: Frame, node, source):
-    if isinstance(source, (tuple, list)):
-        return source[::-1]
+    if frame.members(source) is not None:
+        return tuple(frame.members(source)[::-1])
     if isinstance(source, Cell) and isinstance(frame.heap.read(source).type, Tape):
         return popped(frame, source)
     return reversed_(frame, iterable(frame, source, node), node)
@@ -70,8 +72,8 @@ def _len(frame: Frame, node, source):
 
 def _members(frame: Frame, node, source=()):
     """The members of something of known length."""
-    if isinstance(source, (tuple, list)):
-        return list(source)
+    if frame.members(source) is not None:
+        return list(frame.members(source))
     if isinstance(source, Iterable):
         trips = source.trips
         if trips is None and all(isinstance(b, int) for b in source.bounds):
@@ -90,8 +92,22 @@ def _tuple(frame: Frame, node, source=()):
     return tuple(_members(frame, node, source))
 
 
+def _list(frame: Frame, node, source=()):
+    if isinstance(source, Cell) and frame.heap.items(source) is None:
+        if is_list(frame, source):
+            return sharing_items(frame, source, list_copy(frame.heap.read(source)))
+        content = frame.heap.read(source)
+        if isinstance(content.type, Array) and not isinstance(content.type.dims[0], int):
+            items = frame.heap.new(list_unstack(content, depth=1))
+            items.held = source.family() if content.type.rank > 1 else frozenset()
+            return items
+    return new_list(frame, _members(frame, node, source))
+
+
 def _isinstance(frame: Frame, node, x, kinds):
     kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+    if is_list(frame, x):
+        return any(issubclass(list, kind) for kind in kinds)
     if isinstance(x, (tuple, list)):
         return isinstance(x, kinds)
     content = x if isinstance(x, Value) else frame.heap.read(x) if isinstance(x, Cell) else None
@@ -123,7 +139,7 @@ def _refused(message: str, remedy: str) -> Callable:
 BUILTINS: dict[object, Callable] = {
     **QUESTIONS, **CONTEXTS,
     range: _range, enumerate: _enumerate, zip: _zip, reversed: _reversed, len: _len, isinstance: _isinstance,
-    tuple: _tuple, list: _members,
+    tuple: _tuple, list: _list,
     print: print_,
     map: _refused("map", "write a loop"), filter: _refused("filter", "write a loop"),
     builtins.open: _refused("opening a file", "read it before, and pass the data"),

@@ -82,8 +82,9 @@ def _build(function: Callable, types: Sequence[Type]) -> Built:
         before = {cell: frame.heap.read(cell) for cell in cells}
         try:
             result = run(frame, bindings)
-            tupled = isinstance(result, (tuple, list))
-            block.yields = [frame.value(y) for y in (result if tupled else [result])]
+            members = frame.members(result)
+            tupled = members is not None
+            block.yields = [frame.value(y) for y in (members if tupled else [result])]
         except Ended:
             result, tupled, block.yields = None, False, [make_undefined()]
     changes = any(frame.heap.read(cell) is not content for cell, content in before.items())

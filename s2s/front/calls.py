@@ -19,12 +19,11 @@ from ..errors import Line, S2SError, TypeMismatchError, UnsupportedError
 from ..ir.builder import acted, at, current
 from ..ir.graph import Value
 from ..ir.rebuild import emit_block
-from ..ir.types import Tape
 from ..ops.acts import acts
 from ..ops.control import call as call_record
-from ..ops.control import never_returns, tape_push
+from ..ops.control import never_returns
+from ..ops.lists import OF_LISTS, list_stack
 from ..ops.record import FUNCTIONS, MACROS, METHODS, Macro, emit
-from .access import pop
 from .acts import is_exception, make_exception
 from .alias import Cell, cells_in
 from .branches import branch
@@ -34,6 +33,7 @@ from .enclosed import Enclosed, Enclosing
 from .find import definition_of, lambda_body
 from .frame import RESULT, RETURNED, Ended, Frame, Object
 from .iterables import Iterable
+from .lists import apply_list_method, is_list
 from .made import Chosen, Known, Local, Made, Partial
 from .nonlocals import borrow, lend
 from .scope import parameter_names
@@ -49,7 +49,7 @@ KNOWN_NOW = {np.finfo, np.iinfo, np.dtype, np.result_type, np.promote_types, np.
 
 def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     """The binding of `function(*args, **keywords)`."""
-    if len(args) == 1 and isinstance(args[0], list) and not args[0] and function in (np.array, np.asarray):
+    if len(args) == 1 and frame.heap.items(args[0]) == () and function in (np.array, np.asarray):
         raise frame.refuse("an empty list as an array", node, "use np.zeros(0)")
     match function:
         case Local():
@@ -87,7 +87,7 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
             return write_out(frame, _caller(frame, node), function, args, keywords, out, node)
         if function in KNOWN_NOW and _all_static(frame, args, keywords):
             return _now(frame, function, args, keywords, node)
-        return _operate(frame, rule, _name_of(function), args, keywords, node)
+        return _operate(frame, rule, _name_of(function), args, keywords, node, function=function)
     if hasattr(function, "function_for"):
         function = function.named_by(keywords) if hasattr(function, "named_by") else function
         args = _ordered(frame, signature_of(function), _name_of(function), args, keywords, node)
@@ -107,14 +107,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
 def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node: gast.Call):
     """The binding of `base.name(*args, **keywords)`, where `base` is an array, a number or a list."""
     if isinstance(base, Cell):
-        content = frame.heap.read(base)
-        if isinstance(content.type, Tape):
-            if name == "append" and len(args) == 1 and not keywords:
-                frame.write(base, tape_push(content, frame.value(args[0])))
-                return None
-            if name == "pop" and not args:
-                return pop(frame, base)
-            raise frame.refuse(f"the method {name} of a list", node, "lists can be appended to and popped from the end")
+        if is_list(frame, base):
+            return apply_list_method(frame, base, name, args, keywords, node)
         if name in METHOD_WRITERS:
             return _write(frame, METHOD_WRITERS[name], name, [base, *args], keywords, node)
         if keywords.get("out") is not None and name in METHODS:
@@ -124,8 +118,7 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
     elif isinstance(base, dict) and name in ("keys", "values", "items", "get"):
         return getattr(base, name)(*args) if name == "get" else tuple(getattr(base, name)())
     elif isinstance(base, (tuple, list)):
-        raise frame.refuse(f"the method {name} of a {type(base).__name__}", node,
-                           "a list that grows starts as `[]`; others keep their length")
+        raise frame.refuse(f"the method {name} of a {type(base).__name__}", node, "use a list")
     elif not isinstance(base, Value):
         if _all_static(frame, args, keywords) and isinstance(base, (str, int, float, complex, np.dtype)):
             return _now(frame, getattr(base, name), args, keywords, node)
@@ -138,8 +131,10 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
 # --------------------------------------------------------------------------------------------------- ops
 
 
-def _operate(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, node: gast.AST, method: bool = False):
+def _operate(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, node: gast.AST, method: bool = False,
+             function=None):
     """Emit what `rule` says, and find out whose memory the result has."""
+    rule, args = _rule_of_list(frame, rule, function, args)
     values = [frame.value(a) for a in args]
     named = {k: frame.static(v, k) if frame.is_static(v) else frame.value(v) for k, v in keywords.items()}
     cells = {frame.heap.read(cell): cell for a in args for cell in cells_in(a)}
@@ -163,6 +158,16 @@ def _write(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, 
     except TypeError as error:
         raise frame.refuse(f"{name} called like this: {error}", node, "use the arguments that s2s knows") from None
     rule(frame, _caller(frame, node), node, *args, **named)
+
+
+def _rule_of_list(frame: Frame, rule: Callable, function, args: list) -> tuple[Callable, list]:
+    """`rule`, or what `function` does with a list that grows at run time; the arrays that it makes of others."""
+    def grows(a) -> bool:
+        return isinstance(a, Cell) and is_list(frame, a) and frame.heap.items(a) is None
+
+    if args and grows(args[0]) and _hashable(function) and function in OF_LISTS:
+        return OF_LISTS[function], args
+    return rule, [list_stack(frame.value(a)) if grows(a) else a for a in args]
 
 
 def _caller(frame: Frame, node: gast.AST) -> Callable:
@@ -220,11 +225,11 @@ def _unknown(frame: Frame, function, node: gast.AST) -> UnsupportedError:
 
 def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
     """A call of a function of the user's own."""
-    if any(_needs_the_caller(a) for a in (*args, *keywords.values())):
+    if any(_needs_the_caller(frame, a) for a in (*args, *keywords.values())):
         return _in_place(frame, function, args, keywords, node)
     callee = frame.session.callee(function)
     ordered = _ordered(frame, signature_of(function), callee.name, args, keywords, node)
-    if any(_needs_the_caller(a) for a in ordered):
+    if any(_needs_the_caller(frame, a) for a in ordered):
         return _in_place(frame, function, args, keywords, node)
     values = [frame.value(a) for a in ordered]
     built = callee.built_for(values)
@@ -234,12 +239,14 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
     return _emit_call(frame, callee, values, node)
 
 
-def _needs_the_caller(binding) -> bool:
-    """Whether an argument means something only inside the caller: a function, an object, a range."""
+def _needs_the_caller(frame: Frame, binding) -> bool:
+    """Whether an argument means something only inside the caller: a function, an object, a range, a list."""
     match binding:
         case tuple() | list():
-            return any(map(_needs_the_caller, binding))
+            return any(_needs_the_caller(frame, b) for b in binding)
         case Made() | Object() | Iterable() | dict():
+            return True
+        case Cell() if is_list(frame, binding):
             return True
         case Value() | Cell() | type():
             return False

@@ -17,9 +17,10 @@ from ..ir.graph import MISSING, Value
 from ..ir.types import Scalar
 from ..ops.control import make_undefined
 from ..ops.record import value
-from .alias import Cell, cells_in
+from .alias import Cell
 from .branches import NUMBERS
 from .frame import RESULT, RETURNED, STOP, UNBOUND, Frame
+from .lists import as_list
 
 # A number that the body reads behind a condition, and that nothing binds before the first trip, starts as 0:
 # a reverse sweep saves it in every trip, so there must be something to save.  (Where Python would have
@@ -42,6 +43,10 @@ class Carried:
     breaks: bool = False
     settled_breaks: bool = False
     test_inside: bool = False
+    grow: dict[Cell, None] = field(default_factory=dict)  # lists that a trip leaves longer, or with other things in them
+    before: dict = field(default_factory=dict)  # what each cell held on entry
+    held: dict = field(default_factory=dict)  # what the lists were known to share on entry
+    settled_held: bool = False
     same_arrays: bool = False  # names keep their arrays until a trip shows otherwise
     exposed: frozenset = frozenset()  # names that a trip may read before it binds them
 
@@ -62,11 +67,38 @@ def enter_binding(frame: Frame, binding, rest: list[Value], carried: Carried, na
             return type(binding)(enter_binding(frame, item, rest, carried, name) for item in binding)
     if not _is_carried(binding):
         return binding
+    items = known_items(carried, binding)
+    if items is not None:
+        return frame.heap.new(tuple(enter_binding(frame, item, rest, carried, name) for item in items), binding.family())
     inside = frame.wrap(rest.pop(0))
     if isinstance(inside, Cell):
         family = binding.family() if isinstance(binding, Cell) else frozenset()
         inside.origins = family | carried.origins.get(name, frozenset())
+        if isinstance(binding, Cell):
+            inside.held, inside.alike = binding.root.held, binding.root.alike
     return inside
+
+
+def known_items(carried: Carried, binding) -> tuple | None:
+    """The items of a list that enters the loop, where its length is known."""
+    content = carried.before.get(binding) if isinstance(binding, Cell) else None
+    return content if isinstance(content, tuple) else None
+
+
+def enter_cell(frame: Frame, cell: Cell, rest: list[Value], carried: Carried):
+    """What a carried cell holds at the start of a trip."""
+    items = known_items(carried, cell)
+    if items is None:
+        return rest.pop(0)
+    return tuple(enter_binding(frame, item, rest, carried, "") for item in items)
+
+
+def cell_after(frame: Frame, cell: Cell, ends: dict, outputs: list[Value], carried: Carried):
+    """What a carried cell holds after the loop."""
+    items = known_items(carried, cell)
+    if items is None:
+        return outputs.pop(0)
+    return tuple(binding_after(frame, a, b, outputs, carried, "") for a, b in zip(items, ends[cell]))
 
 
 def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: dict, live: frozenset) -> list[Value]:
@@ -84,7 +116,20 @@ def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: di
         end = frame.env.get(name, UNBOUND)
         yields += _yielded(frame, binding, end, carried, name)
         ends[name] = end
-    yields += [frame.heap.contents[cell] for cell in carried.cells]
+    for cell in carried.cells:
+        content, items = frame.heap.contents[cell], known_items(carried, cell)
+        if items is None:
+            yields.append(frame.heap.list_value(content) if isinstance(content, tuple) else content)
+        elif not isinstance(content, tuple) or len(content) != len(items):
+            carried.grow[cell] = None
+            raise Again
+        else:
+            ends[cell] = content
+            yields += [y for a, b in zip(items, content) for y in _yielded(frame, a, b, carried, "an item of a list")]
+    grown = any((cell.held, cell.alike) != known for cell, known in carried.held.items())
+    if grown and not carried.settled_held:
+        carried.settled_held = True
+        raise Again
     _find_sharing(frame, carried, before, entered, ends)
     return [value(stop), *yields] if carried.breaks else yields
 
@@ -118,6 +163,16 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
             raise TypeMismatchError(f"{name} is a {type(binding).__name__} of {len(binding)} before the loop and "
                                     "something else after a trip", None, "keep its length and kind the same")
         return [y for a, b in zip(binding, end) for y in _yielded(frame, a, b, carried, name)]
+    items = known_items(carried, binding)
+    if items is not None:
+        found = (UNBOUND,) * len(items) if end is UNBOUND else frame.heap.items(end)
+        if found is None or len(found) != len(items):
+            if not isinstance(end, Cell):
+                raise TypeMismatchError(f"{_called(name)} is a list before the loop and something else after a trip", None,
+                                        "keep its kind the same")
+            carried.grow[binding] = None
+            raise Again
+        return [y for a, b in zip(items, found) for y in _yielded(frame, a, b, carried, name)]
     if not _is_carried(binding):
         if end is binding or (type(end) is type(binding) and end == binding):
             return []
@@ -150,25 +205,31 @@ def _unbound_like(binding):
 
 def _find_sharing(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: dict) -> None:
     """Record what the arrays of the next trip may share memory with."""
-    inner = {cell.root for binding in entered.values() for cell in cells_in(binding)}
+    inner = {cell.root for binding in entered.values() for cell in frame.cells_held(binding)}
     others = {cell.root for name, cell in frame.reachable() if name not in carried.names and cell.root in before[1]}
-    families = {name: _family(end) for name, end in ends.items()}
+    families = {name: _family(frame, end) for name, end in ends.items() if isinstance(name, str)}
+    lists = {cell.root for _, cell in frame.reachable() if cell.root.held}
     more = False
     for name, family in families.items():
         shared = {cell for cell in family - inner if cell in others}
         for other, its in families.items():
             if other != name and family & its:
                 shared.add(carried.tokens.setdefault(frozenset((name, other)), Cell()))
+        for xs in lists:
+            if xs.held & family:
+                token = carried.tokens.setdefault(frozenset((name, xs)), Cell())
+                shared.add(token)
+                xs.held |= {token}
         known = carried.origins.get(name, frozenset())
-        if shared - known - _family(entered.get(name)):
+        if shared - known - _family(frame, entered.get(name)):
             carried.origins[name] = known | shared
             more = True
     if more:
         raise Again
 
 
-def _family(binding) -> frozenset:
-    return frozenset().union(*(cell.family() for cell in cells_in(binding)))
+def _family(frame: Frame, binding) -> frozenset:
+    return frozenset().union(*(cell.family() for cell in frame.cells_held(binding)))
 
 
 def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Carried, name: str):
@@ -177,6 +238,11 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Car
         return type(binding)(binding_after(frame, a, b, outputs, carried, name) for a, b in zip(binding, ends))
     if not _is_carried(binding):
         return binding
+    items = known_items(carried, binding)
+    if items is not None:
+        found = frame.heap.items(end) or (UNBOUND,) * len(items)
+        families = [cell for x in (binding, end) if isinstance(x, Cell) for cell in x.family()]
+        return frame.heap.new(tuple(binding_after(frame, a, b, outputs, carried, name) for a, b in zip(items, found)), families)
     result = outputs.pop(0)
     if name == RETURNED and result.constant is not MISSING:
         return bool(result.constant)
@@ -184,6 +250,9 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Car
     if isinstance(after, Cell):
         family = [cell for x in (binding, end) if isinstance(x, Cell) for cell in x.family()]
         after.origins = frozenset(family) | carried.origins.get(name, frozenset())
+        for x in (binding, end):
+            if isinstance(x, Cell):
+                after.held, after.alike = after.held | x.root.held, after.alike or x.root.alike
     return after
 
 
@@ -192,10 +261,11 @@ def _is_carried(leaf) -> bool:
     return leaf is UNBOUND or isinstance(leaf, (Value, Cell, *NUMBERS))
 
 
-def leaves(binding):
-    if isinstance(binding, (tuple, list)):
-        for item in binding:
-            yield from leaves(item)
+def leaves(frame: Frame, binding):
+    members = frame.members(binding)
+    if members is not None:
+        for item in members:
+            yield from leaves(frame, item)
     elif _is_carried(binding):
         yield binding
 
@@ -203,4 +273,6 @@ def leaves(binding):
 def leaf_value(frame: Frame, leaf) -> Value:
     if leaf is UNBOUND:
         return make_undefined()
+    if frame.heap.items(leaf) is not None:
+        return as_list(frame, leaf)
     return frame.heap.read(leaf) if isinstance(leaf, Cell) else value(leaf)

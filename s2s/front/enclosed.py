@@ -48,8 +48,9 @@ class Enclosed:
         with Builder(block, above=values):
             try:
                 result = self.run([self.frame.wrap(p) for p in block.params])
-                tupled = isinstance(result, (tuple, list))
-                block.yields = [self.frame.value(y) for y in (result if tupled else [result])]
+                members = self.frame.members(result)
+                tupled = members is not None
+                block.yields = [self.frame.value(y) for y in (members if tupled else [result])]
             except Ended:
                 tupled, block.yields = False, [make_undefined()]
         captures = {}

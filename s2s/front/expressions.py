@@ -11,8 +11,7 @@ import numpy as np
 from ..errors import S2SError, TypeMismatchError
 from ..ir.builder import at, current
 from ..ir.graph import Value
-from ..ir.types import Tape, Unknown
-from ..ops.control import tape_new
+from ..ir.types import Unknown
 from ..ops.record import ATTRIBUTES, RECORDS, emit, value
 from .access import put, take, unpack
 from .acts import formatted
@@ -22,6 +21,7 @@ from .calls import apply, apply_method
 from .capture import Fixed, Keys, is_data
 from .frame import REST, Frame, Object
 from .iterables import iterable
+from .lists import WRITES, extend_in_place, is_list, new_list, place_in
 from .made import Local, Made
 from .operators import BINARY, binary, compare, decide, negation, truth, unary
 from .spelled import operands_of, record_spelled
@@ -74,7 +74,7 @@ def _evaluate(frame: Frame, node: gast.AST):
         case gast.Tuple():
             return tuple(_items(frame, node.elts))
         case gast.List():
-            return _items(frame, node.elts) if node.elts else frame.heap.new(emit(tape_new))
+            return new_list(frame, _items(frame, node.elts))
         case gast.NamedExpr():
             binding = evaluate(frame, node.value)
             frame.bind(node.target.id, binding)
@@ -103,9 +103,9 @@ def _items(frame: Frame, nodes: list) -> list:
 
 
 def _spread(frame: Frame, binding, node: gast.AST) -> list:
-    if not isinstance(binding, (tuple, list)):
+    if frame.members(binding) is None:
         raise frame.refuse("`*` before something other than a tuple", node, "spread tuples only")
-    return list(binding)
+    return list(frame.members(binding))
 
 
 def key_of(frame: Frame, node: gast.AST):
@@ -161,7 +161,7 @@ def _chain(frame: Frame, node: gast.Compare, left, k: int, truth_only: bool = Fa
 def _call(frame: Frame, node: gast.Call):
     method = None
     if isinstance(node.func, gast.Attribute):
-        base = evaluate(frame, node.func.value)
+        base = (place_of if node.func.attr in WRITES else evaluate)(frame, node.func.value)
         if isinstance(base, (Value, Cell, tuple, list, dict, str)):
             method = node.func.attr
         else:
@@ -274,7 +274,7 @@ def _comprehension(frame: Frame, node):
         frame.env.pop(name, None)
         if name in saved:
             frame.env[name] = saved[name]
-    return items
+    return new_list(frame, items)
 
 
 def _known_condition(frame: Frame, node: gast.AST) -> bool:
@@ -300,13 +300,23 @@ def assign(frame: Frame, target: gast.AST, binding, node: gast.AST) -> None:
                 assign(frame, item.value if isinstance(item, gast.Starred) else item, items[k], item)
             frame.env[REST] = around
         case gast.Subscript():
-            base, key = evaluate(frame, target.value), key_of(frame, target.slice)
+            base, key = place_of(frame, target.value), key_of(frame, target.slice)
             with at(frame.line(node)):
-                put(frame, base, key, frame.value(binding))
+                put(frame, base, key, binding)
         case gast.Attribute():
             raise frame.refuse("writing to an attribute", target, "return the new value")
         case _:
             raise frame.refuse("this kind of assignment", target, "assign to names and elements")
+
+
+def place_of(frame: Frame, node: gast.AST):
+    """The binding of what is about to be written into: an item of a run-time list is written where it is."""
+    if isinstance(node, gast.Subscript):
+        base, key = place_of(frame, node.value), key_of(frame, node.slice)
+        with at(frame.line(node)):
+            place = place_in(frame, base, key)
+            return take(frame, base, key) if place is None else place
+    return evaluate(frame, node)
 
 
 def augment(frame: Frame, node: gast.AugAssign) -> None:
@@ -317,24 +327,25 @@ def augment(frame: Frame, node: gast.AugAssign) -> None:
             v = evaluate(frame, node.value)
             _augment_name(frame, name, old, v, node)
         case gast.Subscript():
-            base, key = evaluate(frame, node.target.value), key_of(frame, node.target.slice)
+            base, key = place_of(frame, node.target.value), key_of(frame, node.target.slice)
             old = take(frame, base, key)
             new = binary(frame, node.op, old, evaluate(frame, node.value), node)
             if isinstance(old, Cell) and frame.value(old).type != frame.value(new).type:
                 _same_kind(frame, frame.value(old), frame.value(new))
-            put(frame, base, key, frame.value(new))
+            put(frame, base, key, new)
         case _:
             raise frame.refuse("writing to an attribute", node.target, "return the new value")
 
 
 def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None:
+    if is_list(frame, old) and isinstance(node.op, gast.Add):
+        extend_in_place(frame, old, v)
+        return
     new = binary(frame, node.op, old, v, node)
-    if not isinstance(old, Cell):
+    if not isinstance(old, Cell) or is_list(frame, old):
         frame.bind(name, new)
         return
     before, after = frame.heap.read(old), frame.value(new)
-    if isinstance(before.type, Tape):
-        raise frame.refuse("extending a list", node, "append to it")
     if isinstance(before.type, Unknown):
         others = [n for n, cell in frame.reachable() if n != name and cell.root.family() & old.root.family()]
         if others:

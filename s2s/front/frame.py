@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 
@@ -151,7 +151,7 @@ class Frame:
         match binding:
             case Value():
                 return binding
-            case Cell() if self.heap.is_current(binding):
+            case Cell() if self.heap.is_current(binding) and self.heap.items(binding) is None:
                 return self.heap.read(binding)
         return None
 
@@ -176,6 +176,8 @@ class Frame:
                 if isinstance(binding.type, Undefined):
                     raise self.unbound(binding.name or "this name")
                 return binding
+            case Cell() if self.heap.items(binding) is not None:
+                return value(tuple(self.value(b) for b in self.heap.items(binding)))
             case Cell():
                 return self.heap.read(binding)
             case tuple() | list():
@@ -200,6 +202,8 @@ class Frame:
         match binding:
             case tuple() | list():
                 return type(binding)(self.static(b, what, node) for b in binding)
+            case Cell() if self.heap.items(binding) is not None:
+                return [self.static(b, what, node) for b in self.heap.items(binding)]
             case Value() if binding.constant is not MISSING:
                 return binding.constant
             case Value() | Cell() | Made() | Text() | Thrown():
@@ -214,6 +218,8 @@ class Frame:
         match binding:
             case tuple() | list():
                 return all(map(self.is_static, binding))
+            case Cell() if self.heap.items(binding) is not None:
+                return all(map(self.is_static, self.heap.items(binding)))
             case dict():
                 return all(map(self.is_static, binding.values()))
             case Value():
@@ -319,15 +325,24 @@ class Frame:
             live = frame.live.union(*frame.kept, frame.pending if pending else ())
             for name, binding in frame.env.items():
                 if frame.is_live(name, live):
-                    for cell in held_cells(binding):
+                    for cell in self.cells_held(binding):
                         yield IN_WORDS.get(name, name), cell
             frame = frame.caller
 
-    def write(self, cell: Cell, content: Value, through: Cell | None = None) -> None:
+    def cells_held(self, binding) -> Iterator[Cell]:
+        """The cells that a binding leads to, those inside lists and those that a local function closes over included."""
+        for cell in held_cells(binding):
+            yield from self.heap.inside(cell)
+
+    def members(self, binding) -> Sequence | None:
+        """The members of a tuple or a list whose length is known; None of anything else."""
+        return binding if isinstance(binding, (tuple, list)) else self.heap.items(binding)
+
+    def write(self, cell: Cell, content: Value | tuple, through: Cell | None = None) -> None:
         """`cell` now holds `content`, and everything that shares its memory sees it."""
         self.heap.write(cell, content, list(self.reachable()), through or cell)
         root = cell.root
-        if not content.name and content.op is not None:
+        if isinstance(content, Value) and not content.name and content.op is not None:
             content.name = next((self.label(name) for name, other in self.reachable() if other is cell), "") or next(
                 (self.label(name) for name, binding in self.env.items() if binding is root), "")
 

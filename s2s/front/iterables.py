@@ -9,13 +9,14 @@ import gast
 
 from ..errors import TypeMismatchError
 from ..ir.graph import Value
-from ..ir.types import Extent, Scalar, Tape
-from ..ops.control import tape_len
+from ..ir.types import Extent, List, Scalar
+from ..ops.control import tape_len, tape_pop
 from ..ops.record import value
 from ..ops.shape import length
-from .access import pop, take
+from .access import take
 from .alias import Cell
 from .frame import Frame, Object
+from .lists import length_of_list, take_item
 
 
 @dataclass
@@ -47,10 +48,16 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
             return Iterable(lambda k: binding[k], trips=len(binding))
         case range():
             return range_over(binding.start, binding.stop, binding.step)
+        case Cell() if frame.heap.items(binding) is not None:
+            members = frame.heap.items(binding)
+            return Iterable(lambda k: members[k], trips=len(members), held=(binding,))
+        case Cell() if isinstance(frame.heap.read(binding).type, List):
+            own = frame.heap.new(frame.heap.read(binding))  # what is done to the list in the loop does not matter
+            own.held = binding.root.held
+            binding.root.held |= {Cell()}
+            return Iterable(lambda k: take_item(frame, own, k), (0, length_of_list(frame, own), 1), held=(own,))
         case Cell():
             content = frame.heap.read(binding)
-            if isinstance(content.type, Tape):
-                raise frame.refuse("a loop over a list that grows", node, "loop over its indices")
             extent = content.type.dims[0] if hasattr(content.type, "dims") else None
             return Iterable(lambda k: take(frame, binding, k), (0, length(content, axis=0), 1),
                             held=(binding,), extent=extent)
@@ -130,4 +137,10 @@ def reversed_(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
 def popped(frame: Frame, cell: Cell) -> Iterable:
     """reversed(tape), as derivatives are printed: each trip takes the last item of a tape of its own."""
     own = frame.heap.new(frame.heap.read(cell))
-    return Iterable(lambda k: pop(frame, own), (0, tape_len(frame.heap.read(own)), 1), held=(own,))
+
+    def pop(_):
+        tape, last = tape_pop(frame.heap.read(own))
+        frame.write(own, tape)
+        return frame.wrap(last)
+
+    return Iterable(pop, (0, tape_len(frame.heap.read(own)), 1), held=(own,))

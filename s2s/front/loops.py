@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import gast
 
+from ..ir.builder import at
 from ..ir.graph import Value
 from ..ops.control import for_loop, while_loop
 from ..ops.record import value
@@ -19,7 +20,9 @@ from .carry import (
     Again,
     Carried,
     binding_after,
+    cell_after,
     enter_binding,
+    enter_cell,
     leaf_value,
     leave,
     leaves,
@@ -28,6 +31,7 @@ from .carry import (
 from .expressions import assign, condition, evaluate
 from .frame import EXIT, OUT, RESULT, RETURNED, STOP, UNBOUND, Ended, Frame
 from .iterables import Iterable, iterable
+from .lists import as_list
 from .scope import bound_names, changed_names, inside, may_leave, may_stop, names_in, read_names
 
 UNROLL_AT_MOST = 256
@@ -137,6 +141,13 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
         try:
             return _attempt(frame, loop, carried, live)
         except Again:
+            if carried.grow:
+                frame.restore(before)
+                for cell in carried.grow:
+                    with at(frame.line(node)):
+                        as_list(frame, cell)
+                carried.grow = {}
+                before = frame.snapshot()
             continue
         except SharedError:
             if carried.same_arrays:
@@ -157,13 +168,17 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
     outer_kept = frame.kept
     inits, names = [], []
     for name, binding in carried.names.items():
-        for leaf in leaves(binding):
+        for leaf in leaves(frame, binding):
             inits.append(leaf_value(frame, leaf))
             names.append(frame.label(name))
+    carried.before = before[1]
+    carried.held = {cell: (cell.held, cell.alike) for cell in before[1]}
     for cell in carried.cells:
-        inits.append(frame.heap.read(cell))
-        names.append(next((frame.label(n) for n, b in frame.env.items() if b is cell), inits[-1].name))
-    ends: dict[str, object] = {}
+        label = next((frame.label(n) for n, b in frame.env.items() if b is cell), "")
+        for leaf in leaves(frame, cell):
+            inits.append(leaf_value(frame, leaf))
+            names.append(label or inits[-1].name)
+    ends: dict = {}  # by name, and of lists by cell
     ended: list[bool] = []  # whether the test raises, whatever it is asked
 
     def enter(params: list[Value]) -> dict[str, object]:
@@ -178,7 +193,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
                 continue
             frame.env[name] = entered[name]
         for cell in carried.cells:
-            frame.heap.contents[cell] = rest.pop(0)
+            frame.heap.contents[cell] = enter_cell(frame, cell, rest, carried)
         frame.heap.seen = {}
         clear_flags(frame)
         frame.live, frame.pending = live | frame.liveness.always, frame.liveness.reads[id(node)]
@@ -252,7 +267,7 @@ def _after(frame: Frame, loop: Loop, carried: Carried, ends: dict, outputs: list
         if frame.env[name] is UNBOUND:
             del frame.env[name]
     for cell in carried.cells:
-        frame.heap.contents[cell] = outputs.pop(0)
+        frame.heap.contents[cell] = cell_after(frame, cell, ends, outputs, carried)
     endless = isinstance(node, gast.While) and not loop.setup and not may_stop_by_break(node.body) and frame.env[RETURNED] is not False \
         and isinstance(node.test, gast.Constant) and bool(node.test.value)
     if endless:

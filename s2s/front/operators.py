@@ -15,11 +15,13 @@ import numpy as np
 from ..errors import TypeMismatchError
 from ..ir.builder import current
 from ..ir.graph import MISSING, OPERATORS, Value
-from ..ir.types import Array, Scalar, Tape
+from ..ir.types import Array, List, Scalar
+from ..ops.create import array
 from ..ops.record import RECORDS, value
 from .alias import Cell
-from .branches import branch
+from .branches import NUMBERS, branch
 from .frame import Frame, Object
+from .lists import contains, is_list, join_lists, repeat_list
 from .made import Made
 
 BINARY = {gast.Add: ("add", operator.add), gast.Sub: ("subtract", operator.sub), gast.Mult: ("multiply", operator.mul),
@@ -45,9 +47,25 @@ def binary(frame: Frame, op: gast.AST, a, b, node: gast.AST):
             pass  # let the run raise it
         except TypeError as error:
             raise TypeMismatchError(str(error), frame.line(node), "use operands of one kind") from None
+    if is_list(frame, a) or is_list(frame, b):
+        return _of_lists(frame, name, a, b, node)
     if isinstance(a, (tuple, list)) or isinstance(b, (tuple, list)):
         return _of_tuples(frame, name, a, b, node)
     return _operator(frame, name, a, b)
+
+
+def _of_lists(frame: Frame, name: str, a, b, node: gast.AST):
+    if is_list(frame, a) and is_list(frame, b) and name == "add":
+        return join_lists(frame, a, b)
+    xs, other = (a, b) if is_list(frame, a) else (b, a)
+    content = frame.value(other) if isinstance(other, (Value, Cell, *NUMBERS)) else None
+    if content is not None and not is_list(frame, other):
+        if isinstance(content.type, Array):
+            parts = [array(frame.value(x)) if x is xs else x for x in (a, b)]
+            return _operator(frame, name, *parts)
+        if name == "multiply" and getattr(content.type, "dtype", "") in ("int64", "bool"):
+            return repeat_list(frame, xs, other)
+    raise TypeMismatchError(f"{name} of a list", frame.line(node), "use numbers and arrays; np.array makes one of a list")
 
 
 def _operator(frame: Frame, name: str, *operands):
@@ -89,6 +107,8 @@ def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
     """The condition that Python tests where it is given `binding`, as a Value."""
     if isinstance(binding, (tuple, list, str)):
         return value(bool(binding))
+    if frame.heap.items(binding) is not None:
+        return value(bool(frame.heap.items(binding)))
     content = binding if isinstance(binding, Value) else frame.heap.read(binding) if isinstance(binding, Cell) else None
     if content is None:
         if isinstance(binding, np.ndarray):
@@ -100,7 +120,7 @@ def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
         case Array():
             raise TypeMismatchError("the truth of an array is ambiguous", frame.line(node) if node else current().line,
                                     "use .any() or .all(), or np.where")
-        case Tape():
+        case List():
             return RECORDS["tape_len"](content) > 0
         case Scalar(dtype) if dtype not in ("bool", None):
             return OPERATORS["not_equal"](content, value(0))
@@ -131,11 +151,19 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
             same = _is(frame, a, b, node)
             return same if isinstance(op, gast.Is) else not same
         case gast.In() | gast.NotIn():
+            if isinstance(b, Cell) and not (frame.is_static(a) and frame.is_static(b)) and is_list(frame, b):
+                found = contains(frame, a, b)
+                return found if isinstance(op, gast.In) else negation(frame, found)
             if not (frame.is_static(a) and frame.is_static(b)):
                 raise frame.refuse("`in` with run-time data", node, "compare with == and `or`")
             inside = frame.static(a, "this") in frame.static(b, "this")
             return inside if isinstance(op, gast.In) else not inside
     name, compute = COMPARE[type(op)]
+    if is_list(frame, a) or is_list(frame, b):
+        known = [frame.heap.items(x) for x in (a, b)]
+        if name not in ("equal", "not_equal") or None in known:
+            raise frame.refuse("comparing a list", node, "compare its items, or make it an array with np.array")
+        return _compare_tuples(frame, name == "equal", *known, node)
     if not any(isinstance(x, (Value, Cell)) for x in (a, b)):
         if frame.is_static(a) and frame.is_static(b):
             return compute(frame.static(a, "this"), frame.static(b, "this"))

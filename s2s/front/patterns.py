@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from ..errors import TypeMismatchError
 from ..ir.graph import OPERATORS
-from ..ir.types import Tape
 from ..ops.control import tape_len
 from .alias import Cell
 from .frame import Frame, Object
 from .iterables import Iterable
+from .lists import is_list
 
 CAPTURE_THEMSELVES = (bool, bytes, dict, float, frozenset, int, list, set, str, tuple)  # `float(x)` captures a number
 
@@ -38,9 +38,9 @@ def member(subject, kind, k: int):
 
 
 def _is_sequence(frame: Frame, node, subject, count, more):
-    if isinstance(subject, (tuple, list)):
-        return len(subject) >= count if more else len(subject) == count
-    if isinstance(subject, Cell) and isinstance(frame.heap.read(subject).type, Tape):
+    if frame.members(subject) is not None:
+        return len(frame.members(subject)) >= count if more else len(frame.members(subject)) == count
+    if isinstance(subject, Cell) and is_list(frame, subject):
         length = tape_len(frame.heap.read(subject))
         return OPERATORS["greater_equal" if more else "equal"](length, count)
     if isinstance(subject, (Iterable, range)) or isinstance(subject, Object) and isinstance(subject.content, list):

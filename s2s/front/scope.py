@@ -64,7 +64,7 @@ def changed_names(nodes: Iterable[gast.AST]) -> dict[str, None]:
             case gast.AugAssign(target=gast.Name(id=name)):
                 found[name] = None
             case gast.Subscript(value=value, ctx=gast.Store()) | gast.Call(func=gast.Attribute(
-                    value=value, attr="append" | "pop" | "fill")):
+                    value=value, attr="append" | "pop" | "extend" | "insert" | "remove" | "clear" | "reverse" | "sort" | "fill")):
                 while isinstance(value, (gast.Subscript, gast.Attribute)):
                     value = value.value
                 if isinstance(value, gast.Name):

@@ -10,14 +10,16 @@ from __future__ import annotations
 import gast
 
 from ..errors import S2SError
-from ..ir.builder import at
+from ..ir.builder import at, emit
 from ..ir.graph import MISSING, Value
+from ..ops.control import tape_new
 from .acts import run_assert, run_raise
 from .branches import branch, unless_left
 from .expressions import assign, augment, condition, evaluate
 from .frame import EXIT, RESULT, RETURNED, STOP, Frame, Object
 from .functional import decorated
 from .iterables import Iterable
+from .lists import as_list
 from .loops import run_for, run_while
 from .made import Made
 from .quiet import enter
@@ -103,7 +105,7 @@ def _dispatch(frame: Frame, stmt: gast.AST) -> None:
             augment(frame, stmt)
         case gast.AnnAssign():
             if stmt.value is not None:
-                assign(frame, stmt.target, evaluate(frame, stmt.value), stmt)
+                assign(frame, stmt.target, _annotated(frame, stmt, evaluate(frame, stmt.value)), stmt)
         case gast.Expr():
             evaluate(frame, stmt.value)
         case gast.Return():
@@ -143,6 +145,16 @@ def _dispatch(frame: Frame, stmt: gast.AST) -> None:
             _refuse(frame, stmt)
 
 
+def _annotated(frame: Frame, stmt: gast.AnnAssign, binding):
+    """What a dump of the IR calls a tape or a list of run-time length is one."""
+    kind = stmt.annotation.value if isinstance(stmt.annotation, gast.Constant) else ""
+    if isinstance(kind, str) and kind.startswith(("tape of", "list of")) and frame.heap.items(binding) is not None:
+        if kind.startswith("tape of"):
+            return frame.heap.new(emit(tape_new))
+        as_list(frame, binding)
+    return binding
+
+
 def _run_if(frame: Frame, stmt: gast.If) -> None:
     test, sides = _decision(frame, stmt)
     after = frame.liveness.after[id(stmt)]
@@ -160,8 +172,8 @@ def _decision(frame: Frame, stmt: gast.If) -> tuple[Value, list]:
 
 def _returnable(frame: Frame, binding, stmt: gast.Return) -> None:
     """Refuse what a caller outside could not be given."""
-    if isinstance(binding, (tuple, list)):
-        for item in binding:
+    if frame.members(binding) is not None:
+        for item in frame.members(binding):
             _returnable(frame, item, stmt)
     elif isinstance(binding, (Made, Object)):
         frame.value(binding)

@@ -23,6 +23,7 @@ from ..ir.types import (
     UNDEFINED,
     Array,
     Extent,
+    List,
     Scalar,
     Static,
     Tape,
@@ -34,7 +35,7 @@ from .callee import build
 
 _PYTHON = {"float": FLOAT, "int": INT, "bool": Scalar("bool"), "complex": Scalar("complex128", weak=True),
            "None": NONE, "undefined": UNDEFINED}
-_TOKEN = re.compile(r"\s*(tape of|static|\?\[\*[\w.|]+\]|[\w.]+(?:[+-]\d+)?|[\[\](),?])")
+_TOKEN = re.compile(r"\s*(tape of|list of|static|\?\[\*[\w.|]+\]|[\w.]+(?:[+-]\d+)?|[\[\](),?])")
 
 
 def build_from_text(text: str, globals: dict | None = None, filename: str = "<s2s>") -> Function:
@@ -107,8 +108,8 @@ def _parse(tokens: list[str], name: str, text: str) -> Type:
         return Unknown(name)
     if head.startswith("?["):
         return Unknown(head[3:-1])
-    if head == "tape of":
-        return Tape(_parse(tokens, name, text))
+    if head in ("tape of", "list of"):
+        return (Tape if head == "tape of" else List)(_parse(tokens, name, text))
     if head == "static":
         return NONE if tokens and tokens.pop(0) == "None" else Static(text.removeprefix("static "))
     if head == "(":

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ..errors import Line, S2SError, TypeMismatchError
 from .graph import Block, Meeting, Op, Value
-from .types import Array, Dim, Extent, Tape, Tuple, Type, Unknown, join
+from .types import Array, Dim, Extent, List, Tuple, Type, Unknown, join
 
 _stack: list[Builder] = []
 
@@ -62,7 +62,7 @@ def symbols_of(type: Type) -> Iterator[str]:
         case Tuple(items):
             for item in items:
                 yield from symbols_of(item)
-        case Tape(item):
+        case List(item):
             yield from symbols_of(item)
 
 

@@ -108,10 +108,18 @@ class Static:
 
 
 @dataclass(frozen=True)
-class Tape:
-    """A growing buffer, last in, first out, of items of one type."""
+class List:
+    """A list of items of one type, which grows and shrinks at run time."""
 
     item: Type
+
+    def __str__(self) -> str:
+        return f"list of {self.item}"
+
+
+@dataclass(frozen=True)
+class Tape(List):
+    """A list, last in, first out, that what fills it also empties: so its cotangent starts empty."""
 
     def __str__(self) -> str:
         return f"tape of {self.item}"
@@ -125,7 +133,7 @@ class Undefined:
         return "undefined"
 
 
-Type = Scalar | Array | Unknown | Tuple | Static | Tape | Undefined
+Type = Scalar | Array | Unknown | Tuple | Static | List | Undefined
 
 BOOL = Scalar("bool", weak=True)
 INT = Scalar("int64", weak=True)
@@ -150,7 +158,7 @@ def carries_derivative(type: Type) -> bool:
             return dtype is None or is_inexact(dtype)
         case Tuple(items):
             return any(map(carries_derivative, items))
-        case Tape(item):
+        case List(item):
             return carries_derivative(item)
         case Unknown(_, dtype):
             return dtype is None or is_inexact(dtype)
@@ -164,7 +172,7 @@ def has_unknown(type: Type) -> bool:
             return True
         case Tuple(items):
             return any(map(has_unknown, items))
-        case Tape(item):
+        case List(item):
             return has_unknown(item)
     return False
 
@@ -178,6 +186,11 @@ def _join_dims(m: Dim, n: Dim, fresh) -> Dim:
     if m == n or isinstance(m, Extent) and m.accepts_any and m.may_be_one >= may_be_one(n):
         return m
     return replace(fresh(), may_be_one=may_be_one(m) or may_be_one(n))
+
+
+def _of_items(extent: Extent) -> Extent:
+    """An extent in which the items of a list may differ: two of them have two lengths."""
+    return extent if extent.accepts_any else replace(extent, symbol=f"any{extent.symbol.removeprefix('d')}")
 
 
 def _wider(a: str | None, b: str | None) -> str | None:
@@ -205,9 +218,9 @@ def join(a: Type, b: Type, fresh=lambda: Extent("?")) -> Type | None:
         case Tuple(), Tuple() if len(a.items) == len(b.items):
             items = tuple(join(m, n, fresh) for m, n in zip(a.items, b.items))
             return None if None in items else Tuple(items)
-        case Tape(), Tape():
-            item = join(a.item, b.item, fresh)
-            return None if item is None else Tape(item)
+        case List(), List() if type(a) is type(b):
+            item = join(a.item, b.item, lambda: _of_items(fresh()))
+            return None if item is None else type(a)(item)
         case (Unknown() | Scalar() | Array()), (Unknown() | Scalar() | Array()):
             return Unknown(dtype=a.dtype if a.dtype == b.dtype else None)
     return None

@@ -14,6 +14,7 @@ from . import (  # noqa: F401
     index,
     join,
     linalg,
+    lists,
     pick,
     record,
     reduce,

@@ -28,6 +28,7 @@ from ..ir.types import (
     UNKNOWN,
     Array,
     Extent,
+    List,
     Static,
     Tape,
     Tuple,
@@ -301,8 +302,8 @@ def _translated(type: Type, known: dict) -> Type:
             return Unknown(known.setdefault(f"shape {shape}", fresh_shape()), dtype)
         case Tuple(items):
             return Tuple(tuple(_translated(t, known) for t in items))
-        case Tape(item):
-            return Tape(_translated(item, known))
+        case List(item):
+            return replace(type, item=_translated(item, known))
     return type
 
 
@@ -408,20 +409,27 @@ def make_undefined() -> Value:
 
 def _infer_push(tape: Value, x: Value) -> Type:
     item = tape.type.item
-    return Tape(join_types(item, x.type, "what a tape holds"))
+    if isinstance(tape.type, Tape):
+        return Tape(join_types(item, x.type, "what a tape holds"))
+    return join_types(tape.type, List(x.type), "an item of a list")
 
 
 def _infer_pop(tape: Value) -> list[Type]:
-    return [tape.type, tape.type.item]
+    return [tape.type, item_type(tape.type)]
 
 
-tape_new = define("tape_new", evaluate=lambda: (), infer=lambda: Tape(UNDEFINED),
+def item_type(type: List) -> Type:
+    """The type of one item of a list; where the items' lengths differ, it has one of its own."""
+    return type.item if isinstance(type, Tape) else _settled(type.item)
+
+
+tape_new = define("tape_new", evaluate=lambda: [], infer=lambda: Tape(UNDEFINED),
                   syntax=lambda: ast.List([], ast.Load()))
-tape_push = define("tape_push", evaluate=lambda tape, x: (tape, x), infer=_infer_push, writes=0, views=(0, 1),
+tape_push = define("tape_push", evaluate=lambda tape, x: [*tape, x], infer=_infer_push, writes=0, views=(0, 1),
                    linear=(0, 1), vjp=lambda bar, y, tape, x: tape_pop(bar))
-tape_pop = define("tape_pop", evaluate=lambda tape: tape, infer=_infer_pop, writes=0, views=(0,),
+tape_pop = define("tape_pop", evaluate=lambda tape: (tape[:-1], tape[-1]), infer=_infer_pop, writes=0, views=(0,),
                   linear=(0,), vjp=lambda bars, y, tape: (tape_push(*bars),))
-tape_len = define("tape_len", evaluate=lambda tape: _tape_length(tape), infer=lambda tape: INT,
+tape_len = define("tape_len", evaluate=len, infer=lambda tape: INT,
                   syntax=lambda tape: ast.Call(ast.Name("len", ast.Load()), [tape], []))
 
 
@@ -435,13 +443,3 @@ at_least_zero = define(
     partials=(None,),
     cheap=True,
 )
-
-
-def _tape_length(tape: tuple) -> int:
-    count = 0
-    while tape:
-        tape, _ = tape
-        count += 1
-    return count
-
-

@@ -28,6 +28,7 @@ from ..ir.types import (
     UNKNOWN,
     Array,
     Extent,
+    List,
     Scalar,
     Tape,
     Tuple,
@@ -560,6 +561,18 @@ shaped_like = define(
 # ------------------------------------------------------------------------------------------------ zeros
 
 
+def kind_of_item(type: Type):
+    """What a value is, as far as its zeros and sums are concerned: "number", "array", or of which kinds it is made."""
+    match type:
+        case List(item_type):
+            return ("list", kind_of_item(item_type))
+        case Tuple(items):
+            return ("tuple", *map(kind_of_item, items))
+        case Scalar():
+            return "number"
+    return "array"
+
+
 def zeros_of(x: Value) -> Value:
     """Zeros for the cotangent or tangent of `x`: its shape, an inexact dtype."""
     match x.type:
@@ -569,6 +582,8 @@ def zeros_of(x: Value) -> Value:
             return value(tuple(zeros_of(item(x, index=k)) for k in range(len(items))))
         case Tape():  # a tape is read to its end, so its cotangent starts empty
             return emit(tape_new)
+        case List():
+            return RECORDS["list_zeros"](x, kind=kind_of_item(x.type))
     return zeros_like(shape_source(x), dtype=float_dtype(x.type))
 
 

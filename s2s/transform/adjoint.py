@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 from ..errors import DerivativeError
 from ..ir.builder import Builder, add_op, at, current, join_types
 from ..ir.graph import MISSING, Block, Function, Op, Value, free_values
-from ..ir.types import INT, carries_derivative
+from ..ir.types import INT, List, carries_derivative
 from ..ops.acts import has_effects
 from ..ops.chain import times
 from ..ops.control import Known, call, for_loop, if_record
+from ..ops.lists import sum_of_lists
 from ..ops.shape import zeros_of
 from .activity import active_values, loop_parts
 from .tape import Region
@@ -210,6 +211,8 @@ class Adjoint:
 
 def total(a: Value, b: Value) -> Value:
     """a + b; twice a where both are the same product, as in the adjoint of x * x."""
+    if isinstance(a.type, List):
+        return sum_of_lists(a, b)
     if a is b:
         return times(a, 2)
     if a.op is None or b.op is None or a.op.record is not b.op.record or a.op.name not in ("multiply", "negative"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir.graph import Block, Function, Op, Value, walk
-from ..ir.types import Array, Scalar, Tape, Tuple, Type, Unknown
+from ..ir.types import Array, List, Scalar, Tuple, Type, Unknown
 
 _TOTAL_SHAPES = ("constant", "length", "size", "tuple", "item", "undefined", "sum", "spread", "transpose")
 _DIVIDES = ("divide", "floor_divide", "remainder", "power", "reciprocal")
@@ -74,7 +74,7 @@ def owned_buffers(function: Function) -> set[Value]:
 
 def is_buffer(type: Type) -> bool:
     """Whether values of `type` may own memory."""
-    return isinstance(type, (Array, Unknown, Tape))
+    return isinstance(type, (Array, Unknown, List))
 
 
 def runs_at_least_once(op: Op) -> bool:

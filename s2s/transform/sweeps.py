@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ..ir.builder import Builder, add_op, at, emit, join_types
 from ..ir.graph import MISSING, Block, Function, Op, Value
 from ..ir.rebuild import emit_op
-from ..ir.types import Array, Scalar, Unknown, has_unknown
+from ..ir.types import Array, List, Scalar, Unknown, has_unknown
 from ..ops.control import (
     Known,
     at_least_zero,
@@ -96,12 +96,12 @@ class Sweeps:
     def choose_tape(self, region: Region, v: Value) -> None:
         """Where `v` of `region` is saved: tape.py, Note [Two kinds of tape]."""
         loops = [r for r in region.path() if r.is_loop]
-        is_array = isinstance(v.type, (Array, Unknown))
+        is_array = isinstance(v.type, (Array, Unknown, List))
         if not region.is_loop and (not loops or not is_array):
             self.kinds[region, v] = "result"
             stand_in = self.stand_ins[region, v] = Value(v.type, v.name, region.op)
             self.home[stand_in] = region.parent.primal
-        elif all(r.trips is None for r in loops) and self.hoistable_sizes(loops) and not has_unknown(v.type) and (
+        elif not isinstance(v.type, List) and all(r.trips is None for r in loops) and self.hoistable_sizes(loops) and not has_unknown(v.type) and (
                 not is_array or all(self.hoisted_length(v, k) for k in range(len(v.type.dims)))):
             self.kinds[region, v] = "array"
         else:

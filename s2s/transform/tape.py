@@ -16,7 +16,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from ..ir.graph import Block, Op, Value
-from ..ir.types import Array, Scalar, Unknown
+from ..ir.types import Array, List, Scalar, Type, Unknown
+from ..ir.types import Tape as GrowingTape
 from .kept import Kept
 
 # Note [The cut]
@@ -171,15 +172,20 @@ def unstable_values(block: Block, in_loop: bool = False) -> set[Value]:
 
     def visit(block: Block, in_loop: bool) -> None:
         if in_loop:
-            found.update(v for v in block.params if isinstance(v.type, (Array, Unknown)))
+            found.update(v for v in block.params if _changes(v.type))
         for op in block.ops:
             for inner in op.blocks:
                 visit(inner, in_loop or op.name != "if")
             for v in op.outputs:
                 written = in_loop and (op.blocks or op.record.writes is not None)
                 view = any(op.inputs[k] in found for k in op.record.views if k < len(op.inputs))
-                if isinstance(v.type, (Array, Unknown)) and (written or view):
+                if _changes(v.type) and (written or view):
                     found.add(v)
 
     visit(block, in_loop)
     return found
+
+
+def _changes(type: Type) -> bool:
+    """Whether what has this type may be written into in place."""
+    return isinstance(type, (Array, Unknown, List)) and not isinstance(type, GrowingTape)

@@ -1,0 +1,368 @@
+"""Python's lists: what their methods, operators and indices mean.
+
+A list is a Cell.  While its length is known, the heap holds its items, each with its own binding, and nothing
+of the list is left in generated code.  Where a run-time condition, trip or index decides what it holds, it
+becomes a run-time list: one Value of type List.  Which of the two it is changes nothing for the program.
+"""
+
+from __future__ import annotations
+
+import gast
+
+from ..errors import S2SError, TypeMismatchError
+from ..ir.builder import current
+from ..ir.graph import Value
+from ..ir.types import UNDEFINED, List, Scalar, Tuple, Unknown
+from ..ops import lists as ops
+from ..ops.control import tape_len, tape_pop, tape_push
+from ..ops.record import RECORDS, value
+from .alias import Cell, cells_in, is_shared
+from .frame import Frame
+
+WRITES = ("append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort")
+METHODS = (*WRITES, "copy", "index", "count")
+
+
+def new_list(frame: Frame, items) -> Cell:
+    """A list of these bindings."""
+    return frame.heap.new(tuple(items))
+
+
+def is_list(frame: Frame, binding) -> bool:
+    """Whether a binding is a list of the program's."""
+    return isinstance(binding, Cell) and (frame.heap.items(binding) is not None
+                                          or isinstance(frame.heap.read(binding).type, List))
+
+
+def as_list(frame: Frame, binding) -> Value:
+    """A list, or what becomes one, as a Value of type List; the program's list is a run-time one from now on."""
+    if isinstance(binding, Cell):
+        items = frame.heap.items(binding)
+        if items is None:
+            content = frame.heap.read(binding)
+            return content if isinstance(content.type, List) else ops.list_unstack(content, depth=1)
+        content = list_value(frame, items)
+        share(frame, binding, items)
+        frame.heap.contents[binding] = content
+        return content
+    if isinstance(binding, (tuple, list)):
+        return list_value(frame, binding)
+    raise TypeMismatchError("a list is needed", current().line, "pass a list")
+
+
+def list_value(frame: Frame, items) -> Value:
+    """The items of a list as one Value."""
+    return frame.heap.list_value(tuple(items))
+
+
+def share(frame: Frame, xs: Cell, items) -> None:
+    """Note that what is put into the list `xs` shares memory with what it holds from now on."""
+    for cell in frame.cells_held(tuple(items)):
+        hold(xs, cell.family() | cell.root.held)
+
+
+def hold(xs: Cell, cells: frozenset) -> None:
+    """Note that `xs` holds things that may share memory with these."""
+    xs.root.alike |= bool(cells & xs.root.held)
+    xs.root.held |= cells
+
+
+# ------------------------------------------------------------------------------------------- elements
+
+
+def take_item(frame: Frame, xs: Cell, key):
+    """`xs[key]`."""
+    items = frame.heap.items(xs)
+    if isinstance(key, slice):
+        return _slice(frame, xs, items, key)
+    if items is not None and frame.is_static(key):
+        return _member(items, frame.static(key, "this index"))
+    if items is not None and not _alike(frame, items):
+        raise frame.refuse("indexing a list of unlike things with a run-time index", None,
+                           "keep numbers, or arrays of one rank, in a list of their own")
+    i = index_of(frame, key)
+    content = as_list(frame, xs)
+    if content.type.item == UNDEFINED:
+        raise TypeMismatchError("an item of a list into which nothing is put", current().line, "append to it first")
+    return held_by(frame, xs, ops.list_get(content, i))
+
+
+def held_by(frame: Frame, xs: Cell, y: Value):
+    """The binding of something that is, or was, in a run-time list."""
+    binding = frame.wrap(y)
+    for cell in cells_in(binding):
+        cell.origins |= xs.root.held
+        xs.root.held |= {cell}
+    return binding
+
+
+def place_in(frame: Frame, xs: Cell, key):
+    """`xs[key]`, to be written into at once: a view of the list, where that is a run-time one."""
+    if not is_list(frame, xs) or frame.heap.items(xs) is not None or isinstance(key, slice):
+        return None
+    i = index_of(frame, key)
+    y = ops.list_get(as_list(frame, xs), i)
+    if not is_shared(y.type):
+        return None
+    return frame.heap.new_view(xs, y, lambda x: ops.list_get(x, i), lambda x, v: ops.list_set(x, v, i))
+
+
+def put_item(frame: Frame, xs: Cell, key, new) -> None:
+    """`xs[key] = new`."""
+    items = frame.heap.items(xs)
+    if isinstance(key, slice):
+        raise frame.refuse("writing into a slice of a list", None, "write the items one by one, or use an array")
+    if items is not None and frame.is_static(key):
+        k = frame.static(key, "this index")
+        _member(items, k)
+        frame.write(xs, (*items[:k % len(items)], new, *items[k % len(items) + 1:]))
+        return
+    i = index_of(frame, key)
+    content = as_list(frame, xs)
+    share(frame, xs, (new,))
+    frame.write(xs, ops.list_set(content, item_value(frame, new), i))
+
+
+def item_value(frame: Frame, binding) -> Value:
+    """What is put into a run-time list, as a Value: lists in it are run-time lists, too."""
+    return frame.heap.list_value((binding,), False)
+
+
+def index_of(frame: Frame, key) -> Value:
+    i = frame.value(key)
+    if not isinstance(i.type, (Scalar, Unknown)) or (i.type.dtype or "int").startswith(("float", "complex", "bool")):
+        raise TypeMismatchError(f"a list is indexed with {i.type}", current().line, "index it with an integer or a slice")
+    return i
+
+
+def _member(items: tuple, k):
+    try:
+        return items[k]
+    except (IndexError, TypeError) as error:
+        raise TypeMismatchError(str(error).replace("tuple", "list"), current().line, "index within the list") from None
+
+
+def _alike(frame: Frame, items) -> bool:
+    try:
+        list_value(frame, items)
+    except S2SError:
+        return False
+    return True
+
+
+def _slice(frame: Frame, xs: Cell, items: tuple | None, key: slice) -> Cell:
+    bounds = (key.start, key.stop, key.step)
+    if items is not None and all(map(frame.is_static, bounds)):
+        return new_list(frame, items[slice(*(frame.static(b, "a bound") for b in bounds))])
+    content = as_list(frame, xs)
+    given = [frame.value(b) for b in bounds if not _is_none(b)]
+    flags = tuple(not _is_none(b) for b in bounds)
+    return sharing_items(frame, xs, ops.list_slice(content, *given, flags=flags))
+
+
+def sharing_items(frame: Frame, xs: Cell, content: Value) -> Cell:
+    """A new list of items of `xs`."""
+    ys = frame.heap.new(content)
+    if holds_shared(content.type.item):
+        ys.held, ys.alike = xs.root.held | {Cell()}, xs.root.alike
+        xs.root.held = ys.held
+    return ys
+
+
+def holds_shared(type) -> bool:
+    """Whether something of this type may share memory with something else."""
+    return is_shared(type) or isinstance(type, Tuple) and any(map(holds_shared, type.items))
+
+
+def _is_none(bound) -> bool:
+    return bound is None or isinstance(bound, Value) and bound.constant is None
+
+
+# -------------------------------------------------------------------------------------------- methods
+
+
+def apply_list_method(frame: Frame, xs: Cell, name: str, args: list, keywords: dict, node: gast.AST):
+    """`xs.name(*args)`."""
+    if name not in METHODS:
+        raise frame.refuse(f"the method {name} of a list", node, "use append, pop, insert, extend and indices")
+    if name == "sort":
+        return _sort(frame, xs, args, keywords, node)
+    if keywords:
+        raise TypeMismatchError(f"list.{name}() takes no keyword arguments", frame.line(node), "pass the arguments in order")
+    least, most = {"append": (1, 1), "extend": (1, 1), "insert": (2, 2), "pop": (0, 1), "remove": (1, 1),
+                   "index": (1, 1), "count": (1, 1)}.get(name, (0, 0))
+    if not least <= len(args) <= most:
+        raise TypeMismatchError(f"list.{name}() is given {len(args)} arguments", frame.line(node), "pass those that it takes")
+    frame.live |= frame.pending
+    items = frame.heap.items(xs)
+    rule = _STATIC[name] if items is not None and _stays_static(frame, xs, name, args) else _RUN_TIME.get(name)
+    if rule is None:
+        raise frame.refuse(f"the method {name} of a list that grows at run time", node, "write it as a loop")
+    return rule(frame, xs, items, *args)
+
+
+def _stays_static(frame: Frame, xs: Cell, name: str, args: list) -> bool:
+    match name:
+        case "insert" | "pop":
+            return all(map(frame.is_static, args[:1]))
+        case "extend":
+            return frame.members(args[0]) is not None
+        case "remove" | "index" | "count":
+            return frame.is_static(args[0]) and frame.is_static(xs)
+    return True
+
+
+def _pop_known(frame: Frame, xs: Cell, items: tuple, k=-1):
+    k = frame.static(k, "this index")
+    popped = _member(items, k)
+    frame.write(xs, (*items[:k % len(items)], *items[k % len(items) + 1:]))
+    return popped
+
+
+def _insert_known(frame: Frame, xs: Cell, items: tuple, k, new) -> None:
+    changed = list(items)
+    changed.insert(frame.static(k, "this index"), new)
+    frame.write(xs, tuple(changed))
+
+
+def _ask_known(name: str):
+    def ask(frame: Frame, xs: Cell, items: tuple, x):
+        try:
+            return getattr(frame.static(xs, "this list"), name)(frame.static(x, "this"))
+        except ValueError as error:
+            raise TypeMismatchError(str(error), current().line, "look for what it holds") from None
+
+    return ask
+
+
+def _remove_known(frame: Frame, xs: Cell, items: tuple, x) -> None:
+    _pop_known(frame, xs, items, _ask_known("index")(frame, xs, items, x))
+
+
+_STATIC = {
+    "append": lambda frame, xs, items, new: frame.write(xs, (*items, new)),
+    "extend": lambda frame, xs, items, more: frame.write(xs, (*items, *frame.members(more))),
+    "insert": _insert_known,
+    "pop": _pop_known,
+    "remove": _remove_known,
+    "clear": lambda frame, xs, items: frame.write(xs, ()),
+    "reverse": lambda frame, xs, items: frame.write(xs, items[::-1]),
+    "copy": lambda frame, xs, items: new_list(frame, items),
+    "index": _ask_known("index"),
+    "count": _ask_known("count"),
+}
+
+
+def _append(frame: Frame, xs: Cell, items, new) -> None:
+    content = as_list(frame, xs)
+    added = item_value(frame, new)
+    share(frame, xs, (new,))
+    frame.write(xs, tape_push(content, added))
+
+
+def _extend(frame: Frame, xs: Cell, items, more) -> None:
+    content, added = as_list(frame, xs), as_list(frame, more)
+    if isinstance(more, Cell):
+        hold(xs, more.root.held)
+    frame.write(xs, ops.list_join(content, added))
+
+
+def _insert(frame: Frame, xs: Cell, items, i, new) -> None:
+    content = as_list(frame, xs)
+    added = item_value(frame, new)
+    share(frame, xs, (new,))
+    frame.write(xs, ops.list_insert(content, added, index_of(frame, i)))
+
+
+def _pop(frame: Frame, xs: Cell, items, i=None):
+    content = as_list(frame, xs)
+    if content.type.item == UNDEFINED:
+        raise TypeMismatchError("pop from a list into which nothing is put", current().line, "append to it first")
+    last = i is None or frame.is_static(i) and frame.static(i, "this index") == -1
+    rest, popped = tape_pop(content) if last else ops.list_pop_at(content, index_of(frame, i))
+    frame.write(xs, rest)
+    return held_by(frame, xs, popped)
+
+
+def _copy(frame: Frame, xs: Cell, items) -> Cell:
+    return sharing_items(frame, xs, ops.list_copy(as_list(frame, xs)))
+
+
+def _reverse(frame: Frame, xs: Cell, items) -> None:
+    frame.write(xs, ops.list_slice(as_list(frame, xs), value(-1), flags=(False, False, True)))
+
+
+def _ask(name: str):
+    def ask(frame: Frame, xs: Cell, items, x):
+        return RECORDS[f"list_{name}"](as_list(frame, xs), frame.value(x))
+
+    return ask
+
+
+_RUN_TIME = {
+    "append": _append, "extend": _extend, "insert": _insert, "pop": _pop, "copy": _copy, "reverse": _reverse,
+    "index": _ask("index"), "count": _ask("count"),
+    "clear": lambda frame, xs, items: frame.write(xs, ops.list_slice(as_list(frame, xs), value(0), flags=(False, True, False))),
+}
+
+
+def _sort(frame: Frame, xs: Cell, args: list, keywords: dict, node) -> None:
+    frame.live |= frame.pending
+    ordered = frame.session.library(frame, "sorted", [xs, *args], keywords, node)
+    items = frame.heap.items(ordered)
+    frame.write(xs, items if items is not None else frame.heap.read(ordered))
+
+
+# ------------------------------------------------------------------------------------------ operators
+
+
+def join_lists(frame: Frame, a: Cell, b: Cell) -> Cell:
+    """`a + b`."""
+    first, second = frame.heap.items(a), frame.heap.items(b)
+    if first is not None and second is not None:
+        return new_list(frame, (*first, *second))
+    joined = frame.heap.new(ops.list_join(as_list(frame, a), as_list(frame, b)))
+    hold(joined, a.root.held)
+    hold(joined, b.root.held)
+    return joined
+
+
+def repeat_list(frame: Frame, xs: Cell, count) -> Cell:
+    """`xs * count`."""
+    items = frame.heap.items(xs)
+    if items is not None and frame.is_static(count) and len(items) * max(frame.static(count, "a count"), 0) <= 256:
+        return new_list(frame, items * frame.static(count, "a count"))
+    if items is None or len(items) != 1:
+        raise frame.refuse("a list of several items times a run-time number", None, "append the items in a loop")
+    repeated = frame.heap.new(ops.list_full(item_value(frame, items[0]), frame.value(count)))
+    share(frame, repeated, items)
+    repeated.alike = holds_shared(frame.heap.read(repeated).type.item)
+    return repeated
+
+
+def extend_in_place(frame: Frame, xs: Cell, more) -> None:
+    """`xs += more`."""
+    apply_list_method(frame, xs, "extend", [more], {}, None)
+
+
+def contains(frame: Frame, x, xs: Cell):
+    """`x in xs`."""
+    return ops.list_contains(frame.value(x), as_list(frame, xs))
+
+
+def length_of_list(frame: Frame, xs: Cell):
+    """len(xs)."""
+    items = frame.heap.items(xs)
+    return len(items) if items is not None else tape_len(frame.heap.read(xs))
+
+
+def unpack_list(frame: Frame, xs: Cell, count: int, star: int | None) -> list:
+    """The bindings of `a, b, *c = xs`, for a run-time list."""
+    after = 0 if star is None else count - 1 - star
+    bindings = []
+    for k in range(count):
+        if k == star:
+            bindings.append(take_item(frame, xs, slice(star, -after if after else None, None)))
+        else:
+            bindings.append(take_item(frame, xs, k if star is None or k < star else k - count))
+    return bindings

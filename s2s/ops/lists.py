@@ -1,0 +1,704 @@
+"""Lists that grow at run time: what can be done with them besides append, pop and len (see control.py).
+
+    list_of(*items)           [a, b, c]            list_get(xs, i)           xs[i]
+    list_set(xs, v, i)        xs[i] = v            list_add(xs, v, i)        xs[i] += v
+    list_insert(xs, v, i)     xs.insert(i, v)      list_pop_at(xs, i)        xs.pop(i), and what is left
+    list_full(x, n)           [x] * n              list_slice(xs, ...)       xs[lo:hi:step]
+    list_join(a, b)           a + b                list_stack(xs)            np.array(xs)
+    list_unstack(a)           list(a)              list_sum(xs)              sum(xs)
+
+The cotangent of a list is a list of the same length, whose items are the cotangents of its items.  So
+append and pop are each other's adjoints, and so are insert and pop(i), a stack and the list of its rows.
+An op that writes makes a new list in the IR, and prints as what Python does in place.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from dataclasses import replace
+
+import numpy as np
+
+from ..errors import TypeMismatchError, UnsupportedError
+from ..ir.builder import current, emit, fresh_extent, join_types
+from ..ir.graph import MISSING, Value
+from ..ir.types import (
+    BOOL,
+    INT,
+    UNDEFINED,
+    Array,
+    Extent,
+    List,
+    Scalar,
+    Tuple,
+    Type,
+    Unknown,
+    carries_derivative,
+)
+from .control import for_loop, item_type, tape_len, tape_push
+from .create import as_dtype
+from .record import FUNCTIONS, Record, array_type, define, rank, value
+from .shape import kind_of_item, normal_axis, numpy_call, shaped_like, static_axis, zeros_of
+
+
+def _call(name: str, *args: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name(name, ast.Load()), list(args), [])
+
+
+def _method(base: ast.expr, name: str, *args: ast.expr) -> ast.expr:
+    return ast.Call(ast.Attribute(base, name, ast.Load()), list(args), [])
+
+
+# --------------------------------------------------------------------------------------- making lists
+
+
+def _infer_list(*items: Value) -> Type:
+    type = List(UNDEFINED)
+    for x in items:
+        type = join_types(type, List(x.type), "an item of a list")
+    return type
+
+
+list_of = define(
+    "list_of",
+    evaluate=lambda *items: list(items),
+    infer=_infer_list,
+    syntax=lambda *items: ast.List(list(items), ast.Load()),
+    vjp=lambda bar, y, *items: tuple(list_get(bar, value(k)) if carries_derivative(x.type) else None
+                                     for k, x in enumerate(items)),
+    linear=tuple(range(256)),
+    views=tuple(range(256)),
+)
+
+list_full = define(
+    "list_full",  # (x, n): [x] * n
+    evaluate=lambda x, n: [x] * n,
+    infer=lambda x, n: List(x.type),
+    syntax=lambda x, n: ast.BinOp(ast.List([x], ast.Load()), ast.Mult(), n),
+    vjp=lambda bar, y, x, n: (total_of(bar, x), None),
+    linear=(0,),
+    views=(0,),
+)
+
+
+def total_of(xs: Value, like: Value) -> Value:
+    """The sum of the items of `xs`, which are all like `like`."""
+    match like.type:
+        case Scalar():
+            return list_sum(xs)
+        case Array() | Unknown():
+            return shaped_like(list_total(xs, zeros_of(like)), like)
+    raise UnsupportedError(f"the derivative of a repeated {like.type}", current().line, "append the items one by one")
+
+
+# ------------------------------------------------------------------------------------------- elements
+
+
+def _added_at(bar: Value, xs: Value, i: Value):
+    """How the cotangent of `xs[i]` enters that of `xs`."""
+    return lambda old: list_add(zeros_of(xs) if old is None else old, bar, i)
+
+
+list_get = define(
+    "list_get",
+    evaluate=lambda xs, i: xs[i],
+    infer=lambda xs, i: item_type(xs.type),
+    syntax=lambda xs, i: ast.Subscript(xs, i, ast.Load()),
+    vjp=lambda bar, y, xs, i: (_added_at(bar, xs, i), None),
+    linear=(0,),
+    cheap=True,
+    views=(0,),
+)
+
+
+def _with(xs: list, i: int, v) -> list:
+    ys = list(xs)
+    ys[i] = v
+    return ys
+
+
+def _infer_write(xs: Value, v: Value, i: Value) -> Type:
+    return join_types(xs.type, List(v.type), "an item of a list")
+
+
+list_set = define(
+    "list_set",
+    evaluate=lambda xs, v, i: _with(xs, i, v),
+    infer=_infer_write,
+    vjp=lambda bar, y, xs, v, i: (list_set(bar, zeros_of(v), i), list_get(bar, i), None),
+    linear=(0, 1),
+    writes=0,
+    views=(0, 1),
+)
+
+list_add = define(
+    "list_add",
+    evaluate=lambda xs, v, i: _with(xs, i, xs[i] + v),
+    infer=lambda xs, v, i: xs.type,
+    vjp=lambda bar, y, xs, v, i: (bar, list_get(bar, i), None),
+    linear=(0, 1),
+    writes=0,
+    views=(0,),
+)
+
+list_insert = define(
+    "list_insert",
+    evaluate=lambda xs, v, i: (lambda ys: (ys.insert(i, v), ys)[1])(list(xs)),
+    infer=_infer_write,
+    vjp=lambda bar, y, xs, v, i: (*list_pop_at(bar, place(xs, i)), None),
+    linear=(0, 1),
+    writes=0,
+    views=(0, 1),
+)
+
+list_pop_at = define(
+    "list_pop_at",
+    evaluate=lambda xs, i: (lambda ys: (ys, ys.pop(i)))(list(xs)),
+    infer=lambda xs, i: [xs.type, item_type(xs.type)],
+    vjp=lambda bars, y, xs, i: (list_insert(*bars, place(y[0], i, 1)), None),
+    linear=(0,),
+    writes=0,
+    views=(0,),
+)
+
+
+def place(xs: Value, i: Value, more: int = 0) -> Value:
+    """The index, counted from the start, at which `xs.insert(i, v)` puts v; `more`: where pop(i) of one more took it."""
+    return insertion(i, tape_len(xs) + more if more else tape_len(xs))
+
+
+def insertion_place(i, n):
+    """The index from the start at which insert(i, ...) puts something into a list of n items."""
+    return max(i + n, 0) if i < 0 else min(i, n)
+
+
+insertion = define(
+    "insertion",
+    evaluate=insertion_place,
+    infer=lambda i, n: INT,
+    fold=lambda i, n: i if isinstance(i.constant, int) and i.constant == 0 else None,
+    syntax=lambda i, n: _call("insertion_place", i, n),
+    helper=insertion_place,
+    partials=(None, None),
+    vjp=lambda bar, y, i, n: (None, None),
+    jvp=lambda dots, y, i, n: None,
+    cheap=True,
+)
+
+
+# --------------------------------------------------------------------------------------- whole lists
+
+
+def _zero(kind, x):
+    match kind:
+        case ("list", inner):
+            return [_zero(inner, y) for y in x]
+        case ("tuple", *inner):
+            return tuple(map(_zero, inner, x))
+        case "number":
+            return 0.0
+    return np.zeros(np.shape(x))
+
+
+def _zero_syntax(kind, x: ast.expr, depth: int = 0) -> ast.expr:
+    match kind:
+        case ("list", "number"):
+            return ast.BinOp(ast.List([ast.Constant(0.0)], ast.Load()), ast.Mult(), _call("len", x))
+        case ("list", inner):
+            name = "x" if depth == 0 else f"x_{depth}"
+            element = _zero_syntax(inner, ast.Name(name, ast.Load()), depth + 1)
+            return ast.ListComp(element, [ast.comprehension(ast.Name(name, ast.Store()), x, [], 0)])
+        case ("tuple", *inner):
+            return ast.Tuple([_zero_syntax(k, ast.Subscript(x, ast.Constant(n), ast.Load()), depth)
+                              for n, k in enumerate(inner)], ast.Load())
+        case "number":
+            return ast.Constant(0.0)
+    return numpy_call("zeros", numpy_call("shape", x))
+
+
+def _plus(kind, x, y):
+    match kind:
+        case ("list", inner):
+            return [_plus(inner, a, b) for a, b in zip(x, y)]
+        case ("tuple", *inner):
+            return tuple(map(_plus, inner, x, y))
+    return x + y
+
+
+def _plus_syntax(kind, x: ast.expr, y: ast.expr, depth: int = 0) -> ast.expr:
+    match kind:
+        case ("list", inner):
+            a, b = ("a", "b") if depth == 0 else (f"a_{depth}", f"b_{depth}")
+            element = _plus_syntax(inner, ast.Name(a, ast.Load()), ast.Name(b, ast.Load()), depth + 1)
+            pair = ast.Tuple([ast.Name(a, ast.Store()), ast.Name(b, ast.Store())], ast.Store())
+            return ast.ListComp(element, [ast.comprehension(pair, _call("zip", x, y), [], 0)])
+        case ("tuple", *inner):
+            return ast.Tuple([_plus_syntax(k, *(ast.Subscript(t, ast.Constant(n), ast.Load()) for t in (x, y)), depth)
+                              for n, k in enumerate(inner)], ast.Load())
+    return ast.BinOp(x, ast.Add(), y)
+
+
+def _cotangent_type(type: Type) -> Type:
+    match type:
+        case List(item):
+            return List(_cotangent_type(item))
+        case Tuple(items):
+            return Tuple(tuple(map(_cotangent_type, items)))
+        case Scalar(dtype):
+            return Scalar(dtype if dtype is None or dtype.startswith("complex") else "float64", True)
+        case Array(dtype, dims):
+            return Array(dtype if carries_derivative(type) else "float64", dims)
+    return type
+
+
+list_zeros = define(
+    "list_zeros",  # (xs): a cotangent of nothing
+    evaluate=lambda xs, *, kind: _zero(kind, xs),
+    infer=lambda xs, *, kind: _cotangent_type(xs.type),
+    syntax=lambda xs, *, kind: _zero_syntax(kind, xs),
+    vjp=lambda bar, y, xs, *, kind: (None,),
+    jvp=lambda dots, y, xs, *, kind: None,
+)
+
+list_plus = define(
+    "list_plus",  # (a, b): the sum of two cotangents, item by item
+    evaluate=lambda a, b, *, kind: _plus(kind, a, b),
+    infer=lambda a, b, *, kind: join_types(a.type, b.type, "a cotangent"),
+    syntax=lambda a, b, *, kind: _plus_syntax(kind, a, b),
+    vjp=lambda bar, y, a, b, *, kind: (bar, bar),
+    linear=(0, 1),
+)
+
+
+def sum_of_lists(a: Value, b: Value) -> Value:
+    """The sum of two cotangents of one list."""
+    return list_plus(a, b, kind=kind_of_item(a.type))
+
+
+# ------------------------------------------------------------------------------- slices, joined lists
+
+
+def _bounds(flags, operands):
+    rest = iter(operands)
+    return slice(*(next(rest) if flag else None for flag in flags))
+
+
+def _slice_syntax(flags, operands):
+    rest = iter(operands)
+    lower, upper, step = (next(rest) if flag else None for flag in flags)
+    return ast.Slice(lower, upper, step)
+
+
+def added_to_slice(xs, values, lower, upper, step):
+    """A list like `xs`, to whose slice the values have been added."""
+    ys = list(xs)
+    places = range(*slice(lower, upper, step).indices(len(ys)))
+    for k in range(len(places)):
+        ys[places[k]] = ys[places[k]] + values[k]
+    return ys
+
+
+def _vjp_slice(bar, y, xs, *operands, flags):
+    def entering(old):
+        return slice_plus(zeros_of(xs) if old is None else old, bar, *operands, flags=flags)
+
+    return (entering, *(None for _ in operands))
+
+
+list_slice = define(
+    "list_slice",  # (xs, *bounds; which of the three are given)
+    evaluate=lambda xs, *operands, flags: xs[_bounds(flags, operands)],
+    infer=lambda xs, *operands, flags: List(xs.type.item),
+    syntax=lambda xs, *operands, flags: ast.Subscript(xs, _slice_syntax(flags, operands), ast.Load()),
+    vjp=_vjp_slice,
+    linear=(0,),
+    views=(0,),
+)
+
+
+def _given_bounds(flags, operands):
+    rest = iter(operands)
+    return [next(rest) if flag else None for flag in flags]
+
+
+slice_plus = define(
+    "slice_plus",  # (xs, values, *bounds)
+    evaluate=lambda xs, values, *operands, flags: added_to_slice(xs, values, *_given_bounds(flags, operands)),
+    infer=lambda xs, values, *operands, flags: xs.type,
+    syntax=lambda xs, values, *operands, flags: _call(
+        "added_to_slice", xs, values, *(ast.Constant(None) if b is None else b for b in _given_bounds(flags, operands))),
+    helper=added_to_slice,
+    vjp=lambda bar, y, xs, values, *operands, flags: (
+        bar, list_slice(bar, *operands, flags=flags), *(None for _ in operands)),
+    linear=(0, 1),
+    views=(0, 1),
+)
+
+
+def _vjp_join(bar, y, a, b):
+    n = tape_len(a)
+    return list_slice(bar, n, flags=(False, True, False)), list_slice(bar, n, flags=(True, False, False))
+
+
+list_join = define(
+    "list_join",
+    evaluate=operator.add,
+    infer=lambda a, b: join_types(a.type, b.type, "an item of a list"),
+    syntax=lambda a, b: ast.BinOp(a, ast.Add(), b),
+    vjp=_vjp_join,
+    linear=(0, 1),
+    views=(0, 1),
+)
+
+list_copy = define(
+    "list_copy",
+    evaluate=list,
+    infer=lambda xs: List(xs.type.item),
+    syntax=lambda xs: _method(xs, "copy"),
+    vjp=lambda bar, y, xs: (bar,),
+    linear=(0,),
+    views=(0,),
+)
+
+
+# ------------------------------------------------------------------------------------ lists and arrays
+
+
+def _fresh_dims(dims: tuple) -> tuple:
+    return tuple(replace(fresh_extent(), may_be_one=d.may_be_one) if isinstance(d, Extent) and d.accepts_any else d
+                 for d in dims)
+
+
+def _infer_stack(xs: Value) -> Type:
+    match xs.type.item:
+        case Scalar(dtype):
+            return Array(dtype, (fresh_extent(),)) if dtype is not None else Unknown()
+        case Array(dtype, dims):
+            return Array(dtype, (fresh_extent(), *_fresh_dims(dims)))
+        case Unknown():
+            return Unknown()
+        case List() as inner:
+            match inner.item:
+                case Scalar(dtype):
+                    return Array(dtype, (fresh_extent(), fresh_extent()))
+    if xs.type.item == UNDEFINED:
+        return Array("float64", (0,))
+    raise UnsupportedError(f"an array of a {xs.type}", current().line, "put numbers or arrays of one shape into the list")
+
+
+def stacked(xs):
+    """np.array(xs) of a list of arrays of one shape, as loops."""
+    if len(xs) == 0:
+        raise ValueError("need at least one array to stack")
+    first = xs[0]
+    y = np.empty((len(xs),) + first.shape, first.dtype)
+    for k in range(len(xs)):
+        y[k] = xs[k]
+    return y
+
+
+def _vjp_stack(bar, y, xs):
+    return (list_unstack(bar, depth=2 if isinstance(xs.type.item, List) else 1),)
+
+
+list_stack = define(
+    "list_stack",
+    evaluate=lambda xs: np.array(xs),
+    infer=_infer_stack,
+    syntax=lambda xs: numpy_call("array", xs),
+    vjp=_vjp_stack,
+    linear=(0,),
+)
+native_stack = define(
+    "native_stack",  # the same, where Numba knows no np.array of it
+    evaluate=stacked,
+    infer=_infer_stack,
+    syntax=lambda xs: _call("stacked", xs),
+    helper=stacked,
+)
+
+
+def _infer_unstack(a: Value, *, depth: int) -> Type:
+    match a.type:
+        case Array(dtype, dims):
+            if len(dims) < depth:
+                raise TypeMismatchError("a list of the items of a number", current().line, "pass an array")
+            inner = array_type(dtype, dims[depth:])
+            for _ in range(depth):
+                inner = List(inner)
+            return inner
+        case Unknown(_, dtype) if depth == 1:
+            return List(Unknown(dtype=dtype))
+    raise TypeMismatchError(f"a list of {a.type}", current().line, "pass an array")
+
+
+def _unstack_syntax(a: ast.expr, *, depth: int) -> ast.expr:
+    if depth == 1:
+        return _call("list", a)
+    row = ast.Name("row", ast.Load())
+    return ast.ListComp(_call("list", row), [ast.comprehension(ast.Name("row", ast.Store()), a, [], 0)])
+
+
+list_unstack = define(
+    "list_unstack",
+    evaluate=lambda a, *, depth: list(a) if depth == 1 else [list(row) for row in a],
+    infer=_infer_unstack,
+    syntax=_unstack_syntax,
+    vjp=lambda bar, y, a, *, depth: (shaped_like(list_stack(bar), a),),
+    linear=(0,),
+    views=(0,),
+)
+
+
+def joined_end_to_end(xs):
+    """np.concatenate(xs) of a list of arrays of one or more axes, as loops."""
+    count = 0
+    for x in xs:
+        count += x.shape[0]
+    first = xs[0]
+    y = np.empty((count,) + first.shape[1:], first.dtype)
+    start = 0
+    for x in xs:
+        y[start:start + x.shape[0]] = x
+        start += x.shape[0]
+    return y
+
+
+def cut_like(y_bar, xs):
+    """The parts of an array that are as long as the items of `xs`."""
+    parts = []
+    start = 0
+    for x in xs:
+        parts.append(y_bar[start:start + x.shape[0]])
+        start += x.shape[0]
+    return parts
+
+
+def _infer_concatenated(xs: Value) -> Type:
+    match xs.type.item:
+        case Array(dtype, dims):
+            return Array(dtype, (fresh_extent(), *_fresh_dims(dims[1:])))
+        case Unknown():
+            return Unknown()
+    raise TypeMismatchError(f"np.concatenate of a {xs.type}", current().line, "put arrays into the list, or use np.array")
+
+
+list_concatenate = define(
+    "list_concatenate",
+    evaluate=lambda xs: np.concatenate(xs),
+    infer=_infer_concatenated,
+    syntax=lambda xs: numpy_call("concatenate", xs),
+    vjp=lambda bar, y, xs: (list_cut(bar, xs),),
+    linear=(0,),
+)
+native_concatenate = define(
+    "native_concatenate",
+    evaluate=joined_end_to_end,
+    infer=_infer_concatenated,
+    syntax=lambda xs: _call("joined_end_to_end", xs),
+    helper=joined_end_to_end,
+)
+list_cut = define(
+    "list_cut",  # (y_bar, xs): the transpose of concatenate
+    evaluate=cut_like,
+    infer=lambda bar, xs: List(xs.type.item),
+    syntax=lambda bar, xs: _call("cut_like", bar, xs),
+    helper=cut_like,
+    vjp=lambda bar, y, y_bar, xs: (shaped_like(list_concatenate(bar), y_bar), None),
+    jvp=lambda dots, y, y_bar, xs: None if dots[0] is None else list_cut(dots[0], xs),
+    views=(0,),
+)
+
+
+# --------------------------------------------------------------------------------------- what lists say
+
+
+def _infer_sum(xs: Value) -> Type:
+    match xs.type.item:
+        case Scalar("bool"):
+            return INT
+        case Scalar() | Array() | Unknown() as type:
+            return item_type(List(type))
+    if xs.type.item == UNDEFINED:
+        return INT
+    raise TypeMismatchError(f"sum of a {xs.type}", current().line, "put numbers or arrays into the list")
+
+
+def _vjp_sum(bar, y, xs):
+    return (list_full(bar, tape_len(xs)),)
+
+
+list_sum = define(
+    "list_sum",
+    evaluate=sum,
+    infer=_infer_sum,
+    syntax=lambda xs: _call("sum", xs),
+    vjp=_vjp_sum,
+    linear=(0,),
+)
+list_total = define(
+    "list_total",  # (xs, start): sum(xs, start) of arrays
+    evaluate=sum,
+    infer=lambda xs, start: start.type,
+    syntax=lambda xs, start: _call("sum", xs, start),
+    vjp=lambda bar, y, xs, start: (list_full(bar, tape_len(xs)), bar),
+    linear=(0, 1),
+)
+
+def _extreme(name: str, function) -> Record:
+    """max(xs) or min(xs): the first of the items that are extreme."""
+    return define(
+        name,
+        evaluate=function,
+        infer=lambda xs: item_type(xs.type),
+        syntax=lambda xs: _call(function.__name__, xs),
+        vjp=lambda bar, y, xs: (_added_at(bar, xs, list_index(xs, y)),),
+        jvp=lambda dots, y, xs: None if dots[0] is None else list_get(dots[0], list_index(xs, y)),
+    )
+
+
+list_max, list_min = _extreme("list_max", max), _extreme("list_min", min)
+
+list_contains = define(
+    "list_contains",
+    evaluate=lambda x, xs: x in xs,
+    infer=lambda x, xs: BOOL,
+    syntax=lambda x, xs: ast.Compare(x, [ast.In()], [xs]),
+    vjp=lambda bar, y, x, xs: (None, None),
+    jvp=lambda dots, y, x, xs: None,
+    cheap=True,
+)
+
+
+def _question(name: str) -> Record:
+    """xs.index(x) or xs.count(x)."""
+    return define(
+        f"list_{name}",
+        evaluate=lambda xs, x: getattr(xs, name)(x),
+        infer=lambda xs, x: INT,
+        syntax=lambda xs, x: _method(xs, name, x),
+        vjp=lambda bar, y, xs, x: (None, None),
+        jvp=lambda dots, y, xs, x: None,
+    )
+
+
+list_index, list_count = _question("index"), _question("count")
+
+
+def sorting_order(xs, backwards):
+    """The indices that sort `xs`, equal ones in the order in which they stand, as sorted() leaves them."""
+    keys = np.array(xs)
+    if backwards:
+        n = len(xs)
+        return [n - 1 - k for k in np.argsort(keys[::-1], kind="mergesort")][::-1]
+    return [k for k in np.argsort(keys, kind="mergesort")]
+
+
+list_order = define(
+    "list_order",  # (keys; reverse): a list of indices
+    evaluate=lambda keys, *, reverse: sorting_order(keys, reverse),
+    infer=lambda keys, *, reverse: List(Scalar("int64")),
+    syntax=lambda keys, *, reverse: _call("sorting_order", keys, ast.Constant(reverse)),
+    helper=sorting_order,
+    vjp=lambda bar, y, keys, *, reverse: (None,),
+    jvp=lambda dots, y, keys, *, reverse: None,
+)
+
+
+def scattered(values, order, xs):
+    """The items of `values` at the places of `order`."""
+    ys = xs.copy()
+    for k in range(len(order)):
+        ys[order[k]] = values[k]
+    return ys
+
+
+list_pick = define(
+    "list_pick",  # (xs, order): [xs[k] for k in order], where each place occurs once
+    evaluate=lambda xs, order: [xs[k] for k in order],
+    infer=lambda xs, order: List(xs.type.item),
+    syntax=lambda xs, order: ast.ListComp(
+        ast.Subscript(xs, ast.Name("k", ast.Load()), ast.Load()),
+        [ast.comprehension(ast.Name("k", ast.Store()), order, [], 0)]),
+    vjp=lambda bar, y, xs, order: (list_put(bar, order), None),
+    linear=(0,),
+    views=(0,),
+)
+list_put = define(
+    "list_put",  # the transpose of list_pick
+    evaluate=lambda values, order: scattered(values, order, values),
+    infer=lambda values, order: values.type,
+    syntax=lambda values, order: _call("scattered", values, order, values),
+    helper=scattered,
+    vjp=lambda bar, y, values, order: (list_pick(bar, order), None),
+    linear=(0,),
+    views=(0,),
+)
+
+
+# --------------------------------------------------------------------- NumPy's functions of such a list
+
+
+def _array(xs: Value, dtype=None, copy=True) -> Value:
+    return as_dtype(list_stack(xs), dtype)
+
+
+def _stack(xs: Value, axis=0) -> Value:
+    axis = static_axis(axis)
+    y = list_stack(xs)
+    return y if axis == 0 else FUNCTIONS[np.moveaxis](y, 0, axis)
+
+
+def _concatenate(xs: Value, axis=0) -> Value:
+    if static_axis(axis) == 0:
+        return list_concatenate(xs)
+    inner = rank(list_get(xs, value(0)))
+    if inner is None:
+        raise UnsupportedError("np.concatenate of a list of arrays of unknown rank", current().line, "use np.stack")
+    axis = normal_axis(static_axis(axis), inner)
+    turned = list_concatenate(_each(xs, lambda x: FUNCTIONS[np.moveaxis](x, axis, 0)))
+    return FUNCTIONS[np.moveaxis](turned, 0, axis)
+
+
+def _each(xs: Value, function) -> Value:
+    """[function(x) for x in xs]."""
+    n = tape_len(xs)
+    (ys,) = for_loop(0, n, 1, [emit(list_of)], lambda i, ys: [tape_push(ys, function(list_get(xs, i)))])
+    return ys
+
+
+def _vstack(xs: Value) -> Value:
+    return list_stack(xs) if rank(list_get(xs, value(0))) == 1 else list_concatenate(xs)
+
+
+def _hstack(xs: Value) -> Value:
+    inner = rank(list_get(xs, value(0)))
+    return list_stack(xs) if inner == 0 else _concatenate(xs, 0 if inner == 1 else 1)
+
+
+def _column_stack(xs: Value) -> Value:
+    if rank(list_get(xs, value(0))) == 2:
+        return _concatenate(xs, 1)
+    return FUNCTIONS[np.transpose](list_stack(xs))
+
+
+def _sum(xs: Value, start=0) -> Value:
+    start = value(start)
+    if start.constant is not MISSING and type(start.constant) is int and start.constant == 0:
+        return list_sum(xs)
+    y = list_sum(xs) + start  # the type of the result
+    if isinstance(start.type, Scalar) and isinstance(y.type, Scalar):
+        start = FUNCTIONS[float](start) if y.type.dtype == "float64" and start.type.dtype == "int64" else start
+    return list_total(xs, start)
+
+
+OF_LISTS = {  # what NumPy's and Python's functions make of a run-time list; all others are given np.array(xs)
+    np.array: _array, np.asarray: _array, np.stack: _stack, np.concatenate: _concatenate, np.vstack: _vstack,
+    np.hstack: _hstack, np.column_stack: _column_stack, sum: _sum, max: list_max, min: list_min, len: tape_len,
+}
+
+
+def new_list(*items) -> Value:
+    """A list of these items."""
+    return emit(list_of, *map(value, items))
