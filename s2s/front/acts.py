@@ -17,7 +17,7 @@ import gast
 
 from ..ir.builder import emit
 from ..ir.graph import MISSING, Value
-from ..ir.types import Static, Tape, Tuple
+from ..ir.types import List, Static, Tuple
 from ..ops.acts import (
     Field,
     Filled,
@@ -63,6 +63,8 @@ class Layout:
                 return Several(type(binding), tuple(map(self.template, binding)))
             case dict() if type(binding) is dict:
                 return Pairs(tuple(binding), tuple(map(self.template, binding.values())))
+            case Cell() if self.frame.heap.items(binding) is not None:
+                return Several(list, tuple(map(self.template, self.frame.heap.items(binding))))
             case Cell():
                 return self.operand(self.frame.heap.read(binding))
             case Value():
@@ -86,7 +88,7 @@ class Layout:
                 return self.template(content)
             case Tuple(items, None):
                 return Several(tuple, tuple(self.operand(item(x, index=k)) for k in range(len(items))))
-            case Tape():
+            case List():
                 raise self.frame.refuse("a list that grows, as text", self.node, "print its members, or its length")
         if x.constant is not MISSING and type(x.constant) in LITERALS:
             return Plain(x.constant)

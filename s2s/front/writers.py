@@ -215,7 +215,7 @@ def _put(frame, call, node, a, ind, v, mode="raise"):
 
 
 def _as_array(frame, call, x):
-    return call(np.array, x) if isinstance(x, (tuple, list)) else x
+    return call(np.array, x) if frame.members(x) is not None else x
 
 
 def _fill_diagonal(frame, call, node, a, val, wrap=False):
