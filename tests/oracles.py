@@ -51,6 +51,11 @@ class Hyper:
     # NumPy's protocols
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
         name = ufunc.__name__
+        if method == "at" and name == "add":
+            x, key, new = inputs[0], primal(inputs[1]), lift(inputs[2])
+            for part in PARTS:
+                np.add.at(getattr(x, part), key, getattr(new, part))
+            return None
         if method == "reduce":
             return FUNCTIONS[{"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}[name]](*inputs, **kwargs)
         if method == "at":
@@ -355,7 +360,7 @@ for _name in ("sum mean transpose ravel copy cumsum squeeze expand_dims swapaxes
               "pad trapezoid rot90 real imag conj nansum take_along_axis delete").split():
     FUNCTIONS[_name] = _linear(_name)
 for _name in ("argmax argmin argsort any all shape size ndim isfinite isnan isinf allclose array_equal searchsorted "
-              "count_nonzero nonzero round around").split():
+              "count_nonzero nonzero flatnonzero argwhere round around digitize lexsort isin").split():
     FUNCTIONS[_name] = lambda *args, _f=getattr(np, _name), **kwargs: _f(*map(primal, args), **kwargs)
 for _name in "matmul dot outer inner vdot tensordot kron convolve cross".split():
     FUNCTIONS[_name] = lambda x, y, *args, _f=getattr(np, _name), **kwargs: bilinear(
@@ -387,6 +392,45 @@ def _append(x, y, axis=None):
 def _where(condition, x, y):
     x, y = lift(x), lift(y)
     return Hyper(*(np.where(primal(condition), getattr(x, part), getattr(y, part))[()] for part in PARTS))
+
+
+@function("compress")
+def _compress(condition, x, axis=None):
+    return each(x, lambda part: np.compress(primal(condition), part, axis))
+
+
+@function("extract")
+def _extract(condition, x):
+    return each(x, lambda part: np.extract(primal(condition), part))
+
+
+@function("unique")
+def _unique(x, return_index=False, return_inverse=False, return_counts=False):
+    _, index, inverse, counts = np.unique(x.v, True, True, True)
+    found = [x.ravel()[index]]
+    found += [part for part, flag in ((index, return_index), (inverse, return_inverse), (counts, return_counts)) if flag]
+    return tuple(found) if len(found) > 1 else found[0]
+
+
+@function("bincount")
+def _bincount(x, weights=None, minlength=0):
+    return each(lift(weights), lambda part: np.bincount(x, part, minlength))
+
+
+@function("histogram")
+def _histogram(x, bins=10, range=None, density=None, weights=None):
+    edges = bins if np.ndim(primal(bins)) else NUMPY.linspace(*range, bins + 1)
+    if weights is None:
+        counts = np.histogram(primal(x), primal(edges))[0]
+    else:
+        counts = each(lift(weights), lambda part: np.histogram(primal(x), primal(edges), weights=part)[0])
+    return counts / np.diff(edges) / counts.sum() if density else counts, edges
+
+
+@function("insert")
+def _insert(x, place, new):
+    x, new = lift(x), lift(new)
+    return Hyper(*(np.insert(getattr(x, p), place, getattr(new, p)) for p in PARTS))
 
 
 @function("einsum")
@@ -554,9 +598,16 @@ def _maker(make: Callable) -> Callable:
     return lambda *args, **kwargs: _made(make(*map(primal, args), **kwargs))
 
 
+def _linspace(start, stop, num=50, endpoint=True, **_):
+    weights = np.linspace(0.0, 1.0, primal(num), endpoint)
+    made = lift(start) * (1 - weights) + lift(stop) * weights
+    made.v = np.linspace(primal(start), primal(stop), primal(num), endpoint)
+    return made
+
+
 NUMPY = _NumPy(
-    **{name: _maker(getattr(np, name)) for name in ("zeros", "ones", "empty", "eye", "identity", "linspace", "arange")},
-    full=_full, array=_array, asarray=lambda x, dtype=None: x if isinstance(x, Hyper) else _array(x, dtype),
+    **{name: _maker(getattr(np, name)) for name in ("zeros", "ones", "empty", "eye", "identity", "arange")},
+    linspace=_linspace, full=_full, array=_array, asarray=lambda x, dtype=None: x if isinstance(x, Hyper) else _array(x, dtype),
     ascontiguousarray=lambda x: x,
     **{name: FUNCTIONS[name] for name in ("zeros_like", "empty_like", "ones_like", "full_like")},
 )

@@ -116,6 +116,26 @@ def slice_bound(k, n):
     return min(k, n)
 
 
+def masked_step(count, n):
+    if n == 1:
+        return 0
+    if n != count:
+        raise ValueError("cannot assign: not as many values as the mask is true")
+    return 1
+
+
+def count_of(n):
+    if n < 0:
+        raise ValueError("counts cannot be negative")
+    return n
+
+
+def place_in(k, n):
+    if not -n <= k < n:
+        raise IndexError("index out of bounds")
+    return k + n if k < 0 else k
+
+
 def _check(function, fold):
     name = function.__name__
     return define(
@@ -143,6 +163,9 @@ nonempty_length_op = _check(
     nonempty_length, lambda n: n if n.constant is not MISSING and n.constant > 0 else None)
 
 natural_exponent_op = _check(natural_exponent, lambda k: k if k.constant is not MISSING and k.constant >= 0 else None)
+masked_step_op = _check(masked_step, lambda count, n: None)
+count_of_op = _check(count_of, lambda n: n if isinstance(n.constant, int) and n.constant >= 0 else None)
+place_in_op = _check(place_in, lambda k, n: None)
 slice_bound_op = _check(slice_bound, lambda k, n: k if k.constant == 0 else None)
 
 

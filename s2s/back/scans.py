@@ -15,7 +15,7 @@ from ..ops.elementwise import select
 from ..ops.record import RECORDS, value
 from ..ops.shape import normal_axes
 from .access import Elements, Index, add, flat_index, in_memory, op_named, read
-from .buffers import as_dtype, compute, new_buffer, nonempty_length_op
+from .buffers import as_dtype, compute, count_of_op, masked_step_op, new_buffer, nonempty_length_op
 from .counted import loop, put
 from .reductions import start
 
@@ -182,6 +182,37 @@ def _concatenate(scope, op: Op) -> bool:
     return True
 
 
+@entry("repeat")
+def _repeat(scope, op: Op) -> bool:
+    """Each row as often as its count says."""
+    x, counts, y = scope.elements(op.inputs[0]), scope.elements(op.inputs[1]), op.output
+    axis = op.attrs["axis"] or 0
+    n = scope.same(x.lengths[axis], counts.lengths[0])
+    (total,) = loop([n], [value(0)], [Scalar("int64")], ["count"],
+                    lambda index, carries: [add(carries[0], count_of_op(as_dtype(counts.at(index), "int64")))], scope.counters)
+    lengths = [total if k == axis else m for k, m in enumerate(x.lengths)]
+    array = new_buffer(y.type.dtype, y.type.dims, lengths)
+    array.name = y.name
+    others = [m for k, m in enumerate(x.lengths) if k != axis]
+
+    def each(outer: Index, carries):
+        def once(again: Index, written):
+            taken = (*scope.counters, *(i.name for i in (*outer, *again)))
+            array = loop(others, [written[0]], [array_type], [y.name],
+                         lambda inner, state: [put(state[0], x.at([*inner[:axis], outer[0], *inner[axis:]]),
+                                                   [*inner[:axis], written[1], *inner[axis:]])], taken)[0]
+            return [array, add(written[1], 1)]
+
+        return loop([as_dtype(counts.at(outer), "int64")], carries, types, [y.name, "k"], once,
+                    (*scope.counters, outer[0].name))
+
+    array_type = array.type
+    types = [array_type, Scalar("int64")]
+    array = loop([n], [array, value(0)], types, [y.name, "k"], each, scope.counters)[0]
+    scope.define(y, array, lengths)
+    return True
+
+
 # ------------------------------------------------------------------------------- sums back to a shape
 
 
@@ -236,12 +267,11 @@ def _untile(scope, op: Op) -> bool:
 
 
 def _mask(op: Op, operands: Sequence[Value]) -> Value | None:
-    """The mask, where the whole index is one mask that covers all axes."""
+    """The mask, where the whole index is one mask that covers all axes, or the first of them."""
     pattern = op.attrs["pattern"]
     if len(operands) != 1 or not isinstance(operands[0].type, Array) or operands[0].type.dtype != "bool":
         return None
-    source = op.inputs[0].type
-    if not isinstance(source, Array) or operands[0].type.rank != source.rank or [p for p in pattern if p != "i" and p is not ...]:
+    if not isinstance(op.inputs[0].type, Array) or pattern[0] != "i" or any(p not in ("...", ...) for p in pattern[1:]):
         return None
     return operands[0]
 
@@ -254,18 +284,30 @@ def _masked_read(scope, op: Op) -> bool:
         return False
     x, chosen, y = scope.elements(op.inputs[0]), scope.elements(mask), op.output
     lengths = [scope.same(n, m) for n, m in zip(x.lengths, chosen.lengths)]
-    (count,) = loop(lengths, [value(0)], [Scalar("int64")], ["count"],
-                    lambda index, carries: [select(chosen.at(index), add(carries[0], 1), carries[0])], scope.counters)
-    array = new_buffer(y.type.dtype, y.type.dims, [count])
+    rest = x.lengths[len(lengths):]
+    count = _count_true(scope, chosen, lengths)
+    array = new_buffer(y.type.dtype, y.type.dims, [count, *rest])
     array.name = y.name
 
     def body(index: Index, carries):
-        from_mask = chosen.at(index)
-        return branch(from_mask, lambda: [put(carries[0], x.at(index), [carries[1]]), add(carries[1], 1)], carries)
+        def row() -> list[Value]:
+            taken = (*scope.counters, *(i.name for i in index))
+            (filled,) = loop(rest, carries[:1], [array_type], [y.name], lambda inner, state:
+                             [put(state[0], x.at([*index, *inner]), [carries[1], *inner])], taken)
+            return [filled, add(carries[1], 1)]
 
-    array, _ = loop(lengths, [array, value(0)], [array.type, Scalar("int64")], [y.name, "k"], body, scope.counters)
-    scope.define(y, array, [count])
+        return branch(chosen.at(index), row, carries)
+
+    array_type = array.type
+    array, _ = loop(lengths, [array, value(0)], [array_type, Scalar("int64")], [y.name, "k"], body, scope.counters)
+    scope.define(y, array, [count, *rest])
     return True
+
+
+def _count_true(scope, chosen: Elements, lengths: Sequence[Value]) -> Value:
+    (count,) = loop(lengths, [value(0)], [Scalar("int64")], ["count"],
+                    lambda index, carries: [select(chosen.at(index), add(carries[0], 1), carries[0])], scope.counters)
+    return count
 
 
 @entry("setitem", "additem")
@@ -278,17 +320,18 @@ def _written(scope, op: Op) -> bool:
     lengths = scope.lengths(a)
     name = op.output.name or a.name
     mask = _mask(op, operands)
-    if mask is not None:
+    if mask is not None and mask.type.rank == a.type.rank:
         chosen = scope.elements(mask)
         lengths = [scope.same(n, m) for n, m in zip(lengths, chosen.lengths)]
         source = None if not isinstance(v.type, Array) else scope.elements(v)
+        step = None if source is None else masked_step_op(_count_true(scope, chosen, lengths), source.lengths[-1])
         if source is not None and source.value is None and not source.generated:
             source = in_memory(scope.whole(v), source.lengths, v.type)
 
         def body(index: Index, carries):
             def write():
                 x = scope.env[v] if source is None else source.at([carries[1]])
-                return [op.record(carries[0], x, *index, pattern=("i",) * len(index)), *([add(carries[1], 1)] if source else [])]
+                return [op.record(carries[0], x, *index, pattern=("i",) * len(index)), *([add(carries[1], step)] if source else [])]
 
             return branch(chosen.at(index), write, carries)
 

@@ -6,6 +6,7 @@
     math.fmod(a, b)          np.fmod(a, b); of integers, sign(a) * (abs(a) % abs(b)): Numba's has the wrong sign
     k ** n, of integers      k ** natural_exponent(n): what Numba makes of a negative n is 0
     np.stack(xs, axis)       np.concatenate of xs with a new axis each
+    np.append(a, v)          np.concatenate((a, np.array([v])))
 
 Matrix products of floats stay: they are BLAS's.
 """
@@ -21,6 +22,7 @@ from ..ir.rebuild import rebuild
 from ..ir.types import Array, Scalar
 from ..ops.arrange import expand_dims
 from ..ops.cast import astype
+from ..ops.create import array
 from ..ops.elementwise import absolute, fmod, power, sign
 from ..ops.join import concatenate_record
 from ..ops.product import matmul
@@ -28,7 +30,7 @@ from ..ops.record import rank
 from ..ops.reduce import sum_record
 from .buffers import natural_exponent_op
 
-REWRITTEN = ("outer", "stack", "math.fmod")
+REWRITTEN = ("outer", "stack", "append", "math.fmod")
 BLAS = ("float32", "float64", "complex64", "complex128")
 
 
@@ -51,6 +53,8 @@ def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
             return [power(inputs[0], natural_exponent_op(inputs[1]))]
         case "matmul":
             return _product(op, *inputs)
+        case "append":
+            return [concatenate_record(inputs[0], array((inputs[1],)), axis=0)]
         case "stack" if isinstance(inputs[0].type, Array):
             axis = op.attrs["axis"]
             return [concatenate_record(*(expand_dims(x, axis) for x in inputs), axis=axis)]

@@ -159,7 +159,7 @@ class Writer:
                 )
             ]
         value = self.layout.operation(op, self.name)
-        if op.name == "call" and (len(op.outputs) > 1 or op.attrs.get("unpacked")):
+        if len(op.outputs) > 1 or op.attrs.get("unpacked"):
             return [self.assign_all(op.outputs, value)]
         if not op.outputs or not self.reads.get(op.output):
             return [do(value)]

@@ -29,7 +29,7 @@ from .access import (
     transposed,
     unflat_index,
 )
-from .buffers import as_dtype, contiguous, new_buffer
+from .buffers import as_dtype, contiguous, count_of_op, new_buffer, place_in_op
 
 KINDS: dict[str, Callable] = {}
 
@@ -94,8 +94,8 @@ def _expand_dims(scope, op: Op) -> Elements:
     axes = normal_axes(op.attrs["axis"], count)
     rest = iter(source.lengths)
     lengths = tuple(value(1) if k in axes else next(rest) for k in range(count))
-    return Elements(op.output.type, lengths,
-                    lambda index: source.at([i for k, i in enumerate(index) if k not in axes]), whole_view(scope, op))
+    return Elements(op.output.type, lengths, lambda index: source.at([i for k, i in enumerate(index) if k not in axes]),
+                    whole_view(scope, op) if isinstance(op.inputs[0].type, Array) else None)
 
 
 @entry("squeeze")
@@ -163,9 +163,11 @@ def _roll(scope, op: Op) -> Elements | None:
 
 
 @entry("repeat")
-def _repeat(scope, op: Op) -> Elements:
+def _repeat(scope, op: Op) -> Elements | None:
     """Element i of the result is element i // count of the source."""
-    source, count, axis = scope.elements(op.inputs[0]), scope.env[op.inputs[1]], op.attrs["axis"]
+    if isinstance(op.inputs[1].type, Array):
+        return None  # a count for each element: scans.py
+    source, count, axis = scope.elements(op.inputs[0]), count_of_op(scope.env[op.inputs[1]]), op.attrs["axis"]
     if axis is None:
         total = source.lengths[0]
         for n in source.lengths[1:]:
@@ -176,6 +178,18 @@ def _repeat(scope, op: Op) -> Elements:
     lengths = tuple(multiply(n, count) if k == axis else n for k, n in enumerate(source.lengths))
     return Elements(op.output.type, lengths, lambda index: source.at(
         [op_named("floor_divide", i, count) if k == axis else i for k, i in enumerate(index)]))
+
+
+@entry("delete")
+def _delete(scope, op: Op) -> Elements | None:
+    """Element i of the result is element i of the source, or the one after it from the deleted one on."""
+    if isinstance(op.inputs[1].type, Array):
+        return None
+    source, axis = scope.elements(op.inputs[0]), op.attrs["axis"] or 0
+    gone = place_in_op(scope.env[op.inputs[1]], source.lengths[axis])
+    lengths = tuple(subtract(n, 1) if k == axis else n for k, n in enumerate(source.lengths))
+    return Elements(op.output.type, lengths, lambda index: source.at(
+        [add(i, select(op_named("less", i, gone), value(0), value(1))) if k == axis else i for k, i in enumerate(index)]))
 
 
 @entry("tile")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..errors import TypeMismatchError
 from ..ir.builder import current
 from ..ir.graph import Value
@@ -10,7 +12,7 @@ from ..ops.control import item
 from ..ops.create import array
 from ..ops.index import getitem, setitem
 from ..ops.pattern import is_advanced, parse_index
-from ..ops.record import value
+from ..ops.record import FUNCTIONS, value
 from ..ops.shape import length
 from .alias import Cell, is_shared
 from .capture import Length
@@ -203,7 +205,7 @@ def _part(frame: Frame, part):
         case Cell() if is_list(frame, part):
             return array(as_list(frame, part)) if frame.heap.items(part) is None else array(frame.value(part))
         case list() | tuple():
-            raise frame.refuse("a list as an index", None, "index with np.array([...])")
+            return FUNCTIONS[np.array](frame.value(part))
         case bool() | int():
             return value(part)
         case float():

@@ -19,7 +19,9 @@ from . import (  # noqa: F401
     record,
     reduce,
     repeat,
+    resize,
     running,
+    search,
     shape,
     special,
 )

@@ -45,11 +45,10 @@ def _given(*arguments):
 
 @numpy_function(np.where)
 def where(condition: Value, *branches: Value) -> Value:
-    """np.where(condition, a, b)."""
-    if len(branches) != 2:
-        raise UnsupportedError("np.where of one argument has a result whose length depends on data", current().line,
-                               "use np.where(condition, a, b), or index with the condition")
-    return ew.where(condition, *branches)
+    """np.where(condition, a, b), or np.where(condition): the places where it is true."""
+    if len(branches) == 1:
+        raise UnsupportedError("np.where of two arguments", current().line, "say what both sides are, or neither")
+    return ew.where(condition, *branches) if branches else FUNCTIONS[np.nonzero](condition)
 
 
 @numpy_function(np.round, np.around, method="round")

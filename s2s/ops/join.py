@@ -10,7 +10,7 @@ from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_extent, fresh_shape, meet
 from ..ir.graph import Value
 from ..ir.types import Array, Extent, Scalar, Type, Unknown
-from .arrange import atleast_1d, atleast_2d, transpose_record
+from .arrange import atleast_1d, atleast_2d, expand_dims, transpose_record
 from .chain import like_operand
 from .create import array
 from .index import take
@@ -107,12 +107,24 @@ def along(axis: int, entry) -> tuple:
     )
 
 
+def _is_one_row(x: Value, axis: int) -> bool:
+    """Whether `x` is an array that was given this axis, of length 1, to be joined along it."""
+    if rank(x) is None or x.op is None or x.op.name != "expand_dims" or not isinstance(x.op.attrs["axis"], int):
+        return False
+    return normal_axis(x.op.attrs["axis"], rank(x)) == normal_axis(axis, rank(x))
+
+
 def _vjp_concatenate(bar, y, *xs, axis):
     parts, start = [], value(0)
     for k, x in enumerate(xs):
         end = start + length(x, axis=axis)
-        cut = slice(None if k == 0 else start, None if k == len(xs) - 1 and k > 0 else end)
-        parts.append(like_operand(shaped_like(take(bar, along(axis, cut)), x), x))
+        if _is_one_row(x, axis):
+            last = k == len(xs) - 1 and k > 0
+            row = take(bar, along(axis, -1 if last else start))
+            parts.append(like_operand(expand_dims(row, x.op.attrs["axis"]), x))
+        else:
+            cut = slice(None if k == 0 else start, None if k == len(xs) - 1 and k > 0 else end)
+            parts.append(like_operand(shaped_like(take(bar, along(axis, cut)), x), x))
         start = end
     return tuple(parts)
 
@@ -174,10 +186,31 @@ def column_stack(xs) -> Value:
     )
 
 
+append_record = define(
+    "append",  # (x, v): a vector, and a number after it
+    evaluate=np.append,
+    infer=lambda x, v: Array(joined_dtype((x, v)), (_sum_extents([x.type.dims[0], 1]),)),
+    vjp=lambda bar, y, x, v: (
+        like_operand(shaped_like(take(bar, slice(None, -1)), x), x),
+        like_operand(take(bar, -1), v),
+    ),
+    linear=(0, 1),
+    syntax=lambda x, v: numpy_call("append", x, v),
+)
+
+
 @numpy_function(np.append)
 def append(x: Value, values, axis=None) -> Value:
     """np.append."""
-    return concatenate((value(x), value(values)), axis)
+    x, v = as_operand(x), as_operand(values)
+    if rank(x) == 1 and isinstance(v.type, Scalar) and static_axis(axis) is None:
+        return append_record(x, v)
+    return concatenate((x, v), axis)
+
+
+def as_operand(x) -> Value:
+    """A list or tuple as an array, anything else as it is."""
+    return value(x) if members(x) is None else array(x)
 
 
 # --------------------------------------------------------------------------------------------- stack
@@ -229,8 +262,9 @@ def stack(xs, axis=0, out=None) -> Value:
 
 @numpy_function(np.split)
 def split(x: Value, sections, axis=0) -> Value:
-    """np.split into equal parts, or at places known when code is generated: a tuple of arrays."""
-    x, axis, sections = value(x), static_axis(axis), static(sections, "where to split")
+    """np.split into equal parts, or at given places: a tuple of arrays."""
+    x, axis, places = value(x), static_axis(axis), members(sections)
+    sections = static(sections, "where to split") if places is None else tuple(places)
     if isinstance(sections, int):
         axis = _axis_to_split(x, axis)
         dims = dims_of(x.type)

@@ -13,12 +13,18 @@ import numpy as np
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_extent
 from ..ir.graph import MISSING, Value
-from ..ir.types import Array, Scalar, Type
+from ..ir.types import Array, Scalar, Type, is_inexact
+from .create import arange
+from .index import additem
+from .join import along
+from .pattern import parse_index
 from .record import broadcast_dims, define, dims_of, dtype_of, numpy_function, rank, value
-from .reshape import like_shape, only, product_extent, rearranged, unknown_like
+from .reduce import as_array
+from .reshape import like_shape, only, product_extent, ravel, rearranged, unknown_like
 from .shape import (
     extent_of,
     is_array,
+    length,
     lengths_of,
     literal,
     named_extent,
@@ -28,6 +34,7 @@ from .shape import (
     spread,
     static_axis,
     sum_to,
+    zeros_of,
 )
 
 # ------------------------------------------------------------------------------------------ repeating
@@ -39,6 +46,8 @@ def _infer_repeat(x: Value, count: Value, *, axis) -> Type:
     dims = list(dims_of(x.type)) if axis is not None else [product_extent(dims_of(x.type))]
     k = normal_axis(axis or 0, len(dims))
     times = count.constant
+    if isinstance(count.type, Array) and (count.type.rank != 1 or is_inexact(count.type.dtype)):
+        raise TypeMismatchError(f"np.repeat with counts {count.type}", current().line, "give a vector of integers")
     if isinstance(times, int) and (times == 1 or isinstance(dims[k], int)):
         dims[k] = product_extent((dims[k], times))
     else:
@@ -56,7 +65,10 @@ repeat_record = define(
     "repeat",  # (x, count; axis): each element, count times
     evaluate=lambda x, count, *, axis: np.repeat(x, count, axis),
     infer=_infer_repeat,
-    vjp=lambda bar, y, x, count, *, axis: (unrepeat(bar, x, count, axis=axis), None),
+    vjp=lambda bar, y, x, count, *, axis: (
+        unrepeat(bar, x, count, axis=axis) if isinstance(count.type, Scalar) else _added_up(bar, x, count, axis),
+        None,
+    ),
     linear=(0,),
     syntax=lambda x, count, *, axis: numpy_call("repeat", x, count, axis=literal(axis)),
 )
@@ -78,14 +90,25 @@ unrepeat = define(
 
 @numpy_function(np.repeat, method="repeat")
 def repeat(x: Value, repeats, axis=None) -> Value:
-    """np.repeat, with one count for all elements."""
-    if not isinstance(value(repeats).type, Scalar):
-        raise UnsupportedError(
-            "np.repeat with a count for each element",
-            current().line,
-            "index with np.repeat(np.arange(n), counts)",
-        )
-    return repeat_record(value(x), value(repeats), axis=static_axis(axis))
+    """np.repeat, with one count for all elements or one for each."""
+    x, repeats, axis = value(x), as_array(repeats), static_axis(axis)
+    if isinstance(repeats.type, Array):
+        if rank(x) is None:
+            raise UnsupportedError(
+                "np.repeat of an array of unknown rank with a count for each element",
+                current().line,
+                "call the function once",
+            )
+        x, axis = (ravel(x), 0) if axis is None else (x, normal_axis(axis, rank(x)))
+    return repeat_record(x, repeats, axis=axis if rank(x) != 1 else None)
+
+
+def _added_up(bar: Value, x: Value, counts: Value, axis):
+    """The cotangent of x, whose elements along an axis were repeated as often as `counts` says of each."""
+    axis = axis or 0
+    places = repeat_record(arange(length(x, axis=axis)), counts, axis=None)
+    pattern, operands = parse_index(along(axis, places))
+    return lambda x_bar: additem(zeros_of(x) if x_bar is None else x_bar, bar, *operands, pattern=pattern)
 
 
 def sum_tiles(y_bar, shape, counts):

@@ -540,6 +540,7 @@ def _needs_no_saying(type: Type, like: Type) -> bool:
         or isinstance(type, Scalar)
         or _fills(type, like)
         and _fills(like, type)
+        or any(getattr(d, "accepts_any", False) for d in dims_of(like))  # that of one trip says nothing
     )
 
 

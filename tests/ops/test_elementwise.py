@@ -567,8 +567,8 @@ def test_refusals():
         x = Value(VECTOR, "x")
         with pytest.raises(UnsupportedError, match="with the argument out="):
             FUNCTIONS[np.sin](x, out=x)
-        with pytest.raises(UnsupportedError, match="np.where of one argument"):
-            FUNCTIONS[np.where](x)
+        with pytest.raises(UnsupportedError, match="np.where of two arguments"):
+            FUNCTIONS[np.where](x, x)
         with pytest.raises(UnsupportedError, match="compares them as a whole") as refusal:
             FUNCTIONS[max](x, x)
         assert "use np.maximum" in str(refusal.value)
