@@ -17,8 +17,10 @@ import numpy as np
 import optree
 
 from . import pipeline
+from .arguments import FIRST, numbers, resolved, static_names
 from .errors import TypeMismatchError, UnsupportedError
 from .front import load_text
+from .front.target import Keyworded
 from .ops.record import MACROS, Macro
 from .signature import bind, signature_of
 from .transformed import Transformed
@@ -26,10 +28,33 @@ from .transformed import Transformed
 # ------------------------------------------------------------------------------------------- reverse mode
 
 
-def grad(f: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Transformed:
+Argnums = int | str | Sequence[int | str]
+
+
+def decorator(transform: Callable) -> Callable:
+    """`transform(f, ...)`, which may be written above class and static methods, and be given its options first."""
+
+    @functools.wraps(transform)
+    def transformation(f: Callable | None = None, *args, **options):
+        match f:
+            case None:
+                return functools.partial(transformation, **options)
+            case classmethod() | staticmethod():
+                return type(f)(transformation(f.__func__, *args, **options))
+            case property():
+                raise UnsupportedError(f"{transform.__name__} of a property", None,
+                                       f"write @property above @s2s.{transform.__name__}")
+        return transform(f, *args, **options)
+
+    return transformation
+
+
+@decorator
+def grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False) -> Transformed:
     """The derivative of the number that `f` returns, with respect to the arguments `argnums`.
 
-    Returns a function of the arguments of `f`, whose result has the structure and the shapes of the
+    `argnums` are numbers, from 0, or from -1 backwards, or names; of a method, the default is the first argument after
+    `self`.  Returns a function of the arguments of `f`, whose result has the structure and the shapes of the
     argument, or is a tuple of such where `argnums` is one.  With `has_aux`, `f` returns (number, aux) and the
     result is (derivative, aux).  The function refuses integer arguments among `argnums`, and results that are not
     one real number, with TypeMismatchError.
@@ -37,7 +62,8 @@ def grad(f: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False) -
     return Transformed("grad", f, {"argnums": numbers(argnums), "has_aux": has_aux})
 
 
-def value_and_grad(f: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Transformed:
+@decorator
+def value_and_grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False) -> Transformed:
     """`grad`, and the value: a function that returns (y, derivative), or ((y, aux), derivative)."""
     return Transformed("value_and_grad", f, {"argnums": numbers(argnums), "has_aux": has_aux})
 
@@ -102,12 +128,16 @@ def linearize(f: Callable, *primals):
 # -------------------------------------------------------------------------------------- whole derivatives
 
 
-def jacfwd(f: Callable, argnums: int | Sequence[int] = 0) -> Callable:
+@decorator
+def jacfwd(f: Callable, argnums: Argnums = 0) -> Callable:
     """The Jacobian of `f`, a column at a time by forward mode: shape y.shape + x.shape."""
+
+    function, wanted = f, numbers(argnums)
 
     @functools.wraps(f)
     def jacobian(*args, **keywords):
-        args = with_defaults(f, args, keywords)
+        f, args = spread(function, args, keywords)
+        argnums = resolved(wanted, f, args)
 
         def one(k: int):
             x = np.asarray(args[k], dtype=float_of(args[k]))
@@ -123,12 +153,16 @@ def jacfwd(f: Callable, argnums: int | Sequence[int] = 0) -> Callable:
     return jacobian
 
 
-def jacrev(f: Callable, argnums: int | Sequence[int] = 0) -> Callable:
+@decorator
+def jacrev(f: Callable, argnums: Argnums = 0) -> Callable:
     """The Jacobian of `f`, a row at a time by reverse mode: shape y.shape + x.shape."""
+
+    function, wanted = f, numbers(argnums)
 
     @functools.wraps(f)
     def jacobian(*args, **keywords):
-        args = with_defaults(f, args, keywords)
+        f, args = spread(function, args, keywords)
+        argnums = resolved(wanted, f, args)
         for k in [argnums] if isinstance(argnums, int) else argnums:
             float_of(args[k])
         y, pull = vjp(f, *args)
@@ -147,7 +181,8 @@ def jacrev(f: Callable, argnums: int | Sequence[int] = 0) -> Callable:
 jacobian = jacrev
 
 
-def hessian(f: Callable, argnums: int = 0) -> Callable:
+@decorator
+def hessian(f: Callable, argnums: int | str = 0) -> Callable:
     """The second derivatives of the number that `f` returns: shape x.shape + x.shape; forward over reverse."""
     return jacfwd(grad(f, argnums), argnums)
 
@@ -160,6 +195,7 @@ def hvp(f: Callable, primals: Sequence, tangents: Sequence):
 # ---------------------------------------------------------------------------------------------- batching
 
 
+@decorator
 def vmap(f: Callable, in_axes: int | Sequence[int | None] = 0,
          out_axes: int | Sequence[int | None] = 0) -> Transformed:
     """`f` for many lanes at once: each argument has one more axis, where `in_axes` says, and so has the result.
@@ -173,18 +209,22 @@ def vmap(f: Callable, in_axes: int | Sequence[int | None] = 0,
 # -------------------------------------------------------------------------------------------- native code
 
 
-def jit(f: Callable | None = None, **options) -> Transformed:
+@decorator
+def jit(f: Callable, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
+        **options) -> Transformed:
     """`f`, compiled by Numba the first time it meets arguments of one kind.
 
     Options: target="cpu", parallel=None, fastmath=False, cache=True; for target="cuda" also threads, of a block.
-    May be used as a decorator, with or without options.
+    Arguments named by `static_argnums` and `static_argnames` are known when code is generated, and each of their values
+    has code of its own: lengths of new arrays, numbers of trips to unroll.  They must be hashable.
     """
-    if f is None:
-        return functools.partial(jit, **options)
     unknown = set(options) - {"target", "parallel", "fastmath", "cache"} - ({"threads"} if options.get("target") == "cuda" else set())
     if unknown:
         raise TypeMismatchError(f"jit has no option {', '.join(sorted(unknown))}", None,
-                                "its options are target, parallel, fastmath and cache")
+                                "its options are static_argnums, static_argnames, target, parallel, fastmath and cache")
+    static = static_names(f, static_argnums, static_argnames)
+    if static:
+        options["static"] = static
     return Transformed("jit", f, options)
 
 
@@ -272,20 +312,21 @@ def assert_close(got, wanted, atol: float, rtol: float, mode: str, f: Callable) 
 # ---------------------------------------------------------------------------------------------- arguments
 
 
-def numbers(argnums: int | Sequence[int]) -> int | tuple[int, ...]:
-    """`argnums` as an int or a tuple of ints."""
-    found = argnums if isinstance(argnums, int) else tuple(argnums)
-    if not all(isinstance(k, int) for k in ([found] if isinstance(found, int) else found)):
-        raise TypeMismatchError(f"argnums is {argnums!r}", None, "give the numbers of arguments, from 0")
-    return found
-
-
 def with_defaults(f: Callable, args: tuple, keywords: dict | None = None) -> tuple:
     """The arguments of a call of `f` in order, with the defaults of the parameters that it leaves open."""
     signature = signature_of(f)
     if not keywords and len(args) == len(signature.parameters):
         return tuple(args)  # those that have to be named as well, from a caller who bound them before
     return bind(signature, args, keywords or {})
+
+
+def spread(f: Callable, args: tuple, keywords: dict) -> tuple[Callable, tuple]:
+    """`f` and its arguments in order; what a `**` parameter takes by names has parameters of its own."""
+    parameters = signature_of(f).parameters.values()
+    names = tuple(name for name in keywords if all(p.name != name for p in parameters))
+    if names and any(p.kind is p.VAR_KEYWORD for p in parameters):
+        f = f.named_by(keywords) if isinstance(f, Transformed) else Keyworded(f, names)
+    return f, with_defaults(f, args, keywords)
 
 
 def by_position(f: Callable) -> Callable:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from . import assemble, pipeline
+from .arguments import resolved
 from .errors import TypeMismatchError
 from .front.target import names_of
 from .ir.graph import Function
-from .ir.types import Tuple, Type, Unknown, carries_derivative, has_unknown
+from .ir.types import Static, Tuple, Type, Unknown, carries_derivative, has_unknown
 from .runtime.load import load
 from .signature import lane_type, ordered_keys, parameters_of, signature_of
 
@@ -46,7 +47,7 @@ def like(structure, x):
 
 def gradient_with_lists(t, call: Callable, args: tuple) -> Callable:
     """Derivatives have the structure of their arguments."""
-    argnums = t.options["argnums"]
+    argnums = resolved(t.options["argnums"], t.inner, args)
     structure = args[argnums] if isinstance(argnums, int) else tuple(args[k] for k in argnums)
 
     def run(*values):
@@ -120,7 +121,7 @@ def positional(names: Sequence[str]) -> inspect.Signature:
 
 def gradient_of(t, types: tuple) -> Function:
     function = t.inner_function(types)
-    return assemble.gradient(function, t.options["argnums"], t.options["has_aux"], with_value=t.kind == "value_and_grad")
+    return assemble.gradient(function, resolved(t.options["argnums"], t.inner, types), t.options["has_aux"], with_value=t.kind == "value_and_grad")
 
 
 def first_of(t, types: tuple) -> Function:
@@ -130,7 +131,11 @@ def first_of(t, types: tuple) -> Function:
 
 def batch_of(t, types: tuple) -> Function:
     in_axes, out_axes = t.options["in_axes"], t.options["out_axes"]
-    axes = [in_axes] * len(types) if isinstance(in_axes, int) else list(in_axes)
+    if isinstance(in_axes, int):  # what is no data, such as the object of a method, all lanes share
+        axes = [None if isinstance(type, Static) else in_axes for type in types]
+    else:
+        named = sum(p.kind is p.KEYWORD_ONLY for p in t.signature.parameters.values())
+        axes = [*in_axes, *[0] * (named if len(in_axes) + named == len(types) else 0)]
     if len(axes) != len(types):
         raise TypeMismatchError(f"{t.name} has {len(types)} arguments and in_axes {len(axes)} entries", None,
                                 "give one entry, or one for each argument")

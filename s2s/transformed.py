@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MethodType
 
 from . import pipeline
 from .agreement import agreements, checker
+from .arguments import as_method, fixed_key
+from .carried import register_texts, texts_of
 from .display import side_by_side
 from .errors import S2SError, TypeMismatchError, UnsupportedError
 from .front import SharedError, annotated_types, callee_of
 from .front.enclosed import Enclosed, Enclosing
 from .front.target import Keyworded, names_of
-from .ir.graph import Function, Value
-from .ir.types import Type
+from .ir.graph import Block, Function, Value
+from .ir.types import Static, Type
 from .kinds import KINDS, has_lists
 from .names import Named, functions_named, names_in
 from .runtime.dispatch import matcher
@@ -104,6 +108,8 @@ class Transformed:
         self.signature = self.derive.signature(self)
         self.specialised: dict[tuple, list[Specialised]] = {}
         self.functions: dict[tuple, Function] = {}
+        self.method: Transformed | None = None  # this, as a method
+        self.fixed: dict[int, tuple[int, ...]] = {}  # number of arguments -> which of them are static
         self.named: list[Named] = []  # what the program calls its functions, when code was last generated
         self.keyworded: dict[tuple[str, ...], Transformed] = {}  # names given to a `**` parameter -> this, taking them
         self.last: Specialised | None = None
@@ -127,7 +133,27 @@ class Transformed:
         return f"<s2s.{self.kind} of {getattr(self.inner, '__name__', self.inner)!r}>"
 
     def __get__(self, instance, owner=None):
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else MethodType(self.as_method(), instance)
+
+    def as_method(self) -> Transformed:
+        """This, called as a method: what it differentiates unless told otherwise is not `self`."""
+        if self.method is None:
+            inner = self.inner.as_method() if isinstance(self.inner, Transformed) else self.inner
+            argnums = self.options.get("argnums")
+            if inner is self.inner and as_method(argnums) is argnums:
+                self.method = self
+            else:
+                options = {**self.options, "argnums": as_method(argnums)} if argnums is not None else self.options
+                self.method = Transformed(self.kind, inner, options)
+        return self.method
+
+    def __reduce__(self):
+        module, place = sys.modules.get(self.__module__ or ""), getattr(self, "__qualname__", "")
+        for part in place.split("."):
+            module = getattr(module, part, None)
+        if module is self:
+            return place  # as functions are: by the name under which the other process finds it
+        return restored, (self.kind, self.inner, self.options, texts_of(self.base))
 
     # ------------------------------------------------------------------------------------------ calling
 
@@ -170,7 +196,9 @@ class Transformed:
 
     def specialise(self, args: tuple) -> Specialised:
         """The generated code for arguments like these, generated now if it is not there yet."""
-        key = tuple(map(key_of, args))
+        fixed = self.static_positions(len(args))
+        key = tuple(map(key_of, args)) if not fixed else tuple(
+            fixed_key(x, self.parameter_names(len(args))[k]) if k in fixed else key_of(x) for k, x in enumerate(args))
         for found in self.specialised.get(key, ()):
             if found.is_current():
                 return found
@@ -181,6 +209,8 @@ class Transformed:
         if any(map(has_lists, args)):
             call = self.derive.with_lists(self, call, args)
         matches = None if function.captures else matcher(args, [a.text for a in agreements(function)])
+        if fixed and matches is not None:
+            matches = also_same(matches, [(k, args[k]) for k in fixed])
         made = Specialised(function, capture_key, call, self.named, matches, checker(function))
         self.specialised.setdefault(key, []).insert(0, made)
         return made
@@ -188,10 +218,20 @@ class Transformed:
     def types_of(self, args: tuple) -> tuple[Type, ...]:
         """The types of these arguments, named after the parameters."""
         names = self.parameter_names(len(args))
+        fixed = self.static_positions(len(args))
         try:
-            return tuple(type_of(x, name) for x, name in zip(args, names))
+            return tuple(Static(x) if k in fixed else type_of(x, name) for k, (x, name) in enumerate(zip(args, names)))
         except S2SError as error:
             raise type(error)(f"{self.name}: {error.message}", error.line, error.remedy) from None
+
+    def static_positions(self, count: int) -> tuple[int, ...]:
+        """Which of `count` arguments are static: of this function, or of one inside."""
+        if count not in self.fixed:
+            inside = self.inner.static_positions(count) if isinstance(self.inner, Transformed) else ()
+            names = self.options.get("static", ())
+            own = [k for k, name in enumerate(names_of(self.inner, count)) if k in names or name in names] if names else ()
+            self.fixed[count] = tuple(sorted({*inside, *own}))
+        return self.fixed[count]
 
     def parameter_names(self, count: int) -> list[str]:
         """One name for each of `count` arguments."""
@@ -258,7 +298,13 @@ class Transformed:
 
     def compiled(self, function: Function) -> Callable:
         """Native code of `function`."""
-        return pipeline.compiled(function, self.options if self.kind == "jit" else {})
+        options = {k: v for k, v in self.options.items() if k != "static"} if self.kind == "jit" else {}
+        fixed = {k for k, p in enumerate(function.params) if isinstance(p.type, Static)}
+        if not fixed:
+            return pipeline.compiled(function, options)
+        params = [p for k, p in enumerate(function.params) if k not in fixed]  # the others have no run-time content
+        run = pipeline.compiled(function.remade(Block(params, function.block.ops, function.block.yields)), options)
+        return lambda *args: run(*(x for k, x in enumerate(args) if k not in fixed))
 
     # ------------------------------------------------------------------------------------------ looking
 
@@ -305,6 +351,17 @@ class Transformed:
     def _repr_html_(self) -> str:
         """The user's function and the generated one side by side, lines linked."""
         return side_by_side(pipeline.render(self.current))
+
+
+def restored(kind: str, inner: Callable, options: dict, texts: dict[str, str]) -> Transformed:
+    """A Transformed that another process has pickled, and the texts of functions that no file here has."""
+    register_texts(texts)
+    return Transformed(kind, inner, options)
+
+
+def also_same(matches: Callable[..., bool], fixed: Sequence[tuple[int, object]]) -> Callable[..., bool]:
+    """`matches`, where the arguments with these numbers must be these objects."""
+    return lambda *args: all(args[k] is x for k, x in fixed) and matches(*args)
 
 
 def captures_have_their_types(function: Function) -> bool:

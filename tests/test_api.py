@@ -504,10 +504,10 @@ def test_matrix_of_derivatives_in_a_dict_is_refused(matrix):
 
 
 def test_option_that_jit_does_not_have_is_named():
-    with pytest.raises(s2s.TypeMismatchError, match="jit has no option fast\nInstead: its options are target"):
+    with pytest.raises(s2s.TypeMismatchError, match="jit has no option fast\nInstead: its options are static_argnums, static_argnames, target"):
         s2s.jit(f, fast=True)
 
 
 def test_argnums_that_are_no_numbers_are_refused():
-    with pytest.raises(s2s.TypeMismatchError, match="argnums is 'x'\nInstead: give the numbers"):
-        s2s.grad(f, argnums="x")
+    with pytest.raises(s2s.TypeMismatchError, match="argnums is 1.5\nInstead: give the numbers"):
+        s2s.grad(f, argnums=1.5)

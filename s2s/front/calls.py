@@ -19,11 +19,12 @@ from ..errors import Line, S2SError, TypeMismatchError, UnsupportedError
 from ..ir.builder import acted, at, current
 from ..ir.graph import Value
 from ..ir.rebuild import emit_block
+from ..ir.types import Static
 from ..ops.acts import acts
 from ..ops.control import call as call_record
 from ..ops.control import never_returns
 from ..ops.lists import OF_LISTS, list_stack
-from ..ops.record import FUNCTIONS, MACROS, METHODS, Macro, emit
+from ..ops.record import FUNCTIONS, MACROS, METHODS, Macro, emit, value
 from .acts import is_exception, make_exception
 from .alias import Cell, cells_in
 from .branches import branch
@@ -91,7 +92,7 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     if hasattr(function, "function_for"):
         function = function.named_by(keywords) if hasattr(function, "named_by") else function
         args = _ordered(frame, signature_of(function), _name_of(function), args, keywords, node)
-        return _emit_call(frame, function, args, node)
+        return _emit_transformed(frame, function, args, node)
     if _hashable(function) and function in KNOWN_NOW:
         if _all_static(frame, args, keywords):
             return _now(frame, function, args, keywords, node)
@@ -280,24 +281,48 @@ def default_binding(frame: Frame, default, name: str):
     return default
 
 
-def _emit_call(frame: Frame, callee, args: list, node: gast.AST):
-    """A `call` op; what the callee captures, the caller captures and hands on."""
-    values = [frame.value(a) for a in args]
-    function = callee.function_for(values)
-    first = len(function.params) - len(function.captures)
-    for param, (name, getter) in zip(function.params[first:], function.captures.items()):
-        inside = isinstance(getter, Enclosing)
-        values.append(getter.value if inside else frame.value(frame.captured(param.type, getter, name)))
-    if any(isinstance(getter, Enclosing) for getter in function.captures.values()):
-        outputs = emit_block(function.block, values, {})  # it cannot be made again outside this program
-    else:
-        outputs = emit(call_record, *values, callee=callee)
+def _emit_transformed(frame: Frame, function, args: list, node: gast.AST):
+    """A call of a transformed function; what it must know when code is generated is no operand of it."""
+    fixed = function.static_positions(len(args)) if hasattr(function, "static_positions") else ()
+    known = {k: frame.static(a, "a static argument", node) for k, a in enumerate(args) if k in fixed
+             or isinstance(a, Object) and not isinstance(a.content, (list, dict)) or isinstance(a, type)}
+    if not known:
+        return _emit_call(frame, function, args, node)
+    for k, a in enumerate(args):
+        if isinstance(a, Object):
+            frame.session.resolved[a.getter] = a.content
+    values = [value(None) if k in known else frame.value(a) for k, a in enumerate(args)]
+    made = function.function_for_types([Static(known[k]) if k in known else v.type for k, v in enumerate(values)])
+    return _results(frame, made, emit_block(made.block, [*values, *_captured(frame, made)], {}))
+
+
+def _results(frame: Frame, function, outputs):
+    """The binding of what a call of `function` returns."""
     if acts(function):
         acted()
     if never_returns(function):
         raise Ended
     results = tuple(map(frame.wrap, outputs))
     return results if function.tupled else results[0]
+
+
+def _captured(frame: Frame, function) -> list[Value]:
+    """What `function` captures, captured here."""
+    first = len(function.params) - len(function.captures)
+    return [getter.value if isinstance(getter, Enclosing) else frame.value(frame.captured(param.type, getter, name))
+            for param, (name, getter) in zip(function.params[first:], function.captures.items())]
+
+
+def _emit_call(frame: Frame, callee, args: list, node: gast.AST):
+    """A `call` op; what the callee captures, the caller captures and hands on."""
+    values = [frame.value(a) for a in args]
+    function = callee.function_for(values)
+    values += _captured(frame, function)
+    if any(isinstance(getter, Enclosing) for getter in function.captures.values()):
+        outputs = emit_block(function.block, values, {})  # it cannot be made again outside this program
+    else:
+        outputs = emit(call_record, *values, callee=callee)
+    return _results(frame, function, outputs)
 
 
 def _parts(frame: Frame, function: functools.partial) -> tuple[list, dict]:

@@ -95,8 +95,8 @@ def without_python(function) -> SourceError:
     """The error to raise for what cannot be looked into."""
     name = getattr(function, "__qualname__", None) or repr(function)
     if isinstance(function, CACHED):
-        return SourceError(f"{name} is cached by functools.lru_cache, which would hand out a result of other arguments' "
-                           "derivatives", None, f"use {name}.__wrapped__, the function inside the cache")
+        return SourceError(f"{name} is inside functools.lru_cache, which hands out results that it kept", None,
+                           f"use {name}.__wrapped__, the function itself")
     if hasattr(function, "__wrapped__"):
         return SourceError(f"{name} is wrapped in a {type(function).__name__}, which is not written in Python", None,
                            f"use {name}.__wrapped__, the function inside")

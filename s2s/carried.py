@@ -1,0 +1,34 @@
+"""The texts of functions that travel with a pickled Transformed, because no file at the other end has them.
+
+A function that is pickled by its name is found again in its module.  One that cloudpickle carries by value (a
+lambda, a function of a notebook) arrives without its text, which s2s needs.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from collections.abc import Callable
+
+from .names import functions_named
+
+
+def texts_of(function: Callable) -> dict[str, str]:
+    """File name -> text, for the functions of a program that another process could not read in a file."""
+    found = {}
+    for plain in functions_named(function):
+        name = plain.__code__.co_filename
+        if name not in found and (plain.__module__ in (None, "__main__") or plain.__module__ not in sys.modules
+                                  or not os.path.exists(name)):
+            lines = linecache.getlines(name, plain.__globals__)
+            if lines:
+                found[name] = "".join(lines)
+    return found
+
+
+def register_texts(texts: dict[str, str]) -> None:
+    """Let `linecache` show texts of files that are not here."""
+    for name, text in texts.items():
+        if not os.path.exists(name) and name not in linecache.cache:
+            linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
