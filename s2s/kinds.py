@@ -29,6 +29,7 @@ class Kind:
     signature: Callable[[object], inspect.Signature]
     callable: Callable[[object, Function], Callable]
     with_lists: Callable[[object, Callable, tuple], Callable] = lambda t, call, args: call
+    names: Callable[[object, int], list[str]] = names_of  # (t, number of arguments) -> what they are called
 
 
 def has_lists(x) -> bool:
@@ -92,21 +93,38 @@ def same_signature(transformed) -> inspect.Signature:
     return signature_of(transformed.inner)
 
 
+def doubled(transformed, count: int) -> list[str]:
+    """x, y becomes x, y, x_dot, y_dot."""
+    names = names_of(transformed.inner, count // 2)
+    return names + [f"{n}_dot" for n in names]
+
+
 def doubled_signature(transformed) -> inspect.Signature:
     """(x, y) becomes (x, y, x_dot, y_dot)."""
-    if "count" in transformed.options:
-        names = names_of(transformed.inner, transformed.options["count"])
-    else:
-        names = [p.name for p in parameters_of(transformed.inner)]
-    dots = [f"{n}_dot" for n in names]
-    return positional(names + dots)
+    count = number_of_arguments(transformed)
+    return ANY_NUMBER if count is None else positional(doubled(transformed, 2 * count))
+
+
+def pulled_back(transformed, count: int) -> list[str]:
+    """x, y becomes x, y, y_bar."""
+    return [*names_of(transformed.inner, count - 1), "y_bar"]
 
 
 def pullback_signature(transformed) -> inspect.Signature:
     """(x, y) becomes (x, y, y_bar)."""
+    count = number_of_arguments(transformed)
+    return ANY_NUMBER if count is None else positional(pulled_back(transformed, count + 1))
+
+
+ANY_NUMBER = inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)])
+
+
+def number_of_arguments(transformed) -> int | None:
+    """How many arguments the function inside is given; None where it takes any number."""
     if "count" in transformed.options:
-        return positional([*names_of(transformed.inner, transformed.options["count"]), "y_bar"])
-    return positional([*(p.name for p in parameters_of(transformed.inner)), "y_bar"])
+        return transformed.options["count"]
+    kinds = [p.kind for p in parameters_of(transformed.inner)]
+    return None if inspect.Parameter.VAR_POSITIONAL in kinds else len(kinds) - kinds.count(inspect.Parameter.VAR_KEYWORD)
 
 
 def positional(names: Sequence[str]) -> inspect.Signature:
@@ -165,8 +183,8 @@ def _axes(type: Type):
 KINDS: dict[str, Kind] = {
     "grad": Kind("_grad", gradient_of, same_signature, interpreted, gradient_with_lists),
     "value_and_grad": Kind("_value_and_grad", gradient_of, same_signature, interpreted, gradient_with_lists),
-    "jvp": Kind("_jvp", tangent_of, doubled_signature, interpreted),
-    "vjp": Kind("_vjp", pullback_of, pullback_signature, interpreted, pullback_with_lists),
+    "jvp": Kind("_jvp", tangent_of, doubled_signature, interpreted, names=doubled),
+    "vjp": Kind("_vjp", pullback_of, pullback_signature, interpreted, pullback_with_lists, pulled_back),
     "first": Kind("", first_of, same_signature, interpreted),
     "vmap": Kind("_vmap", batch_of, same_signature, interpreted),
     "value": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature, interpreted),

@@ -235,7 +235,7 @@ class Transformed:
 
     def parameter_names(self, count: int) -> list[str]:
         """One name for each of `count` arguments."""
-        return names_of(self, count)
+        return self.derive.names(self, count)
 
     # --------------------------------------------------------------------------------------- generating
 

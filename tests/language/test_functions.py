@@ -1,0 +1,307 @@
+"""Functions of every kind that Python has, in whole little programs, each judged in every mode and order."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from judge import judge
+
+X = np.array([0.3, -0.7, 1.2])
+PROGRAMS = []
+
+
+def program(f):
+    PROGRAMS.append(f)
+    return f
+
+
+# ---------------------------------------------------------------------- functions as arguments and results
+
+
+def runge_kutta(slope, y, t, h):
+    k1 = slope(y, t)
+    k2 = slope(y + 0.5 * h * k1, t + 0.5 * h)
+    k3 = slope(y + 0.5 * h * k2, t + 0.5 * h)
+    k4 = slope(y + h * k3, t + h)
+    return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+
+
+@program
+def integrates_a_lambda(x):
+    y = x
+    for step in range(4):
+        y = runge_kutta(lambda y, t: np.sin(t) * y - x[0] * y**2, y, 0.1 * step, 0.1)
+    return np.sum(y)
+
+
+@program
+def integrates_what_a_maker_returns(x):
+    def damped(rate):
+        def slope(y, t):
+            return -rate * y + np.cos(t)
+
+        return slope
+
+    gentle, hard = damped(x[0]), damped(np.sum(x**2))
+    y = x
+    for step in range(3):
+        y = runge_kutta(gentle, y, 0.1 * step, 0.1)
+        if y[1] > -0.6:
+            y = runge_kutta(hard, y, 0.1 * step, 0.05)
+    return np.sum(y * x)
+
+
+@program
+def composes_functions(x):
+    def compose(*functions):
+        def run(v):
+            for f in functions:
+                v = f(v)
+            return v
+
+        return run
+
+    layer = compose(np.sin, lambda t: t * x, np.exp)
+    return np.sum(compose(layer, layer)(x))
+
+
+@program
+def nested_definitions(x):  # Tangent #77
+    def square(t):
+        return t * t
+
+    def outer(t):
+        def inner(u):
+            return square(u) + t
+
+        return inner(t) * 2
+
+    return np.sum(outer(x) * outer(x[0]))
+
+
+@program
+def functions_in_containers(x):
+    activations = (np.tanh, lambda t: t * t, functools.partial(np.maximum, 0.1))
+    table = [activations, (np.cos, np.sin, np.exp)]
+    total = 0.0
+    for row in table:
+        for k, f in enumerate(row):
+            total = total + np.sum(f(x)) * (k + x[k])
+    return total
+
+
+@program
+def a_function_chosen_by_data(x):
+    f = np.cos if x[0] > 1.0 else np.sin
+    if np.sum(x) > 0:
+        def g(t):
+            return f(t) * x[1]
+    else:
+        g = np.tanh
+    total = 0.0
+    for v in x:
+        total += g(v) * f(v)
+    return total
+
+
+# -------------------------------------------------------------------------------------------------- closures
+
+
+@program
+def closures_see_the_variable_as_it_is_when_they_are_called(x):
+    a = 2.0
+
+    def scaled(t):
+        return a * t
+
+    first = np.sum(scaled(x))
+    a = np.sum(x)
+    for _ in range(3):
+        a = a * 1.1
+    return first * np.sum(scaled(x) ** 2)
+
+
+@program
+def defaults_are_fixed_when_the_function_is_made(x):
+    a = x[0]
+    early, late = (lambda t, a=a: a * t), (lambda t: a * t)
+    a = x[1] * x[2]
+    return np.sum(early(x) * late(x))
+
+
+@program
+def a_closure_over_a_running_value(x):
+    total = 0.0
+
+    def add(v):
+        return total + v * v
+
+    for v in x:
+        total = add(v) * 1.1
+    return add(2.0)
+
+
+# ------------------------------------------------------------------------------------------------ parameters
+
+
+@program
+def every_kind_of_parameter(x):
+    def f(a, /, b=1.0, *rest, scale=2.0, **more):
+        total = a * b * scale
+        for r in rest:
+            total = total + r
+        for name, v in more.items():
+            total = total + v * len(name)
+        return np.sum(total)
+
+    return f(x) + f(x, 2.0, x[0], x[1], scale=x[2]) + f(x, b=x[0], shift=x[1], tilt=x)
+
+
+@program
+def keywords_forwarded_through_two_wrappers(x):
+    def inner(a, b=1.0, *, c=2.0):
+        return np.sum(a * b + c)
+
+    def twice(*args, **kwargs):
+        return 2 * inner(*args, **kwargs)
+
+    def outer(*args, c=0.5, **kwargs):
+        return twice(*args, c=c * x[0], **kwargs)
+
+    return twice(x, b=x[0]) + outer(x, 3.0, c=x[1]) + outer(x, b=x[2]) ** 2
+
+
+def twofold(f):
+    @functools.wraps(f)
+    def wrapper(*args, **kwargs):
+        return 2 * f(*args, **kwargs)
+
+    return wrapper
+
+
+def scaled_by(factor):
+    def decorate(f):
+        @functools.wraps(f)
+        def wrapper(x, *args, power=1, **kwargs):
+            return factor * f(x, *args, **kwargs) ** power
+
+        return wrapper
+
+    return decorate
+
+
+@program
+@twofold
+@scaled_by(3.0)
+def a_decorated_function(x, k=2.0):
+    """Not what it seems: eighteen times this."""
+    return np.sum(x**2) * k
+
+
+@program
+def calls_decorated_functions(x):
+    @twofold
+    def local(t, shift=0.0):
+        return t * t + shift
+
+    return a_decorated_function(x, k=x[0], power=2) + np.sum(local(x, shift=x[1])) + np.sum(local(x))
+
+
+@program
+def partials_of_everything(x):
+    def f(a, b, c=1.0):
+        return a * b + c
+
+    by_two = functools.partial(f, 2.0)
+    again = functools.partial(by_two, c=x[1])
+    return np.sum(again(x)) * np.sum(functools.partial(f, b=x)(x[0])) + np.sum(functools.partial(np.multiply, x)(x))
+
+
+@program
+def getters_and_callers(x):
+    second, ends = operator.itemgetter(1), operator.itemgetter(0, -1)
+    total = operator.methodcaller("sum")
+    first, last = ends(x)
+    return total(x * x) * second(x) + first * last
+
+
+# ------------------------------------------------------------------------------------------ objects and classes
+
+
+class Model:
+    scale = 2.0
+
+    def __init__(self, w):
+        self.w = w
+
+    @property
+    def size(self):
+        return np.sum(self.w**2)
+
+    @classmethod
+    def kind(cls, t):
+        return t * cls.scale
+
+    @staticmethod
+    def activation(t):
+        return np.tanh(t)
+
+    def __call__(self, x):
+        return np.sum(self.activation(self.w * x)) * self.scale + self.size * x[0]
+
+
+class Deeper(Model):
+    scale = 3.0
+
+    @property
+    def size(self):
+        return super().size / 2
+
+    def __call__(self, x):
+        return super().__call__(x) * super(Deeper, self).kind(x[1]) + self.kind(x[2])
+
+    def loss(self, x):
+        return self(x) ** 2
+
+
+@dataclass(frozen=True)
+class Chain:
+    models: tuple
+    activation: object = np.sin
+
+    def __call__(self, x):
+        for model in self.models:
+            x = self.activation(model(x) * x)
+        return np.sum(x)
+
+
+deeper = Deeper(np.array([1.0, 2.0, 3.0]))
+PROGRAMS += [Model(X), deeper, deeper.loss, Chain((deeper, Model(X))), functools.partial(deeper.loss),
+             lambda x: (lambda a, *b, c=1.0: np.sum(a * c) + b[0])(x, x[0], c=x[2])]
+
+
+@program
+def methods_passed_on(x):
+    def total(f, *points):
+        found = 0.0
+        for p in points:
+            found = found + f(p)
+        return found
+
+    return total(deeper.loss, x, x * x) + total(Model.activation, x[0], x[1]) + total(deeper, x)
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: getattr(f, "__name__", type(f).__name__))
+def test_function(f):
+    judge(f, X)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [integrates_what_a_maker_returns, a_function_chosen_by_data, every_kind_of_parameter,
+                               calls_decorated_functions, deeper, methods_passed_on], ids=lambda f: getattr(f, "__name__", "object"))
+def test_function_compiled(f):
+    judge(f, X, compiled=True)
