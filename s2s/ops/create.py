@@ -440,8 +440,6 @@ def array(object, dtype=None, copy=True) -> Value:
     x = value(object)
     if isinstance(x.type, (Tuple, Static)):
         return _from_members(x, dtype)
-    if isinstance(x.type, Tape) and x.op is not None and x.op.name == "tape_new":
-        return zeros(0, dtype)
     if isinstance(x.type, Tape):
         raise UnsupportedError("an array of a list that grows at run time", current().line,
                                "fill an array in a `for` loop")
