@@ -371,8 +371,7 @@ def place(function: Function) -> str:
 
 def described(function: Function) -> Function:
     """`function`, whose docstring also says what its arguments are."""
-    # non-breaking spaces: no line ends after a colon
-    known = [f"{p.name}: {short(p.type)}".replace(" ", "\xa0") for p in function.params if not isinstance(p.type, (Unknown, Static))]
+    known = [f"{p.name}: {short(p.type)}" for p in function.params if not isinstance(p.type, (Unknown, Static))]
     if known:
         function.doc = f"{function.doc.rstrip('.')}, for {', '.join(known)}."
     return function

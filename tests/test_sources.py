@@ -6,9 +6,11 @@ import sys
 import numpy as np
 import pytest
 from oracles import gradient, is_close
-from programs import PROGRAMS
+from programs import MORE_RESULTS, PROGRAMS
 
 import s2s
+from s2s import pipeline
+from s2s.front import build_from_text
 
 SCALARS = [p for p in PROGRAMS if all(np.ndim(x) == 0 for x in p.args) and p.name != "several_results"]
 GALLERY = [p for p in PROGRAMS if p.name in ("straight_line", "logistic_loss", "relax", "settle")]
@@ -52,6 +54,20 @@ def test_source_after_a_call_is_specialised_and_stable(program):
     results = run(text, f"{program.name}_grad")(*program.args)
     for k, result in zip(program.wrt, results):
         assert is_close(result, gradient(program.function, program.args, k), 1e-8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["grad", "value_and_grad", "jvp"])
+@pytest.mark.parametrize("program", [p for p in PROGRAMS if p.name not in MORE_RESULTS], ids=lambda p: p.name)
+def test_the_dump_of_a_derivative_prints_as_itself_once_it_is_parsed(program, kind):
+    """Parsing folds what the dump spells out, `np.ones(a.shape)` where a is of three, and after that nothing changes."""
+    if kind == "jvp":
+        t, args = s2s.jvp(program.function), [*program.args, *(np.zeros(np.shape(x))[()] for x in program.args)]
+    else:
+        t, args = getattr(s2s, kind)(program.function, argnums=program.wrt), program.args
+    text = t.lower(*args).ssa
+    once = pipeline.render(build_from_text(text, {"np": np}), annotate=True).text
+    assert pipeline.render(build_from_text(once, {"np": np}), annotate=True).text == once
 
 
 @pytest.mark.parametrize("program", GALLERY, ids=lambda p: p.name)

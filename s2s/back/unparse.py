@@ -7,6 +7,8 @@ precedence its surroundings ask for, and writes parentheses only if its own is l
 from __future__ import annotations
 
 import ast
+import re
+import textwrap
 from collections.abc import Callable, Iterator
 
 import astunparse
@@ -180,9 +182,7 @@ class Unparser(astunparse.Unparser):
     def _Expr(self, tree: ast.Expr) -> None:
         match tree.value:
             case ast.Constant(str() as text) if getattr(tree, "docstring", False):
-                lines = [
-                    line.replace("\xa0", " ") for line in wrap(text, WIDTH - 4 * self._indent - 6)
-                ]
+                lines = docstring_lines(text, WIDTH - 4 * self._indent - 6)
                 self.fill('"""' + lines[0])
                 for line in lines[1:]:
                     self.fill(line)
@@ -370,15 +370,11 @@ def expression_text(tree: ast.expr) -> str:
 # ----------------------------------------------------------------------------------- line breaking
 
 
-def wrap(text: str, width: int) -> list[str]:
-    """`text` in lines of at most `width`, broken at spaces."""
-    lines = [""]
-    for word in text.split(" "):
-        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
-            lines.append(word)
-        else:
-            lines[-1] += (" " if lines[-1] else "") + word
-    return lines
+def docstring_lines(text: str, width: int) -> list[str]:
+    """A docstring in lines; none ends between a name and its type, `x: float64[:, :]`, or within a type."""
+    text = re.sub(r"\[[^][]*\]", lambda found: found[0].replace(" ", "\xa0"), text)
+    text = re.sub(r"(?<=\w):\s(?=\S)", ":\xa0", text)
+    return [line.replace("\xa0", " ") for line in textwrap.wrap(text, width, break_long_words=False)]
 
 
 def break_line(line: str, width: int) -> list[str]:
