@@ -14,6 +14,7 @@ from __future__ import annotations
 import builtins
 import functools
 import math
+import operator
 import types
 from collections.abc import Callable, Sequence
 
@@ -297,6 +298,10 @@ BINARY |= {"fmax": BINARY["maximum"], "fmin": BINARY["minimum"], "float_power": 
            "true_divide": BINARY["divide"], "mod": BINARY["remainder"]}
 
 
+DIVISIONS = {"divide": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod}
+PYTHONS = {"add", "subtract", "multiply", "power", "negative", "positive", "absolute", *DIVISIONS}
+
+
 def apply(name: str, *inputs):
     """A ufunc of Hypers and plain values."""
     ufunc = getattr(np, name)
@@ -308,9 +313,15 @@ def apply(name: str, *inputs):
         return apply("hypot", inputs[0].real, inputs[0].imag)
     if name not in UNARY and name not in BINARY:  # comparisons, isfinite, ... : functions of the values
         return ufunc(*map(primal, inputs))
+    values = [primal(x) for x in inputs]
+    pythons = name in PYTHONS and all(type(v) in (bool, int, float, complex) for v in values)
+    if pythons and name in DIVISIONS and values[1] == 0:
+        DIVISIONS[name](*values)  # raises, as Python's own numbers do
     with np.errstate(all="ignore"):
-        z = ufunc(*map(primal, inputs))
+        z = ufunc(*values)
         zero = np.zeros_like(z)
+        if pythons:
+            z, inputs = z.item(), [each(x, np.asarray(0.0).__add__) if isinstance(x, Hyper) else x for x in inputs]
         if len(inputs) == 1:
             x = inputs[0]
             first, second = (rule(x.v, z) for rule in UNARY[name])
@@ -618,9 +629,11 @@ def _math_function(name: str) -> Callable:
                   "fabs": "fabs"}.get(name, name)
 
     def run(*args):
-        if any(isinstance(x, Hyper) for x in args):
-            return apply(numpy_name, *args)
-        return getattr(math, name)(*args)
+        if not any(isinstance(x, Hyper) for x in args):
+            return getattr(math, name)(*args)
+        v = getattr(math, name)(*map(primal, args))  # raises outside its domain
+        y = apply(numpy_name, *args)
+        return Hyper(v, y.a, y.b, y.ab) if isinstance(y, Hyper) else y
     return run
 
 
@@ -702,7 +715,7 @@ def hyper_argument(x, a, b):
         return Hyper(np.array(x, kind), *parts)
     if a is None and b is None:
         return x
-    return Hyper(kind(x), *(kind(0) if t is None else kind(t) for t in (a, b)), kind(0))
+    return Hyper(x, *(kind(0) if t is None else kind(t) for t in (a, b)), kind(0))
 
 
 def hyper_component(y, part: str):

@@ -18,7 +18,9 @@ from .alias import Cell, is_shared
 from .capture import Length
 from .compose import composed
 from .frame import Frame, Object
+from .guards import guard_index, guard_list_index
 from .lists import as_list, is_list, length_of_list, new_list, put_item, take_item, unpack_list
+from .raising import guard
 
 
 def take(frame: Frame, base, key):
@@ -26,6 +28,8 @@ def take(frame: Frame, base, key):
     if isinstance(base, (tuple, list, str)):
         return _member(frame, base, key)
     if is_list(frame, base):
+        if frame.session.tries:
+            guard_list_index(frame, base, key)
         return take_item(frame, base, key)
     if isinstance(base, dict) and frame.is_static(key):
         return _entry(frame, base, frame.static(key, "this key"))
@@ -44,6 +48,8 @@ def take(frame: Frame, base, key):
         if isinstance(axis, int) and not isinstance(axis, bool):
             return length(content.op.inputs[0], axis=axis)
     pattern, operands = _parsed(frame, key)
+    if frame.session.tries:
+        guard_index(frame, frame.heap.read(base), pattern, operands)
     cell, *index = _composed(frame, base, pattern, operands)
     if content is None and cell is base:
         content = frame.heap.read(base)
@@ -72,12 +78,16 @@ def view_of_part(frame: Frame, base: Cell, content: Value, pattern, operands) ->
 def put(frame: Frame, base, key, new) -> None:
     """`base[key] = new`."""
     if is_list(frame, base):
+        if frame.session.tries:
+            guard_list_index(frame, base, key)
         return put_item(frame, base, key, new)
     v = frame.value(new)
     if not isinstance(base, Cell):
         what = {tuple: "a tuple", list: "a list", str: "a string"}.get(type(base), "this")
         raise TypeMismatchError(f"{what} cannot be written into here", current().line, "write into a NumPy array")
     pattern, operands = _parsed(frame, key)
+    if frame.session.tries:
+        guard_index(frame, frame.heap.read(base), pattern, operands)
     cell, pattern, operands = _composed(frame, base, pattern, operands)
     frame.write(cell, setitem(frame.heap.read(cell), v, *operands, pattern=pattern), base)
 
@@ -161,7 +171,8 @@ def _entry(frame: Frame, base: dict, key):
     """The binding of `base[key]`, for a dict."""
     try:
         return base[key]
-    except (KeyError, TypeError):
+    except (KeyError, TypeError) as error:
+        guard(frame, type(error), lambda: True, *error.args)
         raise TypeMismatchError(f"{key!r} is not among the keys {', '.join(map(repr, base))}", current().line,
                                 "use one of them") from None
 
@@ -173,6 +184,7 @@ def _member(frame: Frame, base, key):
         try:
             return base[_static_key(frame, key)]
         except (IndexError, TypeError) as error:
+            guard(frame, type(error), lambda: True, *error.args)
             raise TypeMismatchError(str(error), current().line, "index within the tuple") from None
     if isinstance(base, str):
         raise frame.refuse("indexing a string with a run-time index", None, "use numbers")

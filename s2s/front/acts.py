@@ -35,6 +35,7 @@ from ..ops.control import item
 from .alias import Cell
 from .frame import Ended, Frame, Object, Text, Thrown
 from .made import Made as Function
+from .raising import is_caught, throw
 
 LITERALS = (str, bytes, bool, int, float, complex, type(None), type(Ellipsis))
 STREAMS = {"stdout": sys.stdout, "stderr": sys.stderr}
@@ -208,12 +209,18 @@ def thrown_of(frame: Frame, binding, node: gast.AST) -> tuple[Thrown, bool]:
 def run_raise(frame: Frame, stmt: gast.Raise, evaluate) -> None:
     """The statement `raise exception from cause`."""
     if stmt.exc is None:
-        raise frame.refuse("`raise` without an exception", stmt, "name the exception that is raised")
+        if not frame.session.handling:
+            raise frame.refuse("`raise` without an exception", stmt, "name the exception that is raised")
+        frame.session.handling[-1](stmt)
+        return
     thrown, bare = thrown_of(frame, evaluate(frame, stmt.exc), stmt)
     cause = None
     if stmt.cause is not None:
         binding = evaluate(frame, stmt.cause)
         cause = None if binding is None else thrown_of(frame, binding, stmt)[0]
+    if is_caught(frame, thrown.kind):
+        throw(frame, thrown)
+        return
     raise_(frame, stmt, thrown, cause, bare)
 
 

@@ -17,6 +17,7 @@ from .alias import Cell
 from .frame import (
     EXIT,
     OUT,
+    RAISED,
     RESULT,
     RESULT_OF,
     RETURNED,
@@ -96,21 +97,23 @@ def _go_on(frame: Frame, condition: Value, arms: list[Block], states: list, ende
 def unless_left(frame: Frame, leaving: Value, rest: Callable, live: frozenset) -> None:
     """Run `rest()`, unless the flag `leaving` says that a statement before it has left."""
 
-    def gone() -> None:
-        for flag in (EXIT, STOP, RETURNED):
-            if frame.env[flag] is leaving:
-                frame.env[flag] = True
-
     def go_on() -> None:
         clear_flags(frame)
         rest()
 
-    branch(frame, leaving, gone, go_on, live)
+    branch(frame, leaving, lambda: has_left(frame, leaving), go_on, live)
+
+
+def has_left(frame: Frame, leaving: Value) -> None:
+    """On this side, the flag `leaving` says that a statement has left."""
+    for flag in (EXIT, STOP, RETURNED, RAISED):
+        if frame.env[flag] is leaving:
+            frame.env[flag] = True
 
 
 def clear_flags(frame: Frame) -> None:
     """Nothing has left the current statements."""
-    frame.env[EXIT] = frame.env[STOP] = frame.env[OUT] = frame.env[RETURNED] = False
+    frame.env[EXIT] = frame.env[STOP] = frame.env[OUT] = frame.env[RETURNED] = frame.env[RAISED] = False
     frame.env.pop(RESULT, None)
 
 

@@ -33,10 +33,12 @@ from .capture import Fixed, Item, Member, is_data
 from .enclosed import Enclosed, Enclosing
 from .find import definition_of, lambda_body
 from .frame import RESULT, RETURNED, Ended, Frame, Object
+from .guards import guard_function
 from .iterables import Iterable
 from .lists import apply_list_method, is_list
 from .made import Chosen, Known, Local, Made, Partial
 from .nonlocals import borrow, lend
+from .raising import hand_over
 from .scope import parameter_names
 from .target import names_of, signature_of, target_of
 from .views import shared_result
@@ -88,6 +90,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
             return write_out(frame, _caller(frame, node), function, args, keywords, out, node)
         if function in KNOWN_NOW and _all_static(frame, args, keywords):
             return _now(frame, function, args, keywords, node)
+        if frame.session.tries:
+            guard_function(frame, function, args)
         return _operate(frame, rule, _name_of(function), args, keywords, node, function=function)
     if hasattr(function, "function_for"):
         function = function.named_by(keywords) if hasattr(function, "named_by") else function
@@ -226,7 +230,7 @@ def _unknown(frame: Frame, function, node: gast.AST) -> UnsupportedError:
 
 def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
     """A call of a function of the user's own."""
-    if any(_needs_the_caller(frame, a) for a in (*args, *keywords.values())):
+    if frame.session.tries or any(_needs_the_caller(frame, a) for a in (*args, *keywords.values())):
         return _in_place(frame, function, args, keywords, node)
     callee = frame.session.callee(function)
     ordered = _ordered(frame, signature_of(function), callee.name, args, keywords, node)
@@ -442,6 +446,8 @@ def run(inner: Frame, bindings: dict, node: gast.AST | None = None):
     finally:
         if caller is not None:
             caller.live = saved
+    if caller is not None:
+        hand_over(inner)
     return result_of(inner)
 
 

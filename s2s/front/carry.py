@@ -19,8 +19,9 @@ from ..ops.control import make_undefined
 from ..ops.record import value
 from .alias import Cell
 from .branches import NUMBERS
-from .frame import RESULT, RETURNED, STOP, UNBOUND, Frame
+from .frame import RAISED, RESULT, RETURNED, STOP, UNBOUND, Frame
 from .lists import as_list
+from .raising import in_flight
 
 # A number that the body reads behind a condition, and that nothing binds before the first trip, starts as 0:
 # a reverse sweep saves it in every trip, so there must be something to save.  (Where Python would have
@@ -109,6 +110,10 @@ def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: di
         raise Again
     if not carried.breaks and stop is not False:
         carried.breaks, carried.settled_breaks = True, True
+        raise Again
+    thrown = in_flight(frame)
+    if not thrown.keys() <= carried.names.keys():
+        carried.names.update({name: carried.names.get(name, start) for name, start in thrown.items()})
         raise Again
     _find_more(frame, carried, before, live)
     yields = []
@@ -244,7 +249,7 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Car
         families = [cell for x in (binding, end) if isinstance(x, Cell) for cell in x.family()]
         return frame.heap.new(tuple(binding_after(frame, a, b, outputs, carried, name) for a, b in zip(items, found)), families)
     result = outputs.pop(0)
-    if name == RETURNED and result.constant is not MISSING:
+    if name in (RETURNED, RAISED) and result.constant is not MISSING:
         return bool(result.constant)
     after = frame.wrap(result)
     if isinstance(after, Cell):

@@ -28,6 +28,7 @@ from .made import Local, Made
 from .scope import Liveness, Outline, outline_of, read_names
 
 EXIT, STOP, RETURNED, RESULT, RESULT_OF = "<exit>", "<stop>", "<returned>", "<result>", "<value>"
+RAISED, CODE = "<raised>", "<code>"  # an exception is on its way to its handler, and which one: raising.py
 OUT = "<out>"  # a loop has ended because its own test failed, which a trip has found out
 REST = "<rest>"  # what `a, b = c, d` has still to assign
 IN_WORDS = {RESULT: "the result", RESULT_OF: "this value", REST: "what is still to be assigned"}
@@ -72,6 +73,10 @@ class Session:
     listed: Callable  # (frame, binding) -> the list of its members
     block: Block  # of the function that is built
     heap: Heap = field(default_factory=Heap)
+    tries: list = field(default_factory=list)  # those that are being run, the innermost last: raising.py
+    point: object = None  # the statement that is being run, where it may be left
+    thrown: list = field(default_factory=list)  # the exceptions that have a code
+    handling: list = field(default_factory=list)  # what the handlers that are being run have caught
     captures: dict[Callable, tuple[Value, object]] = field(default_factory=dict)  # getter -> parameter, binding
     taken: set[str] = field(default_factory=set)  # names that captures may not have
     counters: dict[Value, tuple] = field(default_factory=dict)  # of a loop -> (lo, hi, step) of its range
@@ -100,7 +105,7 @@ class Frame:
 
     def __post_init__(self):
         self.outline = outline_of(self.node, self.body)
-        self.env.update({EXIT: False, STOP: False, OUT: False, RETURNED: False})
+        self.env.update({EXIT: False, STOP: False, OUT: False, RETURNED: False, RAISED: False, CODE: 0})
 
     @property
     def liveness(self) -> Liveness:
@@ -133,7 +138,7 @@ class Frame:
 
     def label(self, name: str) -> str:
         """What a value bound to `name` is called in generated code."""
-        return "" if name in self.outline.temporaries or name.startswith("<") else name
+        return "" if name in self.outline.temporaries or not name.isidentifier() else name
 
     # ------------------------------------------------------------------------------------ bindings
 

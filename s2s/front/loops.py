@@ -29,10 +29,21 @@ from .carry import (
     suppose_same_arrays,
 )
 from .expressions import assign, condition, evaluate
-from .frame import EXIT, OUT, RESULT, RETURNED, STOP, UNBOUND, Ended, Frame
+from .frame import EXIT, OUT, RAISED, RESULT, RETURNED, STOP, UNBOUND, Ended, Frame
 from .iterables import Iterable, iterable
 from .lists import as_list
-from .scope import bound_names, changed_names, inside, may_leave, may_stop, names_in, read_names
+from .raising import forget, is_flag
+from .scope import (
+    bound_names,
+    changed_names,
+    inside,
+    may_leave,
+    may_stop,
+    names_in,
+    parts_of_try,
+    read_names,
+)
+from .split import is_quiet, tested
 
 UNROLL_AT_MOST = 256
 
@@ -53,7 +64,10 @@ def run_for(frame: Frame, node: gast.For) -> None:
 
 def run_while(frame: Frame, node: gast.While) -> None:
     """`while test: body`."""
-    _run_loop(frame, _printed_loop(frame, node) or Loop(node, node.body, None, (), node.test))
+    if frame.session.tries and not is_quiet(node.test):
+        _run_loop(frame, Loop(node, [tested(frame.outline, node)], test=gast.Constant(True, None), tests_itself=True))
+    else:
+        _run_loop(frame, _printed_loop(frame, node) or Loop(node, node.body, None, (), node.test))
 
 
 @dataclass(frozen=True)
@@ -65,6 +79,7 @@ class Loop:
     source: Iterable | None = None
     setup: tuple = ()
     test: gast.AST | None = None
+    tests_itself: bool = False  # the body asks the test, and breaks with OUT where it fails
 
 
 def _printed_loop(frame: Frame, node: gast.While) -> Loop | None:
@@ -163,7 +178,7 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
 def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> None:
     node, source = loop.node, loop.source
     if node.orelse and carried.breaks:
-        carried.names.setdefault(OUT if carried.test_inside else STOP, False)
+        carried.names.setdefault(OUT if carried.test_inside or loop.tests_itself else STOP, False)
     before = frame.snapshot()
     outer_kept = frame.kept
     inits, names = [], []
@@ -189,13 +204,13 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
         entered = {}
         for name, binding in carried.names.items():
             entered[name] = enter_binding(frame, binding, rest, carried, name)
-            if name in (RETURNED, STOP, OUT, RESULT):
-                continue
-            frame.env[name] = entered[name]
+            if not is_flag(name):
+                frame.env[name] = entered[name]
         for cell in carried.cells:
             frame.heap.contents[cell] = enter_cell(frame, cell, rest, carried)
         frame.heap.seen = {}
         clear_flags(frame)
+        forget(frame)
         frame.live, frame.pending = live | frame.liveness.always, frame.liveness.reads[id(node)]
         return entered
 
@@ -209,7 +224,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
                 assign(frame, node.target, source.get(index), node.target)
             if carried.test_inside:
                 branch(frame, condition(frame, loop.test), lambda: frame.session.execute(frame, loop.body, live),
-                       lambda: _run_out(frame), live)
+                       lambda: run_out(frame), live)
             else:
                 frame.session.execute(frame, loop.body, live)
         except Ended:  # there is no next trip: it may be given anything
@@ -255,7 +270,8 @@ def _after_else(frame: Frame, node: gast.For | gast.While) -> frozenset:
     return frame.liveness.after[id(node)].union(*frame.kept[-1:])
 
 
-def _run_out(frame: Frame) -> None:
+def run_out(frame: Frame) -> None:
+    """The test of a loop fails in a trip: the loop ends, and its `else` is run."""
     frame.env[OUT] = frame.env[STOP] = frame.env[EXIT] = True
 
 
@@ -268,10 +284,13 @@ def _after(frame: Frame, loop: Loop, carried: Carried, ends: dict, outputs: list
             del frame.env[name]
     for cell in carried.cells:
         frame.heap.contents[cell] = cell_after(frame, cell, ends, outputs, carried)
-    endless = isinstance(node, gast.While) and not loop.setup and not may_stop_by_break(node.body) and frame.env[RETURNED] is not False \
+    endless = isinstance(node, gast.While) and not loop.setup and not may_stop_by_break(node.body) \
+        and not (frame.env[RETURNED] is False and frame.env[RAISED] is False) \
         and isinstance(node.test, gast.Constant) and bool(node.test.value)
     if endless:
         frame.env[RETURNED] = True
+    if RAISED in carried.names and RETURNED not in carried.names:
+        frame.env[RETURNED] = frame.env[RAISED] = endless or frame.env[RAISED]
     returned = frame.env[RETURNED]
     stopped = frame.env[STOP] if STOP in carried.names else returned
     ran_out, frame.env[OUT] = frame.env[OUT], False
@@ -281,7 +300,7 @@ def _after(frame: Frame, loop: Loop, carried: Carried, ends: dict, outputs: list
         clear_flags(frame)
         run_else(frame, node)
 
-    if node.orelse and carried.test_inside:
+    if node.orelse and OUT in carried.names:
         branch(frame, value(ran_out), go_on, lambda: None, _after_else(frame, node))
     elif node.orelse:
         branch(frame, value(stopped), lambda: None, go_on, _after_else(frame, node))
@@ -295,6 +314,9 @@ def may_stop_by_break(body: list) -> bool:
                 return True
             case gast.If():
                 if may_stop_by_break(stmt.body) or may_stop_by_break(stmt.orelse):
+                    return True
+            case gast.Try():
+                if any(map(may_stop_by_break, parts_of_try(stmt))):
                     return True
             case gast.For() | gast.While():
                 if may_stop_by_break(stmt.orelse):

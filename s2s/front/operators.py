@@ -21,6 +21,7 @@ from ..ops.record import RECORDS, value
 from .alias import Cell
 from .branches import NUMBERS, branch
 from .frame import Frame, Object
+from .guards import guard_known, guard_operator
 from .lists import contains, is_list, join_lists, repeat_list
 from .made import Made
 
@@ -43,14 +44,16 @@ def binary(frame: Frame, op: gast.AST, a, b, node: gast.AST):
     if _known(a) and _known(b):
         try:
             return compute(a, b)
-        except ArithmeticError:
-            pass  # let the run raise it
+        except ArithmeticError as error:
+            guard_known(frame, error)  # otherwise let the run raise it
         except TypeError as error:
             raise TypeMismatchError(str(error), frame.line(node), "use operands of one kind") from None
     if is_list(frame, a) or is_list(frame, b):
         return _of_lists(frame, name, a, b, node)
     if isinstance(a, (tuple, list)) or isinstance(b, (tuple, list)):
         return _of_tuples(frame, name, a, b, node)
+    if frame.session.tries:
+        guard_operator(frame, name, a, b)
     return _operator(frame, name, a, b)
 
 

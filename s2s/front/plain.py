@@ -14,7 +14,7 @@ import gast
 
 from .patterns import has_key, is_mapping, is_sequence, member, others_of
 
-SUBJECT = "<match {}>"  # no program can have such a name
+SUBJECT = "match {}"  # no program can have such a name
 
 
 def plain(definition: gast.AST) -> gast.AST:
@@ -36,9 +36,9 @@ class _Plain(gast.NodeTransformer):
         name = SUBJECT.format(next(self.count))
 
         def subject() -> gast.AST:
-            return _placed(gast.Name(name, gast.Load(), None, None), node.subject)
+            return placed(gast.Name(name, gast.Load(), None, None), node.subject)
 
-        assign = _placed(gast.Assign([gast.Name(name, gast.Store(), None, None)], node.subject, None), node.subject)
+        assign = placed(gast.Assign([gast.Name(name, gast.Store(), None, None)], node.subject, None), node.subject)
         orelse: list = []
         for case in reversed(node.cases):
             tests, captures = pattern_test(case.pattern, subject)
@@ -49,9 +49,9 @@ class _Plain(gast.NodeTransformer):
                 tests += [gast.Tuple(named, gast.Load())] if named else []  # a tuple of one or more is true
                 tests.append(case.guard)
             else:
-                body = [*(_placed(gast.Assign([target], path, None), case.pattern) for target, path in bindings), *body]
+                body = [*(placed(gast.Assign([target], path, None), case.pattern) for target, path in bindings), *body]
             test = _all(tests)
-            orelse = [_placed(gast.If(test, body, orelse), case.pattern)]
+            orelse = [placed(gast.If(test, body, orelse), case.pattern)]
         return [assign, *orelse]
 
 
@@ -61,7 +61,7 @@ def _all(tests: list) -> gast.AST:
     return tests[0] if len(tests) == 1 else gast.BoolOp(gast.And(), tests)
 
 
-def _placed(new: gast.AST, old: gast.AST) -> gast.AST:
+def placed(new: gast.AST, old: gast.AST) -> gast.AST:
     """`new` and all in it that has no place yet, at the place of `old`."""
     gast.copy_location(new, old)
     for node in gast.walk(new):

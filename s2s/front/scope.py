@@ -101,6 +101,9 @@ def may_leave(nodes: Iterable[gast.AST], returns_only: bool = False) -> bool:
             case gast.Break() | gast.Continue():
                 if not returns_only:
                     return True
+            case gast.Try():
+                if any(may_leave(part, returns_only) for part in parts_of_try(node)):
+                    return True
             case gast.If():
                 if may_leave(node.body, returns_only) or may_leave(node.orelse, returns_only):
                     return True
@@ -110,12 +113,20 @@ def may_leave(nodes: Iterable[gast.AST], returns_only: bool = False) -> bool:
     return False
 
 
+def parts_of_try(node: gast.Try) -> list[list]:
+    """The statements of a `try`, of its handlers, its `else` and its `finally`."""
+    return [node.body, *(handler.body for handler in node.handlers), node.orelse, node.finalbody]
+
+
 def may_stop(nodes: Iterable[gast.AST]) -> bool:
     """Whether these statements of a loop's body may end the loop: `break` or `return`."""
     for node in nodes:
         match node:
             case gast.Return() | gast.Break():
                 return True
+            case gast.Try():
+                if any(map(may_stop, parts_of_try(node))):
+                    return True
             case gast.If():
                 if may_stop(node.body) or may_stop(node.orelse):
                     return True
@@ -152,6 +163,10 @@ class Liveness:
         self.heads: dict[int, frozenset[str]] = {}
         self.arms: dict[int, frozenset[str]] = {}  # of an `if`: what may be read once its test is decided
         self.reads: dict[int, frozenset[str]] = {}  # what each statement itself reads
+        self.caught: dict[int, frozenset[str]] = {}  # what handlers around each statement may read
+        self.handling: frozenset[str] = frozenset()  # the same, of the statement that is looked at now
+        self.tries: dict[int, frozenset[str]] = {}  # what may be read after the body of each `try`
+        self.ends: dict[int, frozenset[str]] = {}  # the same, after its handlers and its `else`: by its `finally`, too
         self.exposed: dict[int, frozenset[str]] = {}  # what a trip of each loop may read before it binds it
         self.always = frozenset(name for inner in gast.walk(node) if inner is not node and isinstance(inner, SCOPES)
                                 for name in read_names([inner]))
@@ -159,11 +174,18 @@ class Liveness:
 
     def _before(self, body: list, after: frozenset, broken: frozenset, continued: frozenset) -> frozenset:
         for stmt in reversed(body):
-            self.after[id(stmt)] = after
+            after |= self.handling
+            self.after[id(stmt)], self.caught[id(stmt)] = after, self.handling
             if id(stmt) not in self.reads:
                 self.reads[id(stmt)] = frozenset(read_names([stmt]))
             after = self._before_one(stmt, after, broken, continued)
-        return after
+        return after | self.handling
+
+    def add(self, body: list, after: frozenset, stmt: gast.AST) -> None:
+        """Note statements that take the place of `stmt`."""
+        self.handling = self.caught[id(stmt)]
+        self._before(body, after, frozenset(), frozenset())
+        self.handling = frozenset()
 
     def _before_one(self, stmt: gast.AST, after: frozenset, broken: frozenset, continued: frozenset) -> frozenset:
         match stmt:
@@ -180,6 +202,8 @@ class Liveness:
                 return arms | read_names([stmt.test])
             case gast.For() | gast.While():
                 return self._before_loop(stmt, after, broken, continued)
+            case gast.Try():
+                return self._before_try(stmt, after, broken, continued)
             case gast.Assign():
                 killed = {name for target in stmt.targets for name in names_in(target)}
                 return (after - killed) | read_names([stmt])
@@ -192,6 +216,26 @@ class Liveness:
             case gast.FunctionDef():
                 return (after - {stmt.name}) | read_names([stmt])
         return after | read_names([stmt])
+
+    def _before_try(self, stmt: gast.Try, after: frozenset, broken: frozenset, continued: frozenset) -> frozenset:
+        around = self.handling
+        if stmt.finalbody:
+            after = self._before(stmt.finalbody, after | broken | continued | around, broken, continued)
+            broken, continued = after, after
+            self.handling = around = around | after
+        self.ends[id(stmt)] = after | around
+        handlers = frozenset()
+        for handler in stmt.handlers:
+            name = frozenset(names_in(handler.name)) if handler.name is not None else frozenset()
+            handlers |= self._before(handler.body, after, broken, continued) - name
+            handlers |= read_names([handler.type]) if handler.type is not None else frozenset()
+        orelse = self._before(stmt.orelse, after, broken, continued)
+        self.tries[id(stmt)] = orelse | handlers | after | around
+        self.handling = around | handlers
+        before = self._before(stmt.body, orelse, broken, continued)
+        self.arms[id(stmt)] = before | self.tries[id(stmt)]
+        self.handling = self.caught[id(stmt)]
+        return before
 
     def _before_loop(self, stmt, after: frozenset, broken: frozenset, continued: frozenset) -> frozenset:
         head = self._before(stmt.orelse, after, broken, continued)
@@ -218,6 +262,8 @@ class Outline:
         augmented = {n.target.id for n in _all_inside(body)
                      if isinstance(n, gast.AugAssign) and isinstance(n.target, gast.Name)}
         declared = outer_names(_all_inside(body))
+        self.parts: dict[int, list] = {}  # statements inside a `try`, and what they become: split.py
+        self.part_count = 0
         self.locals = {*parameter_names(node), *bound_names(body), *augmented}
         self.outer = tuple(name for name in declared if name in self.locals)
         self.own = self.locals - set(declared)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gast
 
 from ..errors import S2SError
-from ..ir.builder import at, emit
+from ..ir.builder import at, current, emit
 from ..ir.graph import MISSING, Value
 from ..ops.control import tape_new
 from .acts import run_assert, run_raise
@@ -20,10 +20,14 @@ from .frame import EXIT, RESULT, RETURNED, STOP, Frame, Object
 from .functional import decorated
 from .iterables import Iterable
 from .lists import as_list
-from .loops import run_for, run_while
+from .loops import run_for, run_out, run_while
 from .made import Made
+from .operators import negation
 from .quiet import enter
+from .raising import Leave, Point, guard, is_caught, throw
 from .scope import may_fall_through, may_leave
+from .split import split
+from .tries import run_try
 
 
 def execute(frame: Frame, body: list, live: frozenset, tail: bool = True) -> None:
@@ -31,8 +35,16 @@ def execute(frame: Frame, body: list, live: frozenset, tail: bool = True) -> Non
     in this function or trip of a loop."""
     for k, stmt in enumerate(body):
         rest = body[k + 1:]
-        if isinstance(stmt, gast.If) and may_leave([stmt]):
+        guarded = bool(frame.session.tries)
+        parts = split(frame.outline, stmt) if guarded else [stmt]
+        if parts != [stmt]:
+            execute(frame, [*parts, *rest], live, tail)
+            return
+        if isinstance(stmt, gast.If) and (guarded or may_leave([stmt])):
             if _run_leaving_if(frame, stmt, rest, live, tail):
+                return
+        elif guarded:
+            if _run_guarded(frame, stmt, rest, live, tail):
                 return
         else:
             _run(frame, stmt)
@@ -49,6 +61,37 @@ def _run_unless(frame: Frame, leaving: Value, rest: list, live: frozenset, tail:
     """`rest`, unless the flag says that a statement before it has left."""
     with at(frame.line(rest[0])):
         unless_left(frame, leaving, lambda: _arm(frame, rest, live, tail), live.union(*frame.kept[-1:]))
+
+
+SIMPLE = (gast.Assign, gast.AugAssign, gast.AnnAssign, gast.Expr, gast.Return, gast.Assert, gast.Raise, gast.Delete)
+
+
+def _run_guarded(frame: Frame, stmt: gast.AST, rest: list, live: frozenset, tail: bool, passed: int = 0) -> bool:
+    """A statement that may raise what is caught, past its first guards; returns whether `rest` has been run with it."""
+    session, before = frame.session, frame.snapshot()
+    around, session.point = session.point, Point(current().block, passed) if isinstance(stmt, SIMPLE) else None
+    try:
+        _run(frame, stmt)
+        return False
+    except Leave as leave:
+        condition, thrown = leave.condition, leave.thrown
+    finally:
+        session.point = around
+    frame.restore(before)
+
+    def go_on() -> None:
+        if not _run_guarded(frame, stmt, rest, live, tail, passed + 1):
+            leaving = frame.env[EXIT]
+            if leaving is False:
+                execute(frame, rest, live, tail)
+            elif leaving is not True and rest:
+                _run_unless(frame, leaving, rest, live, tail)
+        if tail:
+            frame.env[EXIT] = False
+
+    with at(frame.line(stmt)):
+        branch(frame, condition, lambda: throw(frame, thrown), go_on, live.union(*frame.kept[-1:]))
+    return True
 
 
 def _run_leaving_if(frame: Frame, stmt: gast.If, rest: list, live: frozenset, tail: bool) -> bool:
@@ -122,6 +165,8 @@ def _dispatch(frame: Frame, stmt: gast.AST) -> None:
         case gast.While():
             run_while(frame, stmt)
         case gast.Break():
+            if getattr(stmt, "ran_out", False):
+                run_out(frame)
             frame.env[EXIT] = frame.env[STOP] = True
         case gast.Continue():
             frame.env[EXIT] = True
@@ -134,6 +179,8 @@ def _dispatch(frame: Frame, stmt: gast.AST) -> None:
             frame.env[stmt.name] = decorated(frame, stmt)
         case gast.Delete():
             _delete(frame, stmt)
+        case gast.Try():
+            run_try(frame, stmt, evaluate)
         case gast.With():
             for item in stmt.items:
                 enter(frame, item, evaluate, assign)
@@ -191,12 +238,16 @@ def _delete(frame: Frame, stmt: gast.Delete) -> None:
 
 def _assert(frame: Frame, stmt: gast.Assert) -> None:
     test = condition(frame, stmt.test)
+    if is_caught(frame, AssertionError):
+        message = () if stmt.msg is None else (evaluate(frame, stmt.msg),)
+        guard(frame, AssertionError, lambda: negation(frame, test), *message)
+        return
     branch(frame, test, lambda: None, lambda: run_assert(frame, stmt, evaluate), frame.liveness.after[id(stmt)])
 
 
 def _refuse(frame: Frame, stmt: gast.AST) -> None:
     what, remedy = {
-        "Try": ("`try`", "test for the condition instead of catching the exception"),
+        "TryStar": ("`except*`", "use `except`"),
         "ClassDef": ("a class inside a function", "define it at module level"),
         "Import": ("an import inside a function", "import at the top of the module"),
         "ImportFrom": ("an import inside a function", "import at the top of the module"),

@@ -22,13 +22,6 @@ def with_statement(x):
         return x
 
 
-def try_statement(x):
-    try:
-        return x
-    except ValueError:
-        return -x
-
-
 def global_write(x):
     global STORE
     STORE = x
@@ -110,7 +103,6 @@ def recursive(x):
 UNSUPPORTED = [
     (generator, [FLOAT], "generators and coroutines", "return the values"),
     (with_statement, [FLOAT], "a `with` statement", "outside the function"),
-    (try_statement, [FLOAT], "`try`", "test for the condition"),
     (global_write, [FLOAT], "writing to a global variable", "return the new value"),
     (class_inside, [FLOAT], "a class inside a function", "module level"),
     (import_inside, [FLOAT], "an import inside a function", "top of the module"),

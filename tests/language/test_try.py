@@ -1,0 +1,271 @@
+"""Programs that catch exceptions: the path that is taken is the one that is differentiated."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from judge import judge, same
+
+import s2s
+
+PROGRAMS = []
+COMPILED = []
+
+
+def program(*args, derivative=True, compiled=False):
+    """A program with arguments; `derivative` says that it has one there (Python's zero division has none beside it)."""
+    def record(f):
+        PROGRAMS.append(pytest.param(f, args, derivative, id=f.__name__))
+        if compiled:
+            COMPILED.append(PROGRAMS[-1])
+        return f
+    return record
+
+
+class Diverged(Exception):
+    pass
+
+
+class Worse(Diverged):
+    pass
+
+
+@program(2.0)
+@program(0.0, derivative=False)
+def safe_div(x):
+    try:
+        y = 1.0 / x
+    except ZeroDivisionError:
+        y = 0.0
+    return y * y
+
+
+@program(0.3)
+@program(-0.3)
+def raised_here(x):
+    try:
+        if x < 0:
+            raise ValueError("negative")
+        y = np.sqrt(x)
+    except ValueError:
+        y = -x * 3.0
+    else:
+        y = y + 1.0
+    return y * y
+
+
+def root(x):
+    if x < 0:
+        raise ValueError("negative")
+    return np.sqrt(x)
+
+
+@program(0.3)
+@program(-0.3)
+def callee_raises(x):
+    y = 0.5 * x
+    try:
+        y = root(x) * 2.0 + y
+    except (KeyError, ValueError):
+        pass
+    return y * y
+
+
+@program(np.array([0.3, 0.2, -0.1, 0.7]))
+@program(np.array([0.3, 0.2, 0.1, 0.7]))
+def loop_in_try(x):
+    s = 1.0
+    try:
+        for i in range(len(x)):
+            s = s * (1.0 + root(x[i]))
+    except ValueError:
+        s = s * 10.0 + i
+    else:
+        s = s + 0.5
+    return s * s
+
+
+@program(np.array([0.3, 0.2, -0.1, 0.7, -0.2, 0.4]))
+def try_in_loop(x):
+    s = 1.0
+    for v in x:
+        try:
+            s = s * (1.0 + root(v))
+        except ValueError:
+            continue
+        s = s + v
+        try:
+            if s > 3.0:
+                raise Diverged(s * 2.0)
+        except Diverged as e:
+            s = e.args[0] * v
+            break
+    return s * s
+
+
+@program(0.4, 3)
+@program(0.4, 0)
+@program(-0.4, 2)
+@program(-0.4, 1)
+def kinds(x, n):
+    try:
+        if n == 0:
+            raise KeyError(n)
+        if n == 1:
+            raise Worse
+        if n == 2:
+            raise Diverged(x)
+        y = x * x
+    except (KeyError, IndexError):
+        y = x
+    except Worse:
+        y = 2.0 * x * x
+    except Diverged as e:
+        y = 3.0 * e.args[0]
+    finally:
+        x = x + 1.0
+    return y * x
+
+
+@program(0.4)
+@program(0.0, derivative=False)
+def nested_reraise(x):
+    total = 0.0
+    try:
+        try:
+            total = total + 1.0 / x
+        except ZeroDivisionError as err:
+            total = 5.0
+            raise ValueError("again") from err
+        finally:
+            total = total * 2.0
+    except ValueError:
+        total = total + x
+    return total * total
+
+
+@program(0.4)
+@program(-0.4)
+def bare_reraise(x):
+    y = 1.0
+    try:
+        try:
+            y = y + root(x)
+        except ValueError:
+            y = x * x
+            raise
+        y = y * 2.0
+    except Exception:
+        y = y * 7.0
+    return y
+
+
+@program(0.4)
+@program(-0.4)
+def return_in_finally(x):
+    y = x
+    try:
+        y = root(x)
+        return y * 5.0
+    except ValueError:
+        return y
+    finally:
+        y = 3.0 * y
+        if x > 5.0:
+            return y  # noqa: B012
+
+
+@program(-0.4)
+@program(0.4)
+def return_swallows(x):
+    y = x
+    try:
+        y = root(x)
+    finally:
+        return y * x  # noqa: B012
+
+
+@program(np.array([0.1, 0.7, 0.4]), 2)
+@program(np.array([0.1, 0.7, 0.4]), 5)
+@program(np.array([0.1, 0.7, 0.4]), -4)
+def index_errors(x, k):
+    try:
+        return x[k] * x[0]
+    except IndexError:
+        return np.sum(x)
+
+
+@program(0.5)
+@program(-0.5)
+def math_domain(x):
+    try:
+        return math.log(x) + math.sqrt(x)
+    except ValueError:
+        return x * x
+
+
+@program(0.5, 2.0)
+@program(0.5, -2.0)
+def assertion(x, y):
+    try:
+        assert y > 0, "bad"
+        z = x * y
+    except AssertionError:
+        z = x - y
+    return z
+
+
+@program(3.0, 10)
+def while_in_try(x, n):
+    k = 0
+    try:
+        while 1.0 / (x - 0.5 * k) < 5.0:
+            k += 1
+            if k > n:
+                break
+        else:
+            x = x * 2.0
+    except ZeroDivisionError:
+        x = x * x
+    return x * k
+
+
+@program(np.array([0.3, -0.2, 0.5]), 2.0)
+def guarded_expression(x, y):
+    s = 0.0
+    try:
+        s = root(x[0]) + (root(x[1]) if y > 3.0 else x[1] / float(y)) + (y > 1.0 and root(x[2]))
+        s = s * root(x[1])
+    except ValueError:
+        s = s * 3.0
+    return s
+
+
+@program(np.array([0.3, 0.2, 0.5]))
+def array_state(x):
+    a = x.copy()
+    try:
+        for i in range(len(a)):
+            a[i] = a[i] * 2.0
+            if a[i] < 0.5:
+                raise Diverged
+            a[i] = a[i] + 1.0
+    except Diverged:
+        a[0] = 5.0 * a[1]
+    return np.sum(a * a)
+
+
+@pytest.mark.parametrize("f, args, derivative", PROGRAMS)
+def test_program(f, args, derivative):
+    if derivative:
+        judge(f, *args)
+    else:
+        assert same(s2s.value_and_grad(f)(*args)[0], f(*args))
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f, args, derivative", COMPILED)
+def test_compiled_program(f, args, derivative):
+    judge(f, *args, compiled=True)
