@@ -32,7 +32,7 @@ from .buffers import as_dtype, compute, new_buffer, same_length_op
 from .counted import loop
 from .fuse import Equalities, partition, still_read
 from .nest import SAME, emit_nest, ends_nest, visited
-from .opaque import OF_MATRICES, in_python, is_native, is_opaque
+from .opaque import OF_MATRICES, in_python, is_native, is_opaque, printing
 from .reductions import REDUCTIONS
 from .regions import clashes, write_region
 from .reuse import reuse_buffers
@@ -247,6 +247,8 @@ def emit_plain(scope: Scope, op: Op) -> None:
               for k, x in enumerate(op.inputs)]
     if op.record.elementwise and all(not isinstance(x.type, Array) for x in op.inputs):
         outputs = [compute(op.record, *inputs, **op.attrs)]
+    elif op.name == "print":
+        outputs = add_op(printing(op), inputs, {}, []).outputs
     elif is_native(op):
         outputs = add_op(op.record, inputs, op.attrs, [o.type for o in op.outputs]).outputs
     else:

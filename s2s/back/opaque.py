@@ -25,8 +25,10 @@ from numba import objmode
 
 from ..ir.graph import Op, Value
 from ..ir.types import Array, Scalar
+from ..ops.acts import Field, Operand, within
 from ..ops.lists import native_concatenate, native_stack
 from ..ops.record import Record
+from .unparse import expression_text
 
 FOUND = frozenset({"nonzero", "flatnonzero", "searchsorted", "digitize", "bincount"})  # in data, by Numba's own
 KEPT = FOUND | {"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det", "argsort", "tuple", "call",
@@ -37,6 +39,7 @@ NATIVE = frozenset({"tuple", "item", "call", "tape_new", "tape_push", "tape_pop"
                     "list_unstack", "list_sum", "list_total"})
 OF_LISTS = {"list_stack": native_stack, "list_concatenate": native_concatenate}  # what Numba knows of no list of arrays
 OF_MATRICES = frozenset({"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det"})
+AS_PYTHON = ("float64", "int64", "complex128", "bool")
 FLOATS = ("float32", "float64", "complex64", "complex128")
 
 _made: dict[str, Record] = {}  # text of the function -> the op that calls it
@@ -78,14 +81,42 @@ def in_python(op: Op) -> Record:
             f"    with objmode({', '.join(f'{y}={t!r}' for y, t in zip(ys, types))}):\n"
             f"        {', '.join(ys)} = {call}\n"
             f"    return {', '.join(ys)}\n")
+    return _calling(text, name, partial(op.record.evaluate, **op.attrs),
+                    lambda *xs, **attrs: [y.type for y in op.outputs] if len(ys) > 1 else op.output.type, op.record.pure)
+
+
+def printing(op: Op) -> Record:
+    """An op that has Python print what `op`, a `print` on numbers and arrays, prints."""
+    names = [x.name if x.name and [y.name for y in op.inputs].count(x.name) == 1 else f"x{k}" for k, x in enumerate(op.inputs)]
+    shown = [ast.parse(as_the_program_has_it(n, x, k, op), mode="eval").body for k, (n, x) in enumerate(zip(names, op.inputs))]
+    text = (f"def {{name}}({', '.join(names)}):\n"
+            f"    with objmode():\n"
+            f"        {expression_text(op.record.syntax(*shown, **op.attrs))}\n")
+    return _calling(text, "print_out", None, lambda *xs, **attrs: [], pure=False)
+
+
+def as_the_program_has_it(name: str, x: Value, k: int, op: Op) -> str:
+    """Python for an operand of `print`, which compiled code hands on as Python's own number."""
+    if not isinstance(x.type, Scalar) or x.type.weak or (x.type.dtype in AS_PYTHON and k in shown_plainly(op)):
+        return name
+    return f"np.{'bool_' if x.type.dtype == 'bool' else x.type.dtype}({name})"
+
+
+def shown_plainly(op: Op) -> set[int]:
+    """Which operands of a `print` are shown by their str(), which does not tell np.float64 from float."""
+    templates = [t for item in op.attrs["items"] for t in within(item)]
+    plain = [t.content for t in templates if isinstance(t, Field) and t.conversion in (-1, ord("s"))]
+    return {t.index for t in (*op.attrs["items"], *plain) if isinstance(t, Operand)}
+
+
+def _calling(text: str, stem: str, evaluate, infer, pure: bool) -> Record:
+    """The op that calls the function that `text` defines; each module numbers those of one stem anew (python.py)."""
     if text not in _made:
-        taken = {record.name for record in _made.values()}
-        spelled = name if name not in taken else next(
-            f"{name}_{k}" for k in range(1, len(taken) + 2) if f"{name}_{k}" not in taken)
-        _made[text] = Record(spelled, evaluate=partial(op.record.evaluate, **op.attrs),
-                             infer=lambda *xs, **attrs: [y.type for y in op.outputs] if len(ys) > 1 else op.output.type,
-                             syntax=lambda *xs, **attrs: ast.Call(ast.Name(spelled, ast.Load()), list(xs), []),
-                             helper=_function(text.format(name=spelled), spelled), pure=op.record.pure)
+        name = f"{stem}__{len(_made)}"
+        function = _function(text.replace("{name}", name, 1), name)
+        function.stem = stem
+        _made[text] = Record(name, evaluate=evaluate, infer=infer, pure=pure, helper=function,
+                             syntax=lambda *xs, **attrs: ast.Call(ast.Name(name, ast.Load()), list(xs), []))
     return _made[text]
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 import dis
 import inspect
+import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -69,6 +70,13 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
         node.id for tree in definitions for node in ast.walk(tree) if isinstance(node, ast.Name)
     }
     sources = [textwrap.dedent(inspect.getsource(helper)).rstrip() for helper in helpers]
+    numbered = _numbered(helpers, used)
+    sources = [re.sub(rf"\b{helper.__name__}\b", numbered.get(helper.__name__, helper.__name__), source)
+               for helper, source in zip(helpers, sources)]
+    for tree in definitions:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name):
+                node.id = numbered.get(node.id, node.id)
     used |= {
         node.id
         for source in sources
@@ -89,6 +97,19 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
         unparser.out += ["", ""]
         unparser.statement(tree)
     return _module(unparser, function.name, classes)
+
+
+def _numbered(helpers: Iterable[Callable], used: set[str]) -> dict[str, str]:
+    """The names in this module of the functions that were made for single ops: print_out, print_out_1."""
+    found: dict[str, str] = {}
+    for helper in helpers:
+        if hasattr(helper, "stem"):
+            name, k = helper.stem, 0
+            while name in used or name in found.values():
+                k += 1
+                name = f"{helper.stem}_{k}"
+            found[helper.__name__] = name
+    return found
 
 
 def _with_own_helpers(helper: Callable) -> dict[Callable, None]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from ..errors import TypeMismatchError
 from ..ir.builder import Builder, current
 from ..ir.graph import MISSING, Block, Value
+from ..ops.acts import has_effects
 from ..ops.control import if_, make_undefined
 from ..ops.record import value
 from .alias import Cell
@@ -179,7 +180,7 @@ class Join:
 
     def emit(self, condition: Value) -> tuple[Value, ...]:
         """The `if` op, from the ops that the arms have emitted."""
-        if not self.pairs:
+        if not self.pairs and not any(has_effects(op) for arm in self.arms for op in arm.ops):
             return ()
 
         def splice(k: int) -> list[Value]:

@@ -47,6 +47,7 @@ from ..ops.record import Record
 from . import cache as disk
 from .blas import blas_product
 from .load import load, register
+from .printed import after, counted, printed
 from .raised import raised_again
 
 FLAGS = {False: "{'contract'}", True: "{'contract', 'reassoc', 'nsz', 'arcp'}"}
@@ -136,6 +137,7 @@ def loaded(module: Module, cache: bool) -> types.ModuleType:
         keep_text(filename, module.text)
     made = types.ModuleType(name)
     made.__file__ = filename
+    made.print = counted
     sys.modules[name] = made  # machine code from the cache refers to its module by name
     exec(compile(module.text, filename, "exec"), made.__dict__)
     entry = getattr(made, module.entry)
@@ -171,8 +173,10 @@ def guarded(dispatcher: Callable, function: Function, module: Module, natives: d
     """
     checked: list[Callable] = []
     narrowed = narrowing(function)
+    prints = any(op.name == "print" for op in walk(function.block))
 
     def call(*args):
+        before = printed() if prints else 0
         try:
             if safe is None or safe(*args):
                 result = dispatcher(*args)
@@ -187,7 +191,7 @@ def guarded(dispatcher: Callable, function: Function, module: Module, natives: d
             refusal = raised_again(error, natives)
         if refusal is not None:  # raised here, where no other exception is being handled and shown beside it
             raise refusal
-        return interpreted(function, args)
+        return interpreted(function, args, printed() - before if prints else 0)
 
     call.dispatcher, call.module, call.__name__ = dispatcher, module, function.name
     return call
@@ -234,14 +238,15 @@ def explained(error: NumbaError, function: Function) -> CompileError:
                         "call it without jit, and report this program")
 
 
-def interpreted(function: Function, args: tuple):
+def interpreted(function: Function, args: tuple, printed: int = 0):
     """What the interpreted form does with arguments that made compiled code raise: normally, raise too.
 
+    What compiled code has `printed` is not printed again.
     Note [Where an error came from]
     """
     module = render(function)
     with np.errstate(all="ignore"):
-        return load(module.text, module.entry, module.lines, given=module.given)(*args)
+        return load(module.text, module.entry, module.lines, given={**module.given, "print": after(printed)})(*args)
 
 
 def silence() -> None:
