@@ -34,14 +34,15 @@ class Line:
     column: int = 0  # in the dedented text, from 0
     end_column: int | None = None
     backwards: bool = False  # an adjoint statement of this line
+    again: bool = False  # which only repeats what the forward sweep has done
 
     @property
     def text(self) -> str:
         return self.source.line(self.number)
 
-    def reversed(self) -> Line:
-        """The same place, run backwards."""
-        return Line(self.source, self.number, self.column, self.end_column, True)
+    def reversed(self, again: bool = False) -> Line:
+        """The same place, run backwards; `again`, for what is computed once more because it was not saved."""
+        return Line(self.source, self.number, self.column, self.end_column, True, again)
 
     def show(self) -> str:
         """Two lines: the user's text and a caret under what is meant."""

@@ -195,9 +195,9 @@ def readable(function: Function) -> Module:
     return module
 
 
-def loops_of(function: Function) -> Function:
+def loops_of(function: Function, target: str = "cpu") -> Function:
     """`function` as the fused scalar loops that are compiled."""
-    return stage(lower(flatten_calls(function)), "lower")
+    return stage(lower(flatten_calls(function), asks=target == "cpu"), "lower")
 
 
 def compiled(function: Function, options: dict) -> Callable:
@@ -215,7 +215,7 @@ TARGETS = {"cpu": numba_code, "cuda": cuda_code}
 def loops_text(function: Function, target: str = "cpu") -> str:
     """What is compiled, as Python: fused scalar loops, or the kernels that they are for a GPU."""
     if target == "cuda":
-        return render_cuda(loops_of(function)).text
+        return render_cuda(loops_of(function, target)).text
     return render(loops_of(function), native=True).text
 
 

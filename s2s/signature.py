@@ -16,7 +16,7 @@ import numpy as np
 
 from .errors import SourceError, TypeMismatchError, UnsupportedError
 from .front.target import signature_of as front_signature
-from .ir.types import FLOAT, INT, NONE, Array, Extent, Scalar, Static, Tuple, Type, Unknown
+from .ir.types import BOOL, FLOAT, INT, NONE, Array, Extent, Scalar, Static, Tuple, Type, Unknown
 from .runtime.cuda import is_on_device
 
 _PLAIN = (float, int, bool, complex)
@@ -59,7 +59,7 @@ def type_of(x, name: str) -> Type:
         x = accepted_by_kernels(x)
     match x:
         case bool():
-            return Scalar("bool")
+            return BOOL
         case int() if type(x) is int:
             return INT
         case float() if type(x) is float:

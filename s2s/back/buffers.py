@@ -11,9 +11,9 @@ import ast
 import numpy as np
 
 from ..ir.graph import MISSING, Value
-from ..ir.types import INT, Array
-from ..ops.cast import convert
-from ..ops.record import define, emit, promote
+from ..ir.types import BOOL, INT, Array
+from ..ops.cast import convert, int_
+from ..ops.record import RECORDS, define, emit, promote
 
 PLAIN = ("bool", "int64", "float64", "complex128")  # what Numba computes with unless told otherwise
 
@@ -65,7 +65,12 @@ def compute(op_record, *xs: Value, **attrs) -> Value:
     Numba computes float32 * float64 in float64 even where the latter is a literal, and int8 + int8 in
     int64; NumPy does neither (NEP 50).
     """
+    if op_record.name == "math.fmod":  # which Numba does not know
+        op_record = RECORDS["fmod"]
     types = [x.type for x in xs]
+    if any(t.dtype == "bool" for t in types):
+        op_record, xs = _of_truths(op_record, xs)
+        types = [x.type for x in xs]
     if any(t.dtype not in PLAIN for t in types):
         common, _ = promote(*types)
         if common in ("float32", "complex64"):
@@ -75,6 +80,19 @@ def compute(op_record, *xs: Value, **attrs) -> Value:
             return convert(result, dtype=result.type.dtype)
         return result
     return emit(op_record, *xs, **attrs)
+
+
+def _of_truths(op_record, xs: tuple[Value, ...]):
+    """Arithmetic of truth values, whose sum is an int in Python and a truth value in NumPy."""
+    if op_record.name in LOGICAL and all(x.type.dtype == "bool" and not x.type.weak for x in xs):
+        return RECORDS[LOGICAL[op_record.name]], xs
+    if op_record.name in OF_INTEGERS and all(x.type in (BOOL, INT) for x in xs):
+        return op_record, [int_(x) for x in xs]
+    return op_record, xs
+
+
+LOGICAL = {"add": "bitwise_or", "multiply": "bitwise_and"}
+OF_INTEGERS = ("invert", "negative", "positive", "floor_divide", "remainder", "power", "left_shift", "right_shift", "abs_")
 
 
 # ----------------------------------------------------------------------------------- checks before a loop

@@ -36,13 +36,17 @@ from .opaque import OF_MATRICES, in_python, is_native, is_opaque, printing
 from .reductions import REDUCTIONS
 from .regions import clashes, write_region
 from .reuse import reuse_buffers
+from .scalars import ask_first
 from .scans import SCANS, scan
 from .simpler import REWRITTEN, simpler
 from .virtual import KINDS, virtual
 
 
-def lower(function: Function) -> Function:
-    """`function`, whose types are of known rank, as scalar ops and loops."""
+def lower(function: Function, asks: bool = True) -> Function:
+    """`function`, whose types are of known rank, as scalar ops and loops.
+
+    It `asks` whether Python would raise (back/scalars.py), unless it cannot raise itself.
+    """
     function = simpler(function)
     for value_ in _all_values(function.block):
         if isinstance(value_.type, Unknown):
@@ -53,7 +57,7 @@ def lower(function: Function) -> Function:
     block = Block(params=[Value(p.type, p.name) for p in function.params])
     with Builder(block) as builder:
         builder.counter[0] = _largest_symbol(function) + 1
-        scope = Scope({}, {}, Equalities(walk(function.block)))
+        scope = Scope({}, {}, Equalities(walk(function.block)), asked=set() if asks else None)
         for old, new in zip(function.params, block.params):
             scope.define(old, new)
             if isinstance(old.type, Array):
@@ -83,18 +87,21 @@ class Scope:
     """What the values of the old program have become, in one block and those around it."""
 
     def __init__(self, env: dict, extents: dict, equal: Equalities, checked: dict | None = None,
-                 roots: dict | None = None, counters: tuple[str, ...] = (), nested: bool = False):
+                 roots: dict | None = None, counters: tuple[str, ...] = (), nested: bool = False,
+                 asked: set | None = None):
         self.env: dict[Value, Value | Elements] = env
         self.extents: dict[Extent, Value] = extents
         self.equal = equal
         self.checked: dict[frozenset[Value], Value] = {} if checked is None else checked  # lengths found equal
         self.roots: dict[Value, Value] = {} if roots is None else roots  # the length that a checked one is
         self.counters = counters  # the names of the counters of the loops around
+        self.asked = asked  # what Python would refuse that is known not to be; None: it is never asked
         self.nested = nested  # in a block of an op: its parameters are not the caller's
 
     def inner(self, counter: str | None = None) -> Scope:
         counters = self.counters if counter is None else (*self.counters, counter)
-        return Scope(dict(self.env), dict(self.extents), self.equal, dict(self.checked), dict(self.roots), counters, True)
+        return Scope(dict(self.env), dict(self.extents), self.equal, dict(self.checked), dict(self.roots), counters, True,
+                     None if self.asked is None else set(self.asked))
 
     def define(self, old: Value, new: Value, lengths: Sequence[Value] | None = None) -> None:
         """`old` is now the value `new`, an array in memory if it is an array.
@@ -245,7 +252,9 @@ def emit_plain(scope: Scope, op: Op) -> None:
     """The op itself, on numbers and arrays in memory."""
     inputs = [scope.shape_giver(x) if k in op.record.shapes and isinstance(x.type, Array) else scope.whole(x)
               for k, x in enumerate(op.inputs)]
-    if op.record.elementwise and all(not isinstance(x.type, Array) for x in op.inputs):
+    if op.record.elementwise and all(not isinstance(x.type, Array) for x in op.inputs) and is_native(op):
+        if scope.asked is not None:
+            ask_first(op, inputs, scope.asked)
         outputs = [compute(op.record, *inputs, **op.attrs)]
     elif op.name == "print":
         outputs = add_op(printing(op), inputs, {}, []).outputs

@@ -52,6 +52,8 @@ def is_opaque(op: Op) -> bool:
 
 def is_native(op: Op) -> bool:
     """Whether Numba compiles `op` as it stands."""
+    if op.name == "round_decimal":
+        return False
     arrays = [x for x in (*op.inputs, *op.outputs) if isinstance(x.type, Array)]
     if not arrays or op.name in NATIVE or op.blocks or op.record.writes is not None or op.record.helper is not None:
         return True

@@ -39,6 +39,8 @@ def _native(thrown: Made, inputs: Sequence[ast.expr]) -> ast.stmt:
         case _:
             text = ast.Constant(next(x.text for x in within(thrown) if isinstance(x, Filled)))
     base = spelled_class(builtin_base(thrown.kind))
+    if thrown.bare:
+        return ast.Raise(base, None)
     return ast.Raise(ast.Call(base, [*([] if text is None else [text]), *inputs], []), None)
 
 

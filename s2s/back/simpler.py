@@ -3,7 +3,7 @@
     np.outer(a, b)           a[:, None] * b
     a @ b, of vectors        np.sum(a * b)
     a @ b, of stacks of matrices, or of integers       np.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
-    math.fmod(a, b)          np.fmod(a, b); of integers, sign(a) * (abs(a) % abs(b)): Numba's has the wrong sign
+    math.fmod(a, b)          of integers, sign(a) * (abs(a) % abs(b)), and so np.fmod: Numba's has the wrong sign
     k ** n, of integers      k ** natural_exponent(n): what Numba makes of a negative n is 0
     np.stack(xs, axis)       np.concatenate of xs with a new axis each
     np.append(a, v)          np.concatenate((a, np.array([v])))
@@ -21,7 +21,7 @@ from ..ir.graph import Function, Op, Value
 from ..ir.rebuild import rebuild
 from ..ir.types import Array, Scalar
 from ..ops.arrange import expand_dims
-from ..ops.cast import astype
+from ..ops.cast import astype, int_
 from ..ops.create import array
 from ..ops.elementwise import absolute, fmod, power, sign
 from ..ops.join import concatenate_record
@@ -44,13 +44,14 @@ def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
         case "outer":
             a, b = inputs
             return [expand_dims(a, 1) * b]
-        case "math.fmod":
+        case "math.fmod" if all(x.type.dtype in ("int64", "bool") for x in inputs):
             return [fmod(*inputs)]
         case "fmod" if np.dtype(op.output.type.dtype).kind == "i":
             a, b = inputs
             return [sign(a) * (absolute(a) % absolute(b))]
         case "power" if np.dtype(op.output.type.dtype).kind in "iu" and isinstance(inputs[1].type, Scalar):
-            return [power(inputs[0], natural_exponent_op(inputs[1]))]
+            exponent = int_(inputs[1]) if inputs[1].type.dtype == "bool" else inputs[1]
+            return [power(inputs[0], natural_exponent_op(exponent))]
         case "matmul":
             return _product(op, *inputs)
         case "append":

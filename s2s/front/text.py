@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import SourceError, UnsupportedError
 from ..ir.graph import Function
 from ..ir.types import (
+    BOOL,
     FLOAT,
     INT,
     NONE,
@@ -33,7 +34,7 @@ from ..ir.types import (
 )
 from .callee import build
 
-_PYTHON = {"float": FLOAT, "int": INT, "bool": Scalar("bool"), "complex": Scalar("complex128", weak=True),
+_PYTHON = {"float": FLOAT, "int": INT, "bool": BOOL, "complex": Scalar("complex128", weak=True),
            "None": NONE, "undefined": UNDEFINED}
 _TOKEN = re.compile(r"\s*(tape of|list of|static|\?\[\*[\w.|]+\]|[\w.]+(?:[+-]\d+)?|[\[\](),?])")
 
@@ -120,7 +121,7 @@ def _parse(tokens: list[str], name: str, text: str) -> Type:
                 tokens.pop(0)
         _expect(tokens, ")", text)
         return Tuple(tuple(items))
-    if head in _PYTHON:
+    if head in _PYTHON and head != "bool":  # which is NumPy's name for its own
         return _PYTHON[head]
     try:
         dtype = np.dtype(head).name

@@ -215,7 +215,7 @@ def acts(function: Function, seen: frozenset = frozenset()) -> bool:
 
 
 
-def _raise(*xs, thrown, cause=None):
+def _raise(*xs, thrown, cause=None, again=False):
     raise thrown.make(xs) from cause.make(xs) if isinstance(cause, Made) else None
 
 
@@ -229,5 +229,6 @@ def _spell_print(*xs, items, keywords=()):
                     [ast.keyword(name, x.spell(xs)) for name, x in keywords])
 
 
+# `again` says that Python decides what is raised, when the interpreted form runs again; only compiled code has it
 raise_record = define("raise", evaluate=_raise, infer=lambda *xs, **attrs: [], pure=False)
 print_record = define("print", evaluate=_print, infer=lambda *xs, **attrs: [], pure=False, syntax=_spell_print)

@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import UnsupportedError
 from ..ir.builder import current
 from ..ir.graph import Value
-from ..ir.types import INT, Array, Scalar, Tuple
+from ..ir.types import BOOL, FLOAT, INT, Array, Scalar, Tuple
 from . import elementwise as ew
 from .cast import bool_, complex_, float_, int_
 from .control import item
@@ -61,10 +61,18 @@ round_to_int = define(
     elementwise=True, cheap=True, vjp=lambda bar, y, x: (None,), jvp=lambda dots, y, x: None)
 
 
+round_decimal = define(
+    "round_decimal", evaluate=round, infer=lambda x, n: INT if x.type == BOOL else x.type, syntax=builtin_syntax("round"),
+    partials=(None, None), elementwise=True, cheap=True, vjp=lambda bar, y, x, n: (None, None),
+    jvp=lambda dots, y, x, n: None)
+
+
 @numpy_function(round)
 def python_round(number: Value, ndigits=None) -> Value:
-    """round(x) is an int; round(x, n) keeps its type, and derivative 0."""
-    return round_to_int(number) if is_none(ndigits) else ew.round_(number, ndigits)
+    """round(x) is an int; round(x, n) keeps its type, and derivative 0; Python's numbers are rounded as decimals."""
+    if is_none(ndigits):
+        return round_to_int(number)
+    return round_decimal(number, ndigits) if number.type in (BOOL, INT, FLOAT) else ew.round_(number, ndigits)
 
 
 def _choice(record, reduction):
@@ -98,11 +106,6 @@ def divmod_(a: Value, b: Value) -> Value:
 @numpy_function(pow)
 def pow_(a: Value, b: Value) -> Value:
     return a ** b
-
-
-@numpy_function(math.pow)
-def math_pow(a: Value, b: Value) -> Value:
-    return float_(a) ** float_(b)
 
 
 @numpy_function(math.log)

@@ -32,7 +32,7 @@ subtract = elementwise("subtract",        1,                          -1,       
 multiply = elementwise("multiply",        lambda y, a, b: b,          lambda y, a, b: a,  python="a * b", fold=fold.multiply)
 divide = elementwise("divide",            lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, python="a / b", fold=fold.divide)
 power = elementwise("power",              lambda y, a, b: _power_slope(y, a, b),
-                                          lambda y, a, b: y * log(_positive(a)),          python="a ** b", fold=fold.power)
+                                          lambda y, a, b: y * log(_positive(a)),          python="a ** b", fold=fold.power, math=math.pow)
 floor_divide = elementwise("floor_divide", None,                      None,               python="a // b")
 remainder = elementwise("remainder",      1,                          lambda y, a, b: -(a // b), python="a % b")
 fmod = elementwise("fmod",                1,                          lambda y, a, b: -trunc(a / b), math=math.fmod)

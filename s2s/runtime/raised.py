@@ -25,7 +25,7 @@ def raised_again(error: Exception, modules: Mapping[str, Module]) -> BaseExcepti
     for frame, number in traceback.walk_tb(error.__traceback__):
         module = modules.get(frame.f_code.co_filename)
         op = module.raises.get(number) if module is not None else None
-        if op is not None:
+        if op is not None and not op.attrs.get("again"):
             values = error.args[len(error.args) - len(op.inputs):]
             xs = [as_python(x, v.type) for x, v in zip(values, op.inputs, strict=True)]
             made, cause = op.attrs["thrown"].make(xs), op.attrs["cause"]

@@ -370,7 +370,7 @@ class Sweeps:
                 loaded.name = v.name
             self.env[v] = loaded
         for v in region.recomputed:
-            with at(v.op.line.reversed() if v.op is not None and v.op.line else None):
+            with at(v.op.line.reversed(again=True) if v.op is not None and v.op.line else None):
                 if v in self.kept:
                     found = take(self.env[self.kept[v].array], tuple(self.env[i] for i in self.kept[v].indices))
                     found.name = found.name or v.name
