@@ -92,11 +92,11 @@ def test_index_that_is_never_used_may_be_anything():
     assert s2s.jit(f)(np.ones(3), np.ones(2), 0) == 0.0
 
 
-def test_mismatched_shapes_raise_what_numpy_raises():
+def test_mismatched_shapes_are_refused_at_the_call():
     def f(x, y):
         return np.sum(x * y)
 
-    with pytest.raises(ValueError, match=r"could not be broadcast together with shapes \(3,\) \(4,\)"):
+    with pytest.raises(ValueError, match=r"x.shape\[0\] is 3 and y.shape\[0\] is 4"):
         s2s.jit(f)(np.ones(3), np.ones(4))
 
 
