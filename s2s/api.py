@@ -19,7 +19,7 @@ import optree
 from . import pipeline
 from .arguments import FIRST, numbers, resolved, static_names
 from .errors import TypeMismatchError, UnsupportedError
-from .front import load_text
+from .front import beginning, load_text
 from .front.target import Keyworded
 from .ops.record import MACROS, Macro
 from .signature import bind, signature_of
@@ -102,7 +102,7 @@ def jvp(f: Callable, primals: Sequence | None = None, tangents: Sequence | None 
         return Transformed("jvp", f)
     primals, tangents = tuple(primals), tuple(tangents)
     if len(primals) != len(tangents):
-        raise TypeMismatchError(f"jvp was given {len(primals)} primals and {len(tangents)} tangents", None,
+        raise TypeMismatchError(f"jvp was given {len(primals)} primals and {len(tangents)} tangents", _beginning(f),
                                 "give one tangent for each primal")
     for x, x_dot in zip(primals, tangents):
         same_structure(x_dot, x, "a tangent given to jvp", f)
@@ -413,13 +413,18 @@ def random_like(rng: np.random.Generator, x):
     return optree.tree_map(leaf, x)
 
 
+def _beginning(f: Callable):
+    """Where the function inside all transformations of `f` begins."""
+    return beginning(f.base if isinstance(f, Transformed) else f)
+
+
 def same_structure(given, like, what: str, f: Callable) -> None:
     """TypeMismatchError unless two trees have the same structure and shapes."""
     a, b = optree.tree_leaves(given), optree.tree_leaves(like)
     shapes = [np.shape(x) for x in a], [np.shape(x) for x in b]
     if len(a) != len(b) or shapes[0] != shapes[1]:
         name = getattr(f, "__name__", "f")
-        raise TypeMismatchError(f"{what} for {name} has shapes {shapes[0]}, and {shapes[1]} is needed", None,
+        raise TypeMismatchError(f"{what} for {name} has shapes {shapes[0]}, and {shapes[1]} is needed", _beginning(f),
                                 "make it as long and as deep as what it goes with")
 
 

@@ -230,7 +230,9 @@ def with_scalar_result(function: Function, has_aux: bool = False) -> Function:
         said = "nothing" if y is None else said_of(function)
         raise TypeMismatchError(
             f"grad needs a function that returns one real number, and {function.name} returns {said}",
-            line_of_result(function), "reduce the result to a number, e.g. with np.sum, or use s2s.jacrev")
+            line_of_result(function),
+            "say has_aux=True, if it returns the number first and more beside it" if several and not indexed else
+            "reduce the result to a number, e.g. with np.sum, or use s2s.jacrev")
     return function
 
 
@@ -301,8 +303,7 @@ def cotangent_of(types: Sequence[Type], tupled: bool) -> Type:
 
 def first_line(function: Function) -> Line | None:
     """The line on which `function` begins."""
-    source = function.source
-    return Line(source, source.first_line) if source is not None else None
+    return function.source.begins if function.source is not None else None
 
 
 def line_of_result(function: Function) -> Line | None:
@@ -365,8 +366,8 @@ def place(function: Function) -> str:
     if source is None:
         return ""
     if "ipykernel" in source.filename:  # a file that Jupyter made up, named after the hash of a cell
-        return f" (line {source.first_line} of its cell)"
-    return f" ({source.filename.rsplit('/', 1)[-1]}, line {source.first_line})"
+        return f" (line {source.begins.number} of its cell)"
+    return f" ({source.filename.rsplit('/', 1)[-1]}, line {source.begins.number})"
 
 
 def described(function: Function) -> Function:

@@ -17,6 +17,12 @@ class Source:
     first_line: int  # number, in the file, of the first line of `text`
     text: str = field(repr=False)  # dedented
     name: str = "<function>"
+    head: int = 0  # number, in the file, of the line with `def`, below the decorators; 0: the first line
+
+    @property
+    def begins(self) -> Line:
+        """The place where the function begins."""
+        return Line(self, self.head or self.first_line)
 
     def line(self, number: int) -> str:
         """The text of line `number` of the file, without its indentation."""

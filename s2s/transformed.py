@@ -21,7 +21,7 @@ from .arguments import as_method, fixed_key
 from .carried import register_texts, texts_of
 from .display import side_by_side
 from .errors import S2SError, TypeMismatchError, UnsupportedError
-from .front import SharedError, annotated_types, callee_of
+from .front import SharedError, annotated_types, beginning, callee_of, placed
 from .front.enclosed import Enclosed, Enclosing
 from .front.target import Keyworded, names_of
 from .ir.graph import Block, Function, Value
@@ -170,10 +170,11 @@ class Transformed:
                 self.last, self.last_args = named.last, named.last_args
                 return result
             args = self.bound(args, kwargs)
-        found = self.specialise(args)
-        accepted, captured = [*map(self.accept, args)], [get() for get in found.getters]
-        if found.check is not None:
-            found.check(*accepted, *captured)
+        with placed(self.base):
+            found = self.specialise(args)
+            accepted, captured = [*map(self.accept, args)], [get() for get in found.getters]
+            if found.check is not None:
+                found.check(*accepted, *captured)
         self.last, self.last_args = found, args
         return found.call(*accepted, *captured)
 
@@ -192,7 +193,7 @@ class Transformed:
         try:
             return bind(self.signature, args, kwargs)
         except TypeError as error:
-            raise TypeMismatchError(f"{self.name}{self.signature}: {error}", None, "pass the arguments that it takes") from None
+            raise TypeMismatchError(f"{self.name}{self.signature}: {error}", beginning(self.base), "pass the arguments that it takes") from None
 
     def specialise(self, args: tuple) -> Specialised:
         """The generated code for arguments like these, generated now if it is not there yet."""
@@ -326,7 +327,8 @@ class Transformed:
         if named is not self:
             return named.lower(*args, **kwargs)
         args = self.bound(args, kwargs)
-        return Lowered(self, self.specialise(args).function, args)
+        with placed(self.base):
+            return Lowered(self, self.specialise(args).function, args)
 
     def export(self, path: str | Path, *args, **kwargs) -> Path:
         """Write a module that runs without s2s: it needs NumPy, and Numba where this is compiled code.

@@ -92,7 +92,7 @@ def _key(line: Line | None) -> tuple | None:
 
 def _text(line: Line, function: Function, seen: set[tuple]) -> str:
     """`line 3: total += x`, or only `line 3` where that was said; with the name of a function inlined here."""
-    number = line.number - line.source.first_line + 1
+    number = line.number - line.source.begins.number + 1
     text = f"line {number}, backwards" if line.backwards else f"line {number}"
     if function.source is not None and line.source.name != function.source.name:
         text = f"{line.source.name}, {text}"

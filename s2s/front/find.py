@@ -78,10 +78,10 @@ def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Defi
                           "reload the module: its file has changed since it was imported, or the function was "
                           "made by exec")
     node = candidates[0]
-    if isinstance(node, ast.AsyncFunctionDef):
-        raise SourceError(f"{name} is a coroutine", None, "use a plain `def`")
     first, last = code.co_firstlineno, node.end_lineno
-    source = Source(code.co_filename, first, "".join(lines[first - 1:last]), name.rpartition(".")[2])
+    source = Source(code.co_filename, first, "".join(lines[first - 1:last]), name.rpartition(".")[2], node.lineno)
+    if isinstance(node, ast.AsyncFunctionDef):
+        raise SourceError(f"{name} is a coroutine", source.begins, "use a plain `def`")
     return Definition(plain(gast.ast_to_gast(node)), source)
 
 

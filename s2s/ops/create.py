@@ -363,6 +363,9 @@ def _infer_array(*leaves: Value, shape: tuple[int, ...], dtype: str | None) -> T
             raise TypeMismatchError(f"an array of rows of {len(dims)} and {len(dims_of(x.type))} axes", current().line,
                                     "give all rows the same shape")
         dims = tuple(m if isinstance(m, int) else n for m, n in zip(dims, dims_of(x.type)))
+    for x in leaves:
+        if dtype_of(x.type) is None:
+            raise TypeMismatchError(f"an array of {x.type}", current().line, "make arrays of numbers")
     return Array(dtype or np.result_type(*(x.type.dtype for x in leaves)).name, shape + dims)
 
 

@@ -101,7 +101,7 @@ def _infer(name: str, result: Callable) -> Callable:
         for x in xs:
             if not isinstance(x.type, (Scalar, Array, Unknown)):
                 raise TypeMismatchError(f"{x.name or f'an operand of {name}'} is {x.type}, and a number or "
-                                        "an array is needed", current().line)
+                                        "an array is needed", current().line, "pass a number or an array")
         y = result(*map(_kind, types))
         if any(isinstance(t, Unknown) for t in types):
             known = y.dtype == "bool" or all(dtype_of(t) is not None for t in types)

@@ -1,0 +1,606 @@
+# ruff: noqa: B018, E731, F841, F842, PLW0602, PLW0603, UP031
+"""Programs that s2s refuses, each with what to write instead: what docs/refusals.md shows, and its test runs.
+
+`refused` programs come first, and below each the same with the remedy followed, which works.  Both take the same
+arguments.  A program is asked for its gradient, unless `ask`, an expression in `f` and `args`, says otherwise.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.special
+
+import s2s
+
+A, B = np.array([0.3, -0.7, 1.2]), np.array([0.9, 0.4, -0.2])
+M = np.array([[0.3, 0.8], [-0.4, 1.1]])
+STORE = np.zeros(3)
+TOTAL = 0.0
+
+
+@dataclass
+class Refusal:
+    """A program, its arguments, what is asked of it, and the same program with the remedy followed."""
+
+    program: Callable
+    args: tuple
+    section: str
+    ask: str | None
+    followed: Callable | None = None
+    followed_args: tuple = ()
+    followed_ask: str | None = None
+
+
+REFUSALS: list[Refusal] = []
+SECTION = [""]
+
+
+def section(title: str) -> None:
+    SECTION[0] = title
+
+
+def refused(*args, ask: str | None = None):
+    def register(program: Callable) -> Callable:
+        REFUSALS.append(Refusal(program, args, SECTION[0], ask))
+        return program
+
+    return register
+
+
+def instead(*args, ask: str | None = None):
+    """The program above with the remedy followed; with arguments of its own if these are the remedy."""
+
+    def register(program: Callable) -> Callable:
+        last = REFUSALS[-1]
+        assert last.followed is None
+        last.followed, last.followed_args, last.followed_ask = program, args or last.args, ask
+        return program
+
+    return register
+
+
+# ------------------------------------------------------------------------------------------------
+section("Statements and expressions")
+
+
+@refused(0.3)
+def a_generator(x):
+    yield x * x
+
+
+@instead()
+def a_generator_followed(x):
+    return x * x
+
+
+@refused(0.3)
+async def a_coroutine(x):
+    return x * x
+
+
+@instead()
+def a_coroutine_followed(x):
+    return x * x
+
+
+@refused(0.3)
+def an_import_inside(x):
+    import math
+    return math.sin(x)
+
+
+@instead()
+def an_import_inside_followed(x):
+    return np.sin(x)
+
+
+@refused(0.3)
+def a_class_inside(x):
+    class Point:
+        pass
+    return x * x
+
+
+@instead()
+def a_class_inside_followed(x):
+    return x * x
+
+
+@refused(0.3)
+def a_global_that_is_written(x):
+    global TOTAL
+    TOTAL = TOTAL + x
+    return TOTAL
+
+
+@instead()
+def a_global_that_is_written_followed(x):
+    return TOTAL + x
+
+
+@refused(0.3)
+def a_file_that_is_opened(x):
+    with open("log.txt") as log:
+        y = x * x
+    return y
+
+
+@instead()
+def a_file_that_is_opened_followed(x):
+    return x * x
+
+
+@refused(A)
+def the_truth_of_an_array(x):
+    if x > 0:
+        return np.sum(x)
+    return 0.0
+
+
+@instead()
+def the_truth_of_an_array_followed(x):
+    if np.all(x > 0):
+        return np.sum(x)
+    return 0.0
+
+
+@refused(0.3, 0.5)
+def a_name_that_is_not_bound(x, y):
+    return x * z
+
+
+@instead()
+def a_name_that_is_not_bound_followed(x, y):
+    return x * y
+
+
+@refused(0.3, 2)
+def two_kinds_of_value(x, n):
+    if n > 1:
+        y = x
+    else:
+        y = (x, x)
+    return np.sin(y)
+
+
+@instead()
+def two_kinds_of_value_followed(x, n):
+    if n > 1:
+        y = x
+    else:
+        y = x + x
+    return np.sin(y)
+
+
+@refused(0.3)
+def evaluated_text(x):
+    return eval("x * x")
+
+
+@instead()
+def evaluated_text_followed(x):
+    return x * x
+
+
+@refused(0.3)
+def the_names_of_a_frame(x):
+    return locals()["x"] * x
+
+
+@instead()
+def the_names_of_a_frame_followed(x):
+    return x * x
+
+
+# ------------------------------------------------------------------------------------------------
+section("Functions that s2s cannot look into")
+
+
+@functools.lru_cache
+def cached(x):
+    return x * x
+
+
+def not_cached(x):
+    return x * x
+
+
+@refused(0.3)
+def a_cached_function(x):
+    return cached(x) + 1.0
+
+
+@instead()
+def a_cached_function_followed(x):
+    return not_cached(x) + 1.0
+
+
+@refused(1.5)
+def a_foreign_function(x):
+    return scipy.special.zeta(x, 1.0)
+
+
+@instead()
+def a_foreign_function_followed(x):
+    total = 0.0
+    for n in range(1, 1000):
+        total += n ** -x
+    return total
+
+
+def series(x):
+    """The modified Bessel function of order 0."""
+    total, term = 0.0, 1.0
+    for k in range(1, 30):
+        total += term
+        term *= (0.5 * x / k) ** 2
+    return total
+
+
+@refused(0.3)
+def a_numpy_function_that_is_not_known(x):
+    return np.kaiser(3, x)[0]
+
+
+@instead()
+def a_numpy_function_that_is_not_known_followed(x):
+    return 1.0 / series(x)
+
+
+@refused(0.3)
+def the_clock(x):
+    return x * time.time()
+
+
+@instead(0.3, 1.5)
+def the_clock_followed(x, now):
+    return x * now
+
+
+@refused(0.3)
+def python_s_own_random_numbers(x):
+    return x * random.random()
+
+
+@instead(0.3, 0.5)
+def python_s_own_random_numbers_followed(x, drawn):
+    return x * drawn
+
+
+@refused(A)
+def a_method_that_is_not_known(x):
+    return np.sum(x.tobytes())
+
+
+@instead()
+def a_method_that_is_not_known_followed(x):
+    return np.sum(x)
+
+
+@refused(A)
+def an_attribute_that_is_not_there(x):
+    return x.volume * 2.0
+
+
+@instead()
+def an_attribute_that_is_not_there_followed(x):
+    return x.size * 2.0 + x[0]
+
+
+@refused(A)
+def a_keyword_that_is_not_known(x):
+    return np.sum(x, axes=0)
+
+
+@instead()
+def a_keyword_that_is_not_known_followed(x):
+    return np.sum(x, axis=0)
+
+
+def scaled(x, k):
+    return x * k
+
+
+@refused(0.3)
+def an_argument_that_is_missing(x):
+    return scaled(x)
+
+
+@instead()
+def an_argument_that_is_missing_followed(x):
+    return scaled(x, 2.0)
+
+
+@refused(0.3)
+def an_argument_too_many(x):
+    return scaled(x, 2.0, 3.0)
+
+
+@instead()
+def an_argument_too_many_followed(x):
+    return scaled(x, 2.0)
+
+
+# ------------------------------------------------------------------------------------------------
+section("Arrays")
+
+
+@refused(A)
+def more_indices_than_axes(x):
+    return x[0, 1]
+
+
+@instead()
+def more_indices_than_axes_followed(x):
+    return x[1]
+
+
+@refused(A, 1.0)
+def an_index_that_is_no_integer(x, k):
+    return x[k]
+
+
+@instead()
+def an_index_that_is_no_integer_followed(x, k):
+    return x[int(k)]
+
+
+@refused(A)
+def shapes_that_never_broadcast(x):
+    return np.sum(np.ones(3) * np.ones(4)) * x[0]
+
+
+@instead()
+def shapes_that_never_broadcast_followed(x):
+    return np.sum(np.ones(4) * np.ones(4)) * x[0]
+
+
+@refused(A, np.ones(4))
+def lengths_that_do_not_go_together(x, y):
+    return np.sum(x + y)
+
+
+@instead(A, B)
+def lengths_that_do_not_go_together_followed(x, y):
+    return np.sum(x + y)
+
+
+@refused(M, A)
+def a_product_of_unequal_lengths(a, x):
+    return np.sum(a @ x)
+
+
+@instead(M, A[:2])
+def a_product_of_unequal_lengths_followed(a, x):
+    return np.sum(a @ x)
+
+
+@refused(A)
+def a_value_that_does_not_fit(x):
+    y = np.zeros(2)
+    y[:] = np.ones(3) * x[0]
+    return np.sum(y)
+
+
+@instead()
+def a_value_that_does_not_fit_followed(x):
+    y = np.zeros(2)
+    y[:] = np.ones(2) * x[0]
+    return np.sum(y)
+
+
+@refused(0.3)
+def a_number_that_is_indexed(x):
+    return x[0]
+
+
+@instead(A)
+def a_number_that_is_indexed_followed(x):
+    return x[0]
+
+
+@refused(A)
+def an_array_outside_that_is_written(x):
+    STORE[0] = x[0]
+    return np.sum(STORE)
+
+
+@instead()
+def an_array_outside_that_is_written_followed(x):
+    store = STORE.copy()
+    store[0] = x[0]
+    return np.sum(store)
+
+
+@refused(A)
+def axes_that_are_not_there(x):
+    return np.sum(x, axis=2)
+
+
+@instead()
+def axes_that_are_not_there_followed(x):
+    return np.sum(x, axis=0)
+
+
+@refused(A, 1)
+def an_axis_that_depends_on_data(x, k):
+    return np.sum(np.sum(x, axis=k))
+
+
+@instead()
+def an_axis_that_depends_on_data_followed(x, k):
+    return np.sum(np.sum(x, axis=0))
+
+
+@refused(A)
+def an_array_of_objects(x):
+    return np.array([x[0], "name"])[0]
+
+
+@instead()
+def an_array_of_objects_followed(x):
+    return np.array([x[0], 1.0])[0]
+
+
+@refused(A)
+def a_ragged_array(x):
+    return np.sum(np.array([[x[0], x[1]], [x[2]]]))
+
+
+@instead()
+def a_ragged_array_followed(x):
+    return np.sum(np.array([[x[0], x[1]], [x[2], 0.0]]))
+
+
+@refused(M)
+def a_matrix_that_is_not_square(a):
+    return np.linalg.det(np.ones((2, 3)) * a[0, 0])
+
+
+@instead(ask="s2s.grad(f)(*args)")
+def a_matrix_that_is_not_square_followed(a):
+    return np.linalg.det(np.eye(2) * a[0, 0])
+
+
+# ------------------------------------------------------------------------------------------------
+section("What is asked of a function")
+
+
+def square(x):
+    return x * x
+
+
+@refused(2)
+def an_integer_to_differentiate(x):
+    return x * x
+
+
+@instead(2.0)
+def an_integer_to_differentiate_followed(x):
+    return x * x
+
+
+@refused(A)
+def a_result_that_is_no_number(x):
+    return x * x
+
+
+@instead()
+def a_result_that_is_no_number_followed(x):
+    return np.sum(x * x)
+
+
+@refused(0.3)
+def a_result_that_is_a_tuple(x):
+    return x * x, x
+
+
+@instead(ask="s2s.grad(f, has_aux=True)(*args)")
+def a_result_that_is_a_tuple_followed(x):
+    return x * x, x
+
+
+@refused(0.3, ask="s2s.grad(f, argnums=3)(*args)")
+def argnums_out_of_range(x):
+    return x * x
+
+
+@instead(ask="s2s.grad(f, argnums=0)(*args)")
+def argnums_out_of_range_followed(x):
+    return x * x
+
+
+@refused(0.3, ask="s2s.jvp(f, args, ())")
+def a_tangent_that_is_missing(x):
+    return x * x
+
+
+@instead(ask="s2s.jvp(f, args, (1.0,))")
+def a_tangent_that_is_missing_followed(x):
+    return x * x
+
+
+@refused(A, ask="s2s.jvp(f, args, (np.ones(4),))")
+def a_tangent_of_another_shape(x):
+    return np.sum(x * x)
+
+
+@instead(ask="s2s.jvp(f, args, (np.ones(3),))")
+def a_tangent_of_another_shape_followed(x):
+    return np.sum(x * x)
+
+
+@refused(0.3, ask="s2s.vmap(f)(*args)")
+def a_number_for_vmap(x):
+    return x * x
+
+
+@instead(A, ask="s2s.vmap(f)(*args)")
+def a_number_for_vmap_followed(x):
+    return x * x
+
+
+@refused(A, B, ask="s2s.vmap(f, in_axes=(0,))(*args)")
+def in_axes_of_another_length(x, y):
+    return x * y
+
+
+@instead(ask="s2s.vmap(f, in_axes=(0, 0))(*args)")
+def in_axes_of_another_length_followed(x, y):
+    return x * y
+
+
+@refused(0.3, ask="s2s.jit(f, target='tpu')(*args)")
+def a_target_that_is_not_known(x):
+    return x * x
+
+
+@instead(ask="s2s.jit(f, target='cpu')(*args)")
+def a_target_that_is_not_known_followed(x):
+    return x * x
+
+
+@refused(0.3, 0.5, ask="s2s.grad(f)(*args)")
+def too_many_arguments(x):
+    return x * x
+
+
+@instead(0.3)
+def too_many_arguments_followed(x):
+    return x * x
+
+
+@refused("0.3")
+def a_text_for_a_number(x):
+    return np.sin(x)
+
+
+@instead(0.3)
+def a_text_for_a_number_followed(x):
+    return np.sin(x)
+
+
+@refused(np.array(["a", "b"]))
+def an_array_of_texts(x):
+    return np.sum(x)
+
+
+@instead(A)
+def an_array_of_texts_followed(x):
+    return np.sum(x)
+
+
+@refused({"u": 0.3})
+def a_key_that_is_not_there(p):
+    return p["v"] * 2.0
+
+
+@instead({"v": 0.3}, ask="s2s.grad(f)(*args)")
+def a_key_that_is_not_there_followed(p):
+    return p["v"] * 2.0
