@@ -1,4 +1,4 @@
-# ruff: noqa: B018, E731, F841, F842, PLW0602, PLW0603, UP031
+# ruff: noqa: B018, E731, F821, F841, F842, PLW0602, PLW0603, UP031
 """Programs that s2s refuses, each with what to write instead: what docs/refusals.md shows, and its test runs.
 
 `refused` programs come first, and below each the same with the remedy followed, which works.  Both take the same
@@ -15,8 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.special
-
-import s2s
 
 A, B = np.array([0.3, -0.7, 1.2]), np.array([0.9, 0.4, -0.2])
 M = np.array([[0.3, 0.8], [-0.4, 1.1]])
