@@ -49,6 +49,7 @@ from .blas import blas_product
 from .load import load, register
 from .printed import after, counted, printed
 from .raised import raised_again
+from .trap import first_bad, is_checking, trapped, watching
 
 FLAGS = {False: "{'contract'}", True: "{'contract', 'reassoc', 'nsz', 'arcp'}"}
 _modules: dict[str, types.ModuleType] = {}  # by key: the same program is loaded once in a process
@@ -114,12 +115,16 @@ def decorated(module: Module, fastmath: bool, checks: bool) -> Module:
     head = ["from numba import njit"]
     if "blas_product(" in module.text:
         head.append(f"from {blas_product.__module__} import blas_product")
+    looks = watching(module.text) if is_checking() else {}
+    if looks:
+        head.append(f"from {trapped.__module__} import trapped")
     text, moved = [*head], {}  # where each line goes
     for number, line in enumerate(module.text.splitlines(), 1):
         if line.startswith("def "):
             text.append(f"@njit({options})")
         text.append(line)
         moved[number] = len(text)
+        text += [looks[number]] if number in looks else []
     lines, raises = ({moved[number]: x for number, x in found.items() if number in moved}
                      for found in (module.lines, module.raises))
     return Module("\n".join(text) + "\n", module.entry, lines, {}, raises)
@@ -173,6 +178,7 @@ def guarded(dispatcher: Callable, function: Function, module: Module, natives: d
     """
     checked: list[Callable] = []
     narrowed = narrowing(function)
+    is_trap = is_checking()
     prints = any(op.name == "print" for op in walk(function.block))
 
     def call(*args):
@@ -184,6 +190,8 @@ def guarded(dispatcher: Callable, function: Function, module: Module, natives: d
                 if not checked:
                     checked.append(careful())
                 result = checked[0](*args)
+            if is_trap and first_bad(result) is not None:
+                return interpreted(function, args, printed() - before if prints else 0)
             return result if narrowed is None else narrowed(result)
         except NumbaError as error:
             refusal = explained(error, function)

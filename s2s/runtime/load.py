@@ -10,14 +10,12 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
-import os
 import sys
 import traceback
 from collections.abc import Callable
 
-import numpy as np
-
 from ..errors import Line
+from .trap import REMEMBER, STOP, Trap, is_checking, remember, stop
 
 _taken: dict[str, str] = {}  # the name of a generated file -> its text
 
@@ -31,16 +29,16 @@ def load(text: str, entry: str, lines: dict[int, Line], check: bool | None = Non
     """The function `entry` of the module `text`, whose generated lines come from the user's `lines`.
 
     `given` are the names that the text uses and does not define.
-    With `check` (S2S_CHECK=1), the first NaN that it assigns raises FloatingPointError.
+    With `check` (S2S_CHECK=1), the first NaN or inf that it makes raises FloatingPointError (trap.py).
     """
     filename = register(text, entry)
     tree = ast.parse(text, filename)
     if check is None:
-        check = os.environ.get("S2S_CHECK", "0") not in ("", "0")
+        check = is_checking()
     namespace: dict[str, object] = {**(given or {}), "__name__": f"s2s_{entry}", "__file__": filename}
     if check:
-        tree = ast.fix_missing_locations(NanChecks().visit(tree))
-        namespace[CHECK] = stop_at_nan
+        tree = ast.fix_missing_locations(Trap().visit(tree))
+        namespace.update({STOP: stop, REMEMBER: remember})
     exec(compile(tree, filename, "exec"), namespace)
     return naming_the_line(namespace[entry], filename, lines)
 
@@ -100,41 +98,6 @@ def describe(line: Line) -> str:
     """Where `line` is, in which direction it was running, and what it says."""
     direction = ", running backwards" if line.backwards else ""
     return f'  File "{line.source.filename}", line {line.number}, in {line.source.name}{direction}\n    {line.text}'
-
-
-# ---------------------------------------------------------------------------------------- NaN checks
-
-CHECK = "__s2s_stop_at_nan"
-
-
-class NanChecks(ast.NodeTransformer):
-    """Adds, after each assignment, a check of what it assigned."""
-
-    def visit_Assign(self, node: ast.Assign):
-        if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in ("np.empty", "np.empty_like"):
-            return node  # holds what was there before, until it is written
-        return [node, self.check(node, node.targets[0])]
-
-    def visit_AugAssign(self, node: ast.AugAssign):
-        return [node, self.check(node, node.target)]
-
-    def check(self, node: ast.stmt, target: ast.expr) -> ast.stmt:
-        """The names assigned to, or the elements written: the others may not have been written yet."""
-        if isinstance(target, ast.Subscript):
-            named = [(target.value.id, ast.Subscript(target.value, target.slice, ast.Load()))]
-        else:
-            named = [(n.id, ast.Name(n.id, ast.Load())) for n in ast.walk(target) if isinstance(n, ast.Name)]
-        pairs = [ast.Tuple([ast.Constant(name), value], ast.Load()) for name, value in named]
-        call = ast.Call(ast.Name(CHECK, ast.Load()), pairs, [])
-        return ast.copy_location(ast.Expr(call), node)
-
-
-def stop_at_nan(*named: tuple[str, object]) -> None:
-    """Raise FloatingPointError if one of the (name, value) pairs holds a NaN."""
-    for name, x in named:
-        if isinstance(x, (float, complex, np.inexact)) or (isinstance(x, np.ndarray) and x.dtype.kind in "fc"):
-            if np.isnan(x).any():
-                raise FloatingPointError(f"{name} is NaN")
 
 
 # ------------------------------------------------------------------------------------------- measuring
