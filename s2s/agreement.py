@@ -8,12 +8,14 @@ primal, have one symbol for the same length, and must have that length.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from .errors import Line, ShapeMismatchError
 from .ir.graph import Function
 from .ir.types import Array, Dim, Tuple, Type
+from .ops.control import member_syntax
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ def _lengths(type: Type, place: str) -> Iterator[tuple[str, str]]:
                     yield d.symbol, f"{place}.shape[{axis}]"
         case Tuple(items):
             for k, item in enumerate(items):
-                yield from _lengths(item, f"{place}[{k}]")
+                member = member_syntax(ast.Name(place, ast.Load()), type.form, k)
+                yield from _lengths(item, ast.unparse(member))
 
 
 def _spelled(d: Dim, places: dict[str, str]) -> str | None:

@@ -14,9 +14,8 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
-import optree
 
-from . import pipeline
+from . import pipeline, tree
 from .arguments import FIRST, numbers, resolved, static_names
 from .errors import TypeMismatchError, UnsupportedError
 from .front import beginning, load_text
@@ -50,22 +49,24 @@ def decorator(transform: Callable) -> Callable:
 
 
 @decorator
-def grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False) -> Transformed:
+def grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, allow_int: bool = False) -> Transformed:
     """The derivative of the number that `f` returns, with respect to the arguments `argnums`.
 
     `argnums` are numbers, from 0, or from -1 backwards, or names; of a method, the default is the first argument after
     `self`.  Returns a function of the arguments of `f`, whose result has the structure and the shapes of the
     argument, or is a tuple of such where `argnums` is one.  With `has_aux`, `f` returns (number, aux) and the
     result is (derivative, aux).  The function refuses integer arguments among `argnums`, and results that are not
-    one real number, with TypeMismatchError.
+    one real number, with TypeMismatchError; with `allow_int`, what is differentiated may hold integers, and the
+    result has 0.0 in their places.  Members that are no data (None, strings) stay what they are.
     """
-    return Transformed("grad", f, {"argnums": numbers(argnums), "has_aux": has_aux})
+    return Transformed("grad", f, {"argnums": numbers(argnums), "has_aux": has_aux, "allow_int": allow_int})
 
 
 @decorator
-def value_and_grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False) -> Transformed:
+def value_and_grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False,
+                   allow_int: bool = False) -> Transformed:
     """`grad`, and the value: a function that returns (y, derivative), or ((y, aux), derivative)."""
-    return Transformed("value_and_grad", f, {"argnums": numbers(argnums), "has_aux": has_aux})
+    return Transformed("value_and_grad", f, {"argnums": numbers(argnums), "has_aux": has_aux, "allow_int": allow_int})
 
 
 def vjp(f: Callable, *primals, has_aux: bool = False):
@@ -146,7 +147,7 @@ def jacfwd(f: Callable, argnums: Argnums = 0) -> Callable:
             for direction in basis(x):
                 tangents = [direction if i == k else scalar(z) for i, z in enumerate(zeros)]
                 columns.append(jvp(f, args, tangents)[1])
-            return optree.tree_map(lambda *cs: np.stack(cs, -1).reshape(np.shape(cs[0]) + x.shape)[()], *columns)
+            return tree.map(lambda *cs: np.stack(cs, -1).reshape(np.shape(cs[0]) + x.shape)[()], *columns)
 
         return one(argnums) if isinstance(argnums, int) else tuple(map(one, argnums))
 
@@ -276,7 +277,7 @@ def check_grads(f: Callable, args: Sequence, order: int = 2, modes: Sequence[str
         assert_close(y_dot, numeric, atol, rtol, "forward mode", f)
     if "rev" in modes:
         y, pull = vjp(f, *args)
-        y_bar = optree.tree_map(lambda leaf: random_like(rng, leaf), y)
+        y_bar = tree.map(lambda leaf: random_like(rng, leaf), y)
         x_bars = pull(y_bar)
         assert_close(inner(x_bars, directions), inner(y_bar, numeric), atol, rtol, "reverse mode", f)
     if order > 1:
@@ -289,21 +290,21 @@ def check_grads(f: Callable, args: Sequence, order: int = 2, modes: Sequence[str
 def central_difference(f: Callable, args: tuple, directions: tuple, eps: float):
     """(f(x + eps d) - f(x - eps d)) / 2 eps."""
     def moved(sign: float) -> list:
-        return [optree.tree_map(lambda x, d: x + sign * eps * d if is_inexact(x) else x, x, d)
+        return [tree.map(lambda x, d: x + sign * eps * d if is_inexact(x) else x, x, d)
                 for x, d in zip(args, directions)]
 
-    return optree.tree_map(lambda a, b: (a - b) / (2 * eps), f(*copies(moved(1.0))), f(*copies(moved(-1.0))))
+    return tree.map(lambda a, b: (a - b) / (2 * eps), f(*copies(moved(1.0))), f(*copies(moved(-1.0))))
 
 
 def inner(a, b) -> float:
     """The sum of the products of the leaves of two trees."""
-    pairs = zip(optree.tree_leaves(a), optree.tree_leaves(b), strict=True)
+    pairs = zip(tree.leaves(a), tree.leaves(b), strict=True)
     return math.fsum(float(np.sum(np.real(x * y))) for x, y in pairs)
 
 
 def assert_close(got, wanted, atol: float, rtol: float, mode: str, f: Callable) -> None:
     """AssertionError, with both values, if two trees differ."""
-    for a, b in zip(optree.tree_leaves(got), optree.tree_leaves(wanted), strict=True):
+    for a, b in zip(tree.leaves(got), tree.leaves(wanted), strict=True):
         if not np.allclose(a, b, atol=atol, rtol=rtol):
             name = getattr(f, "__name__", f)
             raise AssertionError(f"{mode} of {name} gives {a}, central differences {b}")
@@ -338,7 +339,7 @@ def by_position(f: Callable) -> Callable:
 
 def zeros(x):
     """A tangent or cotangent of zero for `x`."""
-    return optree.tree_map(lambda leaf: np.zeros(np.shape(leaf)) if np.ndim(leaf) else 0.0, x)
+    return tree.map(lambda leaf: np.zeros(np.shape(leaf)) if np.ndim(leaf) else 0.0, x)
 
 
 def cached(f: Callable, kind: str, count: int | None) -> Transformed:
@@ -366,7 +367,7 @@ def fresh(t: Transformed) -> Transformed:
 
 def copies(args: Sequence) -> tuple:
     """Arguments that a function may write into."""
-    return tuple(optree.tree_map(lambda x: x.copy() if isinstance(x, np.ndarray) else x, x) for x in args)
+    return tuple(tree.map(lambda x: x.copy() if isinstance(x, np.ndarray) else x, x) for x in args)
 
 
 def first_of(f: Callable) -> Callable:
@@ -410,7 +411,7 @@ def random_like(rng: np.random.Generator, x):
             return np.zeros(np.shape(v))[()]
         return rng.normal(size=np.shape(v)) if np.ndim(v) else float(rng.normal())
 
-    return optree.tree_map(leaf, x)
+    return tree.map(leaf, x)
 
 
 def _beginning(f: Callable):
@@ -420,7 +421,7 @@ def _beginning(f: Callable):
 
 def same_structure(given, like, what: str, f: Callable) -> None:
     """TypeMismatchError unless two trees have the same structure and shapes."""
-    a, b = optree.tree_leaves(given), optree.tree_leaves(like)
+    a, b = tree.leaves(given), tree.leaves(like)
     shapes = [np.shape(x) for x in a], [np.shape(x) for x in b]
     if len(a) != len(b) or shapes[0] != shapes[1]:
         name = getattr(f, "__name__", "f")

@@ -6,6 +6,7 @@ Captured values stay trailing parameters throughout.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Sequence
 
 from . import pipeline
@@ -16,9 +17,9 @@ from .ir.rebuild import clone, emit_block, rebuild
 from .ir.types import UNKNOWN, Array, Scalar, Static, Tuple, Type, Unknown, carries_derivative
 from .ops.barrier import stopped
 from .ops.chain import like_operand
-from .ops.control import item, never_returns
+from .ops.control import item, member_syntax, never_returns, packed
 from .ops.record import value
-from .transform.members import leaves_of, parameter_tree
+from .transform.members import leaf_types, leaves_of, parameter_tree, result_tree
 from .transform.ranks import must_be_array, types_from_results
 
 
@@ -36,20 +37,20 @@ def first_result(function: Function) -> Function:
 
 
 def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool = False,
-             with_value: bool = False) -> Function:
+             with_value: bool = False, allow_int: bool = False) -> Function:
     """f(*xs) -> y becomes f_grad(*xs) -> x_bar, the derivatives of the number y in the arguments `argnums`.
 
     With `with_value`, f_value_and_grad(*xs) -> (y, x_bar).  With `has_aux`, y comes with something more,
     which is returned beside.  Raises TypeMismatchError where y is not a number or an argument is not inexact.
     """
     wrt = [argnums] if isinstance(argnums, int) else list(argnums)
-    check_arguments(function, wrt)
+    check_arguments(function, wrt, allow_int)
     if never_returns(function):
         return raising(function, [], f"{function.name}_{'value_and_grad' if with_value else 'grad'}")
     function = with_scalar_result(function, has_aux)
     if has_aux:
         function = with_constant_aux(function)
-    seeds = [1.0 if k == 0 else zero_of(y.type) for k, y in enumerate(differentiable(function))]
+    seeds = [1.0, *[0.0] * (len(differentiable(function)) - 1)]
 
     def results(ys, bars):
         found = [bars[k] for k in wrt]
@@ -80,8 +81,8 @@ def pullback(function: Function) -> Function:
     y_bar = Value(cotangent_of([y.type for y in function.results], function.tupled), "y_bar")
 
     def seeds():
-        ks = [k for k, y in enumerate(function.results) if carries_derivative(y.type)]
-        return [item(y_bar, index=k) if function.tupled else y_bar for k in ks]
+        bars = [item(y_bar, index=k) for k in range(len(function.results))] if function.tupled else [y_bar]
+        return [leaf for bar in bars for leaf in leaves_of(bar) if carries_derivative(leaf.type)]
 
     doc = f"The cotangents of the arguments of {function.name}{place(function)} for a cotangent y_bar of its result."
     made = reverse(function, differentiable_arguments(function), seeds, lambda ys, bars: (bars, True),
@@ -99,15 +100,15 @@ def tangent(function: Function) -> Function:
     wrt = differentiable_arguments(function)
     flat, leaves = flattened(function, wrt)
     inner = pipeline.push_forward(flat, [k for ks in leaves.values() for k in ks])
-    plain, count = len(function.params) - len(function.captures), len(function.results)
+    plain, count = len(function.params) - len(function.captures), len(flat.results)
     params = [Value(p.type, p.name) for p in function.params]
     dots = [Value(p.type, f"{p.name}_dot") for p in params[:plain]]
     block = Block([*params[:plain], *dots, *params[plain:]])
     with Builder(block):
         given = [leaf for k in wrt for leaf in leaves_of(dots[k]) if carries_derivative(leaf.type)]
         found = emit_block(inner.block, [*spread_out(function, params, wrt), *given, *params[plain:]], {})
-        ys, y_dots = found[:count], iter(found[count:])
-        y_dots = [next(y_dots) if carries_derivative(y.type) else value(zero_of(y.type)) for y in function.results]
+        ys, y_dots = regrouped(function, found[:count]), iter(found[count:])
+        y_dots = [tree_like(y.type, y_dots, zero_of) for y in function.results]
         block.yields = [value(tuple(ys)), value(tuple(y_dots))] if function.tupled else [ys[0], y_dots[0]]
     doc = f"The value of {function.name}{place(function)} and its tangent, for the tangents of its arguments."
     return described(pipeline.finish(function.remade(block, name=f"{function.name}_jvp", doc=doc, tupled=True,
@@ -141,14 +142,14 @@ def reverse(function: Function, wrt: Sequence[int], seeds: Callable, results: Ca
     """
     flat, leaves = flattened(function, wrt)
     inner = pipeline.differentiate(flat, [k for ks in leaves.values() for k in ks])
-    plain, count = len(function.params) - len(function.captures), len(function.results)
+    plain, count = len(function.params) - len(function.captures), len(flat.results)
     params = [Value(p.type, p.name) for p in function.params]
     block = Block([*params[:plain], *extra, *params[plain:]])
     with Builder(block):
         found = emit_block(inner.block, [*spread_out(function, params, wrt), *seeds(), *params[plain:]], {})
         bars = iter(found[count:])
         bars = [gathered(p.type, bars) if k in leaves else zero_of(p.type) for k, p in enumerate(params[:plain])]
-        yields, tupled = results(found[:count], bars)
+        yields, tupled = results(regrouped(function, found[:count]), bars)
         block.yields = [value(y) for y in yields]
     return described(pipeline.finish(function.remade(block, name=name, doc=doc, tupled=tupled)))
 
@@ -157,7 +158,7 @@ def reverse(function: Function, wrt: Sequence[int], seeds: Callable, results: Ca
 
 
 def flattened(function: Function, wrt: Sequence[int]) -> tuple[Function, dict[int, list[int]]]:
-    """`function` with the tuples among its arguments `wrt` given member by member.
+    """`function` with the containers among its arguments `wrt`, and among its results, given leaf by leaf.
 
     Also, for each of `wrt`, which arguments of the new function are the members that carry derivatives.
     """
@@ -174,10 +175,23 @@ def flattened(function: Function, wrt: Sequence[int]) -> tuple[Function, dict[in
             else:
                 params.append(Value(p.type, p.name))
                 args.append(params[-1])
-        if not any(isinstance(function.params[k].type, Tuple) for k in wrt):
+        if not any(isinstance(x.type, Tuple) for x in (*(function.params[k] for k in wrt), *function.results)):
             return function, leaves
-        block.yields = emit_block(function.block, args, {})
-    return function.remade(block, defaults={}), leaves
+        block.yields = [leaf for y in emit_block(function.block, args, {}) for leaf in leaves_of(y)]
+    return function.remade(block, tupled=function.tupled or len(block.yields) != 1, defaults={}), leaves
+
+
+def regrouped(function: Function, leaves: Sequence[Value]) -> list:
+    """The results of `function`, from their leaves."""
+    rest = iter(leaves)
+    return [result_tree(y.type, rest) for y in function.results]
+
+
+def tree_like(type: Type, rest: Iterator[Value], otherwise: Callable):
+    """A tree like `type` of the next of `rest`, and of `otherwise(type)` where it carries no derivative."""
+    if isinstance(type, Tuple):
+        return packed([tree_like(t, rest, otherwise) for t in type.items], type.form)
+    return next(rest) if carries_derivative(type) else value(otherwise(type))
 
 
 def spread_out(function: Function, params: Sequence[Value], wrt: Sequence[int]) -> list[Value]:
@@ -188,17 +202,16 @@ def spread_out(function: Function, params: Sequence[Value], wrt: Sequence[int]) 
 
 def gathered(type: Type, bars: Iterator[Value]):
     """A tree like `type` of the next of `bars`, in its precision; zeros where it carries no derivative."""
-    match type:
-        case Tuple(items):
-            return tuple(gathered(t, bars) for t in items)
-    return like_operand(next(bars), Value(type)) if carries_derivative(type) else 0.0
+    if isinstance(type, Tuple):
+        return packed([gathered(t, bars) for t in type.items], type.form)
+    return like_operand(next(bars), Value(type)) if carries_derivative(type) else zero_of(type)
 
 
 def name_results(function: Function, names: Sequence[str]) -> None:
     """Call the results by these names, where they are computed for nothing else and have none."""
     read = {x for op in walk(function.block) for x in op.inputs}
     for y, name in zip(function.results, names):
-        if y.op is not None and not y.name and y not in read and y.op.name != "constant":
+        if y.op is not None and not y.name and y not in read and y.op.name not in ("constant", "tuple"):
             y.name = name
 
 
@@ -241,26 +254,37 @@ def is_real(type: Type) -> bool:
     return carries_derivative(type) and not (type.dtype or "").startswith("complex")
 
 
-def check_arguments(function: Function, wrt: Sequence[int]) -> None:
-    """Raise TypeMismatchError if a derivative is asked for in an argument that is not inexact."""
+def check_arguments(function: Function, wrt: Sequence[int], allow_int: bool = False) -> None:
+    """Raise TypeMismatchError if a derivative is asked for in an argument that is not inexact, and that is not allowed."""
     count = len(function.params) - len(function.captures)
     for k in wrt:
         if not 0 <= k < count:
             raise TypeMismatchError(f"{function.name} has {count} arguments, and argnums names argument {k}",
                                     first_line(function), "number them from 0")
         param = function.params[k]
-        if not wholly_differentiable(param.type):
+        if not allow_int and not wholly_differentiable(param.type):
             whole = isinstance(param.type, (Scalar, Array))
+            place = "" if whole else f"; {first_integer(param)} is no float"
             raise TypeMismatchError(
-                f"grad with respect to {param.name}, which is {describe(param.type)}: it has no derivative",
+                f"grad with respect to {param.name}, which is {describe(param.type)}: it has no derivative{place}",
                 first_line(function),
-                f"pass a float, e.g. `{param.name} = 2.0`" if whole else "pass a float or an array of floats")
+                f"pass a float, e.g. `{param.name} = 2.0`" if whole else
+                "pass floats and arrays of floats, or allow_int=True, which gives zeros for the rest")
+
+
+def first_integer(param: Value) -> str:
+    """Where in a container the first member is that is data and carries no derivative, as Python reads it."""
+    type, where = param.type, ast.Name(param.name, ast.Load())
+    while isinstance(type, Tuple):
+        k = next(k for k, t in enumerate(type.items) if not isinstance(t, Static) and not wholly_differentiable(t))
+        type, where = type.items[k], member_syntax(where, type.form, k)
+    return ast.unparse(where)
 
 
 def wholly_differentiable(type: Type) -> bool:
-    """Whether `type`, or every member of it, carries a derivative."""
+    """Whether `type`, or every member of it that is data, carries a derivative."""
     if isinstance(type, Tuple):
-        return all(map(wholly_differentiable, type.items))
+        return all(isinstance(t, Static) or wholly_differentiable(t) for t in type.items)
     return carries_derivative(type)
 
 
@@ -270,18 +294,21 @@ def differentiable_arguments(function: Function) -> list[int]:
             if carries_derivative(p.type)]
 
 
-def differentiable(function: Function) -> list[Value]:
-    """The results that have a cotangent."""
-    return [y for y in function.results if carries_derivative(y.type)]
+def differentiable(function: Function) -> list[Type]:
+    """The types of the leaves of the results that have a cotangent."""
+    return [t for y in function.results for t in leaf_types(y.type) if carries_derivative(t)]
 
 
 def zero_of(type: Type):
-    """Zeros of `type`, which is known to need none of its extents: a number, or a tuple of such."""
+    """Zeros of `type`, which is known to need none of its extents: a number, or a container of such.
+
+    What is no data stays what it is.
+    """
     match type:
-        case Tuple(items):
-            return tuple(map(zero_of, items))
-        case Static(None):
-            return None
+        case Tuple(items, form):
+            return packed(list(map(zero_of, items)), form)
+        case Static(content):
+            return content
     return 0.0
 
 
@@ -331,8 +358,10 @@ def describe(type: Type) -> str:
             return f"an array {short(type)}"
         case Unknown():
             return "a number or an array"
-        case Tuple():
+        case Tuple(_, None):
             return f"a tuple {short(type)}"
+        case Tuple(_, form):
+            return f"a {form.cls.__name__}" + ("" if form.kind == "attributes" else f" {short(type)}")
     return short(type)
 
 
@@ -344,8 +373,13 @@ def short(type: Type) -> str:
         case Array(dtype, dims):
             extents = ", ".join(str(d) if isinstance(d, int) else ":" for d in dims)
             return f"{dtype}[{extents}]"
-        case Tuple(items, keys):
-            return f"({', '.join(map(short, items) if keys is None else map(_entry, keys, items))})"
+        case Tuple(items, None):
+            return f"({', '.join(map(short, items))})"
+        case Tuple(items, form):
+            if form.kind == "list":
+                return f"[{', '.join(map(short, items))}]"
+            entries = ", ".join(map(_entry, form.keys, items))
+            return f"({entries})" if form.kind == "dict" else f"{form.cls.__name__}({entries})"
         case Static(content):
             return repr(content)
     return str(type)

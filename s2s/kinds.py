@@ -17,7 +17,7 @@ from .front.target import names_of
 from .ir.graph import Function
 from .ir.types import Static, Tuple, Type, Unknown, carries_derivative, has_unknown
 from .runtime.load import load
-from .signature import lane_type, ordered_keys, parameters_of, signature_of
+from .signature import lane_type, parameters_of, signature_of
 
 
 @dataclass(frozen=True)
@@ -28,58 +28,7 @@ class Kind:
     function: Callable[[object, tuple], Function]
     signature: Callable[[object], inspect.Signature]
     callable: Callable[[object, Function], Callable]
-    with_lists: Callable[[object, Callable, tuple], Callable] = lambda t, call, args: call
     names: Callable[[object, int], list[str]] = names_of  # (t, number of arguments) -> what they are called
-
-
-def has_lists(x) -> bool:
-    """Whether `x` is a list or a dict, or a tuple with such in it."""
-    return isinstance(x, (list, dict)) or isinstance(x, tuple) and any(map(has_lists, x))
-
-
-def like(structure, x):
-    """`x`, whose tuples generated code made, with lists and dicts where `structure` has such."""
-    if isinstance(structure, dict) and isinstance(x, tuple):
-        return {key: like(structure[key], item) for key, item in zip(ordered_keys(structure), x)}
-    if isinstance(structure, (tuple, list)) and isinstance(x, tuple):
-        return type(structure)(map(like, structure, x))
-    return x
-
-
-def gradient_with_lists(t, call: Callable, args: tuple) -> Callable:
-    """Derivatives have the structure of their arguments."""
-    argnums = resolved(t.options["argnums"], t.inner, args)
-    structure = args[argnums] if isinstance(argnums, int) else tuple(args[k] for k in argnums)
-
-    def run(*values):
-        result = call(*values)
-        match t.kind, t.options["has_aux"]:
-            case "value_and_grad", _:
-                return result[0], like(structure, result[1])
-            case "grad", True:
-                return like(structure, result[0]), result[1]
-        return like(structure, result)
-
-    return run
-
-
-def pullback_with_lists(t, call: Callable, args: tuple) -> Callable:
-    """Cotangents have the structure of their arguments."""
-    return lambda *values: tuple(map(like, args, call(*values)))
-
-
-def tuples(x):
-    """`x` with tuples for its lists."""
-    return tuple(map(tuples, x)) if isinstance(x, (tuple, list)) else x
-
-
-def compiled_with_lists(t, call: Callable, args: tuple) -> Callable:
-    """Native code takes tuples; what it returns has the structure that the function inside gives it."""
-
-    def run(*values):
-        return call(*map(tuples, values))
-
-    return t.inner.derive.with_lists(t.inner, run, args) if hasattr(t.inner, "derive") else run
 
 
 def interpreted(transformed, function: Function) -> Callable:
@@ -139,7 +88,8 @@ def positional(names: Sequence[str]) -> inspect.Signature:
 
 def gradient_of(t, types: tuple) -> Function:
     function = t.inner_function(types)
-    return assemble.gradient(function, resolved(t.options["argnums"], t.inner, types), t.options["has_aux"], with_value=t.kind == "value_and_grad")
+    return assemble.gradient(function, resolved(t.options["argnums"], t.inner, types), t.options["has_aux"],
+                             with_value=t.kind == "value_and_grad", allow_int=t.options.get("allow_int", False))
 
 
 def first_of(t, types: tuple) -> Function:
@@ -181,13 +131,13 @@ def _axes(type: Type):
 
 
 KINDS: dict[str, Kind] = {
-    "grad": Kind("_grad", gradient_of, same_signature, interpreted, gradient_with_lists),
-    "value_and_grad": Kind("_value_and_grad", gradient_of, same_signature, interpreted, gradient_with_lists),
+    "grad": Kind("_grad", gradient_of, same_signature, interpreted),
+    "value_and_grad": Kind("_value_and_grad", gradient_of, same_signature, interpreted),
     "jvp": Kind("_jvp", tangent_of, doubled_signature, interpreted, names=doubled),
-    "vjp": Kind("_vjp", pullback_of, pullback_signature, interpreted, pullback_with_lists, pulled_back),
+    "vjp": Kind("_vjp", pullback_of, pullback_signature, interpreted, names=pulled_back),
     "first": Kind("", first_of, same_signature, interpreted),
     "vmap": Kind("_vmap", batch_of, same_signature, interpreted),
     "value": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature, interpreted),
     "jit": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature,
-                lambda t, function: t.compiled(function), compiled_with_lists),
+                lambda t, function: t.compiled(function)),
 }

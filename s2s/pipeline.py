@@ -22,6 +22,7 @@ from .back.cuda import render_cuda
 from .back.loops import lower
 from .back.python import Module, render
 from .errors import UnsupportedError, VerifyError
+from .flat import around, has_containers, spread
 from .front import build as front_build
 from .ir.graph import Function
 from .ir.types import Type
@@ -197,7 +198,7 @@ def readable(function: Function) -> Module:
 
 def loops_of(function: Function, target: str = "cpu") -> Function:
     """`function` as the fused scalar loops that are compiled."""
-    return stage(lower(flatten_calls(function), asks=target == "cpu"), "lower")
+    return stage(lower(flatten_calls(spread(function)), asks=target == "cpu"), "lower")
 
 
 def compiled(function: Function, options: dict) -> Callable:
@@ -206,7 +207,8 @@ def compiled(function: Function, options: dict) -> Callable:
     target = options.pop("target", "cpu")
     if target not in TARGETS:
         raise UnsupportedError(f"the target {target!r}", None, f"use one of {', '.join(map(repr, TARGETS))}")
-    return TARGETS[target](flatten_calls(function), **options)
+    native = TARGETS[target](flatten_calls(spread(function)), **options)
+    return around(native, function) if has_containers(function) else native
 
 
 TARGETS = {"cpu": numba_code, "cuda": cuda_code}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from types import NoneType
@@ -16,19 +17,12 @@ import numpy as np
 
 from .errors import SourceError, TypeMismatchError, UnsupportedError
 from .front.target import signature_of as front_signature
+from .ir.forms import Form, form_of, is_container, is_fixed
 from .ir.types import BOOL, FLOAT, INT, NONE, Array, Extent, Scalar, Static, Tuple, Type, Unknown
 from .runtime.cuda import is_on_device
 
 _PLAIN = (float, int, bool, complex)
 MOST_GUESSED = 3  # parameters whose ranks are tried in turn
-
-
-def ordered_keys(x: dict) -> tuple:
-    """The keys of a dict in the order in which generated code has its values: sorted, where they can be."""
-    try:
-        return tuple(sorted(x))
-    except TypeError:
-        return tuple(x)
 
 
 def key_of(x) -> object:
@@ -43,20 +37,43 @@ def key_of(x) -> object:
     if kind is tuple or kind is list:
         return kind, tuple(map(key_of, x))
     if kind is dict:
-        return kind, tuple((key, key_of(x[key])) for key in ordered_keys(x))
+        return kind, tuple(x), tuple(map(key_of, x.values()))
+    if is_container(x):
+        form = form_of(x)
+        return form, tuple(key_of_fixed(m) if fixed else key_of(m) for m, fixed in members_of(x, form))
     if is_on_device(x):
         return "on device", np.dtype(x.dtype), tuple([n == 1 for n in x.shape])
+    return key_of_fixed(x)
+
+
+def key_of_fixed(x) -> object:
+    """Hashable, and equal for objects that generated code need not tell apart."""
     try:
         hash(x)
     except TypeError:
-        return kind, id(x)
-    return kind, x
+        return type(x), id(x)
+    return type(x), x
+
+
+def members_of(x, form: Form | None) -> list[tuple[object, bool]]:
+    """The members of a container, each with whether it is part of the structure instead of data."""
+    if form is None:
+        return [(member, False) for member in x]
+    if form.kind != "attributes":
+        return [(member, False) for member in form.members(x)]
+    return [(member, is_fixed(x, name)) for name, member in zip(form.keys, form.members(x))]
 
 
 def type_of(x, name: str) -> Type:
     """The type of the argument `x` for the parameter `name`."""
-    if not isinstance(x, (tuple, list, dict)):
-        x = accepted_by_kernels(x)
+    if is_container(x):
+        form = form_of(x)
+        keys = range(len(x)) if form is None else form.keys
+        return Tuple(tuple(Static(member) if fixed else type_of(member, f"{name}.{key}")
+                           for key, (member, fixed) in zip(keys, members_of(x, form))), form)
+    if isinstance(x, (tuple, list, dict, deque)):
+        raise UnsupportedError(f"{name} is a {type(x).__name__}", None, "pass a tuple, a list or a dict")
+    x = accepted_by_kernels(x)
     match x:
         case bool():
             return BOOL
@@ -73,11 +90,6 @@ def type_of(x, name: str) -> Type:
             if x.dtype.kind not in "biufc":
                 raise UnsupportedError(f"{name} is an array of {x.dtype}", None, "pass an array of numbers")
             return Array(x.dtype.name, dims) if dims else Scalar(x.dtype.name)
-        case tuple() | list():
-            return Tuple(tuple(type_of(item, f"{name}.{k}") for k, item in enumerate(x)))
-        case dict():
-            keys = ordered_keys(x)
-            return Tuple(tuple(type_of(x[key], f"{name}.{key}") for key in keys), keys)
         case NoneType():
             return NONE
     return Static(x)
@@ -122,10 +134,13 @@ def normalised(x):
         return x
     if isinstance(x, np.ndarray):
         return x[()] if x.ndim == 0 else x
-    if type(x) in (tuple, list):
-        return type(x)(map(normalised, x))
-    if type(x) is dict:
-        return tuple(normalised(x[key]) for key in ordered_keys(x))
+    if type(x) is tuple:
+        return tuple(map(normalised, x))
+    if is_container(x):
+        form = form_of(x)
+        members = form.members(x)
+        inside = list(map(normalised, members))
+        return x if all(a is b for a, b in zip(inside, members)) else form.build(inside)
     if not isinstance(x, np.generic) and hasattr(x, "__array__"):
         return normalised(np.asarray(x))
     return x

@@ -26,7 +26,7 @@ from .front.enclosed import Enclosed, Enclosing
 from .front.target import Keyworded, names_of
 from .ir.graph import Block, Function, Value
 from .ir.types import Static, Type
-from .kinds import KINDS, has_lists
+from .kinds import KINDS
 from .names import Named, functions_named, names_in
 from .runtime.dispatch import matcher
 from .runtime.load import measure_tapes
@@ -207,8 +207,6 @@ class Transformed:
         function = self.function_for_types(self.types_of(args))
         capture_key = tuple(key_of(get()) for get in function.captures.values())
         call = self.derive.callable(self, function)
-        if any(map(has_lists, args)):
-            call = self.derive.with_lists(self, call, args)
         matches = None if function.captures else matcher(args, [a.text for a in agreements(function)])
         if fixed and matches is not None:
             matches = also_same(matches, [(k, args[k]) for k in fixed])

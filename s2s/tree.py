@@ -1,4 +1,7 @@
-"""Trees of values: tuples, lists and dicts, nested; what is at their leaves is what derivatives are of."""
+"""Trees of values: tuples, lists, dicts and objects, nested; what is at their leaves is what derivatives are of.
+
+Dataclasses and `types.SimpleNamespace` are trees as they stand; other classes are once they are registered.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,80 @@ from collections.abc import Callable
 
 import optree
 
+from .ir import forms
+
+NAMESPACE = "s2s"
+
 
 def map(function: Callable, tree, *others):
     """A tree like `tree`, with `function` applied to each leaf, and to the leaves of `others` beside it."""
-    return optree.tree_map(function, tree, *others)
+    known(tree)
+    return optree.tree_map(function, tree, *others, namespace=NAMESPACE)
 
 
 def leaves(tree) -> list:
     """The leaves of `tree`, from left to right; the entries of a dict in the order of its keys."""
-    return optree.tree_leaves(tree)
+    known(tree)
+    return optree.tree_leaves(tree, namespace=NAMESPACE)
 
 
 def flatten(tree) -> tuple[list, object]:
     """(leaves, structure): what `unflatten` puts together again."""
-    found, structure, *_ = optree.tree_flatten(tree)
+    known(tree)
+    found, structure, *_ = optree.tree_flatten(tree, namespace=NAMESPACE)
     return found, structure
 
 
 def unflatten(structure, leaves: list):
     """The tree of this structure with these leaves."""
     return optree.tree_unflatten(structure, leaves)
+
+
+def structure(tree):
+    """What `flatten` says of `tree` beside its leaves: equal for trees of one structure."""
+    return flatten(tree)[1]
+
+
+def register(kind: type, flatten: Callable, unflatten: Callable) -> None:
+    """Make instances of the class `kind` trees.
+
+    `flatten(x)` is (children, rest): children are data, each an attribute of `x`; the rest, which must be hashable, is
+    fixed when code is generated.  `unflatten(rest, children)` makes the instance again.
+    """
+    forms.register(kind, lambda x: tuple(flatten(x)[0]))
+    optree.register_pytree_node(kind, flatten, unflatten, namespace=NAMESPACE)
+    _known.add(kind)
+
+
+_known: set[type] = set()
+
+
+def known(tree) -> None:
+    """Tell optree of the classes of the objects in `tree` whose attributes are their members."""
+    while True:
+        found = {type(x) for x in optree.tree_leaves(tree, namespace=NAMESPACE)}
+        new = [kind for kind in found if kind not in _known and forms.has_members(kind)]
+        for kind in new:
+            _known.add(kind)
+            optree.register_pytree_node(kind, _flatten_attributes, _unflatten_attributes(kind), namespace=NAMESPACE)
+        if not new:
+            return
+
+
+def _flatten_attributes(x) -> tuple[list, tuple]:
+    """The attributes that are data; the names of all, and those whose content is part of the structure."""
+    content = forms.attributes_of(x)
+    fixed = tuple((name, content[name]) for name in content if forms.is_fixed(x, name))
+    names = tuple(name for name in content if not forms.is_fixed(x, name))
+    return [content[name] for name in names], (names, fixed)
+
+
+def _unflatten_attributes(kind: type) -> Callable:
+    def unflatten(rest: tuple, children):
+        names, fixed = rest
+        return forms.with_attributes(kind, **dict(zip(names, children)), **dict(fixed))
+
+    return unflatten
+
+
+__all__ = ["flatten", "leaves", "map", "register", "structure", "unflatten"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import copy
+import types
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -32,6 +33,16 @@ def judge(f: Callable, *args, wrt: int | Sequence[int] | None = None, compiled: 
         case.check_second(10 * rtol, 10 * atol)
 
 
+def classes_in(x) -> dict[type, None]:
+    """The classes of the objects in the containers `x`."""
+    inside = x.values() if isinstance(x, dict) else x if isinstance(x, (tuple, list)) else vars(x).values() if hasattr(
+        x, "__dict__") and not callable(x) else ()
+    found = {type(x): None} if type(x).__module__ not in ("builtins", "numpy", "types") else {}
+    for member in inside:
+        found.update(classes_in(member))
+    return found
+
+
 class Case:
     """A function, its arguments, and the leaves of theirs that are varied."""
 
@@ -45,6 +56,7 @@ class Case:
         self.varied = [owner in self.wrt and is_inexact(x) for owner, x in zip(owners, self.leaves)]
         self.owners = owners
         self.plain = f(*self.copies())
+        self.classes = [cls for cls in classes_in(args) if any(isinstance(x, types.FunctionType) for x in vars(cls).values())]
         self.scalar = isinstance(self.plain, (float, np.floating))
 
     def copies(self) -> tuple:
@@ -60,7 +72,7 @@ class Case:
         """The leaves of the result as hyper-dual numbers with these parts: v, a, b, ab."""
         lifted = [hyper_argument(x, a if v else None, b if v else None)
                   for x, v, a, b in zip(self.leaves, self.varied, first, second)]
-        y = tree.leaves(hyper_function(self.f)(*tree.unflatten(self.structure, lifted)))
+        y = tree.leaves(hyper_function(self.f, classes=self.classes)(*tree.unflatten(self.structure, lifted)))
         return {part: [hyper_component(leaf, part) for leaf in y] for part in ("v", "a", "b", "ab")}
 
     def pair(self, gradients: tuple, direction: list) -> float:

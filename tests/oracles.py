@@ -658,9 +658,16 @@ def _sum(items, start=0):
     return start
 
 
-def hyper_function(f: Callable, memo: dict | None = None) -> Callable:
-    """`f` with NumPy, math and the user functions that it names replaced by their hyper-dual selves."""
-    memo = {} if memo is None else memo
+def hyper_function(f: Callable, memo: dict | None = None, classes: Sequence[type] = ()) -> Callable:
+    """`f` with NumPy, math and the user functions that it names replaced by their hyper-dual selves.
+
+    The methods of the classes that it names, and of `classes`, are replaced while it runs.
+    """
+    if memo is None:
+        memo = {}
+        for cls in classes:
+            hyper_class(cls, memo)
+        return with_methods(hyper_function(f, memo), memo)
     f = getattr(f, "py_func", f)
     if isinstance(f, functools.partial):
         return functools.partial(hyper_function(f.func, memo), *f.args, **f.keywords)
@@ -680,6 +687,8 @@ def hyper_function(f: Callable, memo: dict | None = None) -> Callable:
             return Hyper(x)
         if isinstance(x, types.FunctionType) and x.__module__ == f.__module__ and x is not f:
             return hyper_function(x, memo)
+        if isinstance(x, type) and x.__module__ == f.__module__:
+            hyper_class(x, memo)
         return x
 
     # only the names that f (or a function inside it) uses: a module may hold much else
@@ -698,6 +707,40 @@ def hyper_function(f: Callable, memo: dict | None = None) -> Callable:
     for cell, old in zip(copy.__closure__ or (), f.__closure__ or ()):
         cell.cell_contents = copy if old.cell_contents is f else replaced(old.cell_contents)
     return copy
+
+
+def hyper_class(cls: type, memo: dict) -> None:
+    """Note in `memo` the hyper-dual selves of what `cls` and its bases define in Python."""
+    for base in cls.__mro__:
+        if base in memo or base.__module__ != cls.__module__:
+            continue
+        found = memo[base] = {}
+        for name, x in list(vars(base).items()):
+            if isinstance(x, types.FunctionType):
+                found[name] = hyper_function(x, memo)
+            elif isinstance(x, property):
+                found[name] = property(*(part and hyper_function(part, memo) for part in (x.fget, x.fset)))
+            elif isinstance(x, (staticmethod, classmethod)):
+                found[name] = type(x)(hyper_function(x.__func__, memo))
+            elif isinstance(x, functools.cached_property):
+                found[name] = functools.cached_property(hyper_function(x.func, memo))
+                found[name].__set_name__(base, name)
+
+
+def with_methods(f: Callable, memo: dict) -> Callable:
+    """`f`, while it runs the classes in `memo` have the methods noted there."""
+
+    def run(*args):
+        own = [(cls, name, vars(cls)[name]) for cls, found in memo.items() if isinstance(cls, type) for name in found]
+        try:
+            for cls, name, _ in own:
+                setattr(cls, name, memo[cls][name])
+            return f(*args)
+        finally:
+            for cls, name, old in own:
+                setattr(cls, name, old)
+
+    return run
 
 
 def hyper_argument(x, a, b):

@@ -215,7 +215,7 @@ def test_dict_argument_has_a_dict_of_derivatives():
     params = {"scale": 2.0, "layers": [{"w": np.ones(2), "b": 0.5}, {"w": np.ones(2), "b": 0.1}]}
     for dg in (s2s.grad(g), s2s.jit(s2s.grad(g))):
         got = dg(params, x)
-        assert [list(p) for p in got["layers"]] == [["b", "w"], ["b", "w"]]
+        assert [list(p) for p in got["layers"]] == [["w", "b"], ["w", "b"]]
         np.testing.assert_allclose(got["layers"][0]["w"], 2 * (x + 1))
         np.testing.assert_allclose(got["layers"][1]["w"], 2 * x)
         np.testing.assert_allclose(got["scale"], g(params, x) / 2)

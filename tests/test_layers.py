@@ -12,11 +12,12 @@ import pytest
 ROOT = Path(__file__).parent.parent / "s2s"
 
 LAYERS = [
-    {"errors", "tree"},
+    {"errors"},
     {"ir"},
+    {"tree"},
     {"ops"},
     {"front", "transform", "back"},
-    {"runtime"},
+    {"runtime", "flat"},
     {"pipeline"},
     {"agreement", "arguments", "signature", "assemble", "display", "names"},
     {"kinds", "carried"},

@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.types import Array, Scalar, Unknown, is_inexact
+from ..ops.control import member_syntax
 from ..ops.copy import copy
 from ..ops.shape import numpy_call
 from .memory import Memory
@@ -340,6 +341,8 @@ class Layout:
             return numpy_call(
                 "zeros_like", *inputs
             )  # shorter than np.zeros(np.shape(x)), and as good here
+        if op.name == "item":
+            return member_syntax(inputs[0], getattr(op.inputs[0].type, "form", None), op.attrs["index"])
         return op.record.syntax(*inputs, **op.attrs)
 
     def _choice_expression(self, op: Op, name: Callable[[Value], str]) -> ast.expr:

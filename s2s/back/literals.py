@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from enum import Enum
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from ..errors import UnsupportedError
 def literal(x) -> str:
     """The Python expression for the constant `x`."""
     match x:
+        case Enum():
+            return f"{type(x).__name__}.{x.name}"
         case str() if repr(x) == f"'{x}'" and '"' not in x:
             return f'"{x}"'
         case None | bool() | str() | bytes():

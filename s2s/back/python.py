@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from ..errors import Line
+from ..ir.forms import stores_its_arguments, with_attributes
 from ..ir.graph import Function, Op, walk
-from ..ops.acts import is_importable
+from .classes import Classes
 from .comments import with_comments
 from .exits import with_returns
 from .expressions import Layout
@@ -51,11 +52,15 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
     spelled = _spellings([function, *callees])
     helpers: dict[Callable, None] = {}
     definitions = []
-    reserved = frozenset(spelled.values()) | names_acted_with([function, *callees])
+    classes = Classes([function, *callees], {} if native else named_classes([function, *callees]))
+    reserved = frozenset({*spelled.values(), *classes.names.values()}) | names_acted_with([function, *callees])
     for called in (*callees, function):
         for op in walk(called.block):
             if op.record.helper is not None:
                 helpers.update(_with_own_helpers(op.record.helper))
+            form = op.attrs.get("form")
+            if form is not None and form.kind == "attributes" and not stores_its_arguments(form):
+                helpers[with_attributes] = None
         definitions.append(
             definition(
                 called,
@@ -83,20 +88,20 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Name)
     }
-    classes = {} if native else named_classes([function, *callees])
+    for tree in definitions:
+        classes.rename(tree)
     unparser = Unparser()
     for module, spelling in _IMPORTS:
         if module in used:
             unparser.fill(spelling)
-    for name, kind in classes.items():
-        if is_importable(kind):
-            unparser.fill(f"from {kind.__module__} import {name}")
+    for spelling in classes.imports():
+        unparser.fill(spelling)
     for source in sources:
         unparser.out += ["", "", *source.split("\n")]
     for tree in definitions:
         unparser.out += ["", ""]
         unparser.statement(tree)
-    return _module(unparser, function.name, classes)
+    return _module(unparser, function.name, classes.unreachable())
 
 
 def _numbered(helpers: Iterable[Callable], used: set[str]) -> dict[str, str]:

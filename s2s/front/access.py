@@ -14,9 +14,10 @@ from ..ops.index import getitem, setitem
 from ..ops.pattern import is_advanced, parse_index
 from ..ops.record import FUNCTIONS, value
 from ..ops.shape import length
-from .alias import Cell, is_shared
+from .alias import Cell, Container, is_shared
 from .capture import Length
 from .compose import composed
+from .containers import entry, set_entry
 from .frame import Frame, Object
 from .guards import guard_index, guard_list_index
 from .lists import as_list, is_list, length_of_list, new_list, put_item, take_item, unpack_list
@@ -31,8 +32,8 @@ def take(frame: Frame, base, key):
         if frame.session.tries:
             guard_list_index(frame, base, key)
         return take_item(frame, base, key)
-    if isinstance(base, dict) and frame.is_static(key):
-        return _entry(frame, base, frame.static(key, "this key"))
+    if isinstance(base, Container) and base.is_dict:
+        return entry(frame, base, key)
     if isinstance(base, Value) and isinstance(base.type, Scalar):
         raise TypeMismatchError(f"{base.name or 'this'} is a number and cannot be indexed", current().line,
                                 "index an array")
@@ -81,6 +82,8 @@ def put(frame: Frame, base, key, new) -> None:
         if frame.session.tries:
             guard_list_index(frame, base, key)
         return put_item(frame, base, key, new)
+    if isinstance(base, Container) and base.is_dict:
+        return set_entry(frame, base, key, new)
     v = frame.value(new)
     if not isinstance(base, Cell):
         what = {tuple: "a tuple", list: "a list", str: "a string"}.get(type(base), "this")
@@ -95,10 +98,12 @@ def put(frame: Frame, base, key, new) -> None:
 def length_of(frame: Frame, binding):
     """len(binding)."""
     match binding:
-        case tuple() | list() | dict() | str() | range():
+        case tuple() | list() | str() | range():
             return len(binding)
         case Cell() if is_list(frame, binding):
             return length_of_list(frame, binding)
+        case Container() if binding.is_dict:
+            return len(binding.members)
         case Object(content) if isinstance(content, (dict, list)):
             return frame.outside(len(content), Length(binding.getter), f"{binding.name}_length")
         case Cell():
@@ -122,6 +127,8 @@ def unpack(frame: Frame, binding, count: int, star: int | None):
         return _unpack_array(frame, binding, count, star)
     if isinstance(binding, (str, range)):
         binding = tuple(binding)
+    if isinstance(binding, Container) and binding.is_dict:
+        binding = tuple(binding.members)
     if not isinstance(binding, (tuple, list)):
         raise TypeMismatchError("only tuples and arrays can be unpacked", current().line, "return or build a tuple")
     if star is None:
@@ -165,16 +172,6 @@ def _unpack_starred(frame: Frame, cell: Cell, content: Value, count: int, star: 
         middle = frame.session.listed(frame, take(frame, cell, slice(star, -after if after else None)))
     items = [take(frame, cell, k) for k in ends]
     return [*items[:star], middle, *items[star:]]
-
-
-def _entry(frame: Frame, base: dict, key):
-    """The binding of `base[key]`, for a dict."""
-    try:
-        return base[key]
-    except (KeyError, TypeError) as error:
-        guard(frame, type(error), lambda: True, *error.args)
-        raise TypeMismatchError(f"{key!r} is not among the keys {', '.join(map(repr, base))}", current().line,
-                                "use one of them") from None
 
 
 def _member(frame: Frame, base, key):

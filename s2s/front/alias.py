@@ -13,12 +13,14 @@ see is refused: see `Heap.write`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..errors import UnsupportedError
 from ..ir.builder import current
+from ..ir.forms import Form, form_of, list_form
 from ..ir.graph import Value
 from ..ir.types import Array, List, Unknown
+from ..ops.control import packed
 from ..ops.lists import new_list
 from ..ops.record import value
 
@@ -59,23 +61,77 @@ class Cell:
         return root.origins | {root}
 
 
-def cells_in(binding) -> Iterator[Cell]:
-    """The cells that a binding holds, those inside tuples included."""
+@dataclass(eq=False)
+class Container:
+    """One dict or object of the user's program; the heap says what its members are bound to now."""
+
+    heap: Heap
+    cls: type
+    factory: Callable | None = None  # of a defaultdict
+    origins: frozenset = frozenset()  # containers that it may be, or not
+    owner: str = ""
+    held: frozenset = frozenset()
+    alike: bool = False
+    initial: dict = field(default_factory=dict)  # its members when it was made
+    is_blank: bool = False  # it only says what there will be: nothing is bound to it yet
+
+    root = property(lambda self: self)
+    bases = property(lambda self: [self])
+    base, index, doubtful = None, None, False
+
+    def family(self) -> frozenset:
+        """The containers it may be, itself included."""
+        return self.origins | {self}
+
+    @property
+    def members(self) -> dict:
+        """What it holds now: keys or names of attributes, and bindings.  Never changed: see Heap.store."""
+        return self.heap.contents.get(self, self.initial)
+
+    @property
+    def is_dict(self) -> bool:
+        return issubclass(self.cls, dict)
+
+    @property
+    def form(self) -> Form:
+        return self.form_with(self.members)
+
+    def form_with(self, members: dict) -> Form:
+        """Its form where it has these members."""
+        return Form("dict" if self.is_dict else "attributes", tuple(members), self.cls, self.factory)
+
+
+def cells_in(binding) -> Iterator[Cell | Container]:
+    """The cells that a binding holds, those inside containers included, and these."""
     match binding:
         case Cell():
             yield binding
         case tuple() | list():
             for item in binding:
                 yield from cells_in(item)
-        case dict():
-            yield from cells_in(tuple(binding.values()))
+        case Container():
+            yield from _held(binding, set())
+
+
+def _held(container: Container, seen: set) -> Iterator[Cell | Container]:
+    if container in seen:
+        return
+    seen.add(container)
+    yield container
+    for member in container.members.values():
+        for cell in [member] if isinstance(member, Container) else cells_in(member):
+            if isinstance(cell, Container):
+                yield from _held(cell, seen)
+            else:
+                yield cell
 
 
 class Heap:
     """What each cell holds now."""
 
     def __init__(self):
-        self.contents: dict[Cell, Value | tuple] = {}  # of a list of known length, the bindings of its items
+        # of a list of known length, the bindings of its items; of a container, those of its members by key
+        self.contents: dict[Cell | Container, Value | tuple | dict] = {}
         self.seen: dict[Cell, tuple[Value, Value]] = {}  # view -> (base's Value then, its own)
 
     def new(self, content: Value | tuple, origins: Iterable[Cell] = (), owner: str = "") -> Cell:
@@ -83,6 +139,16 @@ class Heap:
         cell = Cell(origins=frozenset(origins), owner=owner, made=content)
         self.contents[cell] = content
         return cell
+
+    def new_container(self, cls: type, members: dict, factory: Callable | None = None) -> Container:
+        """A new dict or object of class `cls`, with these members."""
+        made = Container(self, cls, factory, initial=dict(members))
+        self.contents[made] = made.initial
+        return made
+
+    def store(self, container: Container, members: dict, reachable: Iterable[tuple[str, Cell]]) -> None:
+        """`container` now has these members; see `write`."""
+        self.write(container, members, reachable, container)
 
     def new_view(self, base: Cell, content: Value, view: Callable, write_back: Callable,
                  index: tuple | None = None, doubtful: bool = False) -> Cell:
@@ -100,7 +166,9 @@ class Heap:
         """The Value that `cell` holds now."""
         if cell.base is None:
             content = self.contents[cell]
-            return value(tuple(map(self._leaf, content))) if isinstance(content, tuple) else content
+            if isinstance(content, dict):
+                return packed(list(map(self._leaf, content.values())), cell.form)
+            return packed(list(map(self._leaf, content)), list_form(len(content))) if isinstance(content, tuple) else content
         base = self.read(cell.base)
         if cell not in self.seen or self.seen[cell][0] is not base:
             name = self.seen[cell][1].name if cell in self.seen else ""
@@ -127,13 +195,16 @@ class Heap:
         for item in items:
             inner = self.items(item)
             values.append(self.list_value(inner) if inner is not None else
-                          value(tuple(self.list_value((x,), False) for x in item)) if isinstance(item, tuple) else
+                          packed([self.list_value((x,), False) for x in item], form_of(item)) if isinstance(item, tuple) else
+                          packed([self.list_value((x,), False) for x in item.members.values()], item.form)
+                          if isinstance(item, Container) else
                           self._leaf(item))
         return new_list(*values) if whole else values[0]
 
     def _leaf(self, binding) -> Value:
-        return self.read(binding) if isinstance(binding, Cell) else value(
-            tuple(map(self._leaf, binding)) if isinstance(binding, tuple) else binding)
+        if isinstance(binding, (Cell, Container)):
+            return self.read(binding)
+        return packed(list(map(self._leaf, binding)), form_of(binding)) if isinstance(binding, tuple) else value(binding)
 
     def write(self, cell: Cell, content: Value | tuple, reachable: Iterable[tuple[str, Cell]], through: Cell) -> None:
         """`cell` now holds `content`; `reachable` are the cells that names still to be read lead to.
@@ -141,14 +212,18 @@ class Heap:
         `through` is what the program names in the statement that writes: `cell`, or a view of it.
         """
         root = cell.root
+        kind = root.cls.__name__ if isinstance(root, Container) else "array"
         if root.owner:
             raise UnsupportedError(f"this writes into {root.owner}, which lives outside the function",
-                                   current().line, "pass the array as an argument and return it, or take a copy first")
+                                   current().line, f"pass the {kind} as an argument and return it, or take a copy first")
         family, named = root.family() | (root.held if through is not root else frozenset()), through.bases
         for name, other in reachable:
             unsure = (family & (other.root.family() | other.root.held) if other.root is not root
                       else any(c.doubtful and c not in named for c in other.bases))
             if unsure or (root.alike and through is not root):
+                if isinstance(root, Container):
+                    raise SharedError(f"this writes into a {root.cls.__name__} that may or may not be the same as {name}",
+                                      current().line, "take a copy (`copy.copy(...)`) of one of the two first")
                 raise SharedError(f"this writes into {'an array' if isinstance(content, Value) else 'a list'} that may "
                                   f"or may not share memory with {name}",
                                   current().line, "take a copy (`.copy()`) of one of the two first")

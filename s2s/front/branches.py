@@ -14,9 +14,10 @@ from ..ir.graph import MISSING, Block, Value
 from ..ops.acts import has_effects
 from ..ops.control import if_, make_undefined
 from ..ops.record import value
-from .alias import Cell
+from .alias import Cell, Container
 from .frame import (
     EXIT,
+    IN_WORDS,
     OUT,
     RAISED,
     RESULT,
@@ -27,6 +28,7 @@ from .frame import (
     Ended,
     Frame,
     Object,
+    like,
 )
 from .lists import as_list
 from .made import Chosen, Made
@@ -71,7 +73,7 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
              or states[0][1].get(cell) is not before[1][cell]]
     waiting = () if frame.caller is None else frame.caller.reachable(True)
     needed = join.needed.union(cell.root for name, cell in waiting)
-    changed = [(cell, join.contents(cell)) for cell in cells if cell in needed]
+    changed = join.changed(cells, needed)
     outputs = join.emit(condition)
     frame.env = {name: place(outputs) for name, place in joined.items()}
     for cell, place in changed:
@@ -137,11 +139,16 @@ class Join:
             return lambda outputs: a
         if isinstance(a, (tuple, list)) and type(a) is type(b) and len(a) == len(b):
             items = [self.bindings(x, y, name) for x, y in zip(a, b)]
-            return lambda outputs: type(a)(item(outputs) for item in items)
+            return lambda outputs: like(a, [item(outputs) for item in items])
         if a is UNBOUND and isinstance(b, (tuple, list)):
-            return self.bindings(type(b)(UNBOUND for _ in b), b, name)
+            return self.bindings(like(b, [UNBOUND for _ in b]), b, name)
         if b is UNBOUND and isinstance(a, (tuple, list)):
-            return self.bindings(a, type(a)(UNBOUND for _ in a), name)
+            return self.bindings(a, like(a, [UNBOUND for _ in a]), name)
+        if isinstance(a, Container) and isinstance(b, Container) or UNBOUND in (a, b) and isinstance(
+                a if b is UNBOUND else b, Container):
+            if (a, b) not in self.cells:
+                self.cells[a, b] = self._new_container(a, b, name)
+            return self.cells[a, b]
         if all(isinstance(x, Cell) or x is UNBOUND and isinstance(self.known(y), tuple) for x, y in ((a, b), (b, a))):
             if (a, b) not in self.cells:
                 self.cells[a, b] = self._new_cell(a, b, name)
@@ -157,7 +164,7 @@ class Join:
             self.needed.update(cell.root for x in (a, b) for cell in self.frame.cells_held(x))
             return lambda outputs: Chosen(self.condition, (a, b))
         name = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
-        raise TypeMismatchError(f"{name} is {_describe(a)} on one path and {_describe(b)} on another", current().line,
+        raise TypeMismatchError(f"{name} is {described(a)} on one path and {described(b)} on another", current().line,
                                 "give it one kind of value on all paths")
 
     def contents(self, cell: Cell) -> Callable:
@@ -177,6 +184,47 @@ class Join:
             return None
         items = [self.bindings(x, y, name) for x, y in zip(first, second)]
         return lambda outputs: tuple(item(outputs) for item in items)
+    def changed(self, cells: list, needed: set) -> list[tuple]:
+        """(cell, what it holds after either arm) for those of `cells` that are needed, members of containers included."""
+        found: dict = {}
+        while True:
+            more = [cell for cell in cells if cell not in found and (cell in needed or cell in self.needed)]
+            if not more:
+                return list(found.items())
+            for cell in more:
+                found[cell] = self.members(cell) if isinstance(cell, Container) else self.contents(cell)
+
+    def members(self, container: Container) -> Callable:
+        """A function from the outputs to the members of `container` after either arm."""
+        a, b = (heap[container] for heap in self.heaps)
+        name = next((n for n, binding in self.frame.env.items() if binding is container), f"a {container.cls.__name__}")
+        return self._joined_members(a, b, container.form_with(a), container.form_with(b), name)
+
+    def _joined_members(self, a: dict, b: dict, form_a, form_b, name: str) -> Callable:
+        if form_a != form_b:
+            raise TypeMismatchError(f"{name} is {form_a} on one path and {form_b} on another", current().line,
+                                    "give it the same keys or attributes, in the same order, on all paths")
+        places = {key: self.bindings(a[key], b[key], f"{name}_{key}" if str(key).isidentifier() else name) for key in a}
+        return lambda outputs: {key: place(outputs) for key, place in places.items()}
+
+    def _new_container(self, a, b, name: str) -> Callable:
+        """A container that is `a` or `b`, each UNBOUND or a container."""
+        one = b if a is UNBOUND else a
+        held = [None if x is UNBOUND else heap.get(x, x.initial) for x, heap in zip((a, b), self.heaps)]
+        blank = dict.fromkeys(held[0] if held[1] is None else held[1], UNBOUND)
+        first, second = (blank if members is None else members for members in held)
+        forms = [one.form_with(first) if x is UNBOUND else x.form_with(m) for x, m in ((a, first), (b, second))]
+        place = self._joined_members(first, second, *forms, IN_WORDS.get(name, name))
+        origins = frozenset().union(*(x.family() for x in (a, b) if x is not UNBOUND))
+        made: list[Container] = []
+
+        def joined(outputs):
+            if not made:
+                made.append(self.frame.heap.new_container(one.cls, place(outputs), one.factory))
+                made[0].origins = origins if UNBOUND not in (a, b) else frozenset()
+            return made[0]
+
+        return joined
 
     def emit(self, condition: Value) -> tuple[Value, ...]:
         """The `if` op, from the ops that the arms have emitted."""
@@ -268,7 +316,8 @@ def _same_object(a, b) -> bool:
     return type(a) is type(b) and isinstance(a, (str, *NUMBERS, type(None))) and (a == b) and repr(a) == repr(b)
 
 
-def _describe(binding) -> str:
+def described(binding) -> str:
+    """What a binding is, in words."""
     match binding:
         case Cell():
             return "an array"
@@ -280,6 +329,8 @@ def _describe(binding) -> str:
             return "a function"
         case Object():
             return f"a {type(binding.content).__name__}"
+        case Container():
+            return str(binding.form)
         case None | str():
             return repr(binding)
     return "unbound" if binding is UNBOUND else f"a {type(binding).__name__}"

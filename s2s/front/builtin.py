@@ -16,10 +16,11 @@ from ..ops.lists import list_copy, list_unstack
 from ..ops.record import FUNCTIONS, value
 from .access import length_of
 from .acts import print_
-from .alias import Cell
+from .alias import Cell, Container
 from .frame import Frame, Object
 from .iterables import Iterable, enumerated, iterable, popped, range_over, reversed_, zipped
 from .lists import is_list, new_list, sharing_items
+from .objects import FUNCTIONS_OF_OBJECTS
 from .patterns import QUESTIONS
 from .quiet import CONTEXTS
 
@@ -50,6 +51,8 @@ def _zip(frame: Frame, node, *sources):
 
 
 def _reversed(frame: Frame, node, source):
+    if isinstance(source, Container) and source.is_dict:
+        source = tuple(source.members)
     if frame.members(source) is not None:
         return tuple(frame.members(source)[::-1])
     if isinstance(source, Cell) and isinstance(frame.heap.read(source).type, Tape):
@@ -72,6 +75,8 @@ def _len(frame: Frame, node, source):
 
 def _members(frame: Frame, node, source=()):
     """The members of something of known length."""
+    if isinstance(source, Container) and source.is_dict:
+        return list(source.members)
     if frame.members(source) is not None:
         return list(frame.members(source))
     if isinstance(source, Iterable):
@@ -110,6 +115,8 @@ def _isinstance(frame: Frame, node, x, kinds):
         return any(issubclass(list, kind) for kind in kinds)
     if isinstance(x, (tuple, list)):
         return isinstance(x, kinds)
+    if isinstance(x, Container):
+        return issubclass(x.cls, kinds)
     content = x if isinstance(x, Value) else frame.heap.read(x) if isinstance(x, Cell) else None
     if content is None:
         return isinstance(x.content if isinstance(x, Object) else x, kinds)
@@ -137,7 +144,7 @@ def _refused(message: str, remedy: str) -> Callable:
 
 
 BUILTINS: dict[object, Callable] = {
-    **QUESTIONS, **CONTEXTS,
+    **QUESTIONS, **CONTEXTS, **FUNCTIONS_OF_OBJECTS,
     range: _range, enumerate: _enumerate, zip: _zip, reversed: _reversed, len: _len, isinstance: _isinstance,
     tuple: _tuple, list: _list,
     print: print_,

@@ -6,7 +6,7 @@ import inspect
 import types
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import S2SError, TypeMismatchError, UnsupportedError
 from ..ir.builder import Builder, at, symbols_of
@@ -16,10 +16,11 @@ from ..ir.types import Array, Extent, Static, Tuple, Type, Unknown
 from ..ops.control import make_undefined
 from .alias import cells_in
 from .builtin import BUILTINS
-from .calls import bound_arguments, run
-from .capture import Fixed, is_data, type_of_data
+from .calls import apply, bound_arguments, default_binding, run
+from .capture import is_data, type_of_data
+from .expressions import attribute
 from .find import definition_of
-from .frame import Ended, Frame, Object, Session, has_data
+from .frame import Ended, Frame, Session
 from .statements import execute
 from .target import names_of, signature_of, target_of
 
@@ -66,7 +67,8 @@ def _build(function: Callable, types: Sequence[Type]) -> Built:
     plain = target.function
     definition = definition_of(plain)
     block = Block()
-    session = Session(execute, callee_of, lambda frame, source: BUILTINS[list](frame, None, source), block)
+    session = Session(execute, callee_of, lambda frame, source: BUILTINS[list](frame, None, source), block, apply,
+                      default_binding, attribute)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
     frame = Frame(definition.node, definition.body, definition.source, session, plain.__globals__, closure)
     session.taken.update(frame.locals)
@@ -78,19 +80,18 @@ def _build(function: Callable, types: Sequence[Type]) -> Built:
         kept = {name: _held(frame, getter, name) for name, getter in target.keywords if name not in keywords}
         bindings = bound_arguments(frame, definition.node, signature_of(plain),
                                    plain.__name__, [*held, *args], {**kept, **keywords}, definition.node)
-        cells = [cell for binding in bindings.values() for cell in cells_in(binding)]
-        before = {cell: frame.heap.read(cell) for cell in cells}
+        cells = [cell for binding in bindings.values() for cell in frame.cells_held(binding)]
+        before = {cell: frame.heap.contents[cell] for cell in cells}
         try:
             result = run(frame, bindings)
-            members = frame.members(result)
-            tupled = members is not None
-            block.yields = [frame.value(y) for y in (members if tupled else [result])]
+            tupled = type(result) is tuple
+            block.yields = [frame.value(y) for y in (result if tupled else [result])]
         except Ended:
             result, tupled, block.yields = None, False, [make_undefined()]
-    changes = any(frame.heap.read(cell) is not content for cell, content in before.items())
+    changes = any(frame.heap.contents[cell] is not content for cell, content in before.items())
     captured = {cell for _, binding in session.captures.values() for cell in cells_in(binding)}
     shared = {cell.root for cell in (*cells, *captured)}
-    shares = any(cell.family() & shared for cell in cells_in(result))
+    shares = any(cell.family() & shared for cell in frame.cells_held(result))
     captures = _used(block, session)
     block.params = [*block.params, *(param for param, _ in captures.values())]
     made = Function(name_of(function), block, definition.source, inspect.cleandoc(plain.__doc__ or ""), tupled,
@@ -121,9 +122,6 @@ def _arguments(frame: Frame, function: Callable, types: Sequence[Type]) -> tuple
 
     def parameter(name: str, type: Type):
         params.append(Value(type, name))
-        match type:
-            case Static(content):
-                return Object(content, Fixed(content), name) if has_data(content) else content
         return frame.wrap(params[-1])
 
     open_ones = parameters(function)
@@ -229,7 +227,7 @@ class Callee:
                 case Unknown(shape, dtype) if shape is not None:
                     return Unknown(symbols.setdefault(f"shape {shape}", name), dtype)
                 case Tuple(items):
-                    return Tuple(tuple(own(item, f"{name}.{k}") for k, item in enumerate(items)))
+                    return replace(type, items=tuple(own(item, f"{name}.{k}") for k, item in enumerate(items)))
             return type
 
         names = names_of(self.function, len(types))
@@ -253,8 +251,8 @@ def _specialised_on(type: Type):
     match type:
         case Array(dtype, dims):
             return dtype, tuple(d == 1 for d in dims)
-        case Tuple(items):
-            return tuple(map(_specialised_on, items))
+        case Tuple(items, form):
+            return form, tuple(map(_specialised_on, items))
     return type
 
 

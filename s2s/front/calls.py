@@ -26,18 +26,20 @@ from ..ops.control import never_returns
 from ..ops.lists import OF_LISTS, list_stack
 from ..ops.record import FUNCTIONS, MACROS, METHODS, Macro, emit, value
 from .acts import is_exception, make_exception
-from .alias import Cell, cells_in
+from .alias import Cell, Container, cells_in
 from .branches import branch
 from .builtin import BUILTINS
 from .capture import Fixed, Item, Member, is_data
+from .containers import dict_method
 from .enclosed import Enclosed, Enclosing
 from .find import definition_of, lambda_body
 from .frame import RESULT, RETURNED, Ended, Frame, Object
 from .guards import guard_function
 from .iterables import Iterable
 from .lists import apply_list_method, is_list
-from .made import Chosen, Known, Local, Made, Partial
+from .made import Chosen, Known, Local, Made, Method, Partial
 from .nonlocals import borrow, lend
+from .objects import class_of, instantiate, is_users, read
 from .raising import hand_over
 from .scope import parameter_names
 from .target import names_of, signature_of, target_of
@@ -59,6 +61,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
             return _apply_local(frame, function, args, keywords, node)
         case Partial():
             return apply(frame, function.function, [*function.args, *args], {**function.keywords, **keywords}, node)
+        case Method():
+            return apply(frame, function.function, [function.receiver, *args], keywords, node)
         case Known():
             return function.run(frame, node, *args, **keywords)
         case Chosen(condition, functions):
@@ -70,6 +74,10 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         case types.MethodType() if hasattr(function.__func__, "function_for"):
             owner = frame.outside(function.__self__, Fixed(function.__self__), "self")
             return apply(frame, function.__func__, [owner, *args], keywords, node)
+        case type() if is_users(function):
+            return instantiate(frame, function, args, keywords, node)
+    if class_of(function) is not None:
+        return apply(frame, read(frame, function, "__call__", node), args, keywords, node)
     if isinstance(function, Object):
         frame.session.resolved[function.getter] = function.content
         function = function.content
@@ -120,8 +128,8 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
             function = getattr(np, name, None)
             if function in FUNCTIONS:
                 return apply(frame, function, [base, *args], keywords, node)
-    elif isinstance(base, dict) and name in ("keys", "values", "items", "get"):
-        return getattr(base, name)(*args) if name == "get" else tuple(getattr(base, name)())
+    elif isinstance(base, Container):
+        return dict_method(frame, base, name, args, keywords, node)
     elif isinstance(base, (tuple, list)):
         raise frame.refuse(f"the method {name} of a {type(base).__name__}", node, "use a list")
     elif not isinstance(base, Value):
@@ -142,7 +150,7 @@ def _operate(frame: Frame, rule: Callable, name: str, args: list, keywords: dict
     rule, args = _rule_of_list(frame, rule, function, args)
     values = [frame.value(a) for a in args]
     named = {k: frame.static(v, k) if frame.is_static(v) else frame.value(v) for k, v in keywords.items()}
-    cells = {frame.heap.read(cell): cell for a in args for cell in cells_in(a)}
+    cells = {frame.heap.read(cell): cell for a in args for cell in cells_in(a) if isinstance(cell, Cell)}
     try:
         result = rule(*values, **named)
     except S2SError:
@@ -249,7 +257,7 @@ def _needs_the_caller(frame: Frame, binding) -> bool:
     match binding:
         case tuple() | list():
             return any(_needs_the_caller(frame, b) for b in binding)
-        case Made() | Object() | Iterable() | dict():
+        case Made() | Object() | Iterable() | Container() | dict():
             return True
         case Cell() if is_list(frame, binding):
             return True
@@ -414,12 +422,12 @@ def bound_arguments(frame: Frame, definition, signature: inspect.Signature, name
         raise TypeMismatchError(f"{name}(): {error}", frame.line(node), "pass the arguments that it takes") from None
     bindings = {}
     for parameter in signature.parameters.values():
-        if parameter.name in bound.arguments:
+        if parameter.kind is parameter.VAR_KEYWORD:
+            bindings[parameter.name] = frame.heap.new_container(dict, bound.arguments.get(parameter.name, {}))
+        elif parameter.name in bound.arguments:
             bindings[parameter.name] = bound.arguments[parameter.name]
         elif parameter.kind is parameter.VAR_POSITIONAL:
             bindings[parameter.name] = ()
-        elif parameter.kind is parameter.VAR_KEYWORD:
-            bindings[parameter.name] = {}
         else:
             bindings[parameter.name] = default_binding(frame, parameter.default, parameter.name)
     return bindings

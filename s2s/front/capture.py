@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..ir.forms import form_of
 from ..ir.types import Array, Extent, Scalar, Static, Tuple, Type
 from ..ops.record import type_of_constant
 
@@ -137,7 +138,7 @@ def type_of_data(x, name: str) -> Type:
         case np.ndarray():
             return Scalar(x.dtype.name)
         case tuple():
-            return Tuple(tuple(type_of_data(item, f"{name}.{k}") for k, item in enumerate(x)))
+            return Tuple(tuple(type_of_data(item, f"{name}.{k}") for k, item in enumerate(x)), form_of(x))
         case bool() | int() | float() | complex() | np.generic():
             return type_of_constant(x)
     return Static(x)

@@ -17,9 +17,9 @@ from ..ir.graph import MISSING, Value
 from ..ir.types import Scalar
 from ..ops.control import make_undefined
 from ..ops.record import value
-from .alias import Cell
-from .branches import NUMBERS
-from .frame import RAISED, RESULT, RETURNED, STOP, UNBOUND, Frame
+from .alias import Cell, Container
+from .branches import NUMBERS, described
+from .frame import RAISED, RESULT, RETURNED, STOP, UNBOUND, Frame, like
 from .lists import as_list
 from .raising import in_flight
 
@@ -65,7 +65,14 @@ def enter_binding(frame: Frame, binding, rest: list[Value], carried: Carried, na
     """The binding of a carried name inside the loop, from the next parameters."""
     match binding:
         case tuple() | list():
-            return type(binding)(enter_binding(frame, item, rest, carried, name) for item in binding)
+            return like(binding, [enter_binding(frame, item, rest, carried, name) for item in binding])
+        case Container():
+            members = {key: enter_binding(frame, item, rest, carried, name) for key, item in binding.members.items()}
+            made = frame.heap.new_container(binding.cls, members, binding.factory)
+            made.origins = binding.origins | carried.origins.get(name, frozenset())
+            if not binding.is_blank:
+                made.origins |= {binding}
+            return made
     if not _is_carried(binding):
         return binding
     items = known_items(carried, binding)
@@ -118,7 +125,7 @@ def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: di
     _find_more(frame, carried, before, live)
     yields = []
     for name, binding in carried.names.items():
-        end = frame.env.get(name, UNBOUND)
+        end = bound(frame, name)
         yields += _yielded(frame, binding, end, carried, name)
         ends[name] = end
     for cell in carried.cells:
@@ -149,24 +156,94 @@ def _find_more(frame: Frame, carried: Carried, before: tuple, live: frozenset) -
                 more = True
     reachable = {cell.root for _, cell in frame.reachable(True)}
     for cell, content in contents.items():
-        if cell not in carried.cells and frame.heap.contents.get(cell, content) is not content and cell in reachable:
+        if isinstance(cell, Container):
+            more |= _find_slots(frame, carried, cell, content, cell in reachable)
+        elif cell not in carried.cells and frame.heap.contents.get(cell, content) is not content and cell in reachable:
             carried.cells[cell] = None
             more = True
     if more:
         raise Again
 
 
+def _find_slots(frame: Frame, carried: Carried, container: Container, before: dict, reachable: bool) -> bool:
+    """Carry the members of `container` that the trip has bound to something else; whether there are such."""
+    after = frame.heap.contents.get(container, before)
+    if after is before or not reachable:
+        return False
+    if list(after) != list(before):
+        raise TypeMismatchError(
+            f"{_name_of(frame, container)} is {container.form_with(before)} before the loop and "
+            f"{container.form_with(after)} after a trip", None, "store all of them before the loop")
+    new = [Slot(container, key) for key in before if after[key] is not before[key]]
+    new = [slot for slot in new if slot not in carried.names]
+    carried.names.update({slot: before[slot.key] for slot in new})
+    return bool(new)
+
+
+def _name_of(frame: Frame, container: Container) -> str:
+    return next((n for n, b in frame.env.items() if b is container), f"a {container.cls.__name__}")
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A member of a container, which a loop carries as it carries a name."""
+
+    container: Container
+    key: object
+
+    def __str__(self) -> str:
+        return str(self.key)
+
+    @property
+    def label(self) -> str:
+        """What its value is called in generated code."""
+        return str(self.key) if str(self.key).isidentifier() else ""
+
+    def startswith(self, prefix: str) -> bool:
+        """Whether it is called so; names that no program can have are not."""
+        return False
+
+
+def bound(frame: Frame, name: str | Slot):
+    """What a carried name, or member, is bound to now."""
+    if isinstance(name, Slot):
+        return name.container.members.get(name.key, UNBOUND)
+    return frame.env.get(name, UNBOUND)
+
+
+def rebind(frame: Frame, name: str | Slot, binding) -> None:
+    """Bind a carried name, or member, as the loop does."""
+    if isinstance(name, Slot):
+        frame.heap.contents[name.container] = {**name.container.members, name.key: binding}
+    else:
+        frame.env[name] = binding
+
+
+def label(frame: Frame, name: str | Slot) -> str:
+    """What a carried name, or member, is called in generated code."""
+    return name.label if isinstance(name, Slot) else frame.label(name)
+
+
 def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Value]:
     """The Values of a carried name at the end of a trip, laid out as on entry."""
-    if binding is UNBOUND and isinstance(end, (tuple, list)):
+    if binding is UNBOUND and isinstance(end, (tuple, list, Container)):
         carried.names[name] = _unbound_like(end)
         raise Again
+    if isinstance(binding, Container):
+        start = carried.before.get(binding, binding.initial)
+        form = binding.form_with(start)
+        if end is UNBOUND:
+            end = _unbound_like(binding)
+        if not isinstance(end, Container) or end.form != form:
+            raise TypeMismatchError(f"{_called(name)} is {form} before the loop and {described(end)} after a trip",
+                                    None, "keep its class, and its keys or attributes in their order, the same")
+        return [y for key, item in start.items() for y in _yielded(frame, item, end.members[key], carried, name)]
     if isinstance(binding, (tuple, list)):
         if end is UNBOUND:
             end = _unbound_like(binding)
         if type(end) is not type(binding) or len(end) != len(binding):
-            raise TypeMismatchError(f"{name} is a {type(binding).__name__} of {len(binding)} before the loop and "
-                                    "something else after a trip", None, "keep its length and kind the same")
+            raise TypeMismatchError(f"{_called(name)} is a {type(binding).__name__} of {len(binding)} before the loop and "
+                                    f"{described(end)} after a trip", None, "keep its length and kind the same")
         return [y for a, b in zip(binding, end) for y in _yielded(frame, a, b, carried, name)]
     items = known_items(carried, binding)
     if items is not None:
@@ -198,13 +275,16 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
     return [leaf]
 
 
-def _called(name: str) -> str:
-    return "the result" if name == RESULT else name
+def _called(name: str | Slot) -> str:
+    return "the result" if name == RESULT else str(name)
 
 
 def _unbound_like(binding):
     if isinstance(binding, (tuple, list)):
-        return type(binding)(map(_unbound_like, binding))
+        return like(binding, list(map(_unbound_like, binding)))
+    if isinstance(binding, Container):
+        members = {key: _unbound_like(b) for key, b in binding.members.items()}
+        return Container(binding.heap, binding.cls, binding.factory, initial=members, is_blank=True)
     return UNBOUND if _is_carried(binding) else binding
 
 
@@ -240,7 +320,14 @@ def _family(frame: Frame, binding) -> frozenset:
 def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Carried, name: str):
     if isinstance(binding, (tuple, list)):
         ends = end if isinstance(end, (tuple, list)) else [UNBOUND] * len(binding)
-        return type(binding)(binding_after(frame, a, b, outputs, carried, name) for a, b in zip(binding, ends))
+        return like(binding, [binding_after(frame, a, b, outputs, carried, name) for a, b in zip(binding, ends)])
+    if isinstance(binding, Container):
+        ends = end.members if isinstance(end, Container) else dict.fromkeys(binding.members, UNBOUND)
+        members = {key: binding_after(frame, a, ends[key], outputs, carried, name) for key, a in binding.members.items()}
+        made = frame.heap.new_container(binding.cls, members, binding.factory)
+        made.origins = carried.origins.get(name, frozenset()).union(
+            *(x.family() for x in (binding, end) if isinstance(x, Container) and not x.is_blank))
+        return made
     if not _is_carried(binding):
         return binding
     items = known_items(carried, binding)
@@ -267,7 +354,7 @@ def _is_carried(leaf) -> bool:
 
 
 def leaves(frame: Frame, binding):
-    members = frame.members(binding)
+    members = tuple(binding.members.values()) if isinstance(binding, Container) else frame.members(binding)
     if members is not None:
         for item in members:
             yield from leaves(frame, item)

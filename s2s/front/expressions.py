@@ -15,14 +15,17 @@ from ..ir.types import Unknown
 from ..ops.record import ATTRIBUTES, RECORDS, emit, value
 from .access import put, take, unpack
 from .acts import formatted
-from .alias import Cell, SharedError
+from .alias import Cell, Container, SharedError
 from .branches import branch
 from .calls import apply, apply_method
 from .capture import Fixed, Keys, is_data
+from .containers import key_in, new_dict, pairs
 from .frame import REST, Frame, Object
 from .iterables import iterable
 from .lists import WRITES, extend_in_place, is_list, new_list, place_in
-from .made import Local, Made
+from .made import Local, Made, Method
+from .objects import Super, class_of, found_in, is_users, read, read_super
+from .objects import write as write_attribute
 from .operators import BINARY, binary, compare, decide, negation, truth, unary
 from .spelled import operands_of, record_spelled
 from .views import shared_result
@@ -87,9 +90,27 @@ def _evaluate(frame: Frame, node: gast.AST):
             return formatted(frame, node, evaluate)
         case gast.Await() | gast.Yield() | gast.YieldFrom():
             raise frame.refuse("generators and coroutines", node, "return the values, in an array if there are many")
-        case gast.Dict() | gast.Set() | gast.DictComp() | gast.SetComp():
-            raise frame.refuse("a dict or set", node, "use tuples or variables of their own")
+        case gast.Dict():
+            return _dict(frame, node)
+        case gast.DictComp() if len(node.generators) == 1:
+            return new_dict(frame, {key_in(frame, key, node): member for key, member in _comprehension(frame, node)})
+        case gast.Set() | gast.SetComp() | gast.DictComp():
+            raise frame.refuse("a set", node, "use tuples or variables of their own")
     raise frame.refuse(f"the syntax {type(node).__name__}", node, "write it with plain statements")
+
+
+def _dict(frame: Frame, node: gast.Dict) -> Container:
+    members: dict = {}
+    for key, item in zip(node.keys, node.values):
+        if key is None:  # `**other`
+            members.update(pairs(frame, evaluate(frame, item), node))
+        else:
+            key = key_in(frame, evaluate(frame, key), node)
+            members[key] = evaluate(frame, item)
+    made = new_dict(frame, members)
+    for key, binding in members.items():
+        frame.name_member(made, key, binding)
+    return made
 
 
 def _items(frame: Frame, nodes: list) -> list:
@@ -162,7 +183,7 @@ def _call(frame: Frame, node: gast.Call):
     method = None
     if isinstance(node.func, gast.Attribute):
         base = (place_of if node.func.attr in WRITES else evaluate)(frame, node.func.value)
-        if isinstance(base, (Value, Cell, tuple, list, dict, str)):
+        if isinstance(base, (Value, Cell, tuple, list, Container, str)) and class_of(base) is None:
             method = node.func.attr
         else:
             function = attribute(frame, base, node.func.attr, node.func)
@@ -190,6 +211,8 @@ def _named(frame: Frame, node: gast.AST) -> dict:
     if isinstance(binding, Object) and isinstance(binding.content, dict):
         frame.session.resolved[Keys(binding.getter)] = tuple(binding.content)
         binding = {key: frame.item_of(binding, key) for key in binding.content}
+    elif isinstance(binding, Container) and binding.is_dict:
+        binding = binding.members
     if not isinstance(binding, dict):
         raise TypeMismatchError("`**` before something other than a dict", frame.line(node), "pass a dict")
     if not all(isinstance(key, str) for key in binding):
@@ -210,6 +233,14 @@ def _spelled(frame: Frame, function, node: gast.Call):
 
 def attribute(frame: Frame, base, name: str, node: gast.AST):
     """`base.name`."""
+    if class_of(base) is not None:
+        return read(frame, base, name, node)
+    if isinstance(base, Super):
+        return read_super(frame, base, name, node)
+    if isinstance(base, type) and is_users(base):
+        owner, defined = found_in(base, name)
+        if isinstance(defined, classmethod):
+            return Method(defined.__func__, base)
     if isinstance(base, Object):
         try:
             return frame.attribute_of(base, name)
@@ -223,7 +254,7 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
         content = frame.value(base)
         return shared_result(frame, ATTRIBUTES[name](content), name, [base], {},
                              {content: base} if isinstance(base, Cell) else {}, ATTRIBUTES[name], True)
-    if isinstance(base, (tuple, list, Made)):
+    if isinstance(base, (tuple, list, Made, Container)):
         raise frame.refuse(f"the attribute {name} of a {type(base).__name__}", node, "unpack it first")
     try:
         content = getattr(base, name)
@@ -269,7 +300,8 @@ def _comprehension(frame: Frame, node):
     for k in indices:
         assign(frame, generator.target, source.get(k), generator.target)
         if all(_known_condition(frame, test) for test in generator.ifs):
-            items.append(evaluate(frame, node.elt))
+            items.append(evaluate(frame, node.elt) if not isinstance(node, gast.DictComp)
+                         else (evaluate(frame, node.key), evaluate(frame, node.value)))
     for name in {n.id for n in gast.walk(generator.target) if isinstance(n, gast.Name)}:
         frame.env.pop(name, None)
         if name in saved:
@@ -303,8 +335,10 @@ def assign(frame: Frame, target: gast.AST, binding, node: gast.AST) -> None:
             base, key = place_of(frame, target.value), key_of(frame, target.slice)
             with at(frame.line(node)):
                 put(frame, base, key, binding)
-        case gast.Attribute():
-            raise frame.refuse("writing to an attribute", target, "return the new value")
+        case gast.Attribute(value=owner, attr=name):
+            owner = evaluate(frame, owner)
+            with at(frame.line(node)):
+                write_attribute(frame, owner, name, binding, target)
         case _:
             raise frame.refuse("this kind of assignment", target, "assign to names and elements")
 
@@ -329,12 +363,38 @@ def augment(frame: Frame, node: gast.AugAssign) -> None:
         case gast.Subscript():
             base, key = place_of(frame, node.target.value), key_of(frame, node.target.slice)
             old = take(frame, base, key)
+            if isinstance(base, Container):
+                new = _augmented_member(frame, old, evaluate(frame, node.value), node)
+                if new is not old:
+                    put(frame, base, key, new)
+                return
             new = binary(frame, node.op, old, evaluate(frame, node.value), node)
             if isinstance(old, Cell) and frame.value(old).type != frame.value(new).type:
                 _same_kind(frame, frame.value(old), frame.value(new))
             put(frame, base, key, new)
+        case gast.Attribute(value=owner, attr=name):
+            owner = evaluate(frame, owner)
+            old = attribute(frame, owner, name, node.target)
+            new = _augmented_member(frame, old, evaluate(frame, node.value), node)
+            if new is not old:
+                write_attribute(frame, owner, name, new, node.target)
         case _:
-            raise frame.refuse("writing to an attribute", node.target, "return the new value")
+            raise frame.refuse("this kind of assignment", node.target, "assign to names and elements")
+
+
+def _augmented_member(frame: Frame, old, v, node: gast.AugAssign):
+    """What a member holds after `old op= v`: an array is written in place and stays the member."""
+    if is_list(frame, old):
+        extend_in_place(frame, old, v)
+        return old
+    if not isinstance(old, Cell) or isinstance(frame.heap.read(old).type, Unknown):
+        return binary(frame, node.op, old, v, node)
+    before, after = frame.heap.read(old), frame.value(binary(frame, node.op, old, v, node))
+    if after.type != before.type:
+        _same_kind(frame, before, after)
+        after = RECORDS["setitem"](before, after, pattern=(...,))
+    frame.write(old, after)
+    return old
 
 
 def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None:

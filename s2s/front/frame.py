@@ -18,12 +18,13 @@ import gast
 
 from ..errors import Line, Source, TypeMismatchError, UnsupportedError
 from ..ir.builder import current
+from ..ir.forms import Form, form_of, list_form
 from ..ir.graph import MISSING, Block, Value
 from ..ir.types import Static, Tuple, Undefined
-from ..ops.control import item
+from ..ops.control import item, packed
 from ..ops.record import value
-from .alias import Cell, Heap, cells_in, is_shared
-from .capture import Closed, Global, Item, Member, is_data, type_of_data
+from .alias import Cell, Container, Heap, cells_in, is_shared
+from .capture import Closed, Fixed, Global, Item, Member, is_data, type_of_data
 from .made import Local, Made
 from .scope import Liveness, Outline, outline_of, read_names
 
@@ -72,6 +73,9 @@ class Session:
     callee: Callable  # (function) -> Callee
     listed: Callable  # (frame, binding) -> the list of its members
     block: Block  # of the function that is built
+    call: Callable  # (frame, function, args, keywords, node) -> binding
+    default: Callable  # (frame, default of a parameter, its name) -> binding
+    attribute: Callable  # (frame, binding, name, node) -> binding
     heap: Heap = field(default_factory=Heap)
     tries: list = field(default_factory=list)  # those that are being run, the innermost last: raising.py
     point: object = None  # the statement that is being run, where it may be left
@@ -160,19 +164,42 @@ class Frame:
                 return self.heap.read(binding)
         return None
 
+    def name_member(self, container: Container, key, binding) -> None:
+        """Call what is stored as a member after the container and the key, if it has no name yet."""
+        content = self.peek(binding)
+        if content is None or content.name or content.op is None or not isinstance(key, str) or not key.isidentifier():
+            return
+        frame = self
+        while frame is not None:
+            held = [name for name, b in frame.env.items() if b is container and name != "self" and name.isidentifier()]
+            if held:
+                content.name = self.label(f"{held[0]}_{key}")
+                return
+            frame = frame.caller
+        content.name = self.label(key)
+
     def wrap(self, x):
         """The binding of a Value that has just been made, as a new object."""
         if not isinstance(x, Value):
             return x
         match x.type:
-            case Tuple(items, keys):
-                members = tuple(self.wrap(item(x, index=k)) for k in range(len(items)))
-                return members if keys is None else dict(zip(keys, members))
+            case Tuple(items, form):
+                return self.contained(form, [self.wrap(item(x, index=k)) for k in range(len(items))])
             case Static(content):
-                return content
+                return Object(content, Fixed(content), type(content).__name__.lower()) if has_data(content) else content
         if x.op is not None and x.op.name == "tuple":
             return tuple(map(self.wrap, x.op.inputs))
         return self.heap.new(x) if is_shared(x.type) else x
+
+    def contained(self, form: Form | None, members: list):
+        """The binding of a new container of this form."""
+        if form is None:
+            return tuple(members)
+        if form.kind == "list":
+            return self.heap.new(tuple(members))
+        if form.kind == "namedtuple":
+            return form.cls._make(members)
+        return self.heap.new_container(form.cls, dict(zip(form.keys, members)), form.factory)
 
     def value(self, binding) -> Value:
         """The Value of a binding, as ops want it."""
@@ -182,13 +209,14 @@ class Frame:
                     raise self.unbound(binding.name or "this name")
                 return binding
             case Cell() if self.heap.items(binding) is not None:
-                return value(tuple(self.value(b) for b in self.heap.items(binding)))
+                items = self.heap.items(binding)
+                return packed([self.value(b) for b in items], list_form(len(items)))
             case Cell():
                 return self.heap.read(binding)
             case tuple() | list():
-                return value(tuple(self.value(b) for b in binding))
-            case dict():
-                return value(tuple(self.value(b) for b in binding.values()))
+                return packed([self.value(b) for b in binding], form_of(binding))
+            case Container():
+                return packed([self.value(b) for b in binding.members.values()], binding.form)
             case Made():
                 raise self.refuse("a function defined inside this one cannot be stored, returned or passed on here",
                                   None, "call it directly, or define it at module level")
@@ -206,9 +234,11 @@ class Frame:
         """The Python object behind a binding that must be known now."""
         match binding:
             case tuple() | list():
-                return type(binding)(self.static(b, what, node) for b in binding)
+                return like(binding, [self.static(b, what, node) for b in binding])
             case Cell() if self.heap.items(binding) is not None:
                 return [self.static(b, what, node) for b in self.heap.items(binding)]
+            case Container():
+                return binding.form.build([self.static(b, what, node) for b in binding.members.values()])
             case Value() if binding.constant is not MISSING:
                 return binding.constant
             case Value() | Cell() | Made() | Text() | Thrown():
@@ -225,8 +255,8 @@ class Frame:
                 return all(map(self.is_static, binding))
             case Cell() if self.heap.items(binding) is not None:
                 return all(map(self.is_static, self.heap.items(binding)))
-            case dict():
-                return all(map(self.is_static, binding.values()))
+            case Container():
+                return all(map(self.is_static, binding.members.values()))
             case Value():
                 return binding.constant is not MISSING
         return not isinstance(binding, (Cell, Made, Text, Thrown))
@@ -350,6 +380,11 @@ class Frame:
         if isinstance(content, Value) and not content.name and content.op is not None:
             content.name = next((self.label(name) for name, other in self.reachable() if other is cell), "") or next(
                 (self.label(name) for name, binding in self.env.items() if binding is root), "")
+
+
+def like(binding: tuple | list, items: list):
+    """A tuple, namedtuple or list of these items, as `binding` is one."""
+    return binding._make(items) if hasattr(binding, "_make") else type(binding)(items)
 
 
 def held_cells(binding) -> Iterator[Cell]:

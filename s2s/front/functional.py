@@ -8,6 +8,7 @@ import operator
 import gast
 
 from ..errors import TypeMismatchError
+from . import objects
 from .access import take
 from .builtin import BUILTINS
 from .calls import apply, apply_method
@@ -15,6 +16,7 @@ from .capture import Fixed, Super
 from .expressions import attribute, evaluate, make_local
 from .frame import Frame, Object
 from .made import Known, Partial
+from .objects import class_of
 from .scope import parameter_names
 
 
@@ -73,6 +75,8 @@ def _methodcaller(frame: Frame, node, name, *args, **keywords):
 def _super(frame: Frame, node, *given):
     """super() in a method, and super(kind, object)."""
     kind, instance = given if len(given) == 2 else _around(frame, node)
+    if class_of(instance) is not None:
+        return objects.Super(instance, class_of(instance), kind)
     if not isinstance(kind, type) or not isinstance(instance, (Object, type)):
         raise frame.refuse("super() of this", node, "use it in a method of an object that exists before the call")
     if isinstance(instance, type):

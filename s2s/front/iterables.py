@@ -14,7 +14,7 @@ from ..ops.control import tape_len, tape_pop
 from ..ops.record import value
 from ..ops.shape import length
 from .access import take
-from .alias import Cell
+from .alias import Cell, Container
 from .frame import Frame, Object
 from .lists import length_of_list, take_item
 
@@ -42,8 +42,8 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
             return binding
         case tuple() | list():
             return Iterable(lambda k: binding[k], trips=len(binding), held=(binding,))
-        case dict():
-            return iterable(frame, tuple(binding), node)
+        case Container() if binding.is_dict:
+            return iterable(frame, tuple(binding.members), node)
         case str():
             return Iterable(lambda k: binding[k], trips=len(binding))
         case range():

@@ -23,9 +23,11 @@ from .carry import (
     cell_after,
     enter_binding,
     enter_cell,
+    label,
     leaf_value,
     leave,
     leaves,
+    rebind,
     suppose_same_arrays,
 )
 from .expressions import assign, condition, evaluate
@@ -185,14 +187,14 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
     for name, binding in carried.names.items():
         for leaf in leaves(frame, binding):
             inits.append(leaf_value(frame, leaf))
-            names.append(frame.label(name))
+            names.append(label(frame, name))
     carried.before = before[1]
     carried.held = {cell: (cell.held, cell.alike) for cell in before[1]}
     for cell in carried.cells:
-        label = next((frame.label(n) for n, b in frame.env.items() if b is cell), "")
+        called = next((frame.label(n) for n, b in frame.env.items() if b is cell), "")
         for leaf in leaves(frame, cell):
             inits.append(leaf_value(frame, leaf))
-            names.append(label or inits[-1].name)
+            names.append(called or inits[-1].name)
     ends: dict = {}  # by name, and of lists by cell
     ended: list[bool] = []  # whether the test raises, whatever it is asked
 
@@ -205,7 +207,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
         for name, binding in carried.names.items():
             entered[name] = enter_binding(frame, binding, rest, carried, name)
             if not is_flag(name):
-                frame.env[name] = entered[name]
+                rebind(frame, name, entered[name])
         for cell in carried.cells:
             frame.heap.contents[cell] = enter_cell(frame, cell, rest, carried)
         frame.heap.seen = {}
@@ -279,9 +281,11 @@ def _after(frame: Frame, loop: Loop, carried: Carried, ends: dict, outputs: list
     """The state after the loop."""
     node = loop.node
     for name, binding in carried.names.items():
-        frame.env[name] = binding_after(frame, binding, ends.get(name, binding), outputs, carried, name)
-        if frame.env[name] is UNBOUND:
-            del frame.env[name]
+        after = binding_after(frame, binding, ends.get(name, binding), outputs, carried, name)
+        if after is not UNBOUND:
+            rebind(frame, name, after)
+        else:
+            frame.env.pop(name, None)
     for cell in carried.cells:
         frame.heap.contents[cell] = cell_after(frame, cell, ends, outputs, carried)
     endless = isinstance(node, gast.While) and not loop.setup and not may_stop_by_break(node.body) \

@@ -32,6 +32,17 @@ class Local(Made):
 
 
 @dataclass(eq=False)
+class Method(Made):
+    """A function of a class, with what it is a method of: an object that the program made, or the class."""
+
+    function: Callable
+    receiver: object
+
+    def held(self) -> Iterator:
+        yield self.receiver
+
+
+@dataclass(eq=False)
 class Partial(Made):
     """functools.partial(function, *args, **keywords)."""
 

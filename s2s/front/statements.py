@@ -14,14 +14,17 @@ from ..ir.builder import at, current, emit
 from ..ir.graph import MISSING, Value
 from ..ops.control import tape_new
 from .acts import run_assert, run_raise
+from .alias import Container
 from .branches import branch, unless_left
-from .expressions import assign, augment, condition, evaluate
+from .containers import delete_entry
+from .expressions import assign, augment, condition, evaluate, key_of
 from .frame import EXIT, RESULT, RETURNED, STOP, Frame, Object
 from .functional import decorated
 from .iterables import Iterable
 from .lists import as_list
 from .loops import run_for, run_out, run_while
 from .made import Made
+from .objects import delete as delete_attribute
 from .operators import negation
 from .quiet import enter
 from .raising import Leave, Point, guard, is_caught, throw
@@ -222,14 +225,26 @@ def _returnable(frame: Frame, binding, stmt: gast.Return) -> None:
     if frame.members(binding) is not None:
         for item in frame.members(binding):
             _returnable(frame, item, stmt)
+    elif isinstance(binding, Container):
+        for member in binding.members.values():
+            _returnable(frame, member, stmt)
     elif isinstance(binding, (Made, Object)):
         frame.value(binding)
-    elif isinstance(binding, Iterable) or callable(binding):
+    elif isinstance(binding, Iterable) or (callable(binding) and not isinstance(binding, type)):
         raise frame.refuse(f"returning a {type(binding).__name__}", stmt, "return numbers, arrays and tuples of them")
 
 
 def _delete(frame: Frame, stmt: gast.Delete) -> None:
     for target in stmt.targets:
+        match target:
+            case gast.Subscript():
+                base, key = evaluate(frame, target.value), key_of(frame, target.slice)
+                if isinstance(base, Container) and base.is_dict:
+                    delete_entry(frame, base, key)
+                    continue
+            case gast.Attribute():
+                delete_attribute(frame, evaluate(frame, target.value), target.attr, target)
+                continue
         if not isinstance(target, gast.Name):
             raise frame.refuse("deleting part of something", target, "build a new one")
         frame.lookup(target.id, target)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from .forms import Form
+
 # Note [Which extents are 1]
 # Code is specialised on dtype, rank and on which extents are 1, never on other extents.  An extent that a
 # parameter brings is known not to be 1 (`may_be_one` is False), so two such extents that meet in an
@@ -82,12 +84,15 @@ class Unknown:
 
 @dataclass(frozen=True)
 class Tuple:
-    """A tuple of values, known member by member; of a dict, its values in the order of `keys`."""
+    """A tuple of values, known member by member, or another container: then `form` says which."""
 
     items: tuple[Type, ...]
-    keys: tuple | None = None
+    form: Form | None = None
 
     def __str__(self) -> str:
+        if self.form is not None:
+            members = ", ".join(f"{key}: {item}" for key, item in zip(self.form.keys, self.items))
+            return f"{self.form.cls.__name__}({members})"
         return f"({', '.join(map(str, self.items))}{',' if len(self.items) == 1 else ''})"
 
 
@@ -215,9 +220,9 @@ def join(a: Type, b: Type, fresh=lambda: Extent("?")) -> Type | None:
             return Scalar(_wider(a.dtype, b.dtype), weak=a.weak and b.weak)
         case Array(), Array() if a.rank == b.rank:
             return Array(_wider(a.dtype, b.dtype), tuple(_join_dims(m, n, fresh) for m, n in zip(a.dims, b.dims)))
-        case Tuple(), Tuple() if len(a.items) == len(b.items):
+        case Tuple(), Tuple() if len(a.items) == len(b.items) and a.form == b.form:
             items = tuple(join(m, n, fresh) for m, n in zip(a.items, b.items))
-            return None if None in items else Tuple(items)
+            return None if None in items else replace(a, items=items)
         case List(), List() if type(a) is type(b):
             item = join(a.item, b.item, lambda: _of_items(fresh()))
             return None if item is None else type(a)(item)
@@ -232,5 +237,5 @@ def forget_weak(type: Type) -> Type:
         case Scalar(dtype, True):
             return Scalar(dtype)
         case Tuple(items):
-            return Tuple(tuple(map(forget_weak, items)))
+            return replace(type, items=tuple(map(forget_weak, items)))
     return type

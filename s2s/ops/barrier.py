@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..ir.graph import Value
 from ..ir.types import Tuple
-from .control import item
-from .record import define, numpy_function, value
+from .control import item, packed
+from .record import define, numpy_function
 
 barrier = define(
     "stop_gradient",
@@ -30,5 +30,5 @@ def stop_gradient(x):
 def stopped(x: Value) -> Value:
     """`x` as a Value that carries no derivative: tuples member by member."""
     if isinstance(x.type, Tuple):
-        return value(tuple(stopped(item(x, index=k)) for k in range(len(x.type.items))))
+        return packed([stopped(item(x, index=k)) for k in range(len(x.type.items))], x.type.form)
     return barrier(x)

@@ -16,11 +16,13 @@ float.  The lattice is of finite height, so this ends.
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..errors import S2SError, VerifyError
+from ..errors import S2SError, UnsupportedError, VerifyError
 from ..ir.builder import Builder, add_op, current, emit, fresh_extent, fresh_shape, join_types, meet
+from ..ir.forms import Form, form_of, stores_its_arguments, with_attributes
 from ..ir.graph import MISSING, Block, Op, Value
 from ..ir.types import (
     INT,
@@ -39,6 +41,7 @@ from ..ir.types import (
 )
 from .record import RECORDS, define, type_of_constant, value
 
+MOST_MEMBERS = 1024  # of a tuple, list, dict or object
 WIDEN_AFTER = 8  # rounds after which a carry that still changes is of unknown rank
 
 
@@ -142,7 +145,7 @@ def _settled(type: Type) -> Type:
             return Array(dtype, tuple(replace(fresh_extent(), may_be_one=d.may_be_one)
                                       if getattr(d, "accepts_any", False) else d for d in dims))
         case Tuple(items):
-            return Tuple(tuple(map(_settled, items)))
+            return replace(type, items=tuple(map(_settled, items)))
     return type
 
 
@@ -301,7 +304,7 @@ def _translated(type: Type, known: dict) -> Type:
         case Unknown(str() as shape, dtype):
             return Unknown(known.setdefault(f"shape {shape}", fresh_shape()), dtype)
         case Tuple(items):
-            return Tuple(tuple(_translated(t, known) for t in items))
+            return replace(type, items=tuple(_translated(t, known) for t in items))
         case List(item):
             return replace(type, item=_translated(item, known))
     return type
@@ -369,26 +372,79 @@ def _fold_item(t: Value, *, index: int):
     return None
 
 
+def _infer_container(*items: Value, form: Form | None = None) -> Type:
+    if len(items) > MOST_MEMBERS:
+        raise UnsupportedError(f"a container of {len(items)} members", current().line,
+                               f"make it an array, or nest it: one level holds at most {MOST_MEMBERS}")
+    return Tuple(tuple(x.type for x in items), form)
+
+
+def _container_syntax(*items: ast.expr, form: Form | None = None) -> ast.expr:
+    """A display or call that makes the container of these members."""
+    match form and form.kind:
+        case None:
+            return ast.Tuple(list(items), ast.Load())
+        case "list":
+            return ast.List(list(items), ast.Load())
+        case "dict":
+            display = ast.Dict([ast.Constant(key) for key in form.keys], list(items))
+            if form.cls is dict:
+                return display
+            factory = [] if form.factory is None else [_class_name(form.factory)]
+            return ast.Call(_class_name(form.cls), [*([] if form.cls is not defaultdict else factory or [ast.Constant(None)]), display], [])
+    named = [ast.keyword(key, x) for key, x in zip(form.keys, items)]
+    cls = _class_name(form.cls)
+    if stores_its_arguments(form):
+        return ast.Call(cls, [], named)
+    return ast.Call(ast.Name(with_attributes.__name__, ast.Load()), [cls], named)
+
+
+def _class_name(cls) -> ast.Name:
+    """The name of a class; the printer finds out under which name the module has it."""
+    name = ast.Name(cls.__name__, ast.Load())
+    if cls.__module__ != "builtins":
+        name.cls = cls
+    return name
+
+
+def member_syntax(container: ast.expr, form: Form | None, index: int) -> ast.expr:
+    """How member `index` of a container is read."""
+    if form is not None and form.kind in ("namedtuple", "attributes"):
+        return ast.Attribute(container, form.keys[index], ast.Load())
+    return ast.Subscript(container, ast.Constant(index if form is None else form.keys[index]), ast.Load())
+
+
 tuple_record = define(
     "tuple",
-    evaluate=lambda *items: tuple(items),
-    infer=lambda *items: Tuple(tuple(x.type for x in items)),
-    syntax=lambda *items: ast.Tuple(list(items), ast.Load()),
-    vjp=lambda bar, y, *items: tuple(item(bar, index=k) for k in range(len(items))),
+    evaluate=lambda *items, form=None: tuple(items) if form is None else form.build(items),
+    infer=_infer_container,
+    syntax=_container_syntax,
+    vjp=lambda bar, y, *items, form=None: tuple(item(bar, index=k) for k in range(len(items))),
     jvp=None,  # transform/jvp keeps tuples member by member
     cheap=True,
-    views=tuple(range(64)),
+    views=tuple(range(MOST_MEMBERS)),
 )
+
+
+def _evaluate_item(t, *, index: int):
+    form = None if type(t) is tuple else form_of(t)
+    return t[index] if form is None else form.members(t)[index]
+
 
 item = define(
     "item",
-    evaluate=lambda t, *, index: t[index],
+    evaluate=_evaluate_item,
     infer=_infer_item,
     fold=_fold_item,
     syntax=lambda t, *, index: ast.Subscript(t, ast.Constant(index), ast.Load()),
     cheap=True,
     views=(0,),
 )
+
+def packed(items: Sequence, form: Form | None) -> Value:
+    """The container of this form, of these members."""
+    return emit(tuple_record, *map(value, items), **({} if form is None else {"form": form}))
+
 
 undefined = define("undefined", evaluate=lambda: None, infer=lambda: UNDEFINED, cheap=True,
                    syntax=lambda: ast.Constant(None))

@@ -30,6 +30,7 @@ from ..ir.types import (
     Extent,
     List,
     Scalar,
+    Static,
     Tape,
     Tuple,
     Type,
@@ -37,7 +38,7 @@ from ..ir.types import (
     is_inexact,
     may_be_one,
 )
-from .control import item, tape_new
+from .control import item, packed, tape_new
 from .fold import base_offset
 from .record import (
     RECORDS,
@@ -580,7 +581,9 @@ def zeros_of(x: Value) -> Value:
         case Scalar():
             return value(0.0)
         case Tuple(items):
-            return value(tuple(zeros_of(item(x, index=k)) for k in range(len(items))))
+            return packed([zeros_of(item(x, index=k)) for k in range(len(items))], x.type.form)
+        case Static():
+            return x
         case Tape():  # a tape is read to its end, so its cotangent starts empty
             return emit(tape_new)
         case List():

@@ -9,14 +9,23 @@ A value without a tangent has none: zeros are written down only where a block mu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..errors import DerivativeError
 from ..ir.builder import Builder, add_op, at, emit, join_types
 from ..ir.graph import Block, Function, Op, Value
 from ..ir.rebuild import emit_op
 from ..ir.types import Tuple, Undefined, carries_derivative
-from ..ops.control import Known, call, for_loop, if_record, item, make_undefined, while_loop
-from ..ops.record import value
+from ..ops.control import (
+    Known,
+    call,
+    for_loop,
+    if_record,
+    item,
+    make_undefined,
+    packed,
+    while_loop,
+)
 from ..ops.shape import zeros_of
 from .activity import loop_parts, varied_values
 
@@ -115,7 +124,7 @@ class Tangents:
         emit_op(op, self.env)
         if op.name == "tuple":
             if any(x in self.dots for x in op.inputs):
-                self.dots[op.output] = value(tuple(self.tangent(x) for x in op.inputs))
+                self.dots[op.output] = packed([self.tangent(x) for x in op.inputs], op.output.type.form)
         elif op.inputs[0] in self.dots and carries_derivative(op.output.type):
             self.set_tangent(op.output, item(self.dots[op.inputs[0]], **op.attrs))
 
@@ -178,7 +187,7 @@ class Tangents:
 
 def tangent_type(type):
     """The type of a tangent of a value of this type."""
-    return Tuple(tuple(map(tangent_type, type.items))) if isinstance(type, Tuple) else type
+    return replace(type, items=tuple(map(tangent_type, type.items))) if isinstance(type, Tuple) else type
 
 
 def dot_name(x: Value) -> str:

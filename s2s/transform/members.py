@@ -13,8 +13,8 @@ from weakref import WeakKeyDictionary
 from ..ir.builder import Builder
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.rebuild import emit_block, rebuild
-from ..ir.types import Tuple
-from ..ops.control import Known, call, item
+from ..ir.types import Tuple, Type
+from ..ops.control import Known, call, item, packed
 from ..ops.record import value
 
 _spread: WeakKeyDictionary[Function, Function] = WeakKeyDictionary()
@@ -58,20 +58,27 @@ def _spread_out(function: Function, open_calls: frozenset) -> Function:
 def parameter_tree(type, name: str, params: list[Value]):
     """A parameter for each leaf of `type`, appended to `params`; the tree of them."""
     if isinstance(type, Tuple):
-        return tuple(parameter_tree(t, member_name(name, type, k), params) for k, t in enumerate(type.items))
+        return packed([parameter_tree(t, member_name(name, type, k), params) for k, t in enumerate(type.items)], type.form)
     params.append(Value(type, name))
     return params[-1]
 
 
 def result_tree(type, rest: Iterator[Value]):
     """The tree of the next of `rest` that has the structure of `type`."""
-    return tuple(result_tree(t, rest) for t in type.items) if isinstance(type, Tuple) else next(rest)
+    if not isinstance(type, Tuple):
+        return next(rest)
+    return packed([result_tree(t, rest) for t in type.items], type.form)
 
 
 def member_name(name: str, type: Tuple, k: int) -> str:
     """What member `k` of a tuple or dict called `name` is called."""
-    key = k if type.keys is None else type.keys[k]
+    key = k if type.form is None else type.form.keys[k]
     return f"{name}_{key}" if f"{name}_{key}".isidentifier() else f"{name}_{k}"
+
+
+def leaf_types(type: Type) -> list[Type]:
+    """The types of the leaves of a tuple, in order."""
+    return [t for inner in type.items for t in leaf_types(inner)] if isinstance(type, Tuple) else [type]
 
 
 def leaves_of(x: Value) -> list[Value]:

@@ -11,6 +11,7 @@ the user wrote it, each lane taking its own branch and its own number of trips.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,8 +28,8 @@ from ..ops.control import (
     if_,
     item,
     make_undefined,
+    packed,
     tape_push,
-    tuple_record,
     while_loop,
 )
 from ..ops.create import empty, zeros
@@ -154,7 +155,7 @@ class Batched:
             case "call":
                 outs = self.call(op)
             case "tuple":
-                outs = tuple_record(*(self.for_all(x) for x in op.inputs))
+                outs = packed([self.for_all(x) for x in op.inputs], op.output.type.form)
             case "item":
                 outs = item(self.env[op.inputs[0]], **op.attrs)
             case "length" | "shape" | "size":
@@ -296,7 +297,7 @@ class Batched:
     def one_lane(self, x: Value, lane: Value) -> Value:
         """What one lane has of a batched value."""
         if isinstance(x.type, Tuple):
-            return value(tuple(self.one_lane(item(x, index=k), lane) for k in range(len(x.type.items))))
+            return packed([self.one_lane(item(x, index=k), lane) for k in range(len(x.type.items))], x.type.form)
         return take(x, lane)
 
     def results_of_lanes(self, type: Type, name: str) -> Value:
@@ -348,7 +349,7 @@ def batched_type(type: Type, extent: Extent, axis: int) -> Type:
             k = axis if axis >= 0 else axis + len(dims) + 1
             return Array(dtype, (*dims[:k], extent, *dims[k:]))
         case Tuple(items):
-            return Tuple(tuple(batched_type(t, extent, axis) for t in items))
+            return replace(type, items=tuple(batched_type(t, extent, axis) for t in items))
     raise UnsupportedError(f"vmap over an argument that is {type}",
                            remedy="call the vmapped function, or annotate its arguments, so that their ranks are known")
 
@@ -388,7 +389,7 @@ def members(x: Value) -> list[Value]:
 def gathered(type: Type, found: Iterator[Value]) -> Value:
     """A value of `type`, over all lanes, of its members in order."""
     if isinstance(type, Tuple):
-        return value(tuple(gathered(t, found) for t in type.items))
+        return packed([gathered(t, found) for t in type.items], type.form)
     return next(found)
 
 
@@ -409,13 +410,13 @@ def require_as_many(count: Value, other: Value, x: Value) -> None:
 
 def to_front(x: Value, axis: int) -> Value:
     if isinstance(x.type, Tuple):
-        return value(tuple(to_front(item(x, index=k), axis) for k in range(len(x.type.items))))
+        return packed([to_front(item(x, index=k), axis) for k in range(len(x.type.items))], x.type.form)
     return moveaxis(x, axis % rank(x), 0)
 
 
 def from_front(x: Value, axis: int) -> Value:
     if isinstance(x.type, Tuple):
-        return value(tuple(from_front(item(x, index=k), axis) for k in range(len(x.type.items))))
+        return packed([from_front(item(x, index=k), axis) for k in range(len(x.type.items))], x.type.form)
     return moveaxis(x, 0, axis % rank(x))
 
 
@@ -424,5 +425,5 @@ def spread_over_lanes(x: Value, count: Value, dtype: str | None) -> Value:
     if isinstance(x.type, (Static, Undefined, Tape)):
         return x
     if isinstance(x.type, Tuple):
-        return value(tuple(spread_over_lanes(item(x, index=k), count, None) for k in range(len(x.type.items))))
+        return packed([spread_over_lanes(item(x, index=k), count, None) for k in range(len(x.type.items))], x.type.form)
     return batched_over(x, count, dtype)

@@ -41,8 +41,8 @@ def import_inside(x):
     return math.sin(x)
 
 
-def dictionary(x):
-    return {"x": x}
+def a_set(x):
+    return {x, 2.0}
 
 
 def escaping_lambda(x):
@@ -106,7 +106,7 @@ UNSUPPORTED = [
     (global_write, [FLOAT], "writing to a global variable", "return the new value"),
     (class_inside, [FLOAT], "a class inside a function", "module level"),
     (import_inside, [FLOAT], "an import inside a function", "top of the module"),
-    (dictionary, [FLOAT], "a dict or set", "use tuples"),
+    (a_set, [FLOAT], "a set", "use tuples"),
     (escaping_lambda, [FLOAT], "cannot be stored, returned or passed on", "call it directly"),
     (run_time_list, [FLOAT, INT], "a list of run-time length", "fill an array"),
     (unknown_function, [FLOAT], "s2s does not know np.kaiser", "write it with functions that s2s knows"),
