@@ -598,11 +598,24 @@ def _array(x, dtype=None, copy=True, **_):
     return _made(np.array(x, dtype))
 
 
+OF_SEQUENCES = "concatenate stack hstack vstack column_stack dstack where einsum".split()
+
+
 class _NumPy(types.SimpleNamespace):
     """NumPy, except that what makes a fresh float array makes a Hyper."""
 
     def __getattr__(self, name):
-        return getattr(np, name)
+        function = getattr(np, name)
+        if name not in FUNCTIONS:
+            return function
+
+        def run(x, *args, **kwargs):
+            """NumPy asks the members of a list of numbers for nothing: it is made an array first."""
+            if isinstance(x, list) and any(isinstance(item, Hyper) for item in x) and name not in OF_SEQUENCES:
+                x = lift(x)
+            return function(x, *args, **kwargs)
+
+        return run
 
 
 def _maker(make: Callable) -> Callable:

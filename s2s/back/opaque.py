@@ -26,7 +26,7 @@ from numba import objmode
 from ..ir.graph import Op, Value
 from ..ir.types import Array, Scalar
 from ..ops.acts import Field, Operand, within
-from ..ops.lists import native_concatenate, native_stack
+from ..ops.lists import native_array, native_concatenate, native_stack
 from ..ops.record import Record
 from .unparse import expression_text
 
@@ -35,9 +35,8 @@ KEPT = FOUND | {"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log
                 "tape_push", "unique", "isin", "histogram", "lexsort", "delete", "insert", "list_of", "list_full", "list_set",
                 "list_add", "list_insert", "list_total", "list_unstack", "list_cut"}
 NATIVE = frozenset({"tuple", "item", "call", "tape_new", "tape_push", "tape_pop", "tape_len", "getitem", "setitem",
-                    "additem", "length", "size", "shape", "ndim", "constant", "undefined", "stop_gradient", "copy", "list_of", "list_full", "list_get",
-                    "list_unstack", "list_sum", "list_total"})
-OF_LISTS = {"list_stack": native_stack, "list_concatenate": native_concatenate}  # what Numba knows of no list of arrays
+                    "additem", "length", "size", "shape", "ndim", "constant", "undefined", "stop_gradient", "copy",
+                    "list_of", "list_full", "list_get", "list_unstack", "list_sum", "list_total"})
 OF_MATRICES = frozenset({"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det"})
 AS_PYTHON = ("float64", "int64", "complex128", "bool")
 FLOATS = ("float32", "float64", "complex64", "complex128")
@@ -59,8 +58,6 @@ def is_native(op: Op) -> bool:
         return True
     if op.record.syntax is None:
         return True
-    if op.name in OF_LISTS:
-        return isinstance(op.inputs[0].type.item, Scalar)
     if op.name in FOUND:
         return isinstance(op.inputs[0].type, Array)
     if op.name in OF_MATRICES:
@@ -71,8 +68,10 @@ def is_native(op: Op) -> bool:
 
 def in_python(op: Op) -> Record:
     """An op that calls NumPy for `op`, of the same inputs and outputs."""
-    if op.name in OF_LISTS:
-        return OF_LISTS[op.name]
+    if op.name == "list_stack":
+        return native_array if isinstance(op.inputs[0].type.item, Scalar) else native_stack
+    if op.name == "list_concatenate":
+        return native_concatenate
     names = [f"x{k}" if len(op.inputs) > 1 else "x" for k in range(len(op.inputs))]
     call = ast.unparse(ast.fix_missing_locations(op.record.syntax(*(ast.Name(n, ast.Load()) for n in names), **op.attrs)))
     name = f"numpy_{op.name.replace('.', '_').strip('_')}"

@@ -252,10 +252,20 @@ def _cotangent_type(type: Type) -> Type:
     return type
 
 
+def _fold_zeros(xs: Value, *, kind):
+    """Of a list that has just been made, item by item."""
+    if xs.op is not None and xs.op.record is list_of:
+        return emit(list_of, *map(zeros_of, xs.op.inputs))
+    if xs.op is not None and xs.op.record is list_full:
+        return list_full(zeros_of(xs.op.inputs[0]), xs.op.inputs[1])
+    return None
+
+
 list_zeros = define(
     "list_zeros",  # (xs): a cotangent of nothing
     evaluate=lambda xs, *, kind: _zero(kind, xs),
     infer=lambda xs, *, kind: _cotangent_type(xs.type),
+    fold=_fold_zeros,
     syntax=lambda xs, *, kind: _zero_syntax(kind, xs),
     vjp=lambda bar, y, xs, *, kind: (None,),
     jvp=lambda dots, y, xs, *, kind: None,
@@ -408,8 +418,18 @@ list_stack = define(
     infer=_infer_stack,
     syntax=lambda xs: numpy_call("array", xs),
     vjp=_vjp_stack,
+    jvp=lambda dots, y, xs: None if dots[0] is None else shaped_like(list_stack(dots[0]), y),
     linear=(0,),
 )
+
+
+def array_of(xs):
+    """np.array(xs), where Numba does not see how the list was made, of which it makes wrong guesses."""
+    return np.array(xs)
+
+
+native_array = define(
+    "native_array", evaluate=array_of, infer=_infer_stack, syntax=lambda xs: _call("array_of", xs), helper=array_of)
 native_stack = define(
     "native_stack",  # the same, where Numba knows no np.array of it
     evaluate=stacked,
@@ -490,6 +510,7 @@ list_concatenate = define(
     infer=_infer_concatenated,
     syntax=lambda xs: numpy_call("concatenate", xs),
     vjp=lambda bar, y, xs: (list_cut(bar, xs),),
+    jvp=lambda dots, y, xs: None if dots[0] is None else shaped_like(list_concatenate(dots[0]), y),
     linear=(0,),
 )
 native_concatenate = define(
