@@ -69,11 +69,16 @@ def take(frame: Frame, base, key):
 
 def view_of_part(frame: Frame, base: Cell, content: Value, pattern, operands) -> Cell:
     """A cell for base[pattern], whose Value is now `content`."""
-    return frame.heap.new_view(
-        base, content,
-        lambda x: getitem(x, *operands, pattern=pattern),
-        lambda x, y: setitem(x, y, *operands, pattern=pattern), (pattern, operands),
-        doubtful=set(pattern) <= {"i"} and isinstance(content.type, Unknown))
+    cell = part_of(base, pattern, operands)
+    cell.doubtful = set(pattern) <= {"i"} and isinstance(content.type, Unknown)
+    frame.heap.seen[cell] = (frame.heap.read(base), content)
+    return cell
+
+
+def part_of(base: Cell, pattern, operands) -> Cell:
+    """A cell for base[pattern], an index of integers, slices and new axes."""
+    return Cell(base, lambda x: getitem(x, *operands, pattern=pattern),
+                lambda x, y: setitem(x, y, *operands, pattern=pattern), (pattern, operands))
 
 
 def put(frame: Frame, base, key, new) -> None:
@@ -92,7 +97,11 @@ def put(frame: Frame, base, key, new) -> None:
     if frame.session.tries:
         guard_index(frame, frame.heap.read(base), pattern, operands)
     cell, pattern, operands = _composed(frame, base, pattern, operands)
-    frame.write(cell, setitem(frame.heap.read(cell), v, *operands, pattern=pattern), base)
+
+    def update(x: Value) -> Value:
+        return setitem(x, v, *operands, pattern=pattern)
+
+    frame.write(cell, update(frame.heap.read(cell)), base, update)
 
 
 def length_of(frame: Frame, binding):

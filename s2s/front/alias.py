@@ -5,22 +5,27 @@ says which Value each cell holds now.  `y = x` binds a second name to the same c
 either is seen by both.  A view is a cell that has a base: it is read through the base, and a write to it
 is a write to the base.
 
-Where two names may or may not share memory (an array chosen by a branch, one carried around a loop, a
-reshape that may have copied), the cells say so in `origins`, and a write that the other would have to
-see is refused: see `Heap.write`.
+An array chosen by a branch, `c = a if s else b`, is a cell that has a choice: it is read as one or the
+other, and a write to it is a write to one or the other, decided again by the condition.
+
+Where two names may or may not share memory (an array carried around a loop, a reshape that may have
+copied), the cells say so in `origins`, and a write that the other would have to see is refused: see
+`Heap.write`.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ..errors import UnsupportedError
-from ..ir.builder import current
+from ..ir.builder import Builder, current
 from ..ir.forms import Form, form_of, list_form
-from ..ir.graph import Value
+from ..ir.graph import Block, Value
 from ..ir.types import Array, List, Unknown
-from ..ops.control import packed
+from ..ops.control import if_, packed
+from ..ops.index import setitem
 from ..ops.lists import new_list
 from ..ops.record import value
 
@@ -38,6 +43,8 @@ class Cell:
     write_back: Callable | None = None  # (base's Value, its own new Value) -> base's new Value
     index: tuple | None = None  # (pattern, operands), where it is base[integers, slices and new axes]
     doubtful: bool = False  # perhaps a view, perhaps a number: an element of an array of unknown rank
+    reads: tuple = ()  # Values that `view` and `write_back` read
+    choice: tuple | None = None  # (condition, the cell that it is where that holds, the one that it is elsewhere)
     origins: frozenset = frozenset()  # cells that it may share memory with, or not
     owner: str = ""  # whose array it is, where that is not this function's
     made: Value | tuple | None = None  # what it held first
@@ -55,10 +62,17 @@ class Cell:
         """The cell itself, what it is a view of, and so on."""
         return [self] if self.base is None else [self, *self.base.bases]
 
+    @property
+    def roots(self) -> tuple[Cell, ...]:
+        """The arrays that it is, or is a view of: one, unless a condition chooses among several."""
+        root = self.root
+        if root.choice is None:
+            return (root,)
+        return tuple(dict.fromkeys(cell for arm in root.choice[1:] for cell in arm.roots))
+
     def family(self) -> frozenset:
         """The cells it may share memory with, itself included."""
-        root = self.root
-        return root.origins | {root}
+        return frozenset().union(*(root.origins | {root} for root in self.roots))
 
 
 @dataclass(eq=False)
@@ -76,8 +90,9 @@ class Container:
     is_blank: bool = False  # it only says what there will be: nothing is bound to it yet
 
     root = property(lambda self: self)
+    roots = property(lambda self: (self,))
     bases = property(lambda self: [self])
-    base, index, doubtful = None, None, False
+    base, index, choice, doubtful = None, None, None, False
 
     def family(self) -> frozenset:
         """The containers it may be, itself included."""
@@ -151,19 +166,35 @@ class Heap:
         self.write(container, members, reachable, container)
 
     def new_view(self, base: Cell, content: Value, view: Callable, write_back: Callable,
-                 index: tuple | None = None, doubtful: bool = False) -> Cell:
+                 index: tuple | None = None, doubtful: bool = False, reads: tuple = ()) -> Cell:
         """A cell for a view of `base`, whose Value is now `content`."""
-        cell = Cell(base, view, write_back, index, doubtful)
+        cell = Cell(base, view, write_back, index, doubtful, reads)
         self.seen[cell] = (self.read(base), content)
         return cell
 
+    def choose(self, condition: Value, a: Cell, b: Cell, content: Value) -> Cell:
+        """A cell for `a if condition else b`, whose Value is now `content`."""
+        cell = Cell(choice=(condition, a, b))
+        self.seen[cell] = (self._state(cell), content)
+        return cell
+
+    def _state(self, cell: Cell) -> tuple:
+        """What decides whether a chosen array is still what was last read of it: Values."""
+        return tuple(self.contents.get(root) for root in cell.roots)
+
     def is_current(self, cell: Cell) -> bool:
         """Whether reading `cell` needs no new op."""
+        if cell.choice is not None:
+            return cell in self.seen and all(map(operator.is_, self.seen[cell][0], self._state(cell)))
         return cell.base is None or (self.is_current(cell.base) and cell in self.seen
                                      and self.seen[cell][0] is self.read(cell.base))
 
     def read(self, cell: Cell) -> Value:
         """The Value that `cell` holds now."""
+        if cell.choice is not None:
+            if not self.is_current(cell):
+                self.seen[cell] = (self._state(cell), self._read_chosen(cell))
+            return self.seen[cell][1]
         if cell.base is None:
             content = self.contents[cell]
             if isinstance(content, dict):
@@ -206,33 +237,75 @@ class Heap:
             return self.read(binding)
         return packed(list(map(self._leaf, binding)), form_of(binding)) if isinstance(binding, tuple) else value(binding)
 
-    def write(self, cell: Cell, content: Value | tuple, reachable: Iterable[tuple[str, Cell]], through: Cell) -> None:
+    def _read_chosen(self, cell: Cell) -> Value:
+        condition, *arms = cell.choice
+        name = self.seen[cell][1].name if cell in self.seen else ""
+
+        def read(arm: Cell) -> list[Value]:
+            seen, self.seen = self.seen, dict(self.seen)
+            content = self.read(arm)
+            self.seen = seen
+            return [content]
+
+        return if_(condition, lambda: read(arms[0]), lambda: read(arms[1]), [name])[0]
+
+    def write(self, cell: Cell, content: Value | tuple, reachable: Iterable[tuple[str, Cell]], through: Cell,
+              update: Callable | None = None) -> None:
         """`cell` now holds `content`; `reachable` are the cells that names still to be read lead to.
 
-        `through` is what the program names in the statement that writes: `cell`, or a view of it.
+        `through` is what the program names in the statement that writes: `cell`, or a view of it.  `update` says
+        what the statement makes of any array in its place.
         """
-        root = cell.root
-        kind = root.cls.__name__ if isinstance(root, Container) else "array"
-        if root.owner:
-            raise UnsupportedError(f"this writes into {root.owner}, which lives outside the function",
-                                   current().line, f"pass the {kind} as an argument and return it, or take a copy first")
-        family, named = root.family() | (root.held if through is not root else frozenset()), through.bases
-        for name, other in reachable:
-            unsure = (family & (other.root.family() | other.root.held) if other.root is not root
-                      else any(c.doubtful and c not in named for c in other.bases))
-            if unsure or (root.alike and through is not root):
+        named = through.bases
+        for root in cell.roots:
+            kind = root.cls.__name__ if isinstance(root, Container) else "array"
+            if root.owner:
+                raise UnsupportedError(f"this writes into {root.owner}, which lives outside the function", current().line,
+                                       f"pass the {kind} as an argument and return it, or take a copy first")
+            family = root.origins | {root} | (root.held if through is not root else frozenset())
+            for name, other in reachable:
+                unsure = any(own is not root and family & (own.origins | {own} | own.held) for own in other.roots) or (
+                    root in other.roots and any(c.doubtful and c not in named for c in other.bases))
+                if not unsure and (through is root or not root.alike):
+                    continue
                 if isinstance(root, Container):
-                    raise SharedError(f"this writes into a {root.cls.__name__} that may or may not be the same as {name}",
+                    raise SharedError(f"this writes into a {kind} that may or may not be the same as {name}",
                                       current().line, "take a copy (`copy.copy(...)`) of one of the two first")
-                raise SharedError(f"this writes into {'an array' if isinstance(content, Value) else 'a list'} that may "
-                                  f"or may not share memory with {name}",
+                what = "an array" if isinstance(content, Value) else "a list"
+                raise SharedError(f"this writes into {what} that may or may not share memory with {name}",
                                   current().line, "take a copy (`.copy()`) of one of the two first")
-        if cell.base is None:
+        self._store(cell, content, update or (lambda x: setitem(x, content, pattern=(...,))))
+
+    def _store(self, cell: Cell, content: Value | tuple, update: Callable) -> None:
+        if cell.choice is not None:
+            self._store_chosen(cell, update)
+        elif cell.base is None:
             self.contents[cell] = content
+        elif cell.root.choice is not None:
+            self._store(cell.base, content, lambda x: cell.write_back(x, update(cell.view(x))))
         else:
-            base = self.read(cell.base)
-            self.write(cell.base, cell.write_back(base, content), reachable, through)
+            self._store(cell.base, cell.write_back(self.read(cell.base), content), update)
             self.seen[cell] = (self.read(cell.base), content)
+
+    def _store_chosen(self, cell: Cell, update: Callable) -> None:
+        """Write into the one array or the other."""
+        condition, *arms = cell.choice
+        contents, seen = self.contents, self.seen
+        blocks, after = [Block(), Block()], []
+        for arm, block in zip(arms, blocks):
+            self.contents, self.seen = dict(contents), dict(seen)
+            with Builder(block):
+                self._store(arm, update(self.read(arm)), update)
+            after.append(self.contents)
+        self.contents, self.seen = contents, seen
+        changed = [c for c, content in contents.items() if any(state[c] is not content for state in after)]
+
+        def splice(k: int) -> list[Value]:
+            current().block.ops.extend(blocks[k].ops)
+            return [after[k][c] for c in changed]
+
+        names = [contents[c].name for c in changed]
+        self.contents.update(zip(changed, if_(condition, lambda: splice(0), lambda: splice(1), names)))
 
 
 def is_shared(type) -> bool:

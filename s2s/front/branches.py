@@ -11,10 +11,12 @@ from collections.abc import Callable
 from ..errors import TypeMismatchError
 from ..ir.builder import Builder, current
 from ..ir.graph import MISSING, Block, Value
+from ..ir.types import Array
 from ..ops.acts import has_effects
 from ..ops.control import if_, make_undefined
 from ..ops.record import value
 from .alias import Cell, Container
+from .chosen import Outside
 from .frame import (
     EXIT,
     IN_WORDS,
@@ -61,7 +63,7 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
     if any(ended):
         return _go_on(frame, condition, arms, states, ended)
     frame.restore(before)
-    join = Join(frame, condition, arms, [state[1] for state in states])
+    join = Join(frame, condition, arms, [state[1] for state in states], before[1])
     first, second = states[0][0], states[1][0]
     joined = {}
     for name in dict.fromkeys((*before[0], *first, *second)):
@@ -72,12 +74,12 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
     cells = [cell for cell in before[1] if states[0][1].get(cell) is not states[1][1].get(cell)
              or states[0][1].get(cell) is not before[1][cell]]
     waiting = () if frame.caller is None else frame.caller.reachable(True)
-    needed = join.needed.union(cell.root for name, cell in waiting)
+    needed = join.needed.union(root for name, cell in waiting for root in cell.roots)
     changed = join.changed(cells, needed)
     outputs = join.emit(condition)
-    frame.env = {name: place(outputs) for name, place in joined.items()}
     for cell, place in changed:
         frame.heap.contents[cell] = place(outputs)
+    frame.env = {name: place(outputs) for name, place in joined.items()}
     return frame.env.pop(RESULT_OF)
 
 
@@ -123,7 +125,7 @@ def clear_flags(frame: Frame) -> None:
 class Join:
     """The pairs of Values on which two arms differ, and how the joined bindings are made of their join."""
 
-    def __init__(self, frame: Frame, condition: Value, arms: list[Block], contents: list[dict]):
+    def __init__(self, frame: Frame, condition: Value, arms: list[Block], contents: list[dict], before: dict):
         self.condition = condition
         self.frame, self.arms, self.heaps = frame, arms, contents
         self.pairs: list[tuple[Value, Value]] = []
@@ -131,11 +133,12 @@ class Join:
         self.cells: dict[tuple[Cell, Cell], Callable] = {}
         self.needed: set[Cell] = set()
         self.constants: dict[tuple, Value] = {}
+        self.outside = Outside(frame.heap, arms, before, self._number_pair)
 
     def bindings(self, a, b, name: str) -> Callable:
         """A function from the outputs of the `if` to the binding that is `a` or `b`."""
         if a is b:
-            self.needed.update(cell.root for cell in self.frame.cells_held(a))
+            self.needed.update(root for cell in self.frame.cells_held(a) for root in cell.roots)
             return lambda outputs: a
         if isinstance(a, (tuple, list)) and type(a) is type(b) and len(a) == len(b):
             items = [self.bindings(x, y, name) for x, y in zip(a, b)]
@@ -161,7 +164,7 @@ class Join:
             origins = [cell for x in (a, b) if isinstance(x, Cell) for cell in x.family()]
             return lambda outputs: self._wrapped(outputs[output], origins)
         if _is_function(a) and _is_function(b):
-            self.needed.update(cell.root for x in (a, b) for cell in self.frame.cells_held(x))
+            self.needed.update(root for x in (a, b) for cell in self.frame.cells_held(x) for root in cell.roots)
             return lambda outputs: Chosen(self.condition, (a, b))
         name = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
         raise TypeMismatchError(f"{name} is {described(a)} on one path and {described(b)} on another", current().line,
@@ -184,6 +187,7 @@ class Join:
             return None
         items = [self.bindings(x, y, name) for x, y in zip(first, second)]
         return lambda outputs: tuple(item(outputs) for item in items)
+
     def changed(self, cells: list, needed: set) -> list[tuple]:
         """(cell, what it holds after either arm) for those of `cells` that are needed, members of containers included."""
         found: dict = {}
@@ -243,20 +247,33 @@ class Join:
             self.names.append(self.frame.label(name))
         return self.pairs.index((a, b))
 
+    def _number_pair(self, arm: int, x: Value, otherwise) -> int:
+        pair = [x, self._leaf(otherwise, 1 - arm)]
+        return self._pair(*(pair if arm == 0 else pair[::-1]), "")
+
     def _new_cell(self, a: Cell, b: Cell, name: str) -> Callable:
         known = [heap.get(x) if isinstance(x, Cell) else x for heap, x in zip(self.heaps, (a, b))]
         if all(isinstance(x, tuple) or x is UNBOUND for x in known) and (UNBOUND in known or len(known[0]) == len(known[1])):
             items = self.lists(*known, name)
             return self._placed(items, (a, b))
-        output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
-        return self._placed(lambda outputs: outputs[output], (a, b))
+        leaves = self._leaf(a, 0), self._leaf(b, 1)
+        output = self._pair(*leaves, name)
+        choice = None
+        if all(isinstance(leaf.type, Array) for leaf in leaves):
+            choice = self.outside.choice(self.condition, (a, b), output)
+        if choice is not None:
+            self.needed.update((*a.roots, *b.roots))
+        return self._placed(lambda outputs: outputs[output], (a, b), choice)
 
-    def _placed(self, content: Callable, sources: tuple) -> Callable:
-        """A function from the outputs to one new cell, which may be one of the two that the arms leave."""
+    def _placed(self, content: Callable, sources: tuple, choice: Callable | None = None) -> Callable:
+        """A function from the outputs to one new cell, which is, or may be, one of the two that the arms leave."""
         made = []
 
         def place(outputs):
-            if not made:
+            chosen = choice(outputs) if choice is not None and not made else None
+            if chosen is not None:
+                made.append(chosen)
+            elif not made:
                 made.append(self.frame.heap.new(content(outputs), [c for x in sources if isinstance(x, Cell) for c in x.family()]))
                 for x in sources:
                     if isinstance(x, Cell):

@@ -90,7 +90,7 @@ def _build(function: Callable, types: Sequence[Type]) -> Built:
             result, tupled, block.yields = None, False, [make_undefined()]
     changes = any(frame.heap.contents[cell] is not content for cell, content in before.items())
     captured = {cell for _, binding in session.captures.values() for cell in cells_in(binding)}
-    shared = {cell.root for cell in (*cells, *captured)}
+    shared = {root for cell in (*cells, *captured) for root in cell.roots}
     shares = any(cell.family() & shared for cell in frame.cells_held(result))
     captures = _used(block, session)
     block.params = [*block.params, *(param for param, _ in captures.values())]

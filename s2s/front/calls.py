@@ -160,7 +160,8 @@ def _operate(frame: Frame, rule: Callable, name: str, args: list, keywords: dict
         raise frame.refuse(f"{name} called like this: {text}", node, "use the arguments that s2s knows") from error
     if isinstance(result, tuple):
         return tuple(shared_result(frame, r, name, args, named, cells) for r in result)
-    return shared_result(frame, result, name, args, named, cells, lambda x: rule(x, *values[1:], **named), method)
+    return shared_result(frame, result, name, args, named, cells, lambda x: rule(x, *values[1:], **named), method,
+                         (*values[1:], *(v for v in named.values() if isinstance(v, Value))))
 
 
 def _write(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, node: gast.AST) -> None:

@@ -58,7 +58,7 @@ def suppose_same_arrays(carried: Carried) -> None:
     for name, binding in list(carried.names.items()):
         if isinstance(binding, Cell):
             del carried.names[name]
-            carried.cells[binding.root] = None
+            carried.cells.update(dict.fromkeys(binding.roots))
 
 
 def enter_binding(frame: Frame, binding, rest: list[Value], carried: Carried, name: str):
@@ -154,7 +154,7 @@ def _find_more(frame: Frame, carried: Carried, before: tuple, live: frozenset) -
             if frame.env.get(name, UNBOUND) is not env.get(name, UNBOUND) and name in env:
                 carried.names[name] = env[name]
                 more = True
-    reachable = {cell.root for _, cell in frame.reachable(True)}
+    reachable = {root for _, cell in frame.reachable(True) for root in cell.roots}
     for cell, content in contents.items():
         if isinstance(cell, Container):
             more |= _find_slots(frame, carried, cell, content, cell in reachable)
@@ -290,8 +290,9 @@ def _unbound_like(binding):
 
 def _find_sharing(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: dict) -> None:
     """Record what the arrays of the next trip may share memory with."""
-    inner = {cell.root for binding in entered.values() for cell in frame.cells_held(binding)}
-    others = {cell.root for name, cell in frame.reachable() if name not in carried.names and cell.root in before[1]}
+    inner = {root for binding in entered.values() for cell in frame.cells_held(binding) for root in cell.roots}
+    others = {root for name, cell in frame.reachable() if name not in carried.names for root in cell.roots
+              if root in before[1]}
     families = {name: _family(frame, end) for name, end in ends.items() if isinstance(name, str)}
     lists = {cell.root for _, cell in frame.reachable() if cell.root.held}
     more = False

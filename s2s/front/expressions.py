@@ -407,7 +407,7 @@ def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None
         return
     before, after = frame.heap.read(old), frame.value(new)
     if isinstance(before.type, Unknown):
-        others = [n for n, cell in frame.reachable() if n != name and cell.root.family() & old.root.family()]
+        others = [n for n, cell in frame.reachable() if n != name and cell.family() & old.family()]
         if others:
             raise SharedError(f"{name} may be a number or an array, and {others[0]} may share its memory",
                               frame.line(node), f"write `{name} = {name} {SYMBOLS[BINARY[type(node.op)][0]]} ...` "

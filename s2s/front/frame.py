@@ -373,9 +373,9 @@ class Frame:
         """The members of a tuple or a list whose length is known; None of anything else."""
         return binding if isinstance(binding, (tuple, list)) else self.heap.items(binding)
 
-    def write(self, cell: Cell, content: Value | tuple, through: Cell | None = None) -> None:
-        """`cell` now holds `content`, and everything that shares its memory sees it."""
-        self.heap.write(cell, content, list(self.reachable()), through or cell)
+    def write(self, cell: Cell, content: Value | tuple, through: Cell | None = None, update: Callable | None = None) -> None:
+        """`cell` now holds `content`, and everything that shares its memory sees it; see Heap.write."""
+        self.heap.write(cell, content, list(self.reachable()), through or cell, update)
         root = cell.root
         if isinstance(content, Value) and not content.name and content.op is not None:
             content.name = next((self.label(name) for name, other in self.reachable() if other is cell), "") or next(

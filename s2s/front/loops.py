@@ -147,7 +147,7 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
         if name in carried.names:
             continue
         if isinstance(binding, Cell):
-            carried.cells[binding.root] = None
+            carried.cells.update(dict.fromkeys(binding.roots))
         elif name in frame.locals and frame.is_live(name, live):
             carried.names[name] = binding
     if may_leave(loop.body, returns_only=True):

@@ -45,10 +45,11 @@ def flat(x: Value) -> Value:
 
 
 def shared_result(frame: Frame, result, name: str, args: list, named: dict, cells: dict[Value, Cell],
-                  again: Callable | None = None, method: bool = False):
+                  again: Callable | None = None, method: bool = False, reads: tuple = ()):
     """The binding of what the op `name` made of `args`; `cells` are those behind its arguments.
 
-    `again(x)` is what the op makes of another first argument; `method` says that it was called as x.name(...).
+    `again(x)` is what the op makes of another first argument, and of the Values in `reads`; `method` says that it
+    was called as x.name(...).
     """
     first = args[0] if args and isinstance(args[0], Cell) else None
     base = frame.heap.read(first) if first is not None else None
@@ -57,7 +58,7 @@ def shared_result(frame: Frame, result, name: str, args: list, named: dict, cell
         itself = result is base or (name == "real" and not (dtype_of(base.type) or "complex").startswith("complex"))
         if itself and (name not in ("ravel", "ascontiguousarray") or is_contiguous(frame, first)):
             return first
-        view = _view(frame, result, name, args, named, base, again) if is_shared(result.type) else None
+        view = _view(frame, result, name, args, named, base, again, reads) if is_shared(result.type) else None
         if view is not None:
             return view
     binding = frame.wrap(result)
@@ -92,7 +93,7 @@ def _views(content: Value, cells: dict[Value, Cell]) -> bool:
 
 
 def _view(frame: Frame, content: Value, name: str, args: list, named: dict, base: Value,
-          again: Callable | None) -> Cell | None:
+          again: Callable | None, reads: tuple) -> Cell | None:
     """A cell for what is certainly a view of the first argument, None where it may be none."""
     cell, contiguous = args[0], None
     if again is None:
@@ -119,7 +120,7 @@ def _view(frame: Frame, content: Value, name: str, args: list, named: dict, base
         back = _read_only
     else:
         return _part_of(frame, content, cell, base) if name in PARTS else None
-    made = frame.heap.new_view(cell, content, again, back)
+    made = frame.heap.new_view(cell, content, again, back, reads=reads)
     made.contiguous, made.flat = contiguous, name == "flat"
     return made
 
@@ -192,7 +193,9 @@ def _is_view_if_reshaped(frame: Frame, name: str, cell: Cell, base: Value) -> bo
 def is_contiguous(frame: Frame, cell: Cell) -> bool:
     """Whether the elements of an array stand in memory in C order without gaps, as far as the program shows."""
     if cell.contiguous is None:
-        if cell.base is None:
+        if cell.choice is not None:
+            cell.contiguous = all(is_contiguous(frame, arm) for arm in cell.choice[1:])
+        elif cell.base is None:
             cell.contiguous = not cell.owner and not cell.origins and _made_contiguous(cell.made)
         else:
             cell.contiguous = cell.index is not None and _is_block(*cell.index) and is_contiguous(frame, cell.base)

@@ -71,14 +71,6 @@ def writes_global(x):
     return x
 
 
-def chosen_alias(x, a):
-    y = np.zeros(3)
-    z = np.ones(3)
-    w = y if a > 0 else z
-    w[0] = x
-    return y
-
-
 def reshaped_alias(x):
     y = x.reshape(-1)
     y[0] = 1.0
@@ -113,7 +105,6 @@ UNSUPPORTED = [
     (unknown_method, [VECTOR], "the method partition", "write a loop"),
     (attribute_write, [FLOAT], "writing to an attribute", "return the new value"),
     (writes_global, [FLOAT], "writes into STORE", "pass the array as an argument"),
-    (chosen_alias, [FLOAT, FLOAT], "may or may not share memory with y", ".copy()"),
     (reshaped_alias, [MATRIX], "may or may not share memory with x", ".copy()"),
     (carried_alias, [VECTOR, INT], "may or may not share memory with y", ".copy()"),
     (recursive, [FLOAT], "recursive calls itself", "write a loop"),

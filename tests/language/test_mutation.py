@@ -403,6 +403,114 @@ def named_views(x):
     return x
 
 
+# ------------------------------------------------------------------ arrays that a condition chooses
+
+
+@case(X, Y, 0.5)
+@case(X, Y, -0.5)
+def chosen(x, y, s):
+    a = x.copy()
+    b = y.copy()
+    c = a if s > 0 else b
+    c[0] = 3 * s
+    c[1:3] *= a[1]
+    c += b[0]
+    return np.sum(a * a) + np.sum(b * c)
+
+
+@case(X, Y, 0.5)
+@case(X, Y, -0.5, compiled=True)
+def chosen_views(x, y, s):
+    a = x.copy()
+    b = y.copy()
+    if s > 0:
+        c = a[1:]
+    else:
+        k = len(b) - 3
+        c = b[k:]
+    c[0] = 3 * s
+    d = c[1:]
+    d[0] = c[0] * a[2]
+    d *= 2
+    return np.sum(a * a * b) + np.sum(b * b) + c[1]
+
+
+@case(X, Y, 0.5)
+@case(X, Y, -0.5)
+def chosen_or_fresh(x, y, s):
+    a = x.copy()
+    c = a if s > 0 else y * 2
+    d = c if x[0] > 0 else a
+    c[0] = s
+    d[1] = 2 * s + c[0]
+    for i in range(3):
+        c[i + 1] += c[i] * d[2]
+    return np.sum(a * a) + np.sum(c * d)
+
+
+@case(A, 0.5)
+@case(A, -0.5)
+def chosen_rows(a, s):
+    a = a.copy()
+    best = a[0]
+    if a[1, 1] > s:
+        best = a[1]
+    if a[2, 0] > best[0]:
+        best = a[2]
+    best *= s
+    best[0] = a[0, 1]
+    for r in a:
+        t = r if r[0] > 0 else best
+        t[1] = r[2] * 2
+    return a
+
+
+@case(X, Y, 0.3)
+@case(X, Y, -0.3, compiled=True)
+def chosen_in_loop(x, y, s):
+    a = x.copy()
+    b = y.copy()
+    for i in range(5):
+        c = a if a[i] > b[i] + s else b
+        c[i + 1] = c[i] * 0.5 + s
+        (a if s > 0 else b)[i] += 1
+    return np.sum(a * a) + np.sum(b * b * b)
+
+
+def larger(p, q):
+    if p[0] > q[0]:
+        return p
+    return q
+
+
+@case(X, Y)
+@case(Y, X)
+def from_callee(x, y):
+    a = x.copy()
+    b = y.copy()
+    larger(a, b)[1:] *= 2
+    larger(a[2:], b[1:])[0] = a[0]
+    p = [a, b]
+    if x[1] > y[1]:
+        p = [b, a]
+    p[0][0] = 5 * x[2]
+    p[1][1] = p[0][0] * y[3]
+    np.add(a, b, out=larger(b, a))
+    return a * b
+
+
+@case(X, Y, 0.3)
+@case(X, Y, -0.3)
+def chosen_self(x, y, s):
+    a = x.copy()
+    c = a[::-1] if s > 0 else a
+    c[0] = 2 * y[0]
+    c[1:] += a[:-1]
+    t = a.reshape(2, 3).T if s > 0 else a[:6].reshape(3, 2)
+    t[0, 1] = y[1]
+    return a * np.arange(6)
+
+
 @pytest.mark.parametrize("function, args, compiled", PROGRAMS)
 def test_writes(function, args, compiled):
     judge(function, *args, compiled=compiled)
