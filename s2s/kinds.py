@@ -15,7 +15,7 @@ from .arguments import resolved
 from .errors import TypeMismatchError
 from .front.target import names_of
 from .ir.graph import Function
-from .ir.types import Static, Tuple, Type, Unknown, carries_derivative, has_unknown
+from .ir.types import Generator, Static, Tuple, Type, Unknown, carries_derivative, has_unknown
 from .runtime.load import load
 from .signature import lane_type, parameters_of, signature_of
 
@@ -100,7 +100,7 @@ def first_of(t, types: tuple) -> Function:
 def batch_of(t, types: tuple) -> Function:
     in_axes, out_axes = t.options["in_axes"], t.options["out_axes"]
     if isinstance(in_axes, int):  # what is no data, such as the object of a method, all lanes share
-        axes = [None if isinstance(type, Static) else in_axes for type in types]
+        axes = [None if isinstance(type, (Static, Generator)) else in_axes for type in types]
     else:
         named = sum(p.kind is p.KEYWORD_ONLY for p in t.signature.parameters.values())
         axes = [*in_axes, *[0] * (named if len(in_axes) + named == len(types) else 0)]

@@ -18,7 +18,20 @@ import numpy as np
 from .errors import SourceError, TypeMismatchError, UnsupportedError
 from .front.target import signature_of as front_signature
 from .ir.forms import Form, form_of, is_container, is_fixed
-from .ir.types import BOOL, FLOAT, INT, NONE, Array, Extent, Scalar, Static, Tuple, Type, Unknown
+from .ir.types import (
+    BOOL,
+    FLOAT,
+    GENERATOR,
+    INT,
+    NONE,
+    Array,
+    Extent,
+    Scalar,
+    Static,
+    Tuple,
+    Type,
+    Unknown,
+)
 from .runtime.cuda import is_on_device
 
 _PLAIN = (float, int, bool, complex)
@@ -34,6 +47,8 @@ def key_of(x) -> object:
         return x.dtype, tuple([n == 1 for n in x.shape])
     if isinstance(x, np.generic):
         return x.dtype
+    if isinstance(x, np.random.Generator):
+        return np.random.Generator
     if kind is tuple or kind is list:
         return kind, tuple(map(key_of, x))
     if kind is dict:
@@ -92,6 +107,8 @@ def type_of(x, name: str) -> Type:
             return Array(x.dtype.name, dims) if dims else Scalar(x.dtype.name)
         case NoneType():
             return NONE
+        case np.random.Generator():
+            return GENERATOR
     return Static(x)
 
 

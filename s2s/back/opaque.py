@@ -21,11 +21,12 @@ from functools import partial
 
 import numpy as np
 import scipy.special
-from numba import objmode
+from numba import objmode, typeof
 
 from ..ir.graph import Op, Value
-from ..ir.types import Array, Scalar
+from ..ir.types import Array, Generator, Scalar
 from ..ops.acts import Field, Operand, within
+from ..ops.draws import NATIVE_DRAWS
 from ..ops.lists import native_array, native_concatenate, native_stack
 from ..ops.record import Record
 from .unparse import expression_text
@@ -36,17 +37,20 @@ KEPT = FOUND | {"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log
                 "list_add", "list_insert", "list_total", "list_unstack", "list_cut"}
 NATIVE = frozenset({"tuple", "item", "call", "tape_new", "tape_push", "tape_pop", "tape_len", "getitem", "setitem",
                     "additem", "length", "size", "shape", "ndim", "constant", "undefined", "stop_gradient", "copy",
-                    "list_of", "list_full", "list_get", "list_unstack", "list_sum", "list_total"})
+                    "list_of", "list_full", "list_get", "list_unstack", "list_sum", "list_total"}) | NATIVE_DRAWS
 OF_MATRICES = frozenset({"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det"})
 AS_PYTHON = ("float64", "int64", "complex128", "bool")
+IN_PYTHON = frozenset({"default_rng", "rng.choice", "rng.choice_by_p", "rng.gumbel"})
+DRAWN = NATIVE_DRAWS | IN_PYTHON
 FLOATS = ("float32", "float64", "complex64", "complex128")
 
+generator_type = typeof(np.random.default_rng(0))
 _made: dict[str, Record] = {}  # text of the function -> the op that calls it
 
 
 def is_opaque(op: Op) -> bool:
     """Whether `op` needs its array operands in memory, in one piece."""
-    return op.name in KEPT
+    return op.name in KEPT or op.name in DRAWN
 
 
 def is_native(op: Op) -> bool:
@@ -54,7 +58,7 @@ def is_native(op: Op) -> bool:
     if op.name == "round_decimal":
         return False
     arrays = [x for x in (*op.inputs, *op.outputs) if isinstance(x.type, Array)]
-    if not arrays or op.name in NATIVE or op.blocks or op.record.writes is not None or op.record.helper is not None:
+    if not arrays and op.name not in IN_PYTHON or op.name in NATIVE or op.blocks or op.record.writes is not None or op.record.helper is not None:
         return True
     if op.record.syntax is None:
         return True
@@ -75,11 +79,11 @@ def in_python(op: Op) -> Record:
     names = [f"x{k}" if len(op.inputs) > 1 else "x" for k in range(len(op.inputs))]
     call = ast.unparse(ast.fix_missing_locations(op.record.syntax(*(ast.Name(n, ast.Load()) for n in names), **op.attrs)))
     name = f"numpy_{op.name.replace('.', '_').strip('_')}"
-    types = [numba_type(y) for y in op.outputs]
+    types = [t if t == "generator_type" else repr(t) for t in map(numba_type, op.outputs)]
     ys = ["y"] if len(types) == 1 else [f"y{k}" for k in range(len(types))]
     text = (f"def {{name}}({', '.join(names)}):\n"
             f"    # Numba does not know this: NumPy does it, called from compiled code\n"
-            f"    with objmode({', '.join(f'{y}={t!r}' for y, t in zip(ys, types))}):\n"
+            f"    with objmode({', '.join(f'{y}={t}' for y, t in zip(ys, types))}):\n"
             f"        {', '.join(ys)} = {call}\n"
             f"    return {', '.join(ys)}\n")
     return _calling(text, name, partial(op.record.evaluate, **op.attrs),
@@ -128,6 +132,8 @@ def numba_type(x: Value) -> str:
             return f"{'boolean' if dtype == 'bool' else dtype}[{', '.join(':' * len(dims))}]"
         case Scalar(dtype):
             return "boolean" if dtype == "bool" else dtype
+        case Generator():
+            return "generator_type"
     return "pyobject"
 
 
@@ -135,6 +141,7 @@ def _function(text: str, name: str):
     """The function that `text` defines, whose source the printer finds."""
     filename = f"<s2s {name}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    namespace = {"objmode": objmode, "np": np, "math": math, "scipy": scipy, "__name__": "s2s"}
+    namespace = {"objmode": objmode, "np": np, "math": math, "scipy": scipy, "__name__": "s2s",
+                 "generator_type": generator_type}
     exec(compile(text, filename, "exec"), namespace)
     return namespace[name]

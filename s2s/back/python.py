@@ -139,6 +139,7 @@ _IMPORTS = [
     ("np", "import numpy as np"),
     ("scipy", "import scipy.special"),
     ("objmode", "from numba import objmode"),
+    ("generator_type", "from numba import typeof\n\ngenerator_type = typeof(np.random.default_rng(0))"),
 ]
 
 

@@ -19,10 +19,11 @@ from ..errors import Line, S2SError, TypeMismatchError, UnsupportedError
 from ..ir.builder import acted, at, current
 from ..ir.graph import Value
 from ..ir.rebuild import emit_block
-from ..ir.types import Static
+from ..ir.types import Generator, Static
 from ..ops.acts import acts
 from ..ops.control import call as call_record
 from ..ops.control import never_returns
+from ..ops.draws import METHODS_OF_GENERATORS, shuffled
 from ..ops.lists import OF_LISTS, list_stack
 from ..ops.record import FUNCTIONS, MACROS, METHODS, Macro, emit, value
 from .acts import is_exception, make_exception
@@ -117,8 +118,22 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     return _apply_python(frame, function, args, keywords, node)
 
 
+def apply_generator_method(frame: Frame, rng: Value, name: str, args: list, keywords: dict, node: gast.Call):
+    """A draw."""
+    if name == "shuffle" and len(args) == 1 and isinstance(args[0], Cell) and not keywords:
+        frame.live |= frame.pending  # the rest of the statement is still to be evaluated
+        frame.write(args[0], shuffled(rng, frame.heap.read(args[0])))
+        return None
+    if name not in METHODS_OF_GENERATORS:
+        raise frame.refuse(f"the method {name} of a generator", node,
+                           "draw numbers with normal, uniform, integers and their like, or before the call")
+    return _operate(frame, METHODS_OF_GENERATORS[name], f"rng.{name}", [rng, *args], keywords, node)
+
+
 def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node: gast.Call):
     """The binding of `base.name(*args, **keywords)`, where `base` is an array, a number or a list."""
+    if isinstance(base, Value) and isinstance(base.type, Generator):
+        return apply_generator_method(frame, base, name, args, keywords, node)
     if isinstance(base, Cell):
         if is_list(frame, base):
             return apply_list_method(frame, base, name, args, keywords, node)
@@ -225,6 +240,9 @@ def _is_of_numpy(function) -> bool:
 
 def _unknown(frame: Frame, function, node: gast.AST) -> UnsupportedError:
     name = getattr(function, "__qualname__", None) or _name_of(function)
+    if isinstance(getattr(function, "__self__", None), np.random.RandomState):
+        return frame.refuse(f"np.random.{_name_of(function)} draws from a state that all programs share", node,
+                            "take a generator as an argument, rng = np.random.default_rng(seed), and draw from it")
     if _is_of_numpy(function) or isinstance(function, np.ufunc):
         module = "np." if isinstance(function, np.ufunc) or function.__module__.startswith("numpy") else \
             "" if function.__module__ == "builtins" else f"{function.__module__}."

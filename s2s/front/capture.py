@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ir.forms import form_of
-from ..ir.types import Array, Extent, Scalar, Static, Tuple, Type
+from ..ir.types import GENERATOR, Array, Extent, Scalar, Static, Tuple, Type
 from ..ops.record import type_of_constant
 
 
@@ -124,6 +124,8 @@ def is_data(x) -> bool:
     match x:
         case bool() | int() | float() | complex() | np.generic() | np.ndarray():
             return not isinstance(x, (np.str_, np.bytes_, np.object_))
+        case np.random.Generator():
+            return True
         case tuple():
             return bool(x) and all(map(is_data, x))
     return False
@@ -132,6 +134,8 @@ def is_data(x) -> bool:
 def type_of_data(x, name: str) -> Type:
     """The type of a run-time object; `name` is what its extents are called after."""
     match x:
+        case np.random.Generator():
+            return GENERATOR
         case np.ndarray() if x.ndim:
             return Array(x.dtype.name, tuple(1 if n == 1 else Extent(f"{name}.{axis}", 0, False)
                                              for axis, n in enumerate(x.shape)))

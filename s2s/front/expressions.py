@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import S2SError, TypeMismatchError
 from ..ir.builder import at, current
 from ..ir.graph import Value
-from ..ir.types import Unknown
+from ..ir.types import Generator, Unknown
 from ..ops.record import ATTRIBUTES, RECORDS, emit, value
 from .access import put, take, unpack
 from .acts import formatted
@@ -23,7 +23,7 @@ from .containers import key_in, new_dict, pairs
 from .frame import REST, Frame, Object
 from .iterables import iterable
 from .lists import WRITES, extend_in_place, is_list, new_list, place_in
-from .made import Local, Made, Method
+from .made import Known, Local, Made, Method
 from .objects import Super, class_of, found_in, is_users, read, read_super
 from .objects import write as write_attribute
 from .operators import BINARY, binary, compare, decide, negation, truth, unary
@@ -248,6 +248,8 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
             raise TypeMismatchError(str(error), frame.line(node), "set it before the call") from None
     if isinstance(base, types.ModuleType):
         return _of_module(frame, base, name, node)
+    if isinstance(base, Value) and isinstance(base.type, Generator):
+        return Known(lambda frame, node, *args, **keywords: apply_method(frame, base, name, args, keywords, node))
     if isinstance(base, (Value, Cell)):
         if name not in ATTRIBUTES:
             raise frame.refuse(f"the attribute {name}", node, "use the attributes and functions that s2s knows")

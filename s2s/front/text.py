@@ -19,6 +19,7 @@ from ..ir.graph import Function
 from ..ir.types import (
     BOOL,
     FLOAT,
+    GENERATOR,
     INT,
     NONE,
     UNDEFINED,
@@ -35,7 +36,7 @@ from ..ir.types import (
 from .callee import build
 
 _PYTHON = {"float": FLOAT, "int": INT, "bool": BOOL, "complex": Scalar("complex128", weak=True),
-           "None": NONE, "undefined": UNDEFINED}
+           "None": NONE, "undefined": UNDEFINED, "generator": GENERATOR}
 _TOKEN = re.compile(r"\s*(tape of|list of|static|\?\[\*[\w.|]+\]|[\w.]+(?:[+-]\d+)?|[\[\](),?])")
 
 

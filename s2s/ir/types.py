@@ -131,6 +131,14 @@ class Tape(List):
 
 
 @dataclass(frozen=True)
+class Generator:
+    """A numpy.random.Generator, which every draw changes."""
+
+    def __str__(self) -> str:
+        return "generator"
+
+
+@dataclass(frozen=True)
 class Undefined:
     """No statement has bound this name yet."""
 
@@ -138,13 +146,14 @@ class Undefined:
         return "undefined"
 
 
-Type = Scalar | Array | Unknown | Tuple | Static | List | Undefined
+Type = Scalar | Array | Unknown | Tuple | Static | List | Undefined | Generator
 
 BOOL = Scalar("bool", weak=True)
 INT = Scalar("int64", weak=True)
 FLOAT = Scalar("float64", weak=True)
 UNKNOWN = Unknown()
 UNDEFINED = Undefined()
+GENERATOR = Generator()
 NONE = Static(None)
 
 _ORDER = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",

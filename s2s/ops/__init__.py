@@ -9,6 +9,7 @@ from . import (  # noqa: F401
     control,
     copy,
     create,
+    draws,
     einsum,
     elementwise,
     index,

@@ -41,7 +41,7 @@ from ..back.python import Module, render
 from ..back.ranges import requirements
 from ..errors import S2SError, UnsupportedError
 from ..ir.graph import Function, walk
-from ..ir.types import Scalar, Tuple, Type
+from ..ir.types import Generator, Scalar, Tuple, Type
 from ..ops.product import matmul
 from ..ops.record import Record
 from . import cache as disk
@@ -180,9 +180,11 @@ def guarded(dispatcher: Callable, function: Function, module: Module, natives: d
     narrowed = narrowing(function)
     is_trap = is_checking()
     prints = any(op.name == "print" for op in walk(function.block))
+    generators = [k for k, p in enumerate(function.params) if isinstance(p.type, Generator)]
 
     def call(*args):
         before = printed() if prints else 0
+        drawn = [args[k].bit_generator.state for k in generators]
         try:
             if safe is None or safe(*args):
                 result = dispatcher(*args)
@@ -199,6 +201,8 @@ def guarded(dispatcher: Callable, function: Function, module: Module, natives: d
             refusal = raised_again(error, natives)
         if refusal is not None:  # raised here, where no other exception is being handled and shown beside it
             raise refusal
+        for k, state in zip(generators, drawn):  # what compiled code has drawn is drawn again
+            args[k].bit_generator.state = state
         return interpreted(function, args, printed() - before if prints else 0)
 
     call.dispatcher, call.module, call.__name__ = dispatcher, module, function.name

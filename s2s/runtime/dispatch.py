@@ -58,6 +58,8 @@ def _describe(x, place: str, conditions: list[str], names: dict[str, object]) ->
             conditions.append(f"1 not in {place}.shape")
     elif isinstance(x, np.generic) and x.dtype.kind in "biufc":
         conditions.append(f"type({place}) is {named(kind)}")
+    elif kind is np.random.Generator:
+        conditions.append(f"type({place}) is {named(kind)}")
     elif x is None:
         conditions.append(f"{place} is None")
     elif kind is str:

@@ -33,6 +33,7 @@ from ..ops.control import (
     while_loop,
 )
 from ..ops.create import empty, zeros
+from ..ops.draws import first_draw
 from ..ops.index import put, take
 from ..ops.record import RECORDS, dims_of, dtype_of, rank, value
 from ..ops.shape import length
@@ -50,6 +51,10 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes, types: Seq
     """
     if any(op.name == "call" and has_results_of_unknown_length(op) for op in walk(function.block)):
         function = inline_all(function)  # what it returns may be ragged: lanes.py, Note [Ragged values]
+    draw = first_draw(function)
+    if draw is not None:
+        raise UnsupportedError("vmap of a function that draws from a generator: lanes would take turns", draw.line,
+                               "draw before the call, and pass what was drawn with an axis for the lanes")
     axes = [*in_axes, *[None] * (len(function.params) - len(in_axes))]
     if isinstance(out_axes, int) or out_axes is None:
         out_axes = [out_axes] * len(function.results)

@@ -1,0 +1,188 @@
+"""Random numbers: drawn once, in the forward sweep, in the user's order, from the caller's own generator."""
+
+import numpy as np
+import pytest
+from judge import judge
+
+import s2s
+
+X = np.array([0.3, -0.7, 1.2])
+
+
+def walk(x, rng):
+    total = 0.0
+    for _ in range(4):
+        z = rng.standard_normal()
+        if z > 0:
+            total = total + np.sum(x * z) ** 2
+        else:
+            total = total + np.sum(np.sin(x) * rng.random(3))
+    return total
+
+
+def reparametrised(x, rng):
+    mean, spread = x[:2], np.exp(x[1:])
+    z = rng.normal(mean, spread)
+    noise = rng.uniform(-1.0, x[0], size=(2, 3))
+    return np.sum(z**2) + np.sum(noise @ x) + rng.exponential(x[2]) * rng.laplace(x[0], 2.0) + rng.gumbel(scale=abs(x[1]))
+
+
+def stochastic_descent(x, rng):
+    w = x.copy()
+    data = np.linspace(0.0, 1.0, 10)
+    for _ in range(2):
+        for i in rng.permutation(10):
+            w = w - 0.1 * np.sin(w * data[i])
+    few = data[rng.choice(10, 4, replace=False)]
+    return np.sum(w**2) * w[rng.integers(0, 3)] + np.sum(few * rng.choice(x, 4)) + rng.choice(4, p=np.full(4, 0.25)) * x[0]
+
+
+def shuffles(x, rng):
+    y = x * 2
+    rng.shuffle(y)
+    return y[0] * y[1] ** 2 + rng.poisson(3.0) * x[0] + rng.standard_gamma(2.0) * np.sum(rng.permutation(x)[:2])
+
+
+def stops_by_itself(x, rng):
+    v = x[0]
+    while rng.random() < 0.8:
+        v = v * np.sin(x[1]) + rng.normal()
+    return v * v
+
+
+def passes_it_on(x, rng):
+    def draw(generator, n):
+        return generator.standard_normal(n)
+
+    normal = rng.normal
+    rng.random()
+    rows = [draw(rng, 3) for _ in range(2)]
+    return np.sum(rows[0] * x) ** 2 + np.sum(rows[1] * x) * normal(x[0], 2.0)
+
+
+def own_generator(x):
+    rng = np.random.default_rng(5)
+    return np.sum(x * rng.standard_normal(3)) ** 2 * rng.random()
+
+
+PROGRAMS = [walk, reparametrised, stochastic_descent, shuffles, stops_by_itself, passes_it_on]
+named = {"ids": lambda f: f.__name__}
+
+
+def seeded(f):
+    """`f`, with a generator of its own."""
+    return lambda x: f(x, np.random.default_rng(3))
+
+
+def states(f, *args):
+    rng = np.random.default_rng(3)
+    result = f(X.copy(), rng, *args)
+    return result, rng.bit_generator.state
+
+
+@pytest.mark.parametrize("f", PROGRAMS, **named)
+def test_draws_follow_python(f):
+    expected, state = states(f)
+    (value, slope), after = states(s2s.value_and_grad(f))
+    assert value == expected and after == state
+    (value, value_dot), after = states(s2s.jvp(f), np.ones(3), 0.0)
+    assert value == expected and after == state
+    assert np.isclose(value_dot, np.sum(slope))
+    assert states(s2s.jvp(s2s.grad(f)), np.ones(3), 0.0)[1] == state
+    differences = [(states(lambda x, rng: f(x + d, rng))[0] - states(lambda x, rng: f(x - d, rng))[0]) / 2e-6
+                   for d in 1e-6 * np.eye(3)]
+    assert np.allclose(slope, differences, rtol=1e-5)
+
+
+def test_a_generator_made_inside_is_made_anew_in_each_call():
+    slope = s2s.grad(own_generator)
+    assert np.array_equal(slope(X), slope(X))
+    assert s2s.value_and_grad(own_generator)(X)[0] == own_generator(X)
+
+
+def test_second_order_of_draws():
+    differences = [(states(s2s.grad(walk))[0] * 0 + s2s.grad(walk)(X + d, np.random.default_rng(3))
+                    - s2s.grad(walk)(X - d, np.random.default_rng(3))) / 2e-6 for d in 1e-6 * np.eye(3)]
+    assert np.allclose(states(s2s.jvp(s2s.grad(walk)), np.ones(3), 0.0)[0][1], np.sum(differences, axis=0), rtol=1e-5)
+
+
+GLOBAL = np.random.default_rng(1)
+
+
+def test_a_global_generator_is_drawn_from():
+    def noisy(x):
+        return np.sum(x * GLOBAL.standard_normal(3))
+
+    slope = s2s.grad(noisy)
+    reference = np.random.default_rng(1)
+    for _ in range(2):
+        assert np.array_equal(slope(X), reference.standard_normal(3))
+    assert GLOBAL.bit_generator.state == reference.bit_generator.state
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [reparametrised, stochastic_descent, stops_by_itself], **named)
+def test_compiled_draws_follow_python(f):
+    (value, slope), after = states(s2s.jit(s2s.value_and_grad(f)))
+    expected, state = states(f)
+    assert np.isclose(value, expected, rtol=1e-13) and after == state
+    assert np.allclose(slope, states(s2s.grad(f))[0])
+
+
+@pytest.mark.compile
+def test_a_generator_made_in_compiled_code():
+    assert np.isclose(s2s.jit(own_generator)(X), own_generator(X), rtol=1e-13)
+
+
+REFUSED = [
+    (lambda x, rng: np.sum(x * np.random.rand(3)), "np.random.rand draws from a state that all programs share",
+     "Instead: take a generator as an argument, rng = np.random.default_rng(seed), and draw from it"),
+    (lambda x, rng: rng.standard_gamma(x[0]), "rng.standard_gamma has no derivative", "s2s.stop_gradient"),
+    (lambda x, rng: rng.bytes(3), "the method bytes of a generator", "draw numbers with normal, uniform"),
+    (lambda x, rng: np.random.default_rng().normal() * x[0], "default_rng() without a seed", "pass a generator as an argument"),
+    (lambda x, rng: np.sum(rng.poisson(x) * x), "rng.poisson with array parameters", "draw for each number in a loop"),
+]
+
+
+@pytest.mark.parametrize("f, message, remedy", REFUSED)
+def test_what_cannot_be_drawn_is_refused(f, message, remedy):
+    with pytest.raises(s2s.S2SError) as caught:
+        s2s.grad(f)(np.abs(X), np.random.default_rng(0))
+    assert message in str(caught.value) and remedy in str(caught.value) and "^" in str(caught.value)
+
+
+def test_the_remedies_work():
+    rng = np.random.default_rng(0)
+    assert s2s.grad(lambda x, rng: rng.standard_gamma(s2s.stop_gradient(x[0])) * x[1])(np.abs(X), rng)[1] > 0
+
+    def counted(x, rng):
+        total = 0.0
+        for v in x:
+            total = total + rng.poisson(v) * v
+        return total
+
+    counts = s2s.grad(counted)(np.abs(X), rng)
+    reference = np.random.default_rng(0)
+    reference.standard_gamma(0.3)
+    assert np.array_equal(counts, [reference.poisson(v) for v in np.abs(X)])
+
+
+def test_lanes_do_not_share_a_generator():
+    with pytest.raises(s2s.UnsupportedError, match="lanes would take turns(.|\n)*draw before the call"):
+        s2s.vmap(lambda x, rng: rng.normal() * x, in_axes=(0, None))(X, np.random.default_rng(0))
+
+
+def test_judged_with_a_generator_of_its_own():
+    judge(lambda x: own_generator(x) + np.sum(x), X, second=False)
+
+
+def test_a_negative_scale_raises_as_numpy_says():
+    def noisy(x, rng):
+        return rng.normal(0.0, x[0]) + np.sum(rng.exponential(x))
+
+    for f in (noisy, s2s.grad(noisy)):
+        with pytest.raises(ValueError, match="scale < 0"):
+            f(-X, np.random.default_rng(0))
+        with pytest.raises(ValueError, match="scale < 0"):
+            f(X, np.random.default_rng(0))
+    assert np.all(np.isfinite(s2s.grad(noisy)(np.abs(X), np.random.default_rng(0))))
