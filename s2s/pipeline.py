@@ -36,6 +36,7 @@ from .transform.dce import dce
 from .transform.inline import inline, inline_all
 from .transform.licm import licm
 from .transform.members import members
+from .transform.merge import merge
 from .transform.simplify import simplify
 from .transform.stores import stores
 
@@ -66,6 +67,7 @@ def ordered(*passes: Pass) -> tuple[Pass, ...]:
 PREPARE = ordered(
     Pass(inline, "a derivative rule is better applied to what a small function does than to a call of it"),
     Pass(simplify, "carries and branch results that never change would each get a cotangent", after=inline),
+    Pass(merge, "a flag set in one branch and asked in the next is gone, and so is the second branch", after=simplify),
     Pass(cse, "what is computed once is differentiated once", after=simplify),
     Pass(licm, "what leaves a loop needs no tape", after=cse),
     Pass(simplify, "an element read at an index that is now the same is what was written there", after=licm),

@@ -113,7 +113,7 @@ def base_offset(x: Value) -> tuple[Value | None, int]:
 
 
 def multiply(record, a: Value, b: Value):
-    """1 * a is a; -1 * a is -a; (-a) * b is -(a * b); 0 * i is 0 for an integer i; in adjoints 2 * (0.5 * a) is a."""
+    """1 * a is a; -1 * a is -a; (-a) * b is -(a * b); 0 * i is 0 and 1.0 * i * x is i * x for an integer i; in adjoints 2 * (0.5 * a) is a."""
     for x, y in ((a, b), (b, a)):
         if _is(x, 1) or _is(x, -1):
             if _same_type(y, record, a, b) is None and not (y.type.dtype is None and _surely_inexact(y)):
@@ -131,15 +131,29 @@ def multiply(record, a: Value, b: Value):
         return -(_negated(a) * b)
     if _negated(b) is not None:
         return -(a * _negated(b))
+    if _counted(a) is not None and is_inexact(dtype_of(b.type)):
+        return _same_type(_counted(a) * b, record, a, b)
+    if _counted(b) is not None and is_inexact(dtype_of(a.type)):
+        return _same_type(a * _counted(b), record, a, b)
     return None
 
 
+def _counted(x: Value) -> Value | None:
+    """The integer i that x is 1.0 times."""
+    if x.op is None or x.op.record.name != "multiply":
+        return None
+    one, i = x.op.inputs
+    return i if type(one.constant) is float and one.constant == 1 and _integers(i) else None
+
+
 def divide(record, a: Value, b: Value):
-    """a / 1 is a; (-a) / b is -(a / b)."""
+    """a / 1 is a; (-a) / b is -(a / b); 1.0 * i / x is i / x for an integer i."""
     if _is(b, 1):
         return _same_type(a, record, a, b)
     if _negated(a) is not None:
         return -(_negated(a) / b)
+    if _counted(a) is not None and is_inexact(dtype_of(b.type)):
+        return _same_type(_counted(a) / b, record, a, b)
     return None
 
 

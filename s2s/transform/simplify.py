@@ -61,11 +61,12 @@ def _drop_constant_carries(op: Op, same: dict[Value, Value]) -> None:
 
 
 def _drop_equal_results(op: Op, same: dict[Value, Value]) -> None:
-    """A result that both branches take from outside, and alike, is that value."""
+    """A result that both branches take from outside, and alike, is that value; what is True here and False there is the condition."""
+    asked = op.inputs[0]
     for k in reversed(range(len(op.outputs))):
         first, second = (block.yields[k] for block in op.blocks)
-        if first is second:
-            same[op.outputs[k]] = first
+        if first is second or (first.constant is True and second.constant is False and asked.type == op.outputs[k].type):
+            same[op.outputs[k]] = first if first is second else asked
             for block in op.blocks:
                 del block.yields[k]
             del op.outputs[k]
