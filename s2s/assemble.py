@@ -22,6 +22,8 @@ from .ops.record import value
 from .transform.members import leaf_types, leaves_of, parameter_tree, result_tree
 from .transform.ranks import must_be_array, types_from_results
 
+MOST_IN_RETURN = 3  # leaves of a container that is written where it is returned
+
 
 def value_of(function: Function) -> Function:
     """f itself, finished."""
@@ -211,7 +213,8 @@ def name_results(function: Function, names: Sequence[str]) -> None:
     """Call the results by these names, where they are computed for nothing else and have none."""
     read = {x for op in walk(function.block) for x in op.inputs}
     for y, name in zip(function.results, names):
-        if y.op is not None and not y.name and y not in read and y.op.name not in ("constant", "tuple"):
+        if y.op is not None and not y.name and y not in read and y.op.name != "constant" \
+                and not (y.op.name == "tuple" and len(leaf_types(y.type)) <= MOST_IN_RETURN):
             y.name = name
 
 

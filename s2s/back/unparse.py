@@ -223,6 +223,15 @@ class Unparser(astunparse.Unparser):
         self.separated(tree.elts)
         self.write("]")
 
+    def _Dict(self, tree: ast.Dict) -> None:
+        self.write("{")
+        for k, (key, x) in enumerate(zip(tree.keys, tree.values)):
+            self.write(", " if k else "")
+            self.dispatch(key, TERNARY)
+            self.write(": ")
+            self.dispatch(x, TERNARY)
+        self.write("}")
+
     def _UnaryOp(self, tree: ast.UnaryOp) -> None:
         if isinstance(tree.op, ast.Not):
             self.bracket(NOT, lambda: (self.write("not "), self.dispatch(tree.operand, NOT)))

@@ -21,6 +21,8 @@ from .containers import entry, set_entry
 from .frame import Frame, Object
 from .guards import guard_index, guard_list_index
 from .lists import as_list, is_list, length_of_list, new_list, put_item, take_item, unpack_list
+from .made import Method
+from .objects import class_of, method_of
 from .raising import guard
 
 
@@ -28,6 +30,8 @@ def take(frame: Frame, base, key):
     """The binding of `base[key]`."""
     if isinstance(base, (tuple, list, str)):
         return _member(frame, base, key)
+    if class_of(base) is not None and not isinstance(base, tuple):
+        return special(frame, base, "__getitem__", [key])
     if is_list(frame, base):
         if frame.session.tries:
             guard_list_index(frame, base, key)
@@ -83,6 +87,8 @@ def part_of(base: Cell, pattern, operands) -> Cell:
 
 def put(frame: Frame, base, key, new) -> None:
     """`base[key] = new`."""
+    if class_of(base) is not None and not isinstance(base, tuple):
+        return special(frame, base, "__setitem__", [key, new])
     if is_list(frame, base):
         if frame.session.tries:
             guard_list_index(frame, base, key)
@@ -104,6 +110,15 @@ def put(frame: Frame, base, key, new) -> None:
     frame.write(cell, update(frame.heap.read(cell)), base, update)
 
 
+def special(frame: Frame, base, name: str, args: list):
+    """What the class of `base` says of indices and lengths."""
+    function = method_of(base, name)
+    if function is None:
+        what = "has no len()" if name == "__len__" else "cannot be indexed"
+        raise TypeMismatchError(f"a {base.cls.__name__} {what}", current().line, f"define {name}")
+    return frame.session.call(frame, Method(function, base), args, {}, None)
+
+
 def length_of(frame: Frame, binding):
     """len(binding)."""
     match binding:
@@ -113,6 +128,8 @@ def length_of(frame: Frame, binding):
             return length_of_list(frame, binding)
         case Container() if binding.is_dict:
             return len(binding.members)
+        case Container():
+            return special(frame, binding, "__len__", [])
         case Object(content) if isinstance(content, (dict, list)):
             return frame.outside(len(content), Length(binding.getter), f"{binding.name}_length")
         case Cell():

@@ -8,6 +8,7 @@ where nothing was bound before, the type of a value that the first trip does not
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -127,7 +128,7 @@ def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: di
     for name, binding in carried.names.items():
         end = bound(frame, name)
         yields += _yielded(frame, binding, end, carried, name)
-        ends[name] = end
+        ends[name] = _as_it_is(end)
     for cell in carried.cells:
         content, items = frame.heap.contents[cell], known_items(carried, cell)
         if items is None:
@@ -279,6 +280,16 @@ def _called(name: str | Slot) -> str:
     return "the result" if name == RESULT else str(name)
 
 
+def _as_it_is(binding):
+    """`binding`, whose containers keep the members that they have now."""
+    if isinstance(binding, (tuple, list)):
+        return like(binding, list(map(_as_it_is, binding)))
+    if isinstance(binding, Container):
+        members = {key: _as_it_is(b) for key, b in binding.members.items()}
+        return Container(binding.heap, binding.cls, binding.factory, binding.family(), initial=members)
+    return binding
+
+
 def _unbound_like(binding):
     if isinstance(binding, (tuple, list)):
         return like(binding, list(map(_unbound_like, binding)))
@@ -354,13 +365,17 @@ def _is_carried(leaf) -> bool:
     return leaf is UNBOUND or isinstance(leaf, (Value, Cell, *NUMBERS))
 
 
-def leaves(frame: Frame, binding):
-    members = tuple(binding.members.values()) if isinstance(binding, Container) else frame.members(binding)
-    if members is not None:
-        for item in members:
-            yield from leaves(frame, item)
+def leaves(frame: Frame, binding, name: str = "") -> Iterator[tuple]:
+    """(leaf, what it is called in generated code) for each leaf of a binding called `name`."""
+    if isinstance(binding, Container) or isinstance(binding, tuple) and hasattr(binding, "_fields"):
+        members = binding.members if isinstance(binding, Container) else binding._asdict()
+        for key, item in members.items():
+            yield from leaves(frame, item, f"{name}_{key}" if name and f"{name}_{key}".isidentifier() else name)
+    elif frame.members(binding) is not None:
+        for item in frame.members(binding):
+            yield from leaves(frame, item, name)
     elif _is_carried(binding):
-        yield binding
+        yield binding, name
 
 
 def leaf_value(frame: Frame, leaf) -> Value:

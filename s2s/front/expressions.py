@@ -27,6 +27,7 @@ from .made import Known, Local, Made, Method
 from .objects import Super, class_of, found_in, is_users, read, read_super
 from .objects import write as write_attribute
 from .operators import BINARY, binary, compare, decide, negation, truth, unary
+from .overloads import NOTHING, overloaded_in_place
 from .spelled import operands_of, record_spelled
 from .views import shared_result
 
@@ -93,7 +94,8 @@ def _evaluate(frame: Frame, node: gast.AST):
         case gast.Dict():
             return _dict(frame, node)
         case gast.DictComp() if len(node.generators) == 1:
-            return new_dict(frame, {key_in(frame, key, node): member for key, member in _comprehension(frame, node)})
+            made = frame.members(_comprehension(frame, node))
+            return new_dict(frame, {key_in(frame, key, node): member for key, member in made})
         case gast.Set() | gast.SetComp() | gast.DictComp():
             raise frame.refuse("a set", node, "use tuples or variables of their own")
     raise frame.refuse(f"the syntax {type(node).__name__}", node, "write it with plain statements")
@@ -389,6 +391,9 @@ def _augmented_member(frame: Frame, old, v, node: gast.AugAssign):
     if is_list(frame, old):
         extend_in_place(frame, old, v)
         return old
+    found = overloaded_in_place(frame, BINARY[type(node.op)][0], old, v, node)
+    if found is not NOTHING:
+        return found
     if not isinstance(old, Cell) or isinstance(frame.heap.read(old).type, Unknown):
         return binary(frame, node.op, old, v, node)
     before, after = frame.heap.read(old), frame.value(binary(frame, node.op, old, v, node))
@@ -402,6 +407,10 @@ def _augmented_member(frame: Frame, old, v, node: gast.AugAssign):
 def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None:
     if is_list(frame, old) and isinstance(node.op, gast.Add):
         extend_in_place(frame, old, v)
+        return
+    found = overloaded_in_place(frame, BINARY[type(node.op)][0], old, v, node)
+    if found is not NOTHING:
+        frame.bind(name, found)
         return
     new = binary(frame, node.op, old, v, node)
     if not isinstance(old, Cell) or is_list(frame, old):

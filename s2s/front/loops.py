@@ -14,7 +14,7 @@ from ..ir.builder import at
 from ..ir.graph import Value
 from ..ops.control import for_loop, while_loop
 from ..ops.record import value
-from .alias import Cell, SharedError
+from .alias import Cell, Container, SharedError
 from .branches import branch, clear_flags, unless_left
 from .carry import (
     Again,
@@ -146,6 +146,8 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
         binding = frame.env.get(name, UNBOUND)
         if name in carried.names:
             continue
+        if isinstance(binding, Container):
+            continue  # the members that a trip binds are found when it is run
         if isinstance(binding, Cell):
             carried.cells.update(dict.fromkeys(binding.roots))
         elif name in frame.locals and frame.is_live(name, live):
@@ -185,14 +187,14 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
     outer_kept = frame.kept
     inits, names = [], []
     for name, binding in carried.names.items():
-        for leaf in leaves(frame, binding):
+        for leaf, called in leaves(frame, binding, label(frame, name)):
             inits.append(leaf_value(frame, leaf))
-            names.append(label(frame, name))
+            names.append(called)
     carried.before = before[1]
     carried.held = {cell: (cell.held, cell.alike) for cell in before[1]}
     for cell in carried.cells:
         called = next((frame.label(n) for n, b in frame.env.items() if b is cell), "")
-        for leaf in leaves(frame, cell):
+        for leaf, _ in leaves(frame, cell):
             inits.append(leaf_value(frame, leaf))
             names.append(called or inits[-1].name)
     ends: dict = {}  # by name, and of lists by cell

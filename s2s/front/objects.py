@@ -131,7 +131,7 @@ def write(frame: Frame, base, name: str, binding, node: gast.AST, plainly: bool 
                                         "write to the attribute behind it")
             frame.session.call(frame, defined.fset, [base, binding], {}, node)
             return
-        if found_in(cls, "__setattr__")[0] is not object:
+        if isinstance(found_in(cls, "__setattr__")[1], types.FunctionType):
             raise frame.refuse(f"writing to an attribute of a {cls.__name__}, which defines __setattr__", node,
                                "give the class plain attributes")
     frame.name_member(base, name, binding)

@@ -18,12 +18,14 @@ from ..ir.graph import MISSING, OPERATORS, Value
 from ..ir.types import Array, List, Scalar
 from ..ops.create import array
 from ..ops.record import RECORDS, value
-from .alias import Cell
+from .alias import Cell, Container
 from .branches import NUMBERS, branch
 from .frame import Frame, Object
 from .guards import guard_known, guard_operator
 from .lists import contains, is_list, join_lists, repeat_list
 from .made import Made
+from .objects import OPERATOR_METHODS
+from .overloads import NOTHING, call_special, compared, is_same, overloaded
 
 BINARY = {gast.Add: ("add", operator.add), gast.Sub: ("subtract", operator.sub), gast.Mult: ("multiply", operator.mul),
           gast.Div: ("divide", operator.truediv), gast.FloorDiv: ("floor_divide", operator.floordiv),
@@ -48,6 +50,9 @@ def binary(frame: Frame, op: gast.AST, a, b, node: gast.AST):
             guard_known(frame, error)  # otherwise let the run raise it
         except TypeError as error:
             raise TypeMismatchError(str(error), frame.line(node), "use operands of one kind") from None
+    found = overloaded(frame, name, a, b, node)
+    if found is not NOTHING:
+        return found
     if is_list(frame, a) or is_list(frame, b):
         return _of_lists(frame, name, a, b, node)
     if isinstance(a, (tuple, list)) or isinstance(b, (tuple, list)):
@@ -83,7 +88,7 @@ def _known(x) -> bool:
 
 
 def _of_tuples(frame: Frame, name: str, a, b, node: gast.AST):
-    if name == "add" and type(a) is type(b):
+    if name == "add" and (type(a) is type(b) or isinstance(a, tuple) and isinstance(b, tuple)):
         return a + b
     if name == "multiply":
         items, count = (a, b) if isinstance(a, (tuple, list)) else (b, a)
@@ -103,7 +108,8 @@ def unary(frame: Frame, op: gast.AST, x, node: gast.AST):
             return compute(x)
         except TypeError as error:
             raise TypeMismatchError(str(error), frame.line(node), "use a number or an array") from None
-    return _operator(frame, name, x)
+    found = call_special(frame, x, f"__{OPERATOR_METHODS[name]}__", [], node)
+    return _operator(frame, name, x) if found is NOTHING else found
 
 
 def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
@@ -112,6 +118,14 @@ def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
         return value(bool(binding))
     if frame.heap.items(binding) is not None:
         return value(bool(frame.heap.items(binding)))
+    if isinstance(binding, Container):
+        if binding.is_dict:
+            return value(bool(binding.members))
+        for name in ("__bool__", "__len__"):
+            found = call_special(frame, binding, name, [], node)
+            if found is not NOTHING:
+                return truth(frame, found, node)
+        return value(True)
     content = binding if isinstance(binding, Value) else frame.heap.read(binding) if isinstance(binding, Cell) else None
     if content is None:
         if isinstance(binding, np.ndarray):
@@ -154,6 +168,12 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
             same = _is(frame, a, b, node)
             return same if isinstance(op, gast.Is) else not same
         case gast.In() | gast.NotIn():
+            found = call_special(frame, b, "__contains__", [a], node)
+            if found is not NOTHING:
+                found = truth(frame, found, node)
+                return found if isinstance(op, gast.In) else negation(frame, found)
+            if isinstance(b, Container) and b.is_dict:
+                b = tuple(b.members)
             if isinstance(b, Cell) and not (frame.is_static(a) and frame.is_static(b)) and is_list(frame, b):
                 found = contains(frame, a, b)
                 return found if isinstance(op, gast.In) else negation(frame, found)
@@ -162,6 +182,14 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
             inside = frame.static(a, "this") in frame.static(b, "this")
             return inside if isinstance(op, gast.In) else not inside
     name, compute = COMPARE[type(op)]
+    found = overloaded(frame, name, a, b, node)
+    if found is not NOTHING:
+        return found
+    found = compared(frame, name, a, b, node)
+    if isinstance(found, bool):
+        return found
+    if found is not NOTHING:
+        a, b = found
     if is_list(frame, a) or is_list(frame, b):
         known = [frame.heap.items(x) for x in (a, b)]
         if name not in ("equal", "not_equal") or None in known:
@@ -170,9 +198,11 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
     if not any(isinstance(x, (Value, Cell)) for x in (a, b)):
         if frame.is_static(a) and frame.is_static(b):
             return compute(frame.static(a, "this"), frame.static(b, "this"))
-        if name in ("equal", "not_equal") and type(a) is type(b) and isinstance(a, tuple):
+        if name in ("equal", "not_equal") and isinstance(a, tuple) and isinstance(b, tuple):
             return _compare_tuples(frame, name == "equal", a, b, node)
-        raise frame.refuse("comparing tuples by order", node, "compare their members")
+        if isinstance(a, tuple) and isinstance(b, tuple):
+            return _order_tuples(frame, op, a, b, node)
+        raise frame.refuse("comparing these by order", node, "compare their members")
     if a is None or b is None or isinstance(a, str) or isinstance(b, str) or isinstance(a, types.FunctionType):
         if name in ("equal", "not_equal"):
             return name == "not_equal"
@@ -193,7 +223,21 @@ def _compare_tuples(frame: Frame, equal: bool, a: tuple, b: tuple, node: gast.AS
     return same if equal else negation(frame, truth(frame, same, node))
 
 
+def _order_tuples(frame: Frame, op: gast.AST, a: tuple, b: tuple, node: gast.AST):
+    """`a < b` and its kind: what the first members say that are not equal."""
+    if not a or not b:
+        return COMPARE[type(op)][1](len(a), len(b))
+    same = truth(frame, compare(frame, gast.Eq(), a[0], b[0], node), node)
+    return branch(frame, same, lambda: _order_tuples(frame, op, a[1:], b[1:], node),
+                  lambda: compare(frame, op, a[0], b[0], node), frame.live | frame.pending)
+
+
 def _is(frame: Frame, a, b, node: gast.AST) -> bool:
+    if isinstance(a, Container) or isinstance(b, Container):
+        same = is_same(a, b)
+        if same is None:
+            raise frame.refuse("`is` between objects that a branch or loop has chosen", node, "compare what they hold")
+        return same
     if isinstance(a, Cell) and isinstance(b, Cell):
         if a is b:
             return True
