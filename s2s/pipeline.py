@@ -67,8 +67,8 @@ def ordered(*passes: Pass) -> tuple[Pass, ...]:
 PREPARE = ordered(
     Pass(inline, "a derivative rule is better applied to what a small function does than to a call of it"),
     Pass(simplify, "carries and branch results that never change would each get a cotangent", after=inline),
-    Pass(merge, "a flag set in one branch and asked in the next is gone, and so is the second branch", after=simplify),
     Pass(cse, "what is computed once is differentiated once", after=simplify),
+    Pass(merge, "branches on one condition, which cse has found to be one, are one branch", after=cse),
     Pass(licm, "what leaves a loop needs no tape", after=cse),
     Pass(simplify, "an element read at an index that is now the same is what was written there", after=licm),
     Pass(cse, "and what is computed from it is computed once", after=simplify),
