@@ -27,6 +27,7 @@ from .front import build as front_build
 from .ir.graph import Function
 from .ir.types import Type
 from .ir.verify import verify
+from .ops.recursive import recursive_callees, with_callees
 from .runtime.compile import compiled as numba_code
 from .runtime.compile import decorated
 from .runtime.cuda import compiled as cuda_code
@@ -97,7 +98,21 @@ COMPILE = ordered(
 
 def build(function: Callable, types: Sequence[Type]) -> Function:
     """The IR of a Python function for arguments of these types, cleaned up."""
-    return run(PREPARE, stage(front_build(function, types), "front"))
+    return prepared(stage(front_build(function, types), "front"))
+
+
+def prepared(function: Function) -> Function:
+    """A function as the front end made it, cleaned up, with the recursive functions that it calls."""
+    run_on_callees(PREPARE, function)
+    return run(PREPARE, function)
+
+
+def run_on_callees(passes: Sequence[Pass], function: Function) -> None:
+    """Clean up the recursive functions that `function` calls, each once."""
+    for callee in recursive_callees(function):
+        if not callee.cleaned:
+            callee.cleaned = True
+            callee.function = run(passes, callee.function)
 
 
 def differentiate(function: Function, wrt: Sequence[int]) -> Function:
@@ -117,12 +132,13 @@ def batch(function: Function, in_axes: Sequence[int | None], out_axes, types: Se
 
 def finish(function: Function) -> Function:
     """A transformed function, cleaned up."""
+    run_on_callees(FINISH, function)
     return run(FINISH, function)
 
 
 def flatten_calls(function: Function) -> Function:
     """`function` as compiled code wants it: in one piece."""
-    return run(COMPILE, function)
+    return run(COMPILE, with_callees(function, lambda callee: run(COMPILE, callee)))
 
 
 def run(passes: Sequence[Pass], function: Function) -> Function:

@@ -55,9 +55,9 @@ class Layout:
         self._number(function.block, (), 0)
         self.memory = Memory(function)
         self.writes = [
-            (self.position[op], self.memory.overwritten(op))
+            (self.position[op], self.memory.overwritten(op, k))
             for op in self.ops
-            if op.record.writes is not None
+            for k in self.memory.written(op)
         ]
         self.impure = [self.position[op] for op in self.ops if not op.record.pure]
         for op in reversed(self.ops):

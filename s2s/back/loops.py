@@ -26,6 +26,7 @@ from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array, Extent, Unknown
 from ..ops.acts import has_effects
 from ..ops.record import dims_of, value
+from ..ops.recursive import recursive_callees, with_callees
 from ..ops.shape import length, shape_source
 from .access import Elements, in_memory, op_named
 from .buffers import as_dtype, compute, new_buffer, same_length_op
@@ -39,14 +40,22 @@ from .reuse import reuse_buffers
 from .scalars import ask_first
 from .scans import SCANS, scan
 from .simpler import REWRITTEN, simpler
+from .tapes import type_tapes
 from .virtual import KINDS, virtual
 
 
 def lower(function: Function, asks: bool = True) -> Function:
-    """`function`, whose types are of known rank, as scalar ops and loops.
+    """`function`, whose types are of known rank, as scalar ops and loops; and so the recursive ones that it calls.
 
     It `asks` whether Python would raise (back/scalars.py), unless it cannot raise itself.
     """
+    lowered = _lowered(with_callees(function, lambda callee: _lowered(callee, asks)), asks)
+    for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
+        type_tapes(each)
+    return lowered
+
+
+def _lowered(function: Function, asks: bool) -> Function:
     function = simpler(function)
     for value_ in _all_values(function.block):
         if isinstance(value_.type, Unknown):

@@ -15,10 +15,12 @@ site (site, "list", depth), where a list of lists has depth 2: appending to a li
 from __future__ import annotations
 
 from collections.abc import Iterator
+from weakref import WeakKeyDictionary
 
 from ..ir.graph import Block, Function, Op, Value, free_values, walk
 from ..ir.types import Array, List, Scalar, Tape, Tuple, Type, Unknown
 from ..ops.pattern import is_advanced
+from ..ops.recursive import Recursive, recursive_callees
 
 Site = object
 Roots = frozenset  # of (site, old)
@@ -67,10 +69,11 @@ class Memory:
         self.copied, self.in_place = copied, in_place
         self.roots: dict[Value, Roots] = {}
         self.borrowed: set[Site] = {"read-only"}  # sites whose memory is not the function's own
-        for param in function.params:
+        for k, param in enumerate(function.params):
             if holds_memory(param.type):
                 self.roots[param] = frozenset((site, False) for site in _sites_of(param, param.type))
-                self.borrowed.update(_sites_of(param, param.type))
+                if k not in function.given:
+                    self.borrowed.update(_sites_of(param, param.type))
         self._visit(function.block)
 
     def of(self, value: Value) -> Roots:
@@ -96,17 +99,20 @@ class Memory:
         depth = depth_of(value.type)
         return _items(self.of(value), depth) | {((site, "list", depth), False)}
 
-    def overwritten(self, op: Op) -> Roots:
-        """The memory that `op`, which overwrites an input, writes into."""
-        k = self.written(op)
+    def overwritten(self, op: Op, k: int) -> Roots:
+        """The memory that `op`, which overwrites its input k, writes into."""
         roots = self.entering(op, k)
         if not _is_list(op.inputs[k].type):
             return roots
         return roots - _items(roots, depth_of(op.inputs[k].type))
 
-    def written(self, op: Op) -> int | None:
-        """The input that `op` overwrites, if any."""
-        return 0 if op in self.in_place else op.record.writes
+    def written(self, op: Op) -> tuple[int, ...]:
+        """The inputs that `op` overwrites."""
+        if op.name == "call" and isinstance(op.attrs["callee"], Recursive):
+            return tuple(sorted(op.attrs["callee"].given))
+        if op in self.in_place:
+            return (0,)
+        return () if op.record.writes is None else (op.record.writes,)
 
     def _define(self, value: Value, roots: Roots) -> None:
         if value in self.copied:
@@ -168,6 +174,11 @@ class Memory:
             and is_advanced(op.attrs["pattern"], op.inputs[1:])
         ):
             views = ()
+        if op.name == "call" and isinstance(op.attrs["callee"], Recursive):
+            shared, borrowed = results_of(op.attrs["callee"])[op.outputs.index(output)]
+            if borrowed:
+                self.borrowed.add(output)
+            return frozenset({(output, False)}).union(*(self.entering(op, k) for k in shared))
         if op.name == "call":
             self.borrowed.add(output)
             views = tuple(range(len(op.inputs)))
@@ -260,12 +271,40 @@ def live_after_writes(memory: Memory, function: Function) -> dict[Op, frozenset[
                     visit(op.blocks[-1], around)
                     live = around | keep(op.inputs)
                 case _:
-                    if memory.written(op) is not None:
+                    if memory.written(op):
                         found[op] = frozenset(live)
                     live |= keep(content_inputs(op))
         return live
 
     visit(function.block, set())
+    return found
+
+
+_results: WeakKeyDictionary[Function, list[tuple[frozenset[int], bool]]] = WeakKeyDictionary()
+
+
+def results_of(callee: Recursive) -> list[tuple[frozenset[int], bool]]:
+    """For each result, the parameters that it may share memory with, and whether it may be memory of nobody here."""
+    if callee.function not in _results:
+        members = [m for m in dict.fromkeys([callee, *recursive_callees(callee.function)]) if m.function not in _results]
+        for member in members:
+            _results[member.function] = [(frozenset(), False)] * len(member.function.results)
+        while True:
+            before = [_results[member.function] for member in members]
+            for member in members:
+                _results[member.function] = _results_in(member.function)
+            if before == [_results[member.function] for member in members]:
+                break
+    return _results[callee.function]
+
+
+def _results_in(function: Function) -> list[tuple[frozenset[int], bool]]:
+    memory, number = Memory(function), {p: k for k, p in enumerate(function.params)}
+    found = []
+    for y in function.results:
+        sites = [(site, _owner(site)) for site, _ in memory.of(y)]
+        shared = frozenset(number[owner] for _, owner in sites if isinstance(owner, Value) and owner in number)
+        found.append((shared, any(site in memory.borrowed and owner not in number for site, owner in sites)))
     return found
 
 

@@ -152,16 +152,18 @@ def read_latest_shapes(function: Function) -> None:
 
 
 def _conflicts(memory: Memory, function: Function) -> Iterator[tuple[Op, list[Value]]]:
-    """The writes that may not be done in place, each with the values that would notice."""
+    """The writes that may not be done in place: op, input, and the values that would notice."""
     live = live_after_writes(memory, function)
     for op in walk(function.block):
-        k = memory.written(op)
-        if k is None or isinstance(op.inputs[k].type, Tape):
-            continue
-        roots = memory.overwritten(op)
-        others = [x for x in live[op] if memory.of(x) & roots]
-        if others or not memory.is_owned(roots):
-            yield op, others
+        for k in memory.written(op):
+            if isinstance(op.inputs[k].type, Tape):
+                continue
+            roots = memory.overwritten(op, k)
+            others = [x for x in live[op] if memory.of(x) & roots]
+            if op.name == "call":
+                others += [x for j, x in enumerate(op.inputs) if j != k and memory.entering(op, j) & roots]
+            if others or not memory.is_owned(roots):
+                yield op, k, others
 
 
 def _copies(function: Function, in_place: frozenset) -> frozenset:
@@ -174,18 +176,18 @@ def _copies(function: Function, in_place: frozenset) -> frozenset:
         conflict = next(_conflicts(memory, function), None)
         if conflict is None:
             return copied
-        op, others = conflict
+        op, k, others = conflict
         others.sort(key=lambda x: order.get(x.op, -1))
-        for candidate in _candidates(op, others, memory, loops, function):
+        for candidate in _candidates(op, k, others, memory, loops, function):
             trial = copied | candidate
             if candidate - copied and all(
-                op is not other
-                for other, _ in _conflicts(Memory(function, trial, in_place), function)
+                op is not other or k != its
+                for other, its, _ in _conflicts(Memory(function, trial, in_place), function)
             ):
                 copied = trial
                 break
         else:
-            copied |= {(op, memory.written(op))}
+            copied |= {(op, k)}
 
 
 def _loops_of_params(function: Function) -> dict[Value, tuple[Op, int]]:
@@ -200,11 +202,11 @@ def _loops_of_params(function: Function) -> dict[Value, tuple[Op, int]]:
 
 
 def _candidates(
-    op: Op, others: list[Value], memory: Memory, loops: dict, function: Function
+    op: Op, written: int, others: list[Value], memory: Memory, loops: dict, function: Function
 ) -> list[frozenset]:
     """Where a copy may settle a conflict at `op`, best first."""
     entries = []
-    value = op.inputs[memory.written(op)]
+    value = op.inputs[written]
     while True:  # from the write back to the loops through which its array came
         if value in loops:
             loop, k = loops[value]
@@ -213,9 +215,10 @@ def _candidates(
         elif (
             value.op is not None
             and value.op.inputs
-            and (memory.written(value.op) is not None or value.op.record.views)
+            and value.op.name != "call"
+            and (memory.written(value.op) or value.op.record.views)
         ):
-            value = value.op.inputs[memory.written(value.op) or 0]
+            value = value.op.inputs[(memory.written(value.op) or (0,))[0]]
         else:
             break
     candidates = entries[::-1]
@@ -223,7 +226,7 @@ def _candidates(
     if others and None not in views:
         candidates.append(frozenset(views))
     if any(isinstance(x.type, List) for x in others):
-        roots = memory.entering(op, memory.written(op))
+        roots = memory.entering(op, written)
         pushes = frozenset(
             (push, 1)
             for push in walk(function.block)
@@ -243,7 +246,7 @@ def _viewed(value: Value, memory: Memory) -> Value | None:
         sharing = [
             x for k, x in enumerate(value.op.inputs) if k in value.op.record.views and memory.of(x)
         ]
-        if len(sharing) != 1 or memory.written(value.op) is not None:
+        if len(sharing) != 1 or memory.written(value.op):
             return None
         value = sharing[0]
     return None
@@ -261,7 +264,7 @@ def _augmented(function: Function, copied: frozenset) -> list[Op]:
     candidates = [op for op in walk(function.block) if _looks_augmented(op)]
     found = frozenset(candidates)
     while True:  # most of the time all of them may
-        conflicts = {op for op, _ in _conflicts(Memory(function, copied, found), function)}
+        conflicts = {op for op, _, _ in _conflicts(Memory(function, copied, found), function)}
         if not conflicts:
             return [op for op in candidates if op in found]
         if not conflicts & found:

@@ -105,6 +105,7 @@ def unpack_tuples(function: Function) -> None:
         for op in block.ops:
             if (
                 op.name in ("tape_pop", "call")
+                and op.outputs
                 and isinstance(op.outputs[-1].type, Tuple)
                 and (op.outputs[-1].type.form is None or op.outputs[-1].type.form.kind in ("list", "namedtuple"))
                 and (op.name == "tape_pop" or len(op.outputs) == 1)

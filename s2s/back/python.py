@@ -19,10 +19,13 @@ from types import MappingProxyType
 from ..errors import Line
 from ..ir.forms import stores_its_arguments, with_attributes
 from ..ir.graph import Function, Op, walk
+from ..ir.types import Tape
+from ..ops.recursive import Recursive, recursive_callees
 from .classes import Classes
 from .comments import with_comments
 from .exits import with_returns
 from .expressions import Layout
+from .memory import results_of
 from .names import Names
 from .owners import owned
 from .prune import drop_dead, name_results, unpack_tuples
@@ -49,7 +52,16 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
     Numba knows: no `reversed`, and no variable that is first a number and then an array.
     """
     callees = _callees(function)
+    for callee in recursive_callees(function):
+        callee.function.given = callee.given
     spelled = _spellings([function, *callees])
+    whole = None if annotate else only_call(function)
+    if whole is not None:
+        callees.remove(whole)
+        spelled = _spellings([function, *callees])
+        spelled[whole] = spelled[function]
+        function = function.remade(whole.block)
+        spelled[function] = spelled[whole]
     helpers: dict[Callable, None] = {}
     definitions = []
     classes = Classes([function, *callees], {} if native else named_classes([function, *callees]))
@@ -222,6 +234,19 @@ def _arguments(function: Function, names: Names, annotate: bool) -> ast.argument
         kwarg=None,
         defaults=defaults,
     )
+
+
+def only_call(function: Function) -> Function | None:
+    """The recursive function that `function` does nothing but call, if it may stand in its place."""
+    ops = function.block.ops
+    if len(ops) != 1 or ops[0].name != "call" or not isinstance(ops[0].attrs["callee"], Recursive):
+        return None
+    callee = ops[0].attrs["callee"]
+    same = ops[0].inputs == function.params and ops[0].outputs == function.results
+    alone = not callee.given and all(not shared and not borrowed for shared, borrowed in results_of(callee))
+    if not same or not alone or function.tupled != callee.function.tupled:
+        return None
+    return None if any(isinstance(p.type, Tape) for p in function.params) else callee.function
 
 
 def _callees(function: Function) -> list[Function]:

@@ -74,7 +74,7 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
     cells = [cell for cell in before[1] if states[0][1].get(cell) is not states[1][1].get(cell)
              or states[0][1].get(cell) is not before[1][cell]]
     waiting = () if frame.caller is None else frame.caller.reachable(True)
-    needed = join.needed.union(root for name, cell in waiting for root in cell.roots)
+    needed = join.needed.union(frame.session.given, (root for name, cell in waiting for root in cell.roots))
     changed = join.changed(cells, needed)
     outputs = join.emit(condition)
     for cell, place in changed:
@@ -166,6 +166,8 @@ class Join:
         if _is_function(a) and _is_function(b):
             self.needed.update(root for x in (a, b) for cell in self.frame.cells_held(x) for root in cell.roots)
             return lambda outputs: Chosen(self.condition, (a, b))
+        if name == RESULT and (a is None and b is UNBOUND or a is UNBOUND and b is None):
+            return lambda outputs: None  # a function that ends without `return` returns None, too
         name = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
         raise TypeMismatchError(f"{name} is {described(a)} on one path and {described(b)} on another", current().line,
                                 "give it one kind of value on all paths")

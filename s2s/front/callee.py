@@ -14,13 +14,16 @@ from ..ir.graph import Block, Function, Meeting, Value, free_values
 from ..ir.rebuild import rebuild
 from ..ir.types import Array, Extent, Static, Tuple, Type, Unknown
 from ..ops.control import make_undefined
+from .activation import run
 from .alias import cells_in
 from .builtin import BUILTINS
-from .calls import apply, bound_arguments, default_binding, run
+from .calls import apply, bound_arguments, default_binding, outside_definition
 from .capture import is_data, type_of_data
 from .expressions import attribute
 from .find import definition_of
 from .frame import Ended, Frame, Session
+from .reach import may_call_itself
+from .recursion import call_recursive
 from .statements import execute
 from .target import names_of, signature_of, target_of
 
@@ -82,8 +85,12 @@ def _build(function: Callable, types: Sequence[Type]) -> Built:
                                    plain.__name__, [*held, *args], {**kept, **keywords}, definition.node)
         cells = [cell for binding in bindings.values() for cell in frame.cells_held(binding)]
         before = {cell: frame.heap.contents[cell] for cell in cells}
+        session.given.update(cells)
         try:
-            result = run(frame, bindings)
+            if may_call_itself(function):
+                result = call_recursive(frame, outside_definition(plain), bindings, definition.node)
+            else:
+                result = run(frame, bindings)
             tupled = type(result) is tuple
             block.yields = [frame.value(y) for y in (result if tupled else [result])]
         except Ended:
@@ -97,7 +104,7 @@ def _build(function: Callable, types: Sequence[Type]) -> Built:
     made = Function(name_of(function), block, definition.source, inspect.cleandoc(plain.__doc__ or ""), tupled,
                     {param.name: getter for getter, (param, _) in captures.items()},
                     _defaults(function), _own_meetings(meetings, block.params))
-    return Built(made, changes or shares, session.resolved)
+    return Built(made, changes or shares or session.doubtful, session.resolved)
 
 
 def _own_meetings(meetings: list[Meeting], params: list[Value]) -> tuple[Meeting, ...]:

@@ -16,7 +16,7 @@ import gast
 import numpy as np
 
 from ..errors import Line, S2SError, TypeMismatchError, UnsupportedError
-from ..ir.builder import acted, at, current
+from ..ir.builder import acted, current
 from ..ir.graph import Value
 from ..ir.rebuild import emit_block
 from ..ir.types import Generator, Static
@@ -26,6 +26,7 @@ from ..ops.control import never_returns
 from ..ops.draws import METHODS_OF_GENERATORS, shuffled
 from ..ops.lists import OF_LISTS, list_stack
 from ..ops.record import FUNCTIONS, MACROS, METHODS, Macro, emit, value
+from .activation import run
 from .acts import is_exception, make_exception
 from .alias import Cell, Container, cells_in
 from .branches import branch
@@ -34,20 +35,19 @@ from .capture import Fixed, Item, Member, is_data
 from .containers import dict_method
 from .enclosed import Enclosed, Enclosing
 from .find import definition_of, lambda_body
-from .frame import RESULT, RETURNED, Ended, Frame, Object
+from .frame import Ended, Frame, Object
 from .guards import guard_function
 from .iterables import Iterable
 from .lists import apply_list_method, is_list
 from .made import Chosen, Known, Local, Made, Method, Partial
-from .nonlocals import borrow, lend
+from .nonlocals import borrow
 from .objects import class_of, instantiate, is_users, read
-from .raising import hand_over
-from .scope import parameter_names
+from .reach import local_may_call_itself, may_call_itself, plain_function, reached
+from .recursion import Definition, call_recursive, is_open
 from .target import names_of, signature_of, target_of
 from .views import shared_result
 from .writers import METHOD_WRITERS, out_of, write_out, writer
 
-DEEPEST = 40  # activations run in place, one inside the other
 KNOWN_NOW = {np.finfo, np.iinfo, np.dtype, np.result_type, np.promote_types, np.can_cast, str, repr, getattr, hasattr,
              type, id, callable, issubclass, slice, bool, int, float, complex, sum, min, max, abs, round, divmod, pow,
              any, all, sorted, frozenset, set, dict}
@@ -259,6 +259,10 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
     """A call of a function of the user's own."""
     if frame.session.tries or any(_needs_the_caller(frame, a) for a in (*args, *keywords.values())):
         return _in_place(frame, function, args, keywords, node)
+    if frame.session.recursions:
+        plain, owner = plain_function(function)
+        if plain is not None and is_open(frame, reached(plain, owner)):
+            return _in_place(frame, function, args, keywords, node)
     callee = frame.session.callee(function)
     ordered = _ordered(frame, signature_of(function), callee.name, args, keywords, node)
     if any(_needs_the_caller(frame, a) for a in ordered):
@@ -395,10 +399,21 @@ def _in_place(frame: Frame, function: Callable, args: list, keywords: dict, node
     definition = definition_of(plain)
     bindings = bound_arguments(frame, definition.node, signature_of(plain), plain.__name__,
                                args, keywords, node)
+    if may_call_itself(function):
+        return call_recursive(frame, outside_definition(plain), bindings, node)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
     inner = Frame(definition.node, definition.body, definition.source, frame.session, plain.__globals__, closure,
                   caller=frame, place=place)
     return run(inner, bindings, node)
+
+
+def outside_definition(plain: types.FunctionType) -> Definition:
+    """A function that lives outside the program, as one that may call itself."""
+    definition = definition_of(plain)
+    closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
+    name = plain.__name__ if plain.__name__.isidentifier() else "f"
+    return Definition(("outside", id(plain)), name, definition.node, definition.body, definition.source,
+                      plain.__globals__, closure, doc=inspect.cleandoc(plain.__doc__ or ""), function=plain)
 
 
 def _held(frame: Frame, getter: Callable, name: str):
@@ -413,6 +428,10 @@ def _apply_local(frame: Frame, local: Local, args: list, keywords: dict, node: g
     name = getattr(local.node, "name", "lambda")
     bindings = bound_arguments(frame, local.node, signature, name, args, keywords, node)
     outer = local.frame
+    if local_may_call_itself(local):
+        definition = Definition(("inside", id(local.node), id(outer)), name, local.node, body, outer.source,
+                                outer.globals, outer.closure, outer)
+        return call_recursive(frame, definition, bindings, node)
     inner = Frame(local.node, body, outer.source, frame.session, outer.globals, outer.closure, outer, frame)
     borrowed = borrow(inner, node)
     result = run(inner, bindings, node)
@@ -450,41 +469,3 @@ def bound_arguments(frame: Frame, definition, signature: inspect.Signature, name
         else:
             bindings[parameter.name] = default_binding(frame, parameter.default, parameter.name)
     return bindings
-
-
-def run(inner: Frame, bindings: dict, node: gast.AST | None = None):
-    """Run an activation to its end; returns the binding of its result."""
-    caller, depth = inner.caller, 0
-    frame = caller
-    while frame is not None:
-        frame, depth = frame.caller, depth + 1
-    if depth > DEEPEST:
-        raise caller.refuse("recursion", node, "write a loop")
-    saved = None
-    if caller is not None:
-        saved, caller.live = caller.live, caller.live | caller.pending
-        lend(caller)
-    for name, binding in bindings.items():
-        inner.env[name] = binding
-    inner.session.taken.update(parameter_names(inner.node))
-    try:
-        with at(current().line):
-            inner.session.execute(inner, inner.body, frozenset())
-    finally:
-        if caller is not None:
-            caller.live = saved
-    if caller is not None:
-        hand_over(inner)
-    return result_of(inner)
-
-
-def result_of(frame: Frame):
-    """What an activation that has ended returns."""
-    returned = frame.env[RETURNED]
-    if returned is False:
-        return None
-    result = frame.env.get(RESULT)
-    if returned is not True and result is not None:
-        raise TypeMismatchError("this function returns a value on some paths and nothing on others",
-                                frame.line(frame.node), "end it with a `return` of the same kind")
-    return result

@@ -85,6 +85,9 @@ class Session:
     taken: set[str] = field(default_factory=set)  # names that captures may not have
     counters: dict[Value, tuple] = field(default_factory=dict)  # of a loop -> (lo, hi, step) of its range
     resolved: dict[Callable, object] = field(default_factory=dict)  # getter -> the object that a name stands for
+    given: set = field(default_factory=set)  # the cells of the arguments, which a caller sees again
+    doubtful: bool = False  # whether one of them may have been changed through an array that may share its memory
+    recursions: list = field(default_factory=list)  # functions that call themselves, in the order of their making
 
 
 @dataclass(eq=False)
@@ -375,6 +378,8 @@ class Frame:
 
     def write(self, cell: Cell, content: Value | tuple, through: Cell | None = None, update: Callable | None = None) -> None:
         """`cell` now holds `content`, and everything that shares its memory sees it; see Heap.write."""
+        if cell.root.origins & self.session.given:
+            self.session.doubtful = True
         self.heap.write(cell, content, list(self.reachable()), through or cell, update)
         root = cell.root
         if isinstance(content, Value) and not content.name and content.op is not None:

@@ -115,7 +115,7 @@ class Function:
 
     `tupled` says that it returns a tuple, even of one member.  `captures` maps the name of each trailing
     parameter that stands for a closed-over or global value to a function that reads that value now.
-    `defaults` maps a parameter's name to its Python default.
+    `defaults` maps a parameter's name to its Python default.  Callers give the parameters numbered in `given` away.
     """
 
     name: str
@@ -126,6 +126,7 @@ class Function:
     captures: dict[str, Callable] = field(default_factory=dict)
     defaults: dict[str, object] = field(default_factory=dict)
     meetings: tuple[Meeting, ...] = ()
+    given: frozenset[int] = frozenset()
 
     def remade(self, block: Block, **changes) -> Function:
         """This function with another block, and whatever else `changes` name."""

@@ -44,6 +44,7 @@ from ..ir.graph import Function, walk
 from ..ir.types import Generator, Scalar, Tuple, Type
 from ..ops.product import matmul
 from ..ops.record import Record
+from ..ops.recursive import recursive_callees
 from . import cache as disk
 from .blas import blas_product
 from .load import load, register
@@ -95,9 +96,10 @@ product = Record("blas_product", evaluate=blas_product, infer=matmul.infer,
 
 def with_blas(lowered: Function) -> Function:
     """`lowered`, a loop form that nobody else has, with its matrix products spelled as runtime/blas.py wants them."""
-    for op in walk(lowered.block):
-        if op.record is matmul:
-            op.record = product
+    for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
+        for op in walk(each.block):
+            if op.record is matmul:
+                op.record = product
     return lowered
 
 

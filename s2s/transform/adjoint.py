@@ -8,16 +8,18 @@ makes the primal values available where they are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from ..errors import DerivativeError
 from ..ir.builder import Builder, add_op, at, current, join_types
 from ..ir.graph import MISSING, Block, Function, Op, Value, free_values
-from ..ir.types import INT, List, carries_derivative
+from ..ir.types import INT, List, Tape, carries_derivative
 from ..ops.acts import has_effects
 from ..ops.chain import times
 from ..ops.control import Known, call, for_loop, if_record
+from ..ops.elementwise import real
 from ..ops.lists import sum_of_lists
+from ..ops.recursive import Recursive
 from ..ops.shape import zeros_of
 from .activity import active_values, loop_parts
 from .tape import Region
@@ -26,10 +28,11 @@ from .tape import Region
 class Adjoint:
     """The reverse sweep of `function`, reading primal values wherever they are defined.
 
-    `split(callee, wrt)` gives the two halves of the derivative of a function that is called.
+    `split(callee, wrt)` gives the two halves of the derivative of a function that is called.  The
+    cotangents of the parameters in `summed` so far are handed in: their sums start from `incoming`.
     """
 
-    def __init__(self, function: Function, wrt: list[Value], split: Callable):
+    def __init__(self, function: Function, wrt: list[Value], split: Callable, summed: Sequence[Value] = ()):
         self.function, self.wrt, self.split = function, wrt, split
         self.active = active_values(function, wrt)
         self.home = {v: block for block in blocks_of(function.block)
@@ -37,9 +40,13 @@ class Adjoint:
         self.regions: dict[Block, Region] = {}  # by primal block
         self.bars: dict[Value, Value] = {}
         self.calls: dict[Op, tuple[Function, list[Value]]] = {}  # forward part, and what it keeps
+        self.pairs: dict[Op, object] = {}  # of calls of recursive functions: their pairs
+        self.backs: dict[Op, tuple[Op, object]] = {}  # calls of backward parts being made: the call, and the pair
+        self.incoming = {x: Value(x.type, bar_name(x)) for x in summed}
         self.seeds = [Value(y.type, bar_name(y)) for y in differentiable_results(function)]
         root = self.regions[function.block] = Region(function.block)
         root.adjoint = Block()
+        self.bars.update(self.incoming)
         with Builder(root.adjoint, above=self.home):
             for y, seed in zip(differentiable_results(function), self.seeds):
                 self.add(y, seed)
@@ -55,6 +62,8 @@ class Adjoint:
             return
         old = self.bars.get(x)
         if isinstance(contribution, Value):
+            if _is_real(x) and (getattr(contribution.type, "dtype", None) or "").startswith("complex"):
+                contribution = real(contribution)  # on another path it is complex
             self.bars[x] = contribution if old is None else total(old, contribution)
         else:
             self.bars[x] = contribution(old)
@@ -112,15 +121,39 @@ class Adjoint:
         """A call: the callee's backward part, given what its forward part returned for it."""
         if not any(out in self.bars for out in op.outputs):
             return
-        callee = op.attrs["callee"].function_for(op.inputs)
+        callee = op.attrs["callee"]
         wrt = [k for k, x in enumerate(op.inputs) if x in self.active]
-        pair = self.split(callee, tuple(wrt))
+        if isinstance(callee, Recursive):
+            return self.recursive_call(op, self.split(callee, tuple(wrt)))
+        pair = self.split(callee.function_for(op.inputs), tuple(wrt))
         kept = [Value(v.type, v.name, op) for v in pair.residuals]
         self.home.update((v, self.home[op.outputs[0]]) for v in kept)
         self.calls[op] = pair.forward, kept
         seeds = [self.take(out) for out in op.outputs if carries_derivative(out.type)]
         bars = call(*(op.inputs[k] for k in pair.arguments), *kept, *seeds, callee=Known(pair.backward))
         for k, bar in zip(wrt, bars if isinstance(bars, tuple) else (bars,)):
+            self.add(op.inputs[k], bar)
+
+    def recursive_call(self, op: Op, pair) -> None:
+        """A call of a recursive function: cotangents of arrays are handed to its backward part and come back."""
+        self.pairs[op] = pair
+        seeds = [self.take(out) for out in op.outputs if carries_derivative(out.type)]
+        sums: dict[int, Value] = {}
+        for k in pair.summed:
+            x = op.inputs[k]
+            sums[k] = self.bars.pop(x) if x in self.bars and x in self.active else zeros_of(x)
+        kept = []
+        if pair.sketch is None:
+            kept = [Value(Tape(type), name, op) for name, type in pair.tapes]
+            self.home.update((v, self.home[op.outputs[0]]) for v in kept)
+        self.calls[op] = pair.forward, kept
+        bars = call(*(op.inputs[k] for k in pair.arguments), *kept, *seeds, *sums.values(),
+                    callee=pair.sketch or pair.backward)
+        bars = bars if isinstance(bars, tuple) else (bars,)
+        if pair.sketch is not None:
+            self.backs[bars[0].op] = op, pair
+        for k, bar in zip(pair.wrt, bars):
+            bar.name = bar_name(op.inputs[k])
             self.add(op.inputs[k], bar)
 
     def branch(self, op: Op) -> None:
@@ -207,6 +240,10 @@ class Adjoint:
         counted = op.name == "for" and not op.attrs["breaks"] and isinstance(op.inputs[2].constant, int)
         if region.is_loop and not counted:
             region.trips = Value(INT, "trips", op)
+
+
+def _is_real(x: Value) -> bool:
+    return not (getattr(x.type, "dtype", None) or "complex").startswith("complex")
 
 
 def total(a: Value, b: Value) -> Value:

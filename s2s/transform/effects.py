@@ -65,7 +65,7 @@ def owned_buffers(function: Function) -> set[Value]:
     for op in walk(function.block):
         if op.record.writes is not None:
             found.add(op.inputs[op.record.writes])
-        if op.name in ("for", "while"):
+        if op.name in ("for", "while", "call"):
             found.update(x for x in op.inputs if is_buffer(x.type))
         for block in op.blocks:
             found.update(y for y in block.yields if is_buffer(y.type))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from ..ir.graph import Function, Op, Value, walk
 from ..ir.rebuild import emit_block, rebuild
+from ..ops.recursive import calls_itself
 
 SMALL = 6  # ops: what reads better in place than under a name of its own
 
@@ -36,6 +37,11 @@ def is_small(callee: Function) -> bool:
     return len(ops) <= SMALL and not any(op.blocks or op.name == "call" for op in ops)
 
 
+def only_calls(callee: Function) -> bool:
+    """Whether all that `callee` does is to call another function."""
+    return [op.name for op in callee.block.ops if op.name not in ("constant", "tuple", "item")] == ["call"]
+
+
 def _inlined(function: Function, wanted) -> Function:
     if not any(op.name == "call" for op in walk(function.block)):
         return function
@@ -44,8 +50,10 @@ def _inlined(function: Function, wanted) -> Function:
     def rule(op: Op, inputs: list[Value]):
         if op.name != "call" or op.attrs["callee"] in open_calls:
             return None
+        if calls_itself(op.attrs["callee"]):
+            return None
         body = op.attrs["callee"].function_for(inputs)
-        if not wanted(body):
+        if not wanted(body) and not only_calls(body):
             return None
         open_calls.append(op.attrs["callee"])
         results = emit_block(body.block, inputs, {}, rule)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 from ..errors import DerivativeError
 from ..ir.builder import Builder, add_op, at, emit, join_types
 from ..ir.graph import Block, Function, Op, Value
 from ..ir.rebuild import emit_op
-from ..ir.types import Tuple, Undefined, carries_derivative
+from ..ir.types import Tape, Tuple, Undefined, carries_derivative
 from ..ops.control import (
     Known,
     call,
@@ -26,8 +27,10 @@ from ..ops.control import (
     packed,
     while_loop,
 )
+from ..ops.recursive import Recursive
 from ..ops.shape import zeros_of
 from .activity import loop_parts, varied_values
+from .recursion import closed_wrt
 
 
 def jvp(function: Function, wrt: Sequence[int]) -> Function:
@@ -131,10 +134,23 @@ class Tangents:
     def call(self, op: Op) -> None:
         """A call: the callee's own jvp."""
         wrt = [k for k, x in enumerate(op.inputs) if x in self.dots]
+        if not wrt:
+            return emit_op(op, self.env)
         inputs = [self.env[x] for x in op.inputs]
+        if isinstance(op.attrs["callee"], Recursive):
+            return self.recursive_call(op, inputs, wrt)
         function = op.attrs["callee"].function_for(inputs)
         dots, data = [self.dots[op.inputs[k]] for k in wrt], len(inputs) - len(function.captures)
         outs = emit(call, *inputs[:data], *dots, *inputs[data:], callee=Known(jvp(function, wrt)))
+        return self.called(op, outs)
+
+    def recursive_call(self, op: Op, inputs: list[Value], wrt: list[int]) -> None:
+        """A call of a recursive function: its jvp is one, too."""
+        made, wrt = recursive_jvp(op.attrs["callee"], wrt)
+        self.called(op, emit(call, *inputs, *(self.tangent(op.inputs[k]) for k in wrt), callee=made))
+
+    def called(self, op: Op, outs: Sequence[Value]) -> None:
+        """Values and tangents that a call has returned."""
         self.env.update(zip(op.outputs, outs))
         tangents = iter(outs[len(op.outputs):])
         for out in op.outputs:
@@ -183,6 +199,30 @@ class Tangents:
             with at(op.line):
                 emit_op(op, self.env)
         return self.env[head.yields[0]]
+
+
+_recursive: WeakKeyDictionary[Recursive, dict[tuple[int, ...], tuple[Recursive, list[int]]]] = WeakKeyDictionary()
+
+
+def recursive_jvp(callee: Recursive, wrt: Sequence[int]) -> tuple[Recursive, list[int]]:
+    """The jvp of a recursive function for the arguments in `wrt`, and perhaps more: which."""
+    known = _recursive.setdefault(callee, {})
+    if tuple(wrt) not in known:
+        tapes = {k for k, p in enumerate(callee.function.params) if isinstance(p.type, Tape) and carries_derivative(p.type)}
+        wanted = closed_wrt(callee, tapes.union(wrt), varied_values)  # a tape that is made has a type where it is made
+        for member, ks in wanted.items():
+            function, made = member.function, Recursive(f"{member.name}_jvp")
+            dots = [Value(tangent_type(function.params[k].type)) for k in sorted(ks)]
+            results = [Value(y.type) for y in function.results]
+            results += [Value(tangent_type(y.type)) for y in function.results if carries_derivative(y.type)]
+            block = Block([*(Value(p.type) for p in function.params), *dots], [], results)
+            made.function = Function(made.name, block, function.source, function.doc, True)
+            _recursive.setdefault(member, {})[tuple(sorted(ks))] = made, sorted(ks)
+        known[tuple(wrt)] = known[tuple(sorted(wanted[callee]))]
+        for member, ks in wanted.items():
+            made, _ = _recursive[member][tuple(sorted(ks))]
+            made.function = jvp(member.function, sorted(ks))
+    return known[tuple(wrt)]
 
 
 def tangent_type(type):

@@ -231,7 +231,11 @@ class Sweeps:
 
     def forward_call(self, op: Op, forward: Function, kept: list[Value]) -> None:
         """A call of the forward part, which also returns what the backward part needs."""
-        outs = emit(call, *(self.env[x] for x in op.inputs), callee=Known(forward))
+        inputs = [self.env[x] for x in op.inputs]
+        if op in self.adjoint.pairs:
+            outs = emit(call, *inputs, *(emit(tape_new) for _ in kept), callee=forward)
+        else:
+            outs = emit(call, *inputs, callee=Known(forward))
         outs = outs if isinstance(outs, tuple) else (outs,)
         self.rename(op, outs[:len(op.outputs)])
         self.env.update(zip(kept, outs[len(op.outputs):]))

@@ -77,11 +77,15 @@ class Tape:
     stand_in: Value | None = None  # "result": the value that the region around it knows
 
 
-def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Value, Kept]) -> None:
-    """Split what the adjoint of `region` needs of it into `region.saved` and `region.recomputed`."""
+def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Value, Kept],
+        given: set[Value] | None = None) -> None:
+    """Split what the adjoint of `region` needs of it into `region.saved` and `region.recomputed`.
+
+    What is `given` to the adjoint need not be saved.
+    """
     block = region.primal
     own = {v for op in block.ops for v in op.outputs} | set(block.params) | set(needed)
-    free = {block.params[0]} if region.is_loop and region.op.name == "for" else set()
+    free = {block.params[0]} if region.is_loop and region.op.name == "for" else given or set()
     needed = [v for v in needed if v not in free]
     nodes: dict[Value, int] = {}
     edges: list[tuple[int, int, int]] = []
@@ -166,13 +170,16 @@ def recomputable(v: Value, unstable: set[Value]) -> bool:
     return not (op.record.views and op.inputs and op.inputs[0] in unstable)
 
 
-def unstable_values(block: Block, in_loop: bool = False) -> set[Value]:
-    """The versions of arrays that a loop overwrites.  Note [Elements of arrays that change]."""
+def unstable_values(block: Block, in_loop: bool = False, stable: frozenset | set = frozenset()) -> set[Value]:
+    """The versions of arrays that a loop overwrites.  Note [Elements of arrays that change].
+
+    With `in_loop` the block may run again and again; it does not write into what is `stable`.
+    """
     found: set[Value] = set()
 
     def visit(block: Block, in_loop: bool) -> None:
         if in_loop:
-            found.update(v for v in block.params if _changes(v.type))
+            found.update(v for v in block.params if _changes(v.type) and v not in stable)
         for op in block.ops:
             for inner in op.blocks:
                 visit(inner, in_loop or op.name != "if")

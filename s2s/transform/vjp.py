@@ -15,7 +15,9 @@ from weakref import WeakKeyDictionary
 
 from ..ir.graph import MISSING, Block, Function, Value, free_values
 from ..ir.rebuild import rebuild
+from ..ops.recursive import Recursive
 from .adjoint import Adjoint, drop_unread
+from .recursion import Pair, recursive_pair
 from .sweeps import Sweeps
 
 
@@ -41,8 +43,10 @@ class Halves:
 _halves: WeakKeyDictionary[Function, dict[tuple[int, ...], Halves]] = WeakKeyDictionary()
 
 
-def split_vjp(function: Function, wrt: tuple[int, ...]) -> Halves:
+def split_vjp(function: Function | Recursive, wrt: tuple[int, ...]) -> Halves | Pair:
     """The two sweeps as two functions, for callers that run other code in between."""
+    if isinstance(function, Recursive):
+        return recursive_pair(function, wrt, split_vjp)
     known = _halves.setdefault(function, {})
     if wrt not in known:
         known[wrt] = _split(function, wrt)

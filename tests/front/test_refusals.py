@@ -87,8 +87,6 @@ def carried_alias(x, n):
 
 
 def recursive(x):
-    if x < 1:
-        return x
     return recursive(x - 1)
 
 
@@ -107,7 +105,7 @@ UNSUPPORTED = [
     (writes_global, [FLOAT], "writes into STORE", "pass the array as an argument"),
     (reshaped_alias, [MATRIX], "may or may not share memory with x", ".copy()"),
     (carried_alias, [VECTOR, INT], "may or may not share memory with y", ".copy()"),
-    (recursive, [FLOAT], "recursive calls itself", "write a loop"),
+    (recursive, [FLOAT], "recursive calls itself on every path", "let one path return without calling it"),
 ]
 
 
