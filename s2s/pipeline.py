@@ -27,7 +27,7 @@ from .front import build as front_build
 from .ir.graph import Function
 from .ir.types import Type
 from .ir.verify import verify
-from .ops.recursive import recursive_callees, with_callees
+from .ops.recursive import calls_itself, recursive_callees, with_callees
 from .runtime.compile import compiled as numba_code
 from .runtime.compile import decorated
 from .runtime.cuda import compiled as cuda_code
@@ -136,8 +136,12 @@ def finish(function: Function) -> Function:
     return run(FINISH, function)
 
 
-def flatten_calls(function: Function) -> Function:
-    """`function` as compiled code wants it: in one piece."""
+def flatten_calls(function: Function, target: str = "cpu") -> Function:
+    """`function` as compiled code wants it: in one piece, but for functions that call themselves."""
+    for callee in recursive_callees(function) if target == "cuda" else ():
+        if calls_itself(callee):
+            raise UnsupportedError(f"{callee.name} calls itself, which the threads of a GPU do not", None,
+                                   'write a loop, or leave target="cuda" away')
     return run(COMPILE, with_callees(function, lambda callee: run(COMPILE, callee)))
 
 
@@ -216,7 +220,7 @@ def readable(function: Function) -> Module:
 
 def loops_of(function: Function, target: str = "cpu") -> Function:
     """`function` as the fused scalar loops that are compiled."""
-    return stage(lower(flatten_calls(spread(function)), asks=target == "cpu"), "lower")
+    return stage(lower(flatten_calls(spread(function), target), asks=target == "cpu"), "lower")
 
 
 def compiled(function: Function, options: dict) -> Callable:
@@ -225,7 +229,7 @@ def compiled(function: Function, options: dict) -> Callable:
     target = options.pop("target", "cpu")
     if target not in TARGETS:
         raise UnsupportedError(f"the target {target!r}", None, f"use one of {', '.join(map(repr, TARGETS))}")
-    native = TARGETS[target](flatten_calls(spread(function)), **options)
+    native = TARGETS[target](flatten_calls(spread(function), target), **options)
     return around(native, function) if has_containers(function) else native
 
 

@@ -31,6 +31,7 @@ from ..ops.shape import length, shape_source
 from .access import Elements, in_memory, op_named
 from .buffers import as_dtype, compute, new_buffer, same_length_op
 from .counted import loop
+from .depth import guard_depth
 from .fuse import Equalities, partition, still_read
 from .nest import SAME, emit_nest, ends_nest, visited
 from .opaque import OF_MATRICES, in_python, is_native, is_opaque, printing
@@ -52,6 +53,7 @@ def lower(function: Function, asks: bool = True) -> Function:
     lowered = _lowered(with_callees(function, lambda callee: _lowered(callee, asks)), asks)
     for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
         type_tapes(each)
+    guard_depth(lowered)
     return lowered
 
 

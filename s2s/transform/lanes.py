@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from ..ir.graph import Block, Function, Op, Value, op_free_values, walk
 from ..ir.types import Array, Extent, Scalar, Tape, Tuple, Type
+from ..ops.recursive import Recursive
 from .activity import loop_parts
 
 # Note [Ragged values]
@@ -66,6 +67,11 @@ class Lanes:
             elif op.name == "tape_len":
                 if op.inputs[0] in self.ragged:
                     self.mark(op.output)
+            elif op.name == "call" and isinstance(op.attrs["callee"], Recursive):
+                if any(x in self.batched for x in op.inputs):
+                    self.divergent.add(op)  # each lane goes as deep as it goes
+                    for out in op.outputs:
+                        self.mark(out)
             elif op.name == "call":
                 flags = tuple(x in self.batched for x in op.inputs)
                 results = batched_results(op.attrs["callee"], flags, tuple(x.type for x in op.inputs))

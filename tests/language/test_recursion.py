@@ -1,0 +1,697 @@
+"""Functions that call themselves, or one another: sums over halves, transforms, sorts, trees, quadrature."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from judge import judge
+
+import s2s
+from s2s.errors import S2SError, UnsupportedError
+
+rng = np.random.default_rng(0)
+M = rng.normal(size=(4, 4))
+M = M @ M.T + 4 * np.eye(4)
+X8, W8 = rng.normal(size=8), rng.normal(size=8)
+
+
+def fib(n, x):
+    if n < 2:
+        return x ** n
+    return fib(n - 1, x) * np.sin(x) + fib(n - 2, x)
+
+
+def simpson(f, a, b, eps, whole, depth):
+    m = 0.5 * (a + b)
+    left = (m - a) / 6 * (f(a) + 4 * f(0.5 * (a + m)) + f(m))
+    right = (b - m) / 6 * (f(m) + 4 * f(0.5 * (m + b)) + f(b))
+    if depth <= 0 or abs(left + right - whole) <= 15 * eps:
+        return left + right + (left + right - whole) / 15
+    return simpson(f, a, m, eps / 2, left, depth - 1) + simpson(f, m, b, eps / 2, right, depth - 1)
+
+
+def bump(x):
+    return np.exp(-x * x) * np.sin(3 * x)
+
+
+def quad_global(a, b):
+    return simpson(bump, a, b, 1e-6, 0.0, 12)
+
+
+def quad_lambda(a, b, k):
+    return simpson(lambda x: np.sin(k * x) * x, a, b, 1e-5, 0.0, 10)
+
+
+def ackermann(m, n, x):
+    if m == 0:
+        return n + 1 + x
+    if n <= 0:
+        return ackermann(m - 1, 1.0, x * 0.9)
+    return ackermann(m - 1, ackermann(m, n - 1, x) * 0.3, x)
+
+
+def pairwise(x):
+    n = len(x)
+    if n <= 2:
+        return np.sum(x * x)
+    m = n // 2
+    return pairwise(x[:m]) + pairwise(x[m:])
+
+
+def merge(a, b):
+    out = np.empty(len(a) + len(b))
+    i = j = 0
+    for k in range(len(out)):
+        if j >= len(b) or (i < len(a) and a[i] <= b[j]):
+            out[k] = a[i]
+            i += 1
+        else:
+            out[k] = b[j]
+            j += 1
+    return out
+
+
+def mergesort(x):
+    if len(x) <= 1:
+        return x
+    m = len(x) // 2
+    return merge(mergesort(x[:m]), mergesort(x[m:]))
+
+
+def sorted_dot(x, w):
+    return np.sum(mergesort(x) * w)
+
+
+def quicksort(a, lo, hi):
+    if lo >= hi:
+        return
+    p = a[(lo + hi) // 2]
+    i, j = lo, hi
+    while i <= j:
+        while a[i] < p:
+            i += 1
+        while a[j] > p:
+            j -= 1
+        if i <= j:
+            a[i], a[j] = a[j], a[i]
+            i += 1
+            j -= 1
+    quicksort(a, lo, j)
+    quicksort(a, i, hi)
+
+
+def quick_dot(x, w):
+    a = x.copy()
+    quicksort(a, 0, len(a) - 1)
+    return np.sum(a * w)
+
+
+def fft_inplace(re, im, lo, n, stride_re):
+    if n == 1:
+        return
+    h = n // 2
+    for k in range(h):
+        a, b = re[lo + k], re[lo + k + h]
+        c, d = im[lo + k], im[lo + k + h]
+        re[lo + k] = a + b
+        im[lo + k] = c + d
+        ang = -2 * math.pi * k / n
+        u, v = a - b, c - d
+        re[lo + k + h] = u * math.cos(ang) - v * math.sin(ang)
+        im[lo + k + h] = u * math.sin(ang) + v * math.cos(ang)
+    fft_inplace(re, im, lo, h, 2 * stride_re)
+    fft_inplace(re, im, lo + h, h, 2 * stride_re)
+
+
+def power_spectrum(x, w):
+    re, im = x.copy(), np.zeros(len(x))
+    fft_inplace(re, im, 0, len(x), 1)
+    return np.sum((re * re + im * im) * w)
+
+
+def cholesky(a):
+    n = len(a)
+    if n == 1:
+        a[0, 0] = np.sqrt(a[0, 0])
+        return
+    h = n // 2
+    cholesky(a[:h, :h])
+    for j in range(h):
+        for i in range(h, n):
+            s = a[i, j]
+            for k in range(j):
+                s -= a[i, k] * a[j, k]
+            a[i, j] = s / a[j, j]
+    for i in range(h, n):
+        for j in range(h, i + 1):
+            for k in range(h):
+                a[i, j] -= a[i, k] * a[j, k]
+    cholesky(a[h:, h:])
+
+
+def logdet(m):
+    a = m.copy()
+    cholesky(a)
+    s = 0.0
+    for i in range(len(a)):
+        s += np.log(a[i, i])
+    return 2 * s
+
+
+def tree_value(tree, x):
+    if isinstance(tree, tuple):
+        left, right = tree
+        return np.sin(tree_value(left, x)) + x * tree_value(right, x)
+    return tree * x
+
+
+def expression(a, b, x):
+    return tree_value(((a, b), (b, (a, a))), x)
+
+
+def knap(i, cap, w, v):
+    if i == len(v) or cap <= 0:
+        return 0.0
+    skip = knap(i + 1, cap, w, v)
+    take = v[i] * v[i] + knap(i + 1, cap - w[i], w, v)
+    return max(skip, take)
+
+
+class Model:
+    def __init__(self, c):
+        self.c = c
+
+    def poly(self, n, x):
+        if n == 0:
+            return self.c
+        return self.c + x * self.poly(n - 1, x)
+
+
+model = Model(0.7)
+
+
+def with_method(x, n):
+    return model.poly(n, x)
+
+
+def closure_rec(x, n):
+    a = np.sin(x)
+    def go(k, v):
+        if k == 0:
+            return v
+        return go(k - 1, v * a + x)
+    return go(n, x) + go(2, 1.0)
+
+
+def lambda_rec(x, n):
+    f = lambda k: 1.0 if k == 0 else x * f(k - 1)  # noqa: E731
+    return f(n)
+
+
+fact_l = lambda n, x: x if n <= 1 else n * np.cos(x) * fact_l(n - 1, x)  # noqa: E731
+
+
+def uses_lambda(n, x):
+    return fact_l(n, x)
+
+
+def collatz(n, x):
+    if n == 1:
+        return x
+    if n % 2 == 0:
+        return collatz(n // 2, x * 1.1)
+    return collatz(3 * n + 1, x + 0.1)
+
+
+def in_loop(x, n):
+    s = 0.0
+    for i in range(n):
+        s += fib(i, x) * i
+        if s > 50:
+            break
+    return s
+
+
+def pair_rec(n, x):
+    if n == 0:
+        return x, 1.0
+    a, b = pair_rec(n - 1, x * 0.9)
+    return a * b + x, b * np.cos(x)
+
+
+def uses_pair(n, x):
+    a, b = pair_rec(n, x)
+    return a - 2 * b
+
+
+def hanoi(n, a, b, c, x):
+    if n == 0:
+        return 0.0
+    return hanoi(n - 1, a, c, b, x) + x[a] * x[c] + hanoi(n - 1, b, a, c, x)
+
+
+SCALE = 1.3
+
+
+def scaled(n, x):
+    if n == 0:
+        return x
+    return SCALE * scaled(n - 1, x * x)
+
+
+def rec_in_loop(n, x):
+    if n == 0:
+        return x
+    s = 0.0
+    for k in range(n):
+        s = s + rec_in_loop(k, x * (k + 1)) * x
+    return s
+
+
+def rec_while(n, x):
+    s = x
+    while n > 0:
+        s = s * np.sin(rec_while(n - 2, s)) + x
+        n -= 1
+    return s
+
+
+def integrate_rec(y, t, h, n, k):
+    if n == 0:
+        return y
+    y = y + h * np.array([y[1], -k * y[0]])
+    return integrate_rec(y, t + h, h, n - 1, k)
+
+
+def ode_loss(k, y0):
+    return np.sum(integrate_rec(y0, 0.0, 0.1, 7, k) ** 2)
+
+
+def strassen(a, b):
+    n = len(a)
+    if n == 1:
+        return a * b
+    h = n // 2
+    c = np.zeros((n, n))
+    c[:h, :h] = strassen(a[:h, :h], b[:h, :h]) + strassen(a[:h, h:], b[h:, :h])
+    c[:h, h:] = strassen(a[:h, :h], b[:h, h:]) + strassen(a[:h, h:], b[h:, h:])
+    c[h:, :h] = strassen(a[h:, :h], b[:h, :h]) + strassen(a[h:, h:], b[h:, :h])
+    c[h:, h:] = strassen(a[h:, :h], b[:h, h:]) + strassen(a[h:, h:], b[h:, h:])
+    return c
+
+
+def strassen_loss(a, b):
+    return np.sum(strassen(a, b) ** 2)
+
+
+def visit_nodes(left, right, value, root):
+    out = np.zeros(len(value))
+    def visit(i, acc):
+        if i < 0:
+            return 0.0
+        acc = acc * value[i]
+        out[i] = acc
+        return acc + visit(left[i], acc) + visit(right[i], acc)
+    total = visit(root, 1.0)
+    return total * np.sum(out * out)
+
+
+def hp(n, x):
+    if n == 0:
+        return 1.0
+    if n == 1:
+        return 2 * x
+    return 2 * x * hp(n - 1, x) - 2 * (n - 1) * hp(n - 2, x)
+
+
+def mutual3a(n, x):
+    return x if n <= 0 else mutual3b(n - 1, x) * 0.5
+
+
+def mutual3b(n, x):
+    return np.sin(x) if n <= 0 else mutual3c(n - 1, x + 1) + mutual3a(n - 2, x)
+
+
+def mutual3c(n, x):
+    return x * x if n <= 0 else mutual3a(n - 1, x) * mutual3b(n - 1, x)
+
+
+def checked(n, x):
+    if n < 0:
+        raise ValueError("n is negative")
+    if n == 0:
+        return x
+    return x * checked(n - 1, x) + 1
+
+
+def fft(x):
+    n = len(x)
+    if n == 1:
+        return x
+    e = fft(x[::2])
+    o = fft(x[1::2])
+    w = np.exp(-2j * np.pi * np.arange(n // 2) / n)
+    return np.concatenate((e + w * o, e - w * o))
+
+
+def spectrum(x, w):
+    return np.sum(np.abs(fft(x)) ** 2 * w)
+
+
+def sum_of_squares(x, lo, hi):
+    if hi - lo == 1:
+        return x[lo] ** 2
+    m = (lo + hi) // 2
+    return sum_of_squares(x, lo, m) + sum_of_squares(x, m, hi)
+
+
+def even(n, x):
+    if n == 0:
+        return x
+    return odd(n - 1, x * 1.5)
+
+
+def odd(n, x):
+    if n == 0:
+        return -x
+    return even(n - 1, np.sin(x))
+
+
+def params_rec(p, n):
+    if n == 0:
+        return p["w"] * p["b"]
+    return params_rec({"w": p["w"] + p["b"], "b": p["b"] * 0.5}, n - 1)
+
+
+def scale_halves(v):
+    v *= 1.5
+    if len(v) > 1:
+        scale_halves(v[:len(v) // 2])
+
+
+def through_views(x):
+    a = np.sin(x)
+    scale_halves(a)
+    scale_halves(a[1:3])
+    return np.sum(a**2)
+
+
+def nothing_returned(x, n):
+    def halve(k):
+        if k == 0:
+            return
+        out[k - 1] = x / k
+        halve(k - 1)
+
+    out = np.zeros(n)
+    halve(n)
+    return np.sum(out * out)
+
+
+def flagged(x, n, inverse=False):
+    if n == 0:
+        return x
+    y = flagged(x, n - 1, inverse)
+    return y / 1.1 if inverse else y * 1.1 * x
+
+
+def both_flags(x):
+    return flagged(x, 3) + flagged(x, 2, True)
+
+
+def julia(z, n):
+    return z if n == 0 else julia(z * z + 0.1j, n - 1)
+
+
+def julia_size(x):
+    return abs(julia(x + 0.2j, 3))
+
+
+def spread_out(x, *rest):
+    if len(rest) == 0:
+        return x
+    return x * spread_out(*rest) + 1
+
+
+def comprehended(x, n):
+    if n == 0:
+        return x
+    return sum(comprehended(x * (k + 1), n - 1) for k in range(2)) * x
+
+
+def grows(x, n):
+    if n == 0:
+        return np.sum(x * x)
+    return grows(np.concatenate((x, x[:1] * 2)), n - 1)
+
+
+def matrix_power(a, n):
+    if n == 0:
+        return np.eye(2)
+    if n % 2:
+        return a @ matrix_power(a, n - 1)
+    h = matrix_power(a, n // 2)
+    return h @ h
+
+
+def sum_of_power(a):
+    return np.sum(matrix_power(a, 5))
+
+
+QUICK = [
+    (fib, (5, 0.7), None), (pairwise, (X8[:5],), None), (hanoi, (2, 0, 1, 2, np.array([1.0, 2.0, 3.0])), None),
+    (with_method, (0.8, 3), None), (lambda_rec, (0.8, 3), None), (collatz, (3, 0.8), None), (even, (5, 0.3), None),
+    (uses_pair, (3, 0.8), None), (scaled, (3, 0.8), None), (checked, (3, 0.5), None), (both_flags, (0.7,), None),
+    (nothing_returned, (0.7, 3), None),
+]
+SLOW = [
+    (quad_global, (0.1, 1.3), None), (quad_lambda, (0.1, 1.3, 2.0), None), (ackermann, (2, 2.0, 0.4), None),
+    (sorted_dot, (X8, W8), None), (quick_dot, (X8, W8), None), (power_spectrum, (X8, W8), None), (logdet, (M,), None),
+    (expression, (0.3, 0.8, 1.1), None), (knap, (0, 7, np.array([2, 3, 4, 5]), np.array([1.0, 2.0, 2.5, 3.0])), 3),
+    (closure_rec, (0.8, 4), None), (uses_lambda, (4, 0.8), None), (in_loop, (0.8, 6), None),
+    (rec_in_loop, (4, 0.8), None), (rec_while, (4, 0.8), None), (ode_loss, (1.5, np.array([1.0, 0.2])), None),
+    (strassen_loss, (M, M.T @ M), None), (hp, (5, 0.3), None), (mutual3a, (6, 0.4), None), (spectrum, (X8, W8), None),
+    (visit_nodes, (np.array([1, 3, -1, -1]), np.array([2, -1, -1, -1]), np.array([1.5, 0.5, 2.0, 0.7]), 0), 2),
+    (sum_of_squares, (X8, 0, 8), None), (params_rec, ({"w": 1.2, "b": 0.4}, 2), None), (through_views, (X8[:6],), None),
+    (julia_size, (0.3,), None), (spread_out, (1.0, 2.0, 3.0, 0.5), None), (comprehended, (0.8, 2), None),
+    (grows, (X8[:2], 3), None), (sum_of_power, (0.2 * M[:2, :2],), None),
+]
+COMPILED = [fib, even, uses_pair, checked, sum_of_squares, visit_nodes]
+
+
+def named(p):
+    return getattr(p, "__name__", "")
+
+
+@pytest.mark.parametrize("f, args, wrt", QUICK, ids=named)
+def test_a_function_that_calls_itself(f, args, wrt):
+    judge(f, *args, wrt=wrt)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("f, args, wrt", SLOW, ids=named)
+def test_a_program_with_functions_that_call_themselves(f, args, wrt):
+    judge(f, *args, wrt=wrt)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f, args, wrt", [p for p in QUICK + SLOW if p[0] in COMPILED], ids=named)
+def test_a_function_that_calls_itself_compiled(f, args, wrt):
+    judge(f, *args, wrt=wrt, compiled=True)
+
+
+def test_each_function_is_printed_once():
+    gradient = s2s.grad(fib, argnums=1)
+    gradient(4, 0.7)
+    assert [line.split("(")[0] for line in gradient.source.splitlines() if line.startswith("def ")] == [
+        "def fib_fwd", "def fib_bwd", "def fib_grad"]
+
+
+def test_an_array_changed_by_calls_is_changed_in_place():
+    gradient = s2s.value_and_grad(quick_dot)
+    gradient(X8, W8)
+    assert gradient.source.count(".copy()") == 1  # the user's own
+
+
+def test_reading_elements_makes_no_array_in_each_call():
+    gradient = s2s.grad(sum_of_squares)
+    gradient(X8, 0, 8)
+    assert gradient.source.count("zeros") == 1
+
+
+def test_lanes_go_as_deep_as_they_go():
+    depths, xs = np.array([3, 1, 2]), np.array([0.3, 0.4, 0.5])
+    assert np.array_equal(s2s.vmap(scaled)(depths, xs), [scaled(int(n), x) for n, x in zip(depths, xs)])
+    slopes = s2s.vmap(s2s.grad(scaled, argnums=1))(depths, xs)
+    assert np.allclose(slopes, [s2s.grad(scaled, argnums=1)(int(n), x) for n, x in zip(depths, xs)])
+
+
+def endless(n, x):
+    return x if n == 0 else np.sin(endless(n - 1, x)) + 1
+
+
+def test_too_deep_is_a_recursion_error():
+    with pytest.raises(RecursionError):
+        s2s.grad(endless, argnums=1)(5000, 0.5)
+
+
+@pytest.mark.compile
+def test_compiled_code_that_goes_too_deep_raises_and_what_fits_runs():
+    native = s2s.jit(s2s.value_and_grad(endless, argnums=1))
+    assert native(4000, 0.5)[0] == s2s.jit(endless)(4000, 0.5)
+    with pytest.raises(RecursionError):
+        native(10**6, 0.5)
+
+
+# ------------------------------------------------------------------------------------------ refusals
+
+
+def forever(x):
+    if x > 1:
+        return forever(x - 1)
+    return forever(x + 1)
+
+
+def add_first(a, b, n):
+    if n == 0:
+        return
+    a[n - 1] += b[0]
+    add_first(a, b, n - 1)
+
+
+def two_names(x):
+    a = x.copy()
+    add_first(a, a, 3)
+    return np.sum(a)
+
+
+def given_and_closed_over(x):
+    out = x.copy()
+
+    def double(a, k):
+        if k < 0:
+            return
+        out[k] = a[k] * 2
+        double(a, k - 1)
+
+    double(out, 2)
+    return np.sum(out)
+
+
+def collected(x, n):
+    found = []
+
+    def collect(k):
+        if k == 0:
+            return
+        found.append(x * k)
+        collect(k - 1)
+
+    collect(n)
+    return found[0]
+
+
+def itself_returned(x, n):
+    if n == 0:
+        return x
+    return itself_returned(x, n - 1)
+
+
+def written_after(x):
+    y = itself_returned(x, 0)
+    y[0] = 5.0
+    return np.sum(x * y)
+
+
+def caught(x, n):
+    try:
+        return checked(n, x)
+    except ValueError:
+        return x
+
+
+def nested(tree, x):
+    return x if x > 3 else nested((tree, x), x + 1)
+
+
+REFUSED = [
+    (forever, (1.0,), "forever calls itself on every path", "let one path return without calling it"),
+    (two_names, (X8[:3],), "add_first writes into an array that it is given by two names", "pass the array once"),
+    (given_and_closed_over, (X8[:3],), "double writes into an array that it is also given", "use the argument only"),
+    (collected, (0.5, 3), "collect, which calls itself, changes a list or an object from outside",
+     "return what is new, or write it into an array"),
+    (written_after, (X8[:3],), "may or may not share memory with x", "take a copy (`.copy()`)"),
+    (caught, (0.5, 2), "checked, which calls itself, inside `try`", "call it before the `try`"),
+    (nested, (0.5, 0.7), "nested calls itself with arguments of ever other types",
+     "give it arguments of one type at every depth, or write a loop"),
+]
+
+
+@pytest.mark.parametrize("f, args, message, remedy", REFUSED, ids=named)
+def test_refused_with_a_line_and_a_remedy(f, args, message, remedy):
+    wrt = next(k for k, x in enumerate(args) if not isinstance(x, int))
+    with pytest.raises(S2SError) as caught:
+        s2s.grad(f, argnums=wrt)(*args)
+    text = str(caught.value)
+    assert message in text and remedy in text and "^" in text and __file__ in text
+
+
+def test_a_gpu_is_refused():
+    with pytest.raises(UnsupportedError, match="fib calls itself, which the threads of a GPU do not") as caught:
+        s2s.jit(fib, target="cuda")(4, 0.7)
+    assert 'write a loop, or leave target="cuda" away' in str(caught.value)
+
+
+def two_names_remedied(x):
+    a = x.copy()
+    add_first(a, x, 3)
+    return np.sum(a)
+
+
+def given_remedied(x):
+    out = x.copy()
+
+    def double(a, k):
+        if k < 0:
+            return
+        a[k] = a[k] * 2
+        double(a, k - 1)
+
+    double(out, 2)
+    return np.sum(out)
+
+
+def collected_remedied(x, n):
+    found = np.zeros(n)
+
+    def collect(k):
+        if k == 0:
+            return
+        found[n - k] = x * k
+        collect(k - 1)
+
+    collect(n)
+    return found[0]
+
+
+def written_after_remedied(x):
+    y = itself_returned(x, 0).copy()
+    y[0] = 5.0
+    return np.sum(x * y)
+
+
+def caught_remedied(x, n):
+    y = checked(n, x)
+    try:
+        return y
+    except ValueError:
+        return x
+
+
+@pytest.mark.parametrize("f, args", [(two_names_remedied, (X8[:3],)), (given_remedied, (X8[:3],)),
+                                     (collected_remedied, (0.5, 3)), (written_after_remedied, (X8[:3],)),
+                                     (caught_remedied, (0.5, 2))], ids=named)
+def test_the_remedies_work(f, args):
+    judge(f, *args, second=False)
