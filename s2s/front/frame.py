@@ -378,7 +378,7 @@ class Frame:
 
     def write(self, cell: Cell, content: Value | tuple, through: Cell | None = None, update: Callable | None = None) -> None:
         """`cell` now holds `content`, and everything that shares its memory sees it; see Heap.write."""
-        if cell.root.origins & self.session.given:
+        if any(root.origins & self.session.given for root in cell.roots):
             self.session.doubtful = True
         self.heap.write(cell, content, list(self.reachable()), through or cell, update)
         root = cell.root

@@ -187,7 +187,7 @@ def _refuse_two_names(frame: Frame, made: Recursion, arguments: list, node: gast
         return
     read = set()
     if definition.lexical is not None:
-        read = {c.root for c in frame.cells_held(Local(definition.node, definition.lexical, {}))}
+        read = {root for c in frame.cells_held(Local(definition.node, definition.lexical, {})) for root in c.roots}
     for k, cell in changed.items():
         others = [c for j, c in cells.items() if j != k] + list(signature.outer)
         if any(cell.family() & other.family() for other in others) or cell.family() & read - set(signature.outer):
@@ -283,7 +283,7 @@ def _attempt(frame: Frame, made: Recursion, names: list[str], node: gast.AST | N
         outer = (*given, *(cell for cell in outer if cell not in given))
         block.yields = [*map(frame.value, returned), *(heap.read(arguments[k]) for k in changed),
                         *(heap.contents[cell] for cell in outer)]
-        own = {cell.root for cell in (*held, *before)}
+        own = {root for cell in (*held, *before) for root in cell.roots}
         shares = any(cell.family() & own for cell in frame.cells_held(result))
     made.callee.function = Function(definition.name, block, definition.source, definition.doc, len(block.yields) != 1)
     back = {(kind, new): old for (kind, old), new in symbols.known.items()}
