@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ..ir.graph import MISSING, Block, Function, Op, Value, walk
-from ..ir.types import Array, Scalar, Unknown, is_inexact
+from ..ir.types import Array, List, Scalar, Unknown, is_inexact
 from ..ops.control import member_syntax
 from ..ops.copy import copy
+from ..ops.lists import copy_syntax
 from ..ops.shape import numpy_call
 from .memory import Memory
 from .prune import is_pure
@@ -333,6 +334,8 @@ class Layout:
             return ast.UnaryOp(
                 ast.UAdd(), inputs[0]
             )  # of a number it is the number, of an array a copy
+        if op.record is copy and isinstance(op.output.type, List):
+            return copy_syntax(op.output.type, *inputs)
         if (
             op.name == "zeros_like"
             and isinstance(op.inputs[0].type, Array)

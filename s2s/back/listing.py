@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from ..ir.graph import Op
-from ..ir.types import Scalar
+from ..ops.lists import plus_syntax
 
 WRITES_LIST = frozenset({"list_set", "list_add", "list_insert", "list_pop_at"})
 
@@ -20,15 +20,18 @@ def list_statement(writer, op: Op) -> ast.stmt:
         case "list_pop_at":
             popped = _method(xs, "pop", first)
             return writer.assign_all(op.outputs[1:], popped) if writer.reads.get(op.outputs[1]) else ast.Expr(popped)
-    place = ast.Subscript(xs, rest[0], ast.Store())
+    inner = xs
+    for i in rest[:-1]:
+        inner = ast.Subscript(inner, i, ast.Load())
+    place = ast.Subscript(inner, rest[-1], ast.Store())
     if op.name == "list_set":
         return ast.Assign([place], first)
-    if isinstance(op.inputs[1].type, Scalar):
+    if op.attrs["kind"] == "number":
         match first:
             case ast.UnaryOp(ast.USub(), positive):
                 return ast.AugAssign(place, ast.Sub(), positive)
         return ast.AugAssign(place, ast.Add(), first)
-    return ast.Assign([place], ast.BinOp(ast.Subscript(xs, rest[0], ast.Load()), ast.Add(), first))
+    return ast.Assign([place], plus_syntax(op.attrs["kind"], ast.Subscript(inner, rest[-1], ast.Load()), first))
 
 
 def _method(base: ast.expr, name: str, *args: ast.expr) -> ast.expr:

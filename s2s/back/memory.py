@@ -96,15 +96,18 @@ class Memory:
         """The roots of a copy of `value`: that of a list holds the same items."""
         if not _is_list(value.type):
             return frozenset({(site, False)})
-        depth = depth_of(value.type)
-        return _items(self.of(value), depth) | {((site, "list", depth), False)}
+        roots = self.of(value)
+        for depth in range(1, depth_of(value.type) + 1):
+            roots = _items(roots, depth) | {((site, "list", depth), False)}
+        return roots
 
     def overwritten(self, op: Op, k: int) -> Roots:
         """The memory that `op`, which overwrites its input k, writes into."""
         roots = self.entering(op, k)
         if not _is_list(op.inputs[k].type):
             return roots
-        return roots - _items(roots, depth_of(op.inputs[k].type))
+        inner = len(op.inputs) - 3 if op.name in ("list_set", "list_add") else 0
+        return roots - _items(roots, depth_of(op.inputs[k].type) - inner)
 
     def written(self, op: Op) -> tuple[int, ...]:
         """The inputs that `op` overwrites."""
@@ -190,13 +193,13 @@ class Memory:
                 roots |= self.entering(op, k)
         if op.record.writes is None and op.name not in ("call", "tuple", "item") and any(_is_list(x.type) for x in (*op.inputs, output)):
             deepest = max(depth_of(x.type) for x in (*op.inputs, output))
-            for depth in range(depth_of(output.type) or 1, deepest + 1):
+            part = op.name == "list_get"
+            for depth in range(depth_of(output.type) + part or 1, deepest + 1):
                 roots = _items(roots, depth)
-            if _is_list(output.type):
-                roots |= {((output, "list", depth), False) for depth in range(1, depth_of(output.type) + 1)}
-            elif op.name != "list_get":
-                roots |= {(output, False)}
-            return roots
+            if _is_list(output.type) and not part:
+                own = range(depth_of(output.type) if views else 1, depth_of(output.type) + 1)
+                roots |= {((output, "list", depth), False) for depth in own}
+            return roots if views else roots | {(output, False)}
         if op.record.writes is not None and _is_list(op.inputs[0].type) and output is not op.outputs[0]:
             return _items(roots, depth_of(op.inputs[0].type))
         if op.name in READ_ONLY:

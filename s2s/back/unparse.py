@@ -218,6 +218,16 @@ class Unparser(astunparse.Unparser):
             members()
             self.write(")")
 
+    def _ListComp(self, tree: ast.ListComp) -> None:
+        self.write("[")
+        self.dispatch(tree.elt, TERNARY)
+        for loop in tree.generators:
+            self.write(" for ")
+            self.dispatch(loop.target, LOWEST)
+            self.write(" in ")
+            self.dispatch(loop.iter, OR)
+        self.write("]")
+
     def _List(self, tree: ast.List) -> None:
         self.write("[")
         self.separated(tree.elts)

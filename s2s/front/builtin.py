@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import functools
 import math
 from collections.abc import Callable
 
@@ -136,7 +135,7 @@ def _isinstance(frame: Frame, node, x, kinds):
                                                                                         "annotate the parameter")
 
 
-def _refused(message: str, remedy: str) -> Callable:
+def refused(message: str, remedy: str) -> Callable:
     def refuse(frame: Frame, node, *args, **keywords):
         raise frame.refuse(message, node, remedy)
 
@@ -148,10 +147,8 @@ BUILTINS: dict[object, Callable] = {
     range: _range, enumerate: _enumerate, zip: _zip, reversed: _reversed, len: _len, isinstance: _isinstance,
     tuple: _tuple, list: _list,
     print: print_,
-    map: _refused("map", "write a loop"), filter: _refused("filter", "write a loop"),
-    builtins.open: _refused("opening a file", "read it before, and pass the data"),
-    builtins.input: _refused("input", "pass the data as an argument"),
-    np.vectorize: _refused("np.vectorize", "write the loop"),
-    functools.reduce: _refused("functools.reduce", "write a loop"),
-    math.prod: _refused("math.prod", "use np.prod"), math.fsum: _refused("math.fsum", "use sum"),
+    builtins.open: refused("opening a file", "read it before, and pass the data"),
+    builtins.input: refused("input", "pass the data as an argument"),
+    np.vectorize: refused("np.vectorize", "write the loop"),
+    math.prod: refused("math.prod", "use np.prod"), math.fsum: refused("math.fsum", "use sum"),
 }

@@ -14,11 +14,13 @@ from ..ir.graph import Block, Function, Meeting, Value, free_values
 from ..ir.rebuild import rebuild
 from ..ir.types import Array, Extent, Static, Tuple, Type, Unknown
 from ..ops.control import make_undefined
+from . import sequences  # noqa: F401
 from .activation import run
 from .alias import cells_in
 from .builtin import BUILTINS
 from .calls import apply, bound_arguments, default_binding, outside_definition
 from .capture import is_data, type_of_data
+from .comprehensions import comprehension
 from .expressions import attribute
 from .find import definition_of
 from .frame import Ended, Frame, Session
@@ -70,8 +72,8 @@ def _build(function: Callable, types: Sequence[Type]) -> Built:
     plain = target.function
     definition = definition_of(plain)
     block = Block()
-    session = Session(execute, callee_of, lambda frame, source: BUILTINS[list](frame, None, source), block, apply,
-                      default_binding, attribute)
+    session = Session(execute, callee_of, comprehension, lambda frame, source: BUILTINS[list](frame, None, source), block,
+                      apply, default_binding, attribute)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
     frame = Frame(definition.node, definition.body, definition.source, session, plain.__globals__, closure)
     session.taken.update(frame.locals)

@@ -38,7 +38,7 @@ from .find import definition_of, lambda_body
 from .frame import Ended, Frame, Object
 from .guards import guard_function
 from .iterables import Iterable
-from .lists import apply_list_method, is_list
+from .lists import apply_list_method, is_list, put_in_order
 from .made import Chosen, Known, Local, Made, Method, Partial
 from .nonlocals import borrow
 from .objects import class_of, instantiate, is_users, read
@@ -101,7 +101,7 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
             return _now(frame, function, args, keywords, node)
         if frame.session.tries:
             guard_function(frame, function, args)
-        return _operate(frame, rule, _name_of(function), args, keywords, node, function=function)
+        return operate_as(frame, rule, _name_of(function), args, keywords, node, function=function)
     if hasattr(function, "function_for"):
         function = function.named_by(keywords) if hasattr(function, "named_by") else function
         args = _ordered(frame, signature_of(function), _name_of(function), args, keywords, node)
@@ -135,6 +135,8 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
     if isinstance(base, Value) and isinstance(base.type, Generator):
         return apply_generator_method(frame, base, name, args, keywords, node)
     if isinstance(base, Cell):
+        if is_list(frame, base) and name == "sort":
+            return put_in_order(frame, base, apply(frame, sorted, [base, *args], keywords, node))
         if is_list(frame, base):
             return apply_list_method(frame, base, name, args, keywords, node)
         if name in METHOD_WRITERS:
@@ -153,13 +155,18 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
         raise frame.refuse(f"the method {name} of a {type(base).__name__}", node, "use arrays and numbers")
     if name not in METHODS:
         raise frame.refuse(f"the method {name}", node, "use a NumPy function that s2s knows, or write a loop")
-    return _operate(frame, METHODS[name], name, [base, *args], keywords, node, True)
+    return operate_as(frame, METHODS[name], name, [base, *args], keywords, node, True)
 
 
 # --------------------------------------------------------------------------------------------------- ops
 
 
-def _operate(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, node: gast.AST, method: bool = False,
+def operate(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
+    """A call of a function that ops know."""
+    return operate_as(frame, FUNCTIONS[function], _name_of(function), args, keywords, node, function=function)
+
+
+def operate_as(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, node: gast.AST, method: bool = False,
              function=None):
     """Emit what `rule` says, and find out whose memory the result has."""
     rule, args = _rule_of_list(frame, rule, function, args)
@@ -204,7 +211,7 @@ def _caller(frame: Frame, node: gast.AST) -> Callable:
 
     def call(function, *args, **keywords):
         if getattr(function, "__module__", "") == writer.__module__:
-            return _in_place(frame, function, list(args), keywords, node, current().line)
+            return in_place(frame, function, list(args), keywords, node, current().line)
         return apply(frame, function, list(args), keywords, node)
 
     return call
@@ -258,20 +265,20 @@ def _unknown(frame: Frame, function, node: gast.AST) -> UnsupportedError:
 def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
     """A call of a function of the user's own."""
     if frame.session.tries or any(_needs_the_caller(frame, a) for a in (*args, *keywords.values())):
-        return _in_place(frame, function, args, keywords, node)
+        return in_place(frame, function, args, keywords, node)
     if frame.session.recursions:
         plain, owner = plain_function(function)
         if plain is not None and is_open(frame, reached(plain, owner)):
-            return _in_place(frame, function, args, keywords, node)
+            return in_place(frame, function, args, keywords, node)
     callee = frame.session.callee(function)
     ordered = _ordered(frame, signature_of(function), callee.name, args, keywords, node)
     if any(_needs_the_caller(frame, a) for a in ordered):
-        return _in_place(frame, function, args, keywords, node)
+        return in_place(frame, function, args, keywords, node)
     values = [frame.value(a) for a in ordered]
     built = callee.built_for(values)
     frame.session.resolved.update(built.resolved)
     if built.in_place:
-        return _in_place(frame, function, args, keywords, node)
+        return in_place(frame, function, args, keywords, node)
     return _emit_call(frame, callee, values, node)
 
 
@@ -390,7 +397,7 @@ def _made_signature(frame: Frame, function, node: gast.AST) -> inspect.Signature
     return signature_of(function)
 
 
-def _in_place(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST, place: Line | None = None):
+def in_place(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST, place: Line | None = None):
     """Run a function of the user's, or one that stands for the line `place`, on the caller's own bindings."""
     target = target_of(function)
     plain = target.function

@@ -21,7 +21,6 @@ from .calls import apply, apply_method
 from .capture import Fixed, Keys, is_data
 from .containers import key_in, new_dict, pairs
 from .frame import REST, Frame, Object
-from .iterables import iterable
 from .lists import WRITES, extend_in_place, is_list, new_list, place_in
 from .made import Known, Local, Made, Method
 from .objects import Super, class_of, found_in, is_users, read, read_super
@@ -85,18 +84,18 @@ def _evaluate(frame: Frame, node: gast.AST):
             return frame.env[node.target.id]
         case gast.Lambda():
             return make_local(frame, node)
-        case gast.ListComp() | gast.GeneratorExp() if len(node.generators) == 1:
-            return _comprehension(frame, node)
+        case gast.ListComp() | gast.GeneratorExp():
+            return frame.session.comprehension(frame, node)
         case gast.JoinedStr():
             return formatted(frame, node, evaluate)
         case gast.Await() | gast.Yield() | gast.YieldFrom():
             raise frame.refuse("generators and coroutines", node, "return the values, in an array if there are many")
         case gast.Dict():
             return _dict(frame, node)
-        case gast.DictComp() if len(node.generators) == 1:
-            made = frame.members(_comprehension(frame, node))
+        case gast.DictComp():
+            made = frame.heap.items(frame.session.comprehension(frame, node))
             return new_dict(frame, {key_in(frame, key, node): member for key, member in made})
-        case gast.Set() | gast.SetComp() | gast.DictComp():
+        case gast.Set() | gast.SetComp():
             raise frame.refuse("a set", node, "use tuples or variables of their own")
     raise frame.refuse(f"the syntax {type(node).__name__}", node, "write it with plain statements")
 
@@ -286,35 +285,6 @@ def make_local(frame: Frame, node: gast.FunctionDef | gast.Lambda) -> Local:
     defaults = {p.id: evaluate(frame, d) for p, d in zip(positional[len(positional) - len(a.defaults):], a.defaults)}
     defaults.update({p.id: evaluate(frame, d) for p, d in zip(a.kwonlyargs, a.kw_defaults) if d is not None})
     return Local(node, frame, defaults)
-
-
-def _comprehension(frame: Frame, node):
-    """A list of known length."""
-    (generator,) = node.generators
-    source = iterable(frame, evaluate(frame, generator.iter), generator.iter)
-    trips = source.trips
-    indices = range(trips) if trips is not None else (
-        range(*source.bounds) if all(isinstance(b, int) for b in source.bounds) else None)
-    if indices is None and all(isinstance(b, (int, Value)) and frame.is_static(b) for b in source.bounds):
-        indices = range(*(frame.static(b, "a bound") for b in source.bounds))
-    if indices is None:
-        raise frame.refuse("a list of run-time length", node, "fill an array in a `for` loop")
-    saved = dict(frame.env)
-    items = []
-    for k in indices:
-        assign(frame, generator.target, source.get(k), generator.target)
-        if all(_known_condition(frame, test) for test in generator.ifs):
-            items.append(evaluate(frame, node.elt) if not isinstance(node, gast.DictComp)
-                         else (evaluate(frame, node.key), evaluate(frame, node.value)))
-    for name in {n.id for n in gast.walk(generator.target) if isinstance(n, gast.Name)}:
-        frame.env.pop(name, None)
-        if name in saved:
-            frame.env[name] = saved[name]
-    return new_list(frame, items)
-
-
-def _known_condition(frame: Frame, node: gast.AST) -> bool:
-    return bool(frame.static(condition(frame, node), "the condition of a list comprehension", node))
 
 
 # ------------------------------------------------------------------------------------------- assignment

@@ -71,6 +71,7 @@ class Session:
 
     execute: Callable  # (frame, statements, live names) -> None
     callee: Callable  # (function) -> Callee
+    comprehension: Callable  # (frame, node) -> binding
     listed: Callable  # (frame, binding) -> the list of its members
     block: Block  # of the function that is built
     call: Callable  # (frame, function, args, keywords, node) -> binding

@@ -17,6 +17,7 @@ from .access import take
 from .alias import Cell, Container
 from .frame import Frame, Object
 from .lists import length_of_list, take_item
+from .made import Generator
 
 
 @dataclass
@@ -40,6 +41,8 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
     match binding:
         case Iterable():
             return binding
+        case Generator():
+            return binding.iterate()
         case tuple() | list():
             return Iterable(lambda k: binding[k], trips=len(binding), held=(binding,))
         case Container() if binding.is_dict:
@@ -74,9 +77,13 @@ def range_over(lo, hi, step) -> Iterable:
 
 def counted(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
     """The same, with an index that counts from 0 by 1."""
-    if source.trips is not None or not source.is_range:
+    if source.trips is not None:
         return source
     lo, hi, step = source.bounds
+    if not source.is_range and _known(step) == -1:  # backwards, to its start
+        return Iterable(lambda k: source.get(lo - k), (0, lo + 1, 1), held=source.held, extent=source.extent)
+    if not source.is_range:
+        return source
     if (lo, step) == (0, 1) or (_known(lo) == 0 and _known(step) == 1):
         return Iterable(source.get, source.bounds)
     if all(isinstance(_known(b), int) for b in source.bounds):

@@ -42,6 +42,7 @@ def as_list(frame: Frame, binding) -> Value:
             content = frame.heap.read(binding)
             return content if isinstance(content.type, List) else ops.list_unstack(content, depth=1)
         content = list_value(frame, items)
+        binding.held, binding.alike = frozenset(), False
         share(frame, binding, items)
         frame.heap.contents[binding] = content
         return content
@@ -98,7 +99,9 @@ def held_by(frame: Frame, xs: Cell, y: Value):
 
 def place_in(frame: Frame, xs: Cell, key):
     """`xs[key]`, to be written into at once: a view of the list, where that is a run-time one."""
-    if not is_list(frame, xs) or frame.heap.items(xs) is not None or isinstance(key, slice):
+    items = frame.heap.items(xs)
+    if not is_list(frame, xs) or isinstance(key, slice) or items is not None and (
+            frame.is_static(key) or not _alike(frame, items)):
         return None
     i = index_of(frame, key)
     y = ops.list_get(as_list(frame, xs), i)
@@ -185,8 +188,6 @@ def apply_list_method(frame: Frame, xs: Cell, name: str, args: list, keywords: d
     """`xs.name(*args)`."""
     if name not in METHODS:
         raise frame.refuse(f"the method {name} of a list", node, "use append, pop, insert, extend and indices")
-    if name == "sort":
-        return _sort(frame, xs, args, keywords, node)
     if keywords:
         raise TypeMismatchError(f"list.{name}() takes no keyword arguments", frame.line(node), "pass the arguments in order")
     least, most = {"append": (1, 1), "extend": (1, 1), "insert": (2, 2), "pop": (0, 1), "remove": (1, 1),
@@ -306,9 +307,9 @@ _RUN_TIME = {
 }
 
 
-def _sort(frame: Frame, xs: Cell, args: list, keywords: dict, node) -> None:
+def put_in_order(frame: Frame, xs: Cell, ordered: Cell) -> None:
+    """`xs.sort()`, given what it is to hold."""
     frame.live |= frame.pending
-    ordered = frame.session.library(frame, "sorted", [xs, *args], keywords, node)
     items = frame.heap.items(ordered)
     frame.write(xs, items if items is not None else frame.heap.read(ordered))
 

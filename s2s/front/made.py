@@ -1,4 +1,4 @@
-"""Functions that a program makes while it runs: lambdas and nested defs, partials, methods, a choice of two.
+"""What a program makes while it runs: lambdas and nested defs, partials, methods, a choice of two, generators.
 
 They exist only while code is generated; what is left of them is what their calls do.
 """
@@ -70,6 +70,18 @@ class Known(Made):
     """What the front end itself does when it is called: run(frame, node, *args, **keywords)."""
 
     run: Callable
+    holds: tuple = field(default=())
+
+    def held(self) -> Iterator:
+        return iter(self.holds)
+
+
+@dataclass(eq=False)
+class Generator(Made):
+    """A generator expression, not yet run: `fold` consumes it whole, `iterate` says how a `for` runs over it."""
+
+    fold: Callable  # (kind, start) -> binding
+    iterate: Callable  # () -> Iterable
     holds: tuple = field(default=())
 
     def held(self) -> Iterator:

@@ -437,6 +437,7 @@ item = define(
     infer=_infer_item,
     fold=_fold_item,
     syntax=lambda t, *, index: ast.Subscript(t, ast.Constant(index), ast.Load()),
+    vjp=None,  # see lists.py: tuples that are known member by member have no need of it
     cheap=True,
     views=(0,),
 )

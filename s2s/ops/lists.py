@@ -36,7 +36,7 @@ from ..ir.types import (
     Unknown,
     carries_derivative,
 )
-from .control import for_loop, item_type, tape_len, tape_push
+from .control import for_loop, item, item_type, tape_len, tape_push
 from .create import as_dtype
 from .record import FUNCTIONS, Record, array_type, define, rank, value
 from .shape import kind_of_item, normal_axis, numpy_call, shaped_like, static_axis, zeros_of
@@ -95,48 +95,106 @@ def total_of(xs: Value, like: Value) -> Value:
 # ------------------------------------------------------------------------------------------- elements
 
 
-def _added_at(bar: Value, xs: Value, i: Value):
+def _item(xs, indices):
+    for i in indices:
+        xs = xs[i]
+    return xs
+
+
+def _with(xs: list, change, i: int, *rest) -> list:
+    """A list like `xs`, of whose item at these indices `change` has made another."""
+    ys = list(xs)
+    ys[i] = _with(ys[i], change, *rest) if rest else change(ys[i])
+    return ys
+
+
+def _type_at(type: Type, indices: tuple) -> Type:
+    for _ in indices:
+        type = item_type(type)
+    return type
+
+
+def _nested(type: Type, count: int) -> Type:
+    """A list of lists of ... of `type`."""
+    for _ in range(count):
+        type = List(type)
+    return type
+
+
+def _added_at(bar: Value, xs: Value, *indices: Value):
     """How the cotangent of `xs[i]` enters that of `xs`."""
-    return lambda old: list_add(zeros_of(xs) if old is None else old, bar, i)
+    return lambda old: list_add(zeros_of(xs) if old is None else old, bar, *indices, kind=kind_of_item(bar.type))
+
+
+def _fold_get(xs: Value, *indices: Value):
+    """xs[i][j] is an item of xs; an item of a list that has just been made."""
+    if xs.op is not None and xs.op.record is list_get:
+        return list_get(*xs.op.inputs, *indices)
+    if xs.op is not None and xs.op.record is list_of and len(indices) == 1 and type(indices[0].constant) is int:
+        items = xs.op.inputs
+        if -len(items) <= indices[0].constant < len(items) and items[indices[0].constant].type == item_type(xs.type):
+            return items[indices[0].constant]
+    return None
 
 
 list_get = define(
     "list_get",
-    evaluate=lambda xs, i: xs[i],
-    infer=lambda xs, i: item_type(xs.type),
-    syntax=lambda xs, i: ast.Subscript(xs, i, ast.Load()),
-    vjp=lambda bar, y, xs, i: (_added_at(bar, xs, i), None),
+    evaluate=lambda xs, *indices: _item(xs, indices),
+    infer=lambda xs, *indices: _type_at(xs.type, indices),
+    fold=_fold_get,
+    syntax=lambda xs, *indices: _subscripts(xs, indices),
+    vjp=lambda bar, y, xs, *indices: (_added_at(bar, xs, *indices), *(None for _ in indices)),
     linear=(0,),
     cheap=True,
     views=(0,),
 )
 
 
-def _with(xs: list, i: int, v) -> list:
-    ys = list(xs)
-    ys[i] = v
-    return ys
+def _subscripts(xs: ast.expr, indices) -> ast.expr:
+    for i in indices:
+        xs = ast.Subscript(xs, i, ast.Load())
+    return xs
 
 
-def _infer_write(xs: Value, v: Value, i: Value) -> Type:
-    return join_types(xs.type, List(v.type), "an item of a list")
+def _infer_set(xs: Value, v: Value, *indices: Value) -> Type:
+    return join_types(xs.type, _nested(v.type, len(indices)), "an item of a list")
+
+
+def _fold_set(xs: Value, v: Value, *indices: Value):
+    """Writing back an item into which something has been written is writing there."""
+    if v.op is None or v.op.record is not list_set:
+        return None
+    inner, new, *rest = v.op.inputs
+    if inner.op is None or inner.op.record is not list_get or inner.op.inputs[0] is not xs:
+        return None
+    places = inner.op.inputs[1:]
+    if len(places) != len(indices) or any(a is not b and (a.constant is MISSING or a.constant != b.constant)
+                                          for a, b in zip(places, indices)):
+        return None
+    return list_set(xs, new, *indices, *rest)
+
+
+def _vjp_set(bar, y, xs, v, *indices):
+    v_bar = list_get(bar, *indices)  # read before it is overwritten
+    return list_set(bar, zeros_of(v), *indices), v_bar, *(None for _ in indices)
 
 
 list_set = define(
     "list_set",
-    evaluate=lambda xs, v, i: _with(xs, i, v),
-    infer=_infer_write,
-    vjp=lambda bar, y, xs, v, i: (list_set(bar, zeros_of(v), i), list_get(bar, i), None),
+    evaluate=lambda xs, v, *indices: _with(xs, lambda _: v, *indices),
+    infer=_infer_set,
+    fold=_fold_set,
+    vjp=_vjp_set,
     linear=(0, 1),
     writes=0,
     views=(0, 1),
 )
 
 list_add = define(
-    "list_add",
-    evaluate=lambda xs, v, i: _with(xs, i, xs[i] + v),
-    infer=lambda xs, v, i: xs.type,
-    vjp=lambda bar, y, xs, v, i: (bar, list_get(bar, i), None),
+    "list_add",  # `kind` says what is added
+    evaluate=lambda xs, v, *indices, kind: _with(xs, lambda x: _plus(kind, x, v), *indices),
+    infer=lambda xs, v, *indices, kind: xs.type,
+    vjp=lambda bar, y, xs, v, *indices, kind: (bar, list_get(bar, *indices), *(None for _ in indices)),
     linear=(0, 1),
     writes=0,
     views=(0,),
@@ -145,7 +203,7 @@ list_add = define(
 list_insert = define(
     "list_insert",
     evaluate=lambda xs, v, i: (lambda ys: (ys.insert(i, v), ys)[1])(list(xs)),
-    infer=_infer_write,
+    infer=_infer_set,
     vjp=lambda bar, y, xs, v, i: (*list_pop_at(bar, place(xs, i)), None),
     linear=(0, 1),
     writes=0,
@@ -226,15 +284,15 @@ def _plus(kind, x, y):
     return x + y
 
 
-def _plus_syntax(kind, x: ast.expr, y: ast.expr, depth: int = 0) -> ast.expr:
+def plus_syntax(kind, x: ast.expr, y: ast.expr, depth: int = 0) -> ast.expr:
     match kind:
         case ("list", inner):
             a, b = ("a", "b") if depth == 0 else (f"a_{depth}", f"b_{depth}")
-            element = _plus_syntax(inner, ast.Name(a, ast.Load()), ast.Name(b, ast.Load()), depth + 1)
+            element = plus_syntax(inner, ast.Name(a, ast.Load()), ast.Name(b, ast.Load()), depth + 1)
             pair = ast.Tuple([ast.Name(a, ast.Store()), ast.Name(b, ast.Store())], ast.Store())
             return ast.ListComp(element, [ast.comprehension(pair, _call("zip", x, y), [], 0)])
         case ("tuple", *inner):
-            return ast.Tuple([_plus_syntax(k, *(ast.Subscript(t, ast.Constant(n), ast.Load()) for t in (x, y)), depth)
+            return ast.Tuple([plus_syntax(k, *(ast.Subscript(t, ast.Constant(n), ast.Load()) for t in (x, y)), depth)
                               for n, k in enumerate(inner)], ast.Load())
     return ast.BinOp(x, ast.Add(), y)
 
@@ -275,16 +333,34 @@ list_plus = define(
     "list_plus",  # (a, b): the sum of two cotangents, item by item
     evaluate=lambda a, b, *, kind: _plus(kind, a, b),
     infer=lambda a, b, *, kind: join_types(a.type, b.type, "a cotangent"),
-    syntax=lambda a, b, *, kind: _plus_syntax(kind, a, b),
+    syntax=lambda a, b, *, kind: plus_syntax(kind, a, b),
     vjp=lambda bar, y, a, b, *, kind: (bar, bar),
     linear=(0, 1),
 )
 
 
-def sum_of_lists(a: Value, b: Value) -> Value:
-    """The sum of two cotangents of one list."""
-    return list_plus(a, b, kind=kind_of_item(a.type))
+def sum_of(a: Value, b: Value) -> Value:
+    """The sum of two cotangents of one value."""
+    match a.type:
+        case List():
+            return list_plus(a, b, kind=kind_of_item(a.type))
+        case Tuple(items):
+            return value(tuple(sum_of(item(a, index=k), item(b, index=k)) for k in range(len(items))))
+    return a + b
 
+
+def _into_member(bar: Value, t: Value, index: int):
+    """How the cotangent of a member enters that of a tuple that came out of a list."""
+    def enter(old):
+        whole = zeros_of(t) if old is None else old
+        members = [item(whole, index=k) for k in range(len(t.type.items))]
+        members[index] = bar if old is None else sum_of(members[index], bar)
+        return value(tuple(members))
+
+    return enter
+
+
+item.vjp = lambda bar, y, t, *, index: (_into_member(bar, t, index),)
 
 # ------------------------------------------------------------------------------- slices, joined lists
 
@@ -360,6 +436,15 @@ list_join = define(
     linear=(0, 1),
     views=(0, 1),
 )
+
+def copy_syntax(type: List, x: ast.expr, depth: int = 0) -> ast.expr:
+    """A copy of a list, and of the lists in it."""
+    if not isinstance(type.item, List):
+        return _method(x, "copy")
+    name = "row" if depth == 0 else f"row_{depth}"
+    return ast.ListComp(copy_syntax(type.item, ast.Name(name, ast.Load()), depth + 1),
+                        [ast.comprehension(ast.Name(name, ast.Store()), x, [], 0)])
+
 
 list_copy = define(
     "list_copy",

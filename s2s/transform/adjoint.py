@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from ..errors import DerivativeError
 from ..ir.builder import Builder, add_op, at, current, join_types
 from ..ir.graph import MISSING, Block, Function, Op, Value, free_values
-from ..ir.types import INT, List, Tape, carries_derivative
+from ..ir.types import INT, List, Tape, Tuple, carries_derivative
 from ..ops.acts import has_effects
 from ..ops.chain import times
 from ..ops.control import Known, call, for_loop, if_record
 from ..ops.elementwise import real
-from ..ops.lists import sum_of_lists
+from ..ops.lists import sum_of
 from ..ops.recursive import Recursive
 from ..ops.shape import zeros_of
 from .activity import active_values, loop_parts
@@ -248,8 +248,8 @@ def _is_real(x: Value) -> bool:
 
 def total(a: Value, b: Value) -> Value:
     """a + b; twice a where both are the same product, as in the adjoint of x * x."""
-    if isinstance(a.type, List):
-        return sum_of_lists(a, b)
+    if isinstance(a.type, (List, Tuple)):
+        return sum_of(a, b)
     if a is b:
         return times(a, 2)
     if a.op is None or b.op is None or a.op.record is not b.op.record or a.op.name not in ("multiply", "negative"):

@@ -1,0 +1,210 @@
+"""What functions of sequences mean, said in Python: they are run in place, like functions of the user's.
+
+`order_of` and `indexable` are questions that the front end answers itself (see sequences.py).
+"""
+
+from __future__ import annotations
+
+
+def order_of(keys, reverse):
+    """The indices that sort `keys`."""
+
+
+def indexable(source):
+    """`source` as something that has a length and indices."""
+
+
+def listed(source):
+    items = []
+    for x in source:
+        items.append(x)
+    return items
+
+
+def summed(source, start):
+    total = start
+    for x in source:
+        total = total + x
+    return total
+
+
+def any_of(source):
+    for x in source:
+        if x:
+            return True
+    return False
+
+
+def all_of(source):
+    for x in source:
+        if not x:
+            return False
+    return True
+
+
+def filtered(function, source):
+    items = []
+    for x in source:
+        if function(x):
+            items.append(x)
+    return items
+
+
+def filtered_true(source):
+    items = []
+    for x in source:
+        if x:
+            items.append(x)
+    return items
+
+
+def filtered_false(function, source):
+    items = []
+    for x in source:
+        if not function(x):
+            items.append(x)
+    return items
+
+
+def taken_while(function, source):
+    items = []
+    for x in source:
+        if not function(x):
+            break
+        items.append(x)
+    return items
+
+
+def dropped_while(function, source):
+    items = []
+    dropping = True
+    for x in source:
+        if dropping and function(x):
+            continue
+        dropping = False
+        items.append(x)
+    return items
+
+
+def selected(data, selectors):
+    items = []
+    for x, s in zip(data, selectors):
+        if s:
+            items.append(x)
+    return items
+
+
+def extreme(items, key, larger):
+    best = items[0]
+    most = key(best)
+    for x in items[1:]:
+        k = key(x)
+        if larger(k, most):
+            best, most = x, k
+    return best
+
+
+def extreme_or(items, key, larger, default):
+    if len(items) == 0:
+        return default
+    return extreme(items, key, larger)
+
+
+def ordered(items, key, reverse):
+    order = order_of([key(x) for x in items], reverse)
+    return [items[k] for k in order]
+
+
+def reduced(function, items):
+    total = items[0]
+    for x in items[1:]:
+        total = function(total, x)
+    return total
+
+
+def reduced_from(function, source, start):
+    total = start
+    for x in source:
+        total = function(total, x)
+    return total
+
+
+def accumulated(items, function):
+    totals = []
+    if len(items) > 0:
+        total = items[0]
+        totals.append(total)
+        for x in items[1:]:
+            total = function(total, x)
+            totals.append(total)
+    return totals
+
+
+def accumulated_from(source, function, start):
+    total = start
+    totals = [total]
+    for x in source:
+        total = function(total, x)
+        totals.append(total)
+    return totals
+
+
+def pairs(items):
+    found = []
+    n = len(items)
+    for i in range(n):
+        for j in range(i + 1, n):
+            found.append((items[i], items[j]))
+    return found
+
+
+def triples(items):
+    found = []
+    n = len(items)
+    for i in range(n):
+        for j in range(i + 1, n):
+            for k in range(j + 1, n):
+                found.append((items[i], items[j], items[k]))
+    return found
+
+
+def pairs_with_replacement(items):
+    found = []
+    n = len(items)
+    for i in range(n):
+        for j in range(i, n):
+            found.append((items[i], items[j]))
+    return found
+
+
+def pairs_in_any_order(items):
+    found = []
+    n = len(items)
+    for i in range(n):
+        for j in range(n):
+            if i != j:
+                found.append((items[i], items[j]))
+    return found
+
+
+def product_of(source, start):
+    total = start
+    for x in source:
+        total = total * x
+    return total
+
+
+def distance(p, q):
+    differences = [a - b for a, b in zip(p, q)]
+    return hypotenuse(differences)
+
+
+def hypotenuse(items):
+    """math.hypot of the items of a list: answered by the front end."""
+
+
+def sum_of_products(p, q):
+    total = 0
+    for a, b in zip(p, q):
+        total = total + a * b
+    return total
