@@ -98,7 +98,6 @@ UNSUPPORTED = [
     (import_inside, [FLOAT], "an import inside a function", "top of the module"),
     (a_set, [FLOAT], "a set", "use tuples"),
     (escaping_lambda, [FLOAT], "cannot be stored, returned or passed on", "call it directly"),
-    (run_time_list, [FLOAT, INT], "a list of run-time length", "fill an array"),
     (unknown_function, [FLOAT], "s2s does not know np.kaiser", "write it with functions that s2s knows"),
     (unknown_method, [VECTOR], "the method partition", "write a loop"),
     (attribute_write, [FLOAT], "writing to an attribute", "return the new value"),
