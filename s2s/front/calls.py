@@ -127,7 +127,7 @@ def apply_generator_method(frame: Frame, rng: Value, name: str, args: list, keyw
     if name not in METHODS_OF_GENERATORS:
         raise frame.refuse(f"the method {name} of a generator", node,
                            "draw numbers with normal, uniform, integers and their like, or before the call")
-    return _operate(frame, METHODS_OF_GENERATORS[name], f"rng.{name}", [rng, *args], keywords, node)
+    return operate_as(frame, METHODS_OF_GENERATORS[name], f"rng.{name}", [rng, *args], keywords, node)
 
 
 def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node: gast.Call):
