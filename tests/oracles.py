@@ -399,6 +399,19 @@ def _append(x, y, axis=None):
     return Hyper(*(np.append(getattr(x, p), getattr(y, p), axis) for p in PARTS))
 
 
+@function("cholesky")
+def _cholesky(a):
+    np.linalg.cholesky(a.v)  # raises where it does
+    low = Hyper(np.zeros(a.shape))
+    for i in range(len(a)):
+        for j in range(i + 1):
+            s = a[i, j]
+            for k in range(j):
+                s = s - low[i, k] * low[j, k]
+            low[i, j] = apply("sqrt", s) if i == j else s / low[j, j]
+    return low
+
+
 @function("where")
 def _where(condition, x, y):
     x, y = lift(x), lift(y)

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ..ir.graph import MISSING, OPERATORS, Value
-from ..ir.types import Array, Scalar, Unknown
-from ..ops.record import FUNCTIONS, value
+from ..ir.types import Array, Scalar, Unknown, is_inexact
+from ..ops.linalg import indefinite, singular
+from ..ops.record import FUNCTIONS, RECORDS, value
 from ..ops.shape import length
 from .alias import Cell
 from .frame import Frame
@@ -199,6 +200,9 @@ MESSAGES = {  # of ValueError, by what Python itself says
 
 def guard_function(frame: Frame, function: Callable, args: list) -> None:
     """`function(*args)`, a function that s2s knows."""
+    if function in LINALG and is_caught(frame, np.linalg.LinAlgError):
+        _guard_linalg(frame, function, frame.value(args[0]))
+        return
     numbers = [frame.value(a) if isinstance(a, (Value, Cell)) else a for a in args]
     if not all(isinstance(x, (Value, *NUMBERS)) for x in numbers):
         return
@@ -210,6 +214,21 @@ def guard_function(frame: Frame, function: Callable, args: list) -> None:
         x = numbers[0]
         guard(frame, OverflowError, lambda: _both(x > limit, x < math.inf) if function in (math.exp, math.expm1) else
               _both(FUNCTIONS[np.abs](x) > limit, FUNCTIONS[np.abs](x) < math.inf), "math range error")
+
+
+LINALG = {np.linalg.solve: (singular, "Singular matrix"), np.linalg.inv: (singular, "Singular matrix"),
+          np.linalg.cholesky: (indefinite, "Matrix is not positive definite")}
+
+
+def _guard_linalg(frame: Frame, function: Callable, a: Value) -> None:
+    """The matrix is factorised once to know, and again to compute: LAPACK alone knows what it refuses."""
+    question, message = LINALG[function]
+    if not isinstance(a.type, Array) or a.type.rank != 2:
+        raise frame.refuse(f"np.linalg.{function.__name__} of a stack of matrices, or of one whose rank is known only at a "
+                           "call, where LinAlgError is caught", None, "loop over the matrices, or call the function first")
+    if not is_inexact(a.type.dtype):
+        a = RECORDS["astype"](a, dtype="float64")
+    guard(frame, np.linalg.LinAlgError, lambda: question(a), message)
 
 
 def _said(function: Callable) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_shape
 from ..ir.graph import Value
-from ..ir.types import Array, Type, Unknown, is_inexact
+from ..ir.types import BOOL, Array, Type, Unknown, is_inexact
 from .arrange import expand_dims
 from .chain import like_operand
 from .elementwise import multiply
@@ -198,3 +198,38 @@ cholesky = define(
     syntax=lambda a: _linalg_call("cholesky", a),
 )
 numpy_function(np.linalg.cholesky)(cholesky)
+
+# ------------------------------------------------------------------------------- which matrices raise LinAlgError
+
+
+def is_singular(a):
+    """Whether np.linalg.solve and np.linalg.inv raise LinAlgError."""
+    try:
+        np.linalg.solve(a, a[0])
+    except Exception:
+        return True
+    return False
+
+
+def is_indefinite(a):
+    """Whether np.linalg.cholesky raises LinAlgError."""
+    try:
+        np.linalg.cholesky(a)
+    except Exception:
+        return True
+    return False
+
+
+def _question(function: Callable):
+    return define(
+        function.__name__,
+        evaluate=function,
+        infer=lambda a: BOOL,
+        syntax=lambda a: ast.Call(ast.Name(function.__name__, ast.Load()), [a], []),
+        helper=function,
+        vjp=lambda bar, y, a: (None,),
+        jvp=lambda dots, y, a: None,
+    )
+
+
+singular, indefinite = _question(is_singular), _question(is_indefinite)

@@ -257,6 +257,33 @@ def array_state(x):
     return np.sum(a * a)
 
 
+@program(np.array([[2.0, 0.3], [0.3, 1.0]]), np.array([0.5, -1.0]), compiled=True)
+@program(np.array([[2.0, 3.0], [3.0, 1.0]]), np.array([0.5, -1.0]))
+def whitened(a, b):
+    s = a + a.T
+    try:
+        low = np.linalg.cholesky(s)
+        y = np.linalg.solve(low, b)
+    except np.linalg.LinAlgError:
+        y = b * s[0, 1]
+    return np.sum(y * y)
+
+
+@program(np.array([[2.0, 4.0], [1.0, 2.0]]), np.array([0.5, -1.0]), compiled=True)
+@program(np.array([[2.0, 3.0], [1.0, 2.0]]), np.array([0.5, -1.0]))
+def damped_where_singular(a, b):
+    damping = 0.0
+    for k in range(3):
+        try:
+            x = np.linalg.solve(a + damping * np.eye(2), b)
+            break
+        except np.linalg.LinAlgError:
+            damping = 10.0 * damping + 0.1
+    else:
+        return 0.0
+    return np.sum(x * x) + damping
+
+
 @pytest.mark.parametrize("f, args, derivative", PROGRAMS)
 def test_program(f, args, derivative):
     if derivative:
