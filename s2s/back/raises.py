@@ -44,10 +44,19 @@ def _native(thrown: Made, inputs: Sequence[ast.expr]) -> ast.stmt:
     return ast.Raise(ast.Call(base, [*([] if text is None else [text]), *inputs], []), None)
 
 
+def _templates(op: Op) -> tuple:
+    match op.name:
+        case "raise":
+            return tuple(x for x in (op.attrs["thrown"], op.attrs["cause"]) if x is not None)
+        case "print":
+            return op.attrs["items"]
+    return ()
+
+
 def classes_raised(functions: Iterable[Function]) -> list[type]:
     """The classes of exceptions that `functions` raise, in order of appearance."""
-    return list(dict.fromkeys(x.kind for function in functions for op in walk(function.block) if op.name == "raise"
-                              for each in (op.attrs["thrown"], op.attrs["cause"]) if each is not None
+    return list(dict.fromkeys(x.kind for function in functions for op in walk(function.block)
+                              for each in _templates(op)
                               for x in within(each) if isinstance(x, Made)))
 
 

@@ -19,6 +19,7 @@ from ..ir.builder import emit
 from ..ir.graph import MISSING, Value
 from ..ir.types import List, Static, Tuple
 from ..ops.acts import (
+    Either,
     Field,
     Filled,
     Joined,
@@ -36,9 +37,9 @@ from .alias import Cell
 from .frame import Ended, Frame, Object, Text, Thrown
 from .made import Made as Function
 from .raising import is_caught, throw
+from .texts import Choice, Filling, Piece, frozen
 
 LITERALS = (str, bytes, bool, int, float, complex, type(None), type(Ellipsis))
-STREAMS = {"stdout": sys.stdout, "stderr": sys.stderr}
 
 
 # ---------------------------------------------------------------------------------------------- templates
@@ -55,8 +56,10 @@ class Layout:
     def template(self, binding, shown: bool = False):
         """The template of a binding; `shown` says that only its str() counts."""
         match binding:
+            case Text((Filling() | Choice() as part,)):
+                return self.part(part).content
             case Text(parts):
-                return parts if isinstance(parts, Filled) else self.filled(parts)
+                return self.filled(parts)
             case Thrown(kind, args, keywords):
                 return Made(kind, tuple(map(self.template, args)),
                             tuple((name, self.template(x)) for name, x in keywords.items()))
@@ -66,6 +69,8 @@ class Layout:
                 return Pairs(tuple(binding), tuple(map(self.template, binding.values())))
             case Cell() if self.frame.heap.items(binding) is not None:
                 return Several(list, tuple(map(self.template, self.frame.heap.items(binding))))
+            case Cell() if self.frame.heap.items(binding) is not None:
+                return self.template(self.frame.heap.items(binding))
             case Cell():
                 return self.operand(self.frame.heap.read(binding))
             case Value():
@@ -104,68 +109,12 @@ class Layout:
         match part:
             case Piece(content, conversion, spec):
                 return Field(self.template(content, shown=True), conversion, None if spec is None else self.filled(spec))
+            case Filling(text, method, items, keywords):
+                return Field(Filled(text, method, tuple(map(self.template, items)),
+                                    tuple((name, self.template(x)) for name, x in keywords.items())))
+            case Choice(test, first, second):
+                return Field(Either(self.operand(test), self.template(first), self.template(second)))
         return part
-
-
-@dataclass(frozen=True)
-class Piece:
-    """`{x!r:>8}` in a Text; `spec` are the parts of one."""
-
-    content: object
-    conversion: int = -1
-    spec: tuple | None = None
-
-
-def formatted(frame: Frame, node: gast.JoinedStr, evaluate):
-    """The binding of an f-string: a string where all that it shows is known, else a Text."""
-    parts = _parts(frame, node, evaluate)
-    return "".join(parts) if all(isinstance(part, str) for part in parts) else Text(parts)
-
-
-def _parts(frame: Frame, node: gast.JoinedStr, evaluate) -> tuple:
-    parts: list = []
-    for each in node.values:
-        match each:
-            case gast.Constant():
-                parts.append(each.value)
-            case gast.FormattedValue():
-                spec = None if each.format_spec is None else _parts(frame, each.format_spec, evaluate)
-                parts += _shown(frame, evaluate(frame, each.value), each.conversion, spec)
-    return tuple(parts)
-
-
-def _shown(frame: Frame, content, conversion: int = -1, spec: tuple | None = None) -> tuple:
-    """The parts that show `content`: strings where it is known."""
-    if isinstance(content, Text) and conversion in (-1, 115) and not spec:
-        return content.parts
-    known = frame.is_static(content) and all(isinstance(part, str) for part in spec or ())
-    if known and not isinstance(content, Text):
-        found = {-1: lambda x: x, 115: str, 114: repr, 97: ascii}[conversion](frame.static(content, "this"))
-        return (format(found, "".join(spec or ())),)
-    return (Piece(_frozen(frame, content), conversion, spec),)
-
-
-def _frozen(frame: Frame, binding):
-    """What `binding` holds now: an array that a text shows may be written into before the text is printed."""
-    match binding:
-        case Cell():
-            return frame.heap.read(binding)
-        case tuple() | list() if type(binding) in (tuple, list):
-            return type(binding)(_frozen(frame, x) for x in binding)
-        case dict() if type(binding) is dict:
-            return {key: _frozen(frame, x) for key, x in binding.items()}
-    return binding
-
-
-def text_of(frame: Frame, node, x="", *rest):
-    """`str(x)`."""
-    parts = _shown(frame, x, 115)
-    return Text(parts)
-
-
-def joined(frame: Frame, a, b):
-    """`a + b`, where one is a Text and the other a Text or a string."""
-    return Text((*_shown(frame, a), *_shown(frame, b)))
 
 
 # --------------------------------------------------------------------------------------------------- acts
@@ -232,6 +181,6 @@ def run_assert(frame: Frame, stmt: gast.Assert, evaluate) -> None:
 
 def make_exception(frame: Frame, kind: type, args: list, keywords: dict) -> Thrown:
     """`ValueError(...)`: what it is made of, as it is now."""
-    return Thrown(kind, tuple(_frozen(frame, x) for x in args), {k: _frozen(frame, x) for k, x in keywords.items()})
+    return Thrown(kind, tuple(frozen(frame, x) for x in args), {k: frozen(frame, x) for k, x in keywords.items()})
 
 

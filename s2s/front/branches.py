@@ -34,6 +34,7 @@ from .frame import (
 )
 from .lists import as_list
 from .made import Chosen, Made
+from .texts import choices, chosen, retold
 
 NUMBERS = (bool, int, float, complex)
 
@@ -159,6 +160,14 @@ class Join:
         if _same_object(a, b):
             known = a if not isinstance(a, Value) else a.constant
             return lambda outputs: value(known) if isinstance(known, NUMBERS) else known
+        flags = choices(a), choices(b)
+        if None not in flags:
+            first, second = ([self._pair(*pair, name) for pair in pairs] for pairs in (
+                [(flag, value_in(self.arms[1], False)) for flag in flags[0]],
+                [(value_in(self.arms[0], False), flag) for flag in flags[1]]))
+            which = self._pair(value_in(self.arms[0], True), value_in(self.arms[1], False), "")
+            return lambda outputs: chosen(outputs[which], retold(a, iter([outputs[k] for k in first])),
+                                          retold(b, iter([outputs[k] for k in second])))
         if _is_number(a) and _is_number(b):
             output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
             origins = [cell for x in (a, b) if isinstance(x, Cell) for cell in x.family()]
@@ -314,6 +323,12 @@ class Join:
             content = heap.read(binding) if items is None else as_list(self.frame, binding)
             heap.contents, heap.seen = kept
             return content
+
+
+def value_in(arm: Block, constant) -> Value:
+    """A constant at the end of an arm."""
+    with Builder(arm):
+        return value(constant)
 
 
 def _is_number(binding) -> bool:

@@ -22,6 +22,7 @@ from .lists import is_list, new_list, sharing_items
 from .objects import FUNCTIONS_OF_OBJECTS
 from .patterns import QUESTIONS
 from .quiet import CONTEXTS
+from .texts import format_, repr_, str_
 
 
 def _range(frame: Frame, node, *bounds):
@@ -146,7 +147,7 @@ BUILTINS: dict[object, Callable] = {
     **QUESTIONS, **CONTEXTS, **FUNCTIONS_OF_OBJECTS,
     range: _range, enumerate: _enumerate, zip: _zip, reversed: _reversed, len: _len, isinstance: _isinstance,
     tuple: _tuple, list: _list,
-    print: print_,
+    print: print_, str: str_, repr: repr_, format: format_,
     builtins.open: refused("opening a file", "read it before, and pass the data"),
     builtins.input: refused("input", "pass the data as an argument"),
     np.vectorize: refused("np.vectorize", "write the loop"),

@@ -35,7 +35,7 @@ from .capture import Fixed, Item, Member, is_data
 from .containers import dict_method
 from .enclosed import Enclosed, Enclosing
 from .find import definition_of, lambda_body
-from .frame import Ended, Frame, Object
+from .frame import Ended, Frame, Object, Text, Thrown
 from .guards import guard_function
 from .iterables import Iterable
 from .lists import apply_list_method, is_list, put_in_order
@@ -45,6 +45,7 @@ from .objects import class_of, instantiate, is_users, read
 from .reach import local_may_call_itself, may_call_itself, plain_function, reached
 from .recursion import Definition, call_recursive, is_open
 from .target import names_of, signature_of, target_of
+from .texts import method as text_method
 from .views import shared_result
 from .writers import METHOD_WRITERS, out_of, write_out, writer
 
@@ -152,6 +153,8 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
     elif not isinstance(base, Value):
         if _all_static(frame, args, keywords) and isinstance(base, (str, int, float, complex, np.dtype)):
             return _now(frame, getattr(base, name), args, keywords, node)
+        if isinstance(base, str):
+            return text_method(frame, node, base, name, args, keywords)
         raise frame.refuse(f"the method {name} of a {type(base).__name__}", node, "use arrays and numbers")
     if name not in METHODS:
         raise frame.refuse(f"the method {name}", node, "use a NumPy function that s2s knows, or write a loop")
@@ -287,7 +290,7 @@ def _needs_the_caller(frame: Frame, binding) -> bool:
     match binding:
         case tuple() | list():
             return any(_needs_the_caller(frame, b) for b in binding)
-        case Made() | Object() | Iterable() | Container() | dict():
+        case Made() | Object() | Iterable() | Container() | dict() | Text() | Thrown():
             return True
         case Cell() if is_list(frame, binding):
             return True

@@ -14,13 +14,12 @@ from ..ir.graph import Value
 from ..ir.types import Generator, Unknown
 from ..ops.record import ATTRIBUTES, RECORDS, emit, value
 from .access import put, take, unpack
-from .acts import formatted
 from .alias import Cell, Container, SharedError
 from .branches import branch
 from .calls import apply, apply_method
 from .capture import Fixed, Keys, is_data
 from .containers import key_in, new_dict, pairs
-from .frame import REST, Frame, Object
+from .frame import REST, Frame, Object, Text, Thrown
 from .lists import WRITES, extend_in_place, is_list, new_list, place_in
 from .made import Known, Local, Made, Method
 from .objects import Super, class_of, found_in, is_users, read, read_super
@@ -28,6 +27,7 @@ from .objects import write as write_attribute
 from .operators import BINARY, binary, compare, decide, negation, truth, unary
 from .overloads import NOTHING, overloaded_in_place
 from .spelled import operands_of, record_spelled
+from .texts import formatted
 from .views import shared_result
 
 SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%",
@@ -251,6 +251,9 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
         return _of_module(frame, base, name, node)
     if isinstance(base, Value) and isinstance(base.type, Generator):
         return Known(lambda frame, node, *args, **keywords: apply_method(frame, base, name, args, keywords, node))
+    if isinstance(base, (Text, Thrown)):
+        raise frame.refuse(f"the attribute {name} of a {'text' if isinstance(base, Text) else base.kind.__name__}", node,
+                           "print it or raise it, and nothing else")
     if isinstance(base, (Value, Cell)):
         if name not in ATTRIBUTES:
             raise frame.refuse(f"the attribute {name}", node, "use the attributes and functions that s2s knows")

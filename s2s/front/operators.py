@@ -20,12 +20,14 @@ from ..ops.create import array
 from ..ops.record import RECORDS, value
 from .alias import Cell, Container
 from .branches import NUMBERS, branch
-from .frame import Frame, Object
+from .frame import Frame, Object, Text
 from .guards import guard_known, guard_operator
 from .lists import contains, is_list, join_lists, repeat_list
 from .made import Made
 from .objects import OPERATOR_METHODS
 from .overloads import NOTHING, call_special, compared, is_same, overloaded
+from .texts import is_equal
+from .texts import operator as text_operator
 
 BINARY = {gast.Add: ("add", operator.add), gast.Sub: ("subtract", operator.sub), gast.Mult: ("multiply", operator.mul),
           gast.Div: ("divide", operator.truediv), gast.FloorDiv: ("floor_divide", operator.floordiv),
@@ -55,6 +57,10 @@ def binary(frame: Frame, op: gast.AST, a, b, node: gast.AST):
         return found
     if is_list(frame, a) or is_list(frame, b):
         return _of_lists(frame, name, a, b, node)
+    if isinstance(a, (str, Text)) or isinstance(b, Text):
+        made = text_operator(frame, name, a, b, node)
+        if made is not None:
+            return made
     if isinstance(a, (tuple, list)) or isinstance(b, (tuple, list)):
         return _of_tuples(frame, name, a, b, node)
     if frame.session.tries:
@@ -126,6 +132,8 @@ def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
             if found is not NOTHING:
                 return truth(frame, found, node)
         return value(True)
+    if isinstance(binding, Text):
+        raise frame.refuse("the truth of a text that shows run-time data", node, "test the data")
     content = binding if isinstance(binding, Value) else frame.heap.read(binding) if isinstance(binding, Cell) else None
     if content is None:
         if isinstance(binding, np.ndarray):
@@ -182,6 +190,11 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
             inside = frame.static(a, "this") in frame.static(b, "this")
             return inside if isinstance(op, gast.In) else not inside
     name, compute = COMPARE[type(op)]
+    if isinstance(a, Text) or isinstance(b, Text):
+        if name not in ("equal", "not_equal"):
+            raise frame.refuse("comparing texts by order", node, "compare the data that they show")
+        same = is_equal(frame, a, b, node)
+        return same if name == "equal" else negation(frame, same)
     found = overloaded(frame, name, a, b, node)
     if found is not NOTHING:
         return found

@@ -12,12 +12,13 @@ holds of run-time data goes through branches and loops under names of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from ..ir.builder import current
 from ..ir.graph import MISSING, Block, Value
 from ..ops.record import value
 from .frame import CODE, EXIT, OUT, RAISED, RESULT, RETURNED, STOP, UNBOUND, Frame, Text, Thrown
+from .texts import Part
 
 HELD = "<thrown {} {}>"
 FLAGS = (EXIT, STOP, OUT, RETURNED, RESULT, RAISED, CODE)
@@ -176,6 +177,6 @@ def mapped(binding, change: Callable):
             return type(binding)(mapped(x, change) for x in binding)
         case dict() if type(binding) is dict:
             return {key: mapped(x, change) for key, x in binding.items()}
-    if hasattr(binding, "content") and hasattr(binding, "spec"):  # a piece of a text
-        return replace(binding, content=mapped(binding.content, change), spec=mapped(binding.spec, change))
+    if isinstance(binding, Part):
+        return replace(binding, **{field.name: mapped(getattr(binding, field.name), change) for field in fields(binding)})
     return binding

@@ -133,6 +133,21 @@ class Filled:
 
 
 @dataclass(frozen=True)
+class Either:
+    """One text or another, as an input says."""
+
+    content: Operand
+    first: object
+    second: object
+
+    def make(self, xs):
+        return (self.first if self.content.make(xs) else self.second).make(xs)
+
+    def spell(self, xs):
+        return ast.IfExp(self.content.spell(xs), self.first.spell(xs), self.second.spell(xs))
+
+
+@dataclass(frozen=True)
 class Made:
     """An exception: its class, and what it is made of."""
 
@@ -154,7 +169,7 @@ class Made:
 def within(template) -> Iterator:
     """`template` and all templates in it."""
     yield template
-    for inner in (getattr(template, "content", None), getattr(template, "spec", None), *getattr(template, "items", ()),
+    for inner in (*(getattr(template, name, None) for name in ("content", "spec", "first", "second")), *getattr(template, "items", ()),
                   *getattr(template, "parts", ()), *(x for _, x in getattr(template, "keywords", ()))):
         if hasattr(inner, "spell"):
             yield from within(inner)
