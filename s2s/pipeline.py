@@ -250,7 +250,12 @@ def export_text(function: Function, compiled: bool = False, target: str = "cpu")
         raise UnsupportedError(f"{function.name} reads {names} at each call, which a file cannot hold", None,
                                "make them arguments of the function")
     if not compiled:
-        return render(function).text
+        module = render(function)
+        for name, kind in module.given.items():
+            if f"import {name}\n" not in module.text:
+                raise UnsupportedError(f"{function.name} raises {name}, which a file cannot import", None,
+                                       "define it at the top of a module")
+        return module.text
     if target == "cuda":
         return loops_text(function, target)
     return decorated(render(loops_of(function), native=True), fastmath=False, checks=True).text

@@ -45,6 +45,7 @@ class Hyper:
     imag = property(lambda self: each(self, np.imag), lambda self, new: _write_part(self, "imag", new))
 
     def __repr__(self): return f"Hyper({self.v!r}, {self.a!r}, {self.b!r}, {self.ab!r})"
+    def __format__(self, spec): return format(self.v, spec)
     def __len__(self): return len(self.v)
     def __iter__(self): return (self[i] for i in range(len(self)))
     def __hash__(self): return id(self)

@@ -33,7 +33,7 @@ from ..ops.acts import (
     raise_record,
 )
 from ..ops.control import item
-from .alias import Cell
+from .alias import Cell, Container
 from .frame import Ended, Frame, Object, Text, Thrown
 from .made import Made as Function
 from .raising import is_caught, throw
@@ -73,6 +73,10 @@ class Layout:
                 return self.template(self.frame.heap.items(binding))
             case Cell():
                 return self.operand(self.frame.heap.read(binding))
+            case Container():
+                if binding.cls is dict:
+                    return self.template(binding.members)
+                raise self.frame.refuse(f"a {binding.cls.__name__} as text", self.node, "print its members one by one")
             case Value():
                 return self.operand(self.frame.value(binding))
             case Function():
@@ -133,14 +137,14 @@ def print_(frame: Frame, node: gast.Call, *args, **keywords) -> None:
     emit(print_record, *layout.inputs, items=items, keywords=named)
 
 
-def raise_(frame: Frame, node: gast.AST, thrown: Thrown, cause: Thrown | None = None, bare: bool = False,
-           attrs: dict | None = None) -> None:
+def raise_(frame: Frame, node: gast.AST, thrown: Thrown, cause: Thrown | None = None, bare: bool = False) -> None:
     """`raise thrown from cause`: emits it, and ends the path."""
     layout = Layout(frame, node, [])
     made = layout.template(thrown)
     if bare:
         made = Made(made.kind, bare=True)
-    emit(raise_record, *layout.inputs, thrown=made, cause=None if cause is None else layout.template(cause))
+    cause = None if cause is None else layout.template(cause)
+    emit(raise_record, *layout.inputs, thrown=made, cause=cause)
     raise Ended
 
 

@@ -251,7 +251,7 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
         return _of_module(frame, base, name, node)
     if isinstance(base, Value) and isinstance(base.type, Generator):
         return Known(lambda frame, node, *args, **keywords: apply_method(frame, base, name, args, keywords, node))
-    if isinstance(base, (Text, Thrown)):
+    if isinstance(base, Text) or (isinstance(base, Thrown) and name != "args"):
         raise frame.refuse(f"the attribute {name} of a {'text' if isinstance(base, Text) else base.kind.__name__}", node,
                            "print it or raise it, and nothing else")
     if isinstance(base, (Value, Cell)):

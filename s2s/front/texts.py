@@ -14,7 +14,7 @@ import gast
 from ..ir.graph import MISSING, Value
 from ..ops.control import if_
 from ..ops.record import value
-from .alias import Cell
+from .alias import Cell, Container
 from .frame import Frame, Text
 
 
@@ -91,6 +91,8 @@ def frozen(frame: Frame, binding):
             return [frozen(frame, x) for x in frame.heap.items(binding)]
         case Cell():
             return frame.heap.read(binding)
+        case Container() if binding.cls is dict:
+            return {key: frozen(frame, x) for key, x in binding.members.items()}
         case tuple() | list() if type(binding) in (tuple, list):
             return type(binding)(frozen(frame, x) for x in binding)
         case dict() if type(binding) is dict:
