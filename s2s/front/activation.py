@@ -25,6 +25,8 @@ def run(inner: Frame, bindings: dict, node: gast.AST | None = None):
     while frame is not None:
         frame, depth = frame.caller, depth + 1
     if depth > DEEPEST:
+        if inner.session.tries:
+            raise caller.refuse("recursion inside a `try`", node, "test before the call, and call it outside the `try`")
         raise caller.refuse("recursion", node, "write a loop")
     saved = None
     if caller is not None:

@@ -26,6 +26,7 @@ from .objects import Super, class_of, found_in, is_users, read, read_super
 from .objects import write as write_attribute
 from .operators import BINARY, binary, compare, decide, negation, truth, unary
 from .overloads import NOTHING, overloaded_in_place
+from .raising import mapped
 from .spelled import operands_of, record_spelled
 from .texts import formatted
 from .views import shared_result
@@ -247,6 +248,10 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
             return frame.attribute_of(base, name)
         except AttributeError as error:
             raise TypeMismatchError(str(error), frame.line(node), "set it before the call") from None
+    if isinstance(base, Thrown):
+        if name != "args":
+            raise frame.refuse(f"the attribute {name} of an exception", node, "read what it was made of: `.args`")
+        return mapped(base.args, frame.wrap)
     if isinstance(base, types.ModuleType):
         return _of_module(frame, base, name, node)
     if isinstance(base, Value) and isinstance(base.type, Generator):

@@ -104,7 +104,8 @@ def note(frame: Frame, code: int) -> None:
 
 
 def _code_of(known: list, thrown: Thrown) -> int:
-    key = (thrown.kind, repr(thrown.args), repr(thrown.keywords)) if not list(leaves_of(thrown)) else thrown
+    """Exceptions that differ in run-time data alone have one code."""
+    key = thrown.kind, repr(mapped((thrown.args, thrown.keywords), lambda leaf: type(leaf.type)))
     for code, (other, _) in enumerate(known, 1):
         if other == key:
             return code
