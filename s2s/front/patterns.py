@@ -9,10 +9,12 @@ from __future__ import annotations
 from ..errors import TypeMismatchError
 from ..ir.graph import OPERATORS
 from ..ops.control import tape_len
-from .alias import Cell
+from .alias import Cell, Container
+from .containers import new_dict
 from .frame import Frame, Object
 from .iterables import Iterable
 from .lists import is_list
+from .objects import read
 
 CAPTURE_THEMSELVES = (bool, bytes, dict, float, frozenset, int, list, set, str, tuple)  # `float(x)` captures a number
 
@@ -49,18 +51,19 @@ def _is_sequence(frame: Frame, node, subject, count, more):
 
 
 def _is_mapping(frame: Frame, node, subject):
-    return isinstance(subject.content if isinstance(subject, Object) else subject, dict)
+    return isinstance(subject, Container) and subject.is_dict or isinstance(subject, Object) and isinstance(
+        subject.content, dict)
 
 
 def _has_key(frame: Frame, node, subject, key):
-    return frame.static(key, "this key", node) in (subject.content if isinstance(subject, Object) else subject)
+    return frame.static(key, "this key", node) in (subject.content if isinstance(subject, Object) else subject.members)
 
 
 def _others_of(frame: Frame, node, subject, keys):
-    if not isinstance(subject, dict):
+    if not isinstance(subject, Container):
         raise frame.refuse("`**` in a pattern for a dict from outside", node, "name the keys")
     taken = {frame.static(key, "this key", node) for key in keys}
-    return {key: binding for key, binding in subject.items() if key not in taken}
+    return new_dict(frame, {key: binding for key, binding in subject.members.items() if key not in taken})
 
 
 def _member(frame: Frame, node, subject, kind, k):
@@ -70,10 +73,7 @@ def _member(frame: Frame, node, subject, kind, k):
     if k >= len(names):
         raise TypeMismatchError(f"{kind.__name__} accepts {len(names)} positional patterns", frame.line(node),
                                 "name the attributes")
-    if isinstance(subject, Object):
-        return frame.attribute_of(subject, names[k])
-    raise frame.refuse(f"a positional pattern for a {kind.__name__}", node,
-                       f"name the attribute: `{kind.__name__}({names[k]}=...)`")
+    return frame.attribute_of(subject, names[k]) if isinstance(subject, Object) else read(frame, subject, names[k], node)
 
 
 QUESTIONS = {is_sequence: _is_sequence, is_mapping: _is_mapping, has_key: _has_key, others_of: _others_of,

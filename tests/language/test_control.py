@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -236,6 +238,45 @@ def by_alternatives(x, y, kind):
         case (x, ("single", y) | ("pair", (y, _))) if y > 0.4:
             return x * y
     return 1.0
+
+
+@dataclass
+class Disc:
+    radius: float
+    centre: tuple = (0.0, 0.0)
+
+
+class Box(NamedTuple):
+    width: float
+    height: float
+
+
+def area(shape):
+    match shape:
+        case Disc(r, centre=(0.0, y)):
+            return 3.0 * r * r + y
+        case Disc(radius=r):
+            return 3.0 * r * r
+        case Box(w, h) if h > w:
+            return w * h
+        case Box():
+            return 0.0 * shape.width
+        case {"side": a, **more}:
+            return a * a * len(more)
+        case [a, b, *others]:
+            return a * b * len(others)
+        case [a]:
+            return a
+        case None:
+            return 1.0
+    return -1.0
+
+
+@program(0.3, 0.5)
+@program(0.5, 0.3)
+def by_form(x, y):
+    total = area(Disc(x)) + area(Disc(x, (1.0, y))) * area(Box(x, y)) + area({"side": y, "name": "square"})
+    return total + area([x, y, x, y]) * area([y]) + area(None) * area([]) * x
 
 
 @program(np.array([0.3, 0.2, -0.4]))
