@@ -34,6 +34,7 @@ from .runtime.cuda import compiled as cuda_code
 from .transform import jvp, vjp, vmap
 from .transform.cse import cse
 from .transform.dce import dce
+from .transform.decided import decided
 from .transform.inline import inline, inline_all
 from .transform.licm import licm
 from .transform.members import members
@@ -68,6 +69,7 @@ def ordered(*passes: Pass) -> tuple[Pass, ...]:
 PREPARE = ordered(
     Pass(inline, "a derivative rule is better applied to what a small function does than to a call of it"),
     Pass(simplify, "carries and branch results that never change would each get a cotangent", after=inline),
+    Pass(decided, "a flag that one branch sets and another asks is gone, however deep inside it is set", after=simplify),
     Pass(cse, "what is computed once is differentiated once", after=simplify),
     Pass(merge, "branches on one condition, which cse has found to be one, are one branch", after=cse),
     Pass(licm, "what leaves a loop needs no tape", after=cse),

@@ -46,7 +46,7 @@ def show(function) -> None:
     print(shown(function))
 
 
-@pytest.mark.parametrize("name", ["simplify", "cse", "licm", "dce", "inline"])
+@pytest.mark.parametrize("name", ["simplify", "decided", "cse", "licm", "dce", "inline"])
 def test_docstring_shows_before_and_after(name):
     module = importlib.import_module(f"s2s.transform.{name}")
     tests = doctest.DocTestFinder().find(module, extraglobs={"read": read, "show": show, "np": np})
