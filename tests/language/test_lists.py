@@ -1,0 +1,535 @@
+"""Lists that grow at run time, comprehensions, generators, and Python's functions of sequences, in whole programs."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import operator
+
+import numpy as np
+import pytest
+from judge import judge
+
+import s2s
+from s2s.errors import S2SError
+
+V = np.array([0.5, -1.0, 2.0, 0.3])
+M = np.arange(12.0).reshape(4, 3) / 7 + 0.1
+
+
+
+def logsumexp_of_list(x):
+    xs = [v * 2 for v in x]
+    m = max(xs)
+    return m + np.log(sum(math.exp(v - m) for v in xs))
+
+
+def squares_of_positive(x):
+    return sum([v * v for v in x if v > 0])
+
+
+def gen_sum(x):
+    return sum(v * v for v in x)
+
+
+def gen_sum_if(x, n):
+    return sum(v * i for i, v in enumerate(x) if v > 0 and i < n)
+
+
+def nested_gen(a):
+    return sum(v * v for row in a for v in row if v > 0.5)
+
+
+def nested_list(x, n):
+    rows = [[x * i * j for j in range(n)] for i in range(n)]
+    s = 0.0
+    for r in rows:
+        for v in r:
+            s += v * v
+    return s
+
+
+def matrix_of_lists(x, n):
+    a = [[0.0] * n for _ in range(n)]
+    for i in range(n):
+        for j in range(n):
+            a[i][j] = x ** i * (j + 1)
+    return np.sum(np.array(a) ** 2)
+
+
+def reversed_list(x):
+    ys = []
+    for v in x:
+        ys.append(np.sin(v))
+    s = 0.0
+    for k, y in enumerate(reversed(ys)):
+        s = s * 0.5 + y * (k + 1)
+    return s
+
+
+def zipped_lists(x):
+    a, b = [], []
+    for v in x:
+        a.append(v * 2)
+        b.append(v * v)
+    return sum(p * q for p, q in zip(a, b))
+
+
+def in_branches(x):
+    lo, hi = [], []
+    for v in x:
+        if v < 0.4:
+            lo.append(v)
+        else:
+            hi.append(v * v)
+    return np.sum(lo) * len(hi) + np.sum(hi)
+
+
+def of_arrays(a):
+    h = a[0]
+    hs = [h]
+    for row in a:
+        h = np.tanh(h * row)
+        hs.append(h)
+    return np.sum(np.stack(hs)[1:] * np.array(hs)[:-1])
+
+
+def concatenated(a):
+    parts = []
+    for i in range(len(a)):
+        parts.append(a[i, : i % 3 + 1] ** 2)
+    return np.sum(np.concatenate(parts) * 1.5)
+
+
+def stacked_v(a):
+    rows = []
+    for row in a:
+        rows.append(row * 2)
+    return np.sum(np.vstack(rows) * a) + np.mean(rows)
+
+
+def pushdown(x):
+    stack = [x[0]]
+    total = 0.0
+    i = 1
+    while stack:
+        t = stack.pop()
+        total = total + t * t
+        if i < len(x):
+            stack.append(x[i] * t)
+            i += 1
+    return total
+
+
+def tuples_in_list(x):
+    ps = []
+    for v in x:
+        ps.append((v, v * v))
+    return sum(a * b for a, b in ps)
+
+
+def insert_pop(x):
+    xs = []
+    for i, v in enumerate(x):
+        xs.insert(i // 2, v * (i + 1))
+    y = xs.pop(1)
+    return y * y + sum(v * k for k, v in enumerate(xs))
+
+
+def extend_slice(x, n):
+    xs = [1.0]
+    for v in x:
+        xs.extend([v, v * v])
+    xs += [3.0 * x[0]]
+    return sum(xs[1:n]) + sum(xs[::2]) * xs[-1]
+
+
+def fibo(x, n):
+    f = [x, x * 2]
+    for i in range(2, n):
+        f.append(f[i - 1] + f[i - 2] * 0.5)
+    return f[n - 1] * f[-2]
+
+
+def set_items(x):
+    xs = [0.0] * len(x)
+    for i in range(len(x)):
+        xs[i] = x[i] ** 2
+    for i in range(1, len(xs)):
+        xs[i] = xs[i] + xs[i - 1] * 0.3
+        xs[i - 1] *= 2.0
+    return sum(xs)
+
+
+def returns_list(x):
+    ys = []
+    for v in x:
+        ys.append(v * v)
+    return ys
+
+
+def callee(xs, k):
+    xs.append(k * xs[-1])
+    return sum(xs)
+
+
+def passed(x, n):
+    xs = [x]
+    s = 0.0
+    for i in range(n):
+        s = s + callee(xs, 1.5)
+    return s * len(xs)
+
+
+def aliased(x, n):
+    xs = []
+    ys = xs
+    for i in range(n):
+        ys.append(x * i)
+    return sum(xs)
+
+
+def sorted_list(x):
+    ys = sorted([v * v for v in x])
+    zs = sorted(x, key=lambda v: -v)
+    ys.sort(reverse=True)
+    return sum(k * v for k, v in enumerate(ys)) + zs[0] * zs[-1]
+
+
+def maxmin(x):
+    ys = [v * 2 for v in x]
+    return max(ys) * min(ys) + max(x[0], x[1], 0.2) + max((v * v for v in x)) + min(x, key=abs)
+
+
+def anyall(x):
+    s = 0.0
+    if any(v > 1.5 for v in x):
+        s += x[0]
+    if all(v > -5 for v in x):
+        s += x[1] ** 2
+    if any([v > 10 for v in x]):
+        s = 0.0
+    return s
+
+
+def mapped(x):
+    return sum(map(lambda v: v * v, x)) + sum(list(map(math.sin, x))) + sum(map(operator.mul, x, x[1:]))
+
+
+def filtered(x):
+    return sum(filter(lambda v: v > 0, x))
+
+
+def reduced(x):
+    return functools.reduce(lambda a, b: a * 0.5 + b, x) + functools.reduce(operator.mul, x, 1.0)
+
+
+def iters(x):
+    s = 0.0
+    for a, b in itertools.pairwise(x):
+        s += a * b
+    for a, b in itertools.combinations(x, 2):
+        s += a * b * b
+    for v in itertools.accumulate(x):
+        s += v * v
+    for a, b in itertools.product(x, x):
+        s += np.sin(a) * b
+    for v in itertools.chain(x, x[:2]):
+        s += v
+    for k, v in zip(itertools.count(1), x):
+        s += k * v
+    for v in itertools.islice(x, 1, 3):
+        s += v ** 3
+    for v in itertools.starmap(lambda a, b: a * b, zip(x, x)):
+        s += v
+    return s
+
+
+def comp_with_array(x, n):
+    return np.sum(np.array([x * i for i in range(n)]) ** 2)
+
+
+def list_of_list_append(x, n):
+    buckets = [[], [], []]
+    for i in range(n):
+        buckets[i % 3].append(x * i)
+    return sum(sum(b) * (k + 1) for k, b in enumerate(buckets))
+
+
+def tangent_enumerate(x):
+    s = 0.0
+    for i, v in enumerate(x):
+        s += i * v * v
+    return s
+
+
+def tangent_logsumexp(x):
+    m = x[0]
+    for i in range(1, len(x)):
+        if x[i] > m:
+            m = x[i]
+    s = 0.0
+    for v in x:
+        s += np.exp(v - m)
+    return m + np.log(s)
+
+
+def exp_sum(x):
+    return np.exp(x).sum()
+
+
+def static_list_state(x, n):
+    s = [x, 0.5 * x]
+    for i in range(n):
+        s[0], s[1] = s[1] * 1.1, s[0] * np.sin(s[1])
+    return s[0] * s[1]
+
+
+def rebinding(x, n):
+    s = [x, 1.0]
+    for i in range(n):
+        s = [s[0] + 0.1 * s[1], s[1] - 0.1 * s[0]]
+    return s[0] * s[1]
+
+
+def grow_by_plus(x, n):
+    xs = []
+    for i in range(n):
+        xs = xs + [x * i]
+    return sum(xs)
+
+
+def contains_int(x, n):
+    seen = []
+    for i in range(n):
+        k = i % 3
+        if k not in seen:
+            seen.append(k)
+            x = x * 1.5
+    return x * len(seen)
+
+
+def early(x):
+    out = []
+    for v in x:
+        if v > 1:
+            break
+        out.append(v * v)
+    else:
+        out.append(0.0)
+    return sum(out) + len(out)
+
+
+def pw(x, n):
+    xs = [x]
+    while len(xs) < n:
+        xs.append(xs[-1] * xs[len(xs) // 2])
+    return xs[-1]
+
+
+def unpack(x, n):
+    xs = [x * i for i in range(n)]
+    first, *rest = xs
+    return first + sum(rest) * xs[-1]
+
+
+def tolist_(x):
+    xs = list(x)
+    xs[0] = xs[0] * 3
+    return sum(xs) * xs[0]
+
+
+def sum_start(x):
+    ys = [v * v for v in x]
+    return sum(ys, 2.5) + sum((v for v in x), x[0])
+
+
+def nested_calls(x, n):
+    def add(xs, v):
+        xs.append(v)
+    out = []
+    for i in range(n):
+        add(out, x ** i)
+        if i % 2:
+            add(out, -x)
+    return np.dot(np.array(out), np.arange(len(out)))
+
+
+def mean_of(x):
+    losses = []
+    for v in x:
+        losses.append((v - 1.0) ** 2)
+    return np.mean(losses) + np.max(losses) + np.sum(losses)
+
+
+PROGRAMS = [
+    (logsumexp_of_list, (V,)),
+    (squares_of_positive, (V,)),
+    (gen_sum, (V,)),
+    (gen_sum_if, (V, 3,)),
+    (nested_gen, (M,)),
+    (nested_list, (.7, 3,)),
+    (matrix_of_lists, (.7, 3,)),
+    (reversed_list, (V,)),
+    (zipped_lists, (V,)),
+    (in_branches, (V,)),
+    (of_arrays, (M,)),
+    (concatenated, (M,)),
+    (stacked_v, (M,)),
+    (pushdown, (V,)),
+    (tuples_in_list, (V,)),
+    (insert_pop, (V,)),
+    (extend_slice, (V, 4,)),
+    (fibo, (.7, 6,)),
+    (set_items, (V,)),
+    (returns_list, (V,)),
+    (passed, (.7, 3,)),
+    (aliased, (.7, 4,)),
+    (sorted_list, (V,)),
+    (maxmin, (V,)),
+    (anyall, (V,)),
+    (mapped, (V,)),
+    (filtered, (V,)),
+    (reduced, (V,)),
+    (iters, (V,)),
+    (comp_with_array, (.7, 40,)),
+    (list_of_list_append, (.7, 7,)),
+    (tangent_enumerate, (V,)),
+    (tangent_logsumexp, (V,)),
+    (exp_sum, (V,)),
+    (static_list_state, (.7, 3,)),
+    (rebinding, (.7, 3,)),
+    (grow_by_plus, (.7, 4,)),
+    (contains_int, (.7, 7,)),
+    (early, (V,)),
+    (early, (V / 4,)),
+    (pw, (1.1, 9,)),
+    (unpack, (.7, 30,)),
+    (tolist_, (V,)),
+    (sum_start, (V,)),
+    (nested_calls, (.7, 5,)),
+    (mean_of, (V,)),
+]
+QUICK = ("squares_of_positive", "gen_sum_if", "matrix_of_lists", "in_branches", "of_arrays", "pushdown", "tuples_in_list",
+         "list_of_list_append", "tangent_enumerate", "tangent_logsumexp", "exp_sum", "rebinding", "early", "mean_of")
+COMPILED = ("nested_list", "in_branches", "of_arrays", "sorted_list", "pushdown", "extend_slice", "mapped")
+
+
+def named(names) -> list:
+    return [pytest.param(f, args, id=f"{f.__name__}-{k}") for k, (f, args) in enumerate(PROGRAMS) if f.__name__ in names]
+
+
+@pytest.mark.parametrize("f, args", named(QUICK))
+def test_a_program_of_lists_is_right_in_every_mode(f, args):
+    judge(f, *args)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("f, args", named({f.__name__ for f, _ in PROGRAMS} - set(QUICK)))
+def test_other_programs_of_lists_are_right_in_every_mode(f, args):
+    judge(f, *args)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f, args", named(COMPILED))
+def test_a_compiled_program_of_lists_is_right_in_every_mode(f, args):
+    judge(f, *args, compiled=True)
+
+
+def test_logsumexp_of_integers_is_a_float():
+    assert s2s.jvp(tangent_logsumexp)(np.array([1, 2, 3]), np.zeros(3))[0] == tangent_logsumexp(np.array([1, 2, 3]))
+    assert np.array_equal(s2s.grad(tangent_logsumexp)(np.array([1.0, 2.0, 3.0])).round(12),
+                          (np.exp([1.0, 2, 3]) / np.exp([1.0, 2, 3]).sum()).round(12))
+
+
+def test_the_derivative_of_appending_is_popping():
+    text = s2s.grad(of_arrays)
+    text(M)
+    assert "hs_bar.pop()" in text.source and "hs.append(h)" in text.source
+
+
+def test_the_work_of_a_nested_list_is_linear():
+    gradient = s2s.grad(matrix_of_lists)
+    gradient(0.7, 3)
+    assert "a[i][j] = x**i * (j + 1)" in gradient.source and ".copy()" not in gradient.source
+
+
+# ------------------------------------------------------------------------------------------ refusals
+
+
+def unlike_things(x, n):
+    xs = [x, (x, 1.0)]
+    return xs[n]
+
+
+def empty_item(x, n):
+    xs = []
+    for _ in range(n):
+        x = x + xs[0]
+    return x
+
+
+def shared_row(x, n):
+    row = np.zeros(3)
+    rows = []
+    for i in range(n):
+        row[0] = x * i
+        rows.append(row)
+    return np.sum(np.array(rows))
+
+
+def shared_row_copied(x, n):
+    row = np.zeros(3)
+    rows = []
+    for i in range(n):
+        row[0] = x * i
+        rows.append(row.copy())
+    return np.sum(np.array(rows))
+
+
+def slice_written(x):
+    xs = [v * v for v in x]
+    xs[1:3] = [0.0]
+    return sum(xs)
+
+
+def iterator(x):
+    it = iter(x)
+    return next(it)
+
+
+def grouped(x):
+    return sum(len(list(g)) for k, g in itertools.groupby(x))
+
+
+def walrus(x):
+    return sum([(last := v * v) for v in x if v > 0]) + last
+
+
+def repeated(x, n):
+    return sum([x, 2.0] * n)
+
+
+REFUSED = [
+    (unlike_things, (1.0, 1), "return xs[n]", "indexing a list of unlike things", "in a list of their own"),
+    (empty_item, (1.0, 2), "x = x + xs[0]", "list index out of range", "index within the list"),
+    (shared_row, (1.0, 3), "row[0] = x * i", "may or may not share memory with rows", ".copy()"),
+    (slice_written, (V,), "xs[1:3] = [0.0]", "writing into a slice of a list", "one by one"),
+    (iterator, (V,), "it = iter(x)", "iter() of a sequence", "loop over it, or index it"),
+    (grouped, (V,), "itertools.groupby(x)", "itertools.groupby", "in a loop"),
+    (walrus, (V,), "last := v * v", "`:=` in a comprehension", "as a loop"),
+    (repeated, (1.0, 3), "[x, 2.0] * n", "of several items times a run-time number", "append the items in a loop"),
+]
+
+
+@pytest.mark.parametrize("f, args, line, message, remedy", REFUSED, ids=lambda x: getattr(x, "__name__", ""))
+def test_what_lists_cannot_do_is_refused_with_a_line_and_a_remedy(f, args, line, message, remedy):
+    with pytest.raises(S2SError) as caught:
+        s2s.grad(f)(*args)
+    text = str(caught.value)
+    assert line in text and message in text and remedy in text and "^" in text, text
+
+
+def test_a_copy_of_the_row_is_the_remedy():
+    judge(shared_row_copied, 0.7, 3)
