@@ -27,7 +27,7 @@ from ..ir.graph import Op, Value
 from ..ir.types import Array, Generator, Scalar
 from ..ops.acts import Field, Operand, within
 from ..ops.draws import NATIVE_DRAWS
-from ..ops.lists import native_array, native_concatenate, native_stack
+from ..ops.lists import native_array, native_concatenate, native_nested, native_stack
 from ..ops.record import Record
 from .unparse import expression_text
 
@@ -73,7 +73,8 @@ def is_native(op: Op) -> bool:
 def in_python(op: Op) -> Record:
     """An op that calls NumPy for `op`, of the same inputs and outputs."""
     if op.name == "list_stack":
-        return native_array if isinstance(op.inputs[0].type.item, Scalar) else native_stack
+        item = op.inputs[0].type.item
+        return native_array if isinstance(item, Scalar) else native_nested if isinstance(item, List) else native_stack
     if op.name == "list_concatenate":
         return native_concatenate
     names = [f"x{k}" if len(op.inputs) > 1 else "x" for k in range(len(op.inputs))]

@@ -147,6 +147,7 @@ def _with_own_helpers(helper: Callable) -> dict[Callable, None]:
 
 
 _IMPORTS = [
+    ("cmath", "import cmath"),
     ("math", "import math"),
     ("np", "import numpy as np"),
     ("scipy", "import scipy.special"),

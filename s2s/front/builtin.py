@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -151,5 +150,4 @@ BUILTINS: dict[object, Callable] = {
     builtins.open: refused("opening a file", "read it before, and pass the data"),
     builtins.input: refused("input", "pass the data as an argument"),
     np.vectorize: refused("np.vectorize", "write the loop"),
-    math.prod: refused("math.prod", "use np.prod"), math.fsum: refused("math.fsum", "use sum"),
 }

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import math
+
 
 def order_of(keys, reverse):
     """The indices that sort `keys`."""
@@ -194,17 +196,70 @@ def product_of(source, start):
     return total
 
 
-def distance(p, q):
-    differences = [a - b for a, b in zip(p, q)]
-    return hypotenuse(differences)
+def greatest_divisor(*numbers):
+    a = 0
+    for b in numbers:
+        a = abs(a)
+        b = abs(b)
+        while b != 0:
+            a, b = b, a % b
+    return a
 
 
-def hypotenuse(items):
-    """math.hypot of the items of a list: answered by the front end."""
-
-
-def sum_of_products(p, q):
-    total = 0
-    for a, b in zip(p, q):
-        total = total + a * b
+def least_multiple(*numbers):
+    total = 1
+    for b in numbers:
+        if b == 0:
+            return 0
+        total = total // greatest_divisor(total, b) * abs(b)
     return total
+
+
+def factorial(n):
+    total = 1
+    for k in range(2, n + 1):
+        total = total * k
+    return total
+
+
+def choose(n, k):
+    total = 1
+    for j in range(min(k, n - k)):
+        total = total * (n - j) // (j + 1)
+    return total if k <= n else 0
+
+
+def arrange(n, k):
+    total = 1
+    for j in range(k):
+        total = total * (n - j)
+    return total
+
+
+def integer_root(n):
+    if n < 2:
+        return n
+    x = n
+    y = (x + n // x) // 2
+    while y < x:
+        x = y
+        y = (x + n // x) // 2
+    return x
+
+
+def is_close(a, b, rel_tol, abs_tol):
+    if a == b:
+        return True
+    d = abs(a - b)
+    if d > 1.7976931348623157e308:
+        return False
+    return d <= abs(rel_tol * b) or d <= abs(rel_tol * a) or d <= abs_tol
+
+
+def parts(x):
+    whole = float(math.trunc(x))
+    return math.copysign(x - whole, x), math.copysign(whole, x)
+
+
+def scaled(x, i):
+    return x * 2.0**i

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import operator
 import sys
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from ..errors import TypeMismatchError
 from ..ir.builder import current
 from ..ir.graph import Value
 from ..ir.types import List, Scalar
-from ..ops.lists import list_order
+from ..ops.lists import exact_sum, list_order
 from ..ops.record import FUNCTIONS, value
 from . import said
 from .alias import Cell
@@ -27,7 +28,7 @@ from .builtin import BUILTINS, refused
 from .calls import apply, in_place, operate
 from .frame import Frame
 from .iterables import Iterable, counted, iterable, zipped
-from .lists import as_list, is_list, new_list
+from .lists import as_list, is_list, list_value, new_list
 from .made import Generator
 from .operators import binary, compare, negation, truth, unary
 
@@ -367,6 +368,38 @@ OPERATORS = {
 }
 
 
+# ----------------------------------------------------------------------------------------------- math
+
+
+def _integers(function: Callable, meaning: Callable) -> Callable:
+    """A function of integers: known now, or said in Python."""
+    def compute(frame: Frame, node, *args):
+        if all(map(frame.is_static, args)):
+            try:
+                return function(*(frame.static(a, "this") for a in args))
+            except (TypeError, ValueError) as error:
+                raise TypeMismatchError(f"math.{function.__name__}: {error}", frame.line(node), "pass integers") from None
+        for a in args:
+            if (getattr(frame.value(a).type, "dtype", None) or "int").startswith(("float", "complex")):
+                raise TypeMismatchError(f"math.{function.__name__} of a float", frame.line(node), "convert with int()")
+        return say(frame, node, meaning, *args)
+
+    return compute
+
+
+def _prod(frame: Frame, node, source, *, start=1):
+    return say(frame, node, said.product_of, source, _number(start))
+
+
+def _fsum(frame: Frame, node, source):
+    source = listed(frame, node, source)
+    return exact_sum(list_value(frame, source) if isinstance(source, tuple) else as_list(frame, source))
+
+
+def _isclose(frame: Frame, node, a, b, *, rel_tol=1e-09, abs_tol=0.0):
+    return say(frame, node, said.is_close, a, b, _number(rel_tol), _number(abs_tol))
+
+
 def _iterator(name: str) -> Callable:
     return refused(f"{name}() of a sequence", "loop over it, or index it")
 
@@ -389,6 +422,12 @@ BUILTINS.update({
     itertools.compress: lambda frame, node, xs, s: say(frame, node, said.selected, xs, s),
     np.fromiter: lambda frame, node, xs, dtype=float, count=-1: apply(
         frame, np.array, [listed(frame, node, xs)], {"dtype": dtype}, node),
+    math.prod: _prod, math.fsum: _fsum, math.isclose: _isclose,
+    math.gcd: _integers(math.gcd, said.greatest_divisor), math.lcm: _integers(math.lcm, said.least_multiple),
+    math.factorial: _integers(math.factorial, said.factorial), math.comb: _integers(math.comb, said.choose),
+    math.perm: _integers(math.perm, said.arrange), math.isqrt: _integers(math.isqrt, said.integer_root),
+    math.modf: lambda frame, node, x: say(frame, node, said.parts, x),
+    math.ldexp: lambda frame, node, x, i: say(frame, node, said.scaled, x, i),
     iter: _iterator("iter"), next: _iterator("next"),
     itertools.cycle: refused("itertools.cycle", "index with k % n"),
     itertools.groupby: refused("itertools.groupby", "compare each item with the one before, in a loop"),

@@ -6,6 +6,7 @@ from . import (  # noqa: F401
     barrier,
     calls,
     cast,
+    complexmath,
     control,
     copy,
     create,

@@ -15,6 +15,7 @@ An op that writes makes a new list in the IR, and prints as what Python does in 
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from dataclasses import replace
 
@@ -25,6 +26,7 @@ from ..ir.builder import current, emit, fresh_extent, join_types
 from ..ir.graph import MISSING, Value
 from ..ir.types import (
     BOOL,
+    FLOAT,
     INT,
     UNDEFINED,
     Array,
@@ -508,6 +510,20 @@ list_stack = define(
 )
 
 
+def stacked_lists(xs):
+    """np.array(xs) of a list of lists of one length, as loops."""
+    y = np.empty((len(xs), len(xs[0]) if len(xs) > 0 else 0))
+    for k in range(len(xs)):
+        for j in range(len(xs[k])):
+            y[k, j] = xs[k][j]
+    return y
+
+
+native_nested = define(
+    "native_nested", evaluate=stacked_lists, infer=_infer_stack, syntax=lambda xs: _call("stacked_lists", xs),
+    helper=stacked_lists)
+
+
 def array_of(xs):
     """np.array(xs), where Numba does not see how the list was made, of which it makes wrong guesses."""
     return np.array(xs)
@@ -642,6 +658,14 @@ list_sum = define(
     syntax=lambda xs: _call("sum", xs),
     vjp=_vjp_sum,
     linear=(0,),
+)
+exact_sum = define(
+    "exact_sum",  # math.fsum
+    evaluate=math.fsum,
+    infer=lambda xs: FLOAT,
+    syntax=lambda xs: ast.Call(ast.Attribute(ast.Name("math", ast.Load()), "fsum", ast.Load()), [xs], []),
+    vjp=_vjp_sum,
+    jvp=lambda dots, y, xs: None if dots[0] is None else list_sum(dots[0]),
 )
 list_total = define(
     "list_total",  # (xs, start): sum(xs, start) of arrays

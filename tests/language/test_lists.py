@@ -533,3 +533,14 @@ def test_what_lists_cannot_do_is_refused_with_a_line_and_a_remedy(f, args, line,
 
 def test_a_copy_of_the_row_is_the_remedy():
     judge(shared_row_copied, 0.7, 3)
+
+
+def functions_of_math(x, n):
+    xs = [x * k for k in range(1, n)]
+    whole = math.comb(n, 2) + math.gcd(n, 6) + math.factorial(n) + math.isqrt(n) + math.lcm(n, 4) + math.perm(n, 2)
+    near = x if math.isclose(x, 0.7) else 0.0
+    return math.fsum(xs) + math.prod(xs) + whole * x + near + math.modf(x * 3)[0] + math.ldexp(x, 3)
+
+
+def test_functions_of_math_are_right():
+    judge(functions_of_math, 0.7, 5)

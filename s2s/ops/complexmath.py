@@ -1,0 +1,77 @@
+"""Python's cmath: functions of one complex number, with the derivatives of NumPy's of the same name."""
+
+from __future__ import annotations
+
+import ast
+import cmath
+import functools
+
+from ..errors import TypeMismatchError
+from ..ir.builder import current
+from ..ir.graph import Value
+from ..ir.types import BOOL, Scalar, Type
+from . import elementwise as ew
+from .chain import elementwise_jvp, elementwise_vjp
+from .record import RECORDS, Record, define, numpy_function, value
+
+
+def _infer(result: Scalar):
+    def infer(x: Value) -> Type:
+        if not isinstance(x.type, Scalar):
+            raise TypeMismatchError(f"a function of cmath is given {x.type}", current().line, "use NumPy's function")
+        return result
+
+    return infer
+
+
+def _syntax(name: str):
+    return lambda x: ast.Call(ast.Attribute(ast.Name("cmath", ast.Load()), name, ast.Load()), [x], [])
+
+
+def _function(name: str, like: str) -> Record:
+    """cmath.name, whose derivative is that of np.like."""
+    function = getattr(cmath, name)
+    record = define(f"cmath.{name}", evaluate=function, infer=_infer(Scalar("complex128", weak=True)), syntax=_syntax(name),
+                    partials=RECORDS[like].partials, elementwise=True, cheap=True, scalar=f"cmath.{name}")
+    record.vjp = functools.partial(elementwise_vjp, record=record)
+    record.jvp = functools.partial(elementwise_jvp, record=record)
+    numpy_function(function)(record)
+    return record
+
+
+for _name, _like in {"exp": "exp", "log10": "log10", "sqrt": "sqrt", "sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh",
+                     "cosh": "cosh", "tanh": "tanh", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh",
+                     "acosh": "arccosh", "atanh": "arctanh"}.items():
+    _function(_name, _like)
+
+natural_log = _function("log", "log")
+
+
+@numpy_function(cmath.log)
+def log(z: Value, base=None) -> Value:
+    """cmath.log, to a base where one is given."""
+    return natural_log(value(z)) if base is None else natural_log(value(z)) / natural_log(value(base))
+
+
+for _name in ("isfinite", "isinf", "isnan"):
+    numpy_function(getattr(cmath, _name))(define(
+        f"cmath.{_name}", evaluate=getattr(cmath, _name), infer=_infer(BOOL), syntax=_syntax(_name), partials=(None,),
+        elementwise=True, cheap=True, vjp=lambda bar, y, x: (None,), jvp=lambda dots, y, x: None))
+
+
+@numpy_function(cmath.phase)
+def phase(z: Value) -> Value:
+    """The angle of a complex number."""
+    return ew.arctan2(ew.imag(z), ew.real(z))
+
+
+@numpy_function(cmath.polar)
+def polar(z: Value) -> Value:
+    """(abs(z), phase(z))."""
+    return value((ew.absolute(z), phase(z)))
+
+
+@numpy_function(cmath.rect)
+def rect(r: Value, phi: Value) -> Value:
+    """The complex number of this absolute value and angle."""
+    return r * ew.cos(phi) + 1j * (r * ew.sin(phi))
