@@ -651,13 +651,24 @@ NUMPY = _NumPy(
 )
 
 
+MATH_OF_HYPERS = {
+    "fsum": lambda xs: _sum(list(xs)),
+    "prod": lambda xs, start=1: functools.reduce(lambda p, q: p * q, xs, start),
+    "modf": lambda x: (x - float(np.trunc(x.v)), float(np.trunc(x.v))),
+    "ldexp": lambda x, i: x * 2.0**i,
+    "isclose": lambda a, b, **options: math.isclose(primal(a), primal(b), **options),
+}
+
+
 def _math_function(name: str) -> Callable:
     numpy_name = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power",
                   "fabs": "fabs"}.get(name, name)
 
-    def run(*args):
+    def run(*args, **options):
+        if name in MATH_OF_HYPERS and any(isinstance(x, Hyper) for a in args for x in (a if isinstance(a, list) else [a])):
+            return MATH_OF_HYPERS[name](*args, **options)
         if not any(isinstance(x, Hyper) for x in args):
-            return getattr(math, name)(*args)
+            return getattr(math, name)(*args, **options)
         v = getattr(math, name)(*map(primal, args))  # raises outside its domain
         y = apply(numpy_name, *args)
         return Hyper(v, y.a, y.b, y.ab) if isinstance(y, Hyper) else y

@@ -24,7 +24,7 @@ import scipy.special
 from numba import objmode, typeof
 
 from ..ir.graph import Op, Value
-from ..ir.types import Array, Generator, Scalar
+from ..ir.types import Array, Generator, List, Scalar
 from ..ops.acts import Field, Operand, within
 from ..ops.draws import NATIVE_DRAWS
 from ..ops.lists import native_array, native_concatenate, native_nested, native_stack
