@@ -64,7 +64,7 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
     if any(ended):
         return _go_on(frame, condition, arms, states, ended)
     frame.restore(before)
-    join = Join(frame, condition, arms, [state[1] for state in states], before[1])
+    join = Join(frame, condition, arms, states, before[1])
     first, second = states[0][0], states[1][0]
     joined = {}
     for name in dict.fromkeys((*before[0], *first, *second)):
@@ -126,9 +126,10 @@ def clear_flags(frame: Frame) -> None:
 class Join:
     """The pairs of Values on which two arms differ, and how the joined bindings are made of their join."""
 
-    def __init__(self, frame: Frame, condition: Value, arms: list[Block], contents: list[dict], before: dict):
+    def __init__(self, frame: Frame, condition: Value, arms: list[Block], states: list[tuple], before: dict):
         self.condition = condition
-        self.frame, self.arms, self.heaps = frame, arms, contents
+        self.frame, self.arms = frame, arms
+        self.heaps, self.seen = [contents for _, contents, _ in states], [seen for _, _, seen in states]
         self.pairs: list[tuple[Value, Value]] = []
         self.names: list[str] = []
         self.cells: dict[tuple[Cell, Cell], Callable] = {}
@@ -318,7 +319,7 @@ class Join:
                 return self.constants[key]
             heap = self.frame.heap
             kept = heap.contents, heap.seen
-            heap.contents, heap.seen = dict(self.heaps[arm]), {}
+            heap.contents, heap.seen = dict(self.heaps[arm]), self.seen[arm]
             items = heap.items(binding)
             content = heap.read(binding) if items is None else as_list(self.frame, binding)
             heap.contents, heap.seen = kept

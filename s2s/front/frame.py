@@ -154,9 +154,10 @@ class Frame:
         """`name = binding`."""
         if isinstance(binding, (bool, int, float, complex)):
             binding = value(binding)
-        self.env[name] = binding
         content = self.peek(binding)
-        if content is not None and not content.name and content.op is not None:
+        bound_already = any(other is binding for other in self.env.values())
+        self.env[name] = binding
+        if content is not None and not content.name and content.op is not None and not bound_already:
             content.name = self.label(name)
 
     def peek(self, binding) -> Value | None:

@@ -212,7 +212,6 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
                 rebind(frame, name, entered[name])
         for cell in carried.cells:
             frame.heap.contents[cell] = enter_cell(frame, cell, rest, carried)
-        frame.heap.seen = {}
         clear_flags(frame)
         forget(frame)
         frame.live, frame.pending = live | frame.liveness.always, frame.liveness.reads[id(node)]
@@ -260,7 +259,6 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
         raise Ended
     frame.restore(before)
     frame.kept = outer_kept
-    frame.heap.seen = {}
     _after(frame, loop, carried, ends, list(outputs))
 
 
