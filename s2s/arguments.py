@@ -38,8 +38,9 @@ def resolved(argnums, function: Callable, types: Sequence) -> int | tuple[int, .
     if isinstance(argnums, tuple):
         return tuple(resolved(k, function, types) for k in argnums)
     if isinstance(argnums, First):
-        is_class = bool(types) and isinstance(getattr(types[0], "value", None), type)
-        return 1 if is_class else 0  # of a class method, the first argument after the class
+        owner = getattr(types[0], "value", None) if types else None
+        owner = owner if isinstance(owner, type) else type(owner)
+        return 1 if hasattr(owner, name_of(function)) else 0  # of a method, the first argument after the object
     if isinstance(argnums, str):
         names = names_of(function, len(types))
         if argnums not in names:

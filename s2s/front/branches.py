@@ -173,7 +173,7 @@ class Join:
             output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
             origins = [cell for x in (a, b) if isinstance(x, Cell) for cell in x.family()]
             return lambda outputs: self._wrapped(outputs[output], origins)
-        if _is_function(a) and _is_function(b):
+        if is_function(a) and is_function(b):
             self.needed.update(root for x in (a, b) for cell in self.frame.cells_held(x) for root in cell.roots)
             return lambda outputs: Chosen(self.condition, (a, b))
         if name == RESULT and (a is None and b is UNBOUND or a is UNBOUND and b is None):
@@ -336,7 +336,7 @@ def _is_number(binding) -> bool:
     return isinstance(binding, (Value, Cell, *NUMBERS)) or binding is UNBOUND
 
 
-def _is_function(binding) -> bool:
+def is_function(binding) -> bool:
     """Whether a binding is a function, the program's own or another."""
     return isinstance(binding, Made) or not isinstance(binding, (type, Value, Cell, Object)) and callable(binding)
 

@@ -19,9 +19,10 @@ from ..ir.types import Scalar
 from ..ops.control import make_undefined
 from ..ops.record import value
 from .alias import Cell, Container
-from .branches import NUMBERS, described
+from .branches import NUMBERS, described, is_function
 from .frame import RAISED, RESULT, RETURNED, STOP, UNBOUND, Frame, like
 from .lists import as_list
+from .made import FunctionKept
 from .raising import in_flight
 
 # A number that the body reads behind a condition, and that nothing binds before the first trip, starts as 0:
@@ -259,6 +260,7 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
     if not _is_carried(binding):
         if end is binding or (type(end) is type(binding) and end == binding):
             return []
+        _refuse_functions(name, binding, end)
         raise TypeMismatchError(f"{_called(name)} is {binding!r} before the loop and something else after a trip", None,
                                 "give it a number or an array before the loop")
     if end is UNBOUND:
@@ -267,6 +269,7 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
         if binding is UNBOUND and end is None and name == RESULT:
             carried.names[name] = None
             raise Again
+        _refuse_functions(name, binding, end)
         raise TypeMismatchError(f"{_called(name)} is a number or an array before the loop, or nothing, and "
                                 f"{end!r} after a trip", None, "give it one kind of value")
     leaf = leaf_value(frame, end)
@@ -274,6 +277,13 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
         carried.names[name] = PLACEHOLDERS.get(np.dtype(leaf.type.dtype or "float64").kind, 0)
         raise Again
     return [leaf]
+
+
+def _refuse_functions(name: str, binding, end) -> None:
+    """Refuse a loop that hands another function on from trip to trip."""
+    if is_function(end):
+        raise FunctionKept(f"{_called(name)} is a function that a loop makes anew in each trip", None,
+                           "loop over a tuple, or over a range whose bounds are known")
 
 
 def _called(name: str | Slot) -> str:

@@ -21,6 +21,7 @@ from ..ir.graph import MISSING, Value
 from .activation import run
 from .expressions import assign, condition, evaluate
 from .frame import Frame
+from .inside import comprehension_scope
 from .iterables import Iterable, counted, iterable
 from .lists import new_list
 from .made import Generator
@@ -70,15 +71,17 @@ def _unrolled(frame: Frame, node, source: Iterable) -> list | None:
     if trips is None:
         return None
     saved, items = dict(frame.env), []
-    for k in trips:
-        assign(frame, loop.target, source.get(k), loop.target)
-        taken = [condition(frame, test) for test in loop.ifs]
-        if any(test.constant is MISSING for test in taken):
-            items = None
-            break
-        if all(test.constant for test in taken):
-            items.append(evaluate(frame, node.elt) if not isinstance(node, gast.DictComp)
-                         else (evaluate(frame, node.key), evaluate(frame, node.value)))
+    with comprehension_scope(frame, loop.target) as tell:
+        for k in trips:
+            assign(frame, loop.target, source.get(k), loop.target)
+            tell()
+            taken = [condition(frame, test) for test in loop.ifs]
+            if any(test.constant is MISSING for test in taken):
+                items = None
+                break
+            if all(test.constant for test in taken):
+                items.append(evaluate(frame, node.elt) if not isinstance(node, gast.DictComp)
+                             else (evaluate(frame, node.key), evaluate(frame, node.value)))
     for name in {n.id for n in gast.walk(loop.target) if isinstance(n, gast.Name)}:
         frame.env.pop(name, None)
         if name in saved:

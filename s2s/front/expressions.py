@@ -292,7 +292,7 @@ def make_local(frame: Frame, node: gast.FunctionDef | gast.Lambda) -> Local:
     positional = [*a.posonlyargs, *a.args]
     defaults = {p.id: evaluate(frame, d) for p, d in zip(positional[len(positional) - len(a.defaults):], a.defaults)}
     defaults.update({p.id: evaluate(frame, d) for p, d in zip(a.kwonlyargs, a.kw_defaults) if d is not None})
-    return Local(node, frame, defaults)
+    return Local(node, frame.making or frame, defaults)
 
 
 # ------------------------------------------------------------------------------------------- assignment

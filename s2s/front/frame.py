@@ -109,6 +109,7 @@ class Frame:
     kept: tuple[frozenset, ...] = ()  # names that leaving the loops around may lead to
     borrowed: frozenset = frozenset()  # variables of functions around that it holds, see nonlocals.py
     outline: Outline = None
+    making: Frame | None = None  # what functions made here close over, where it is more than this (inside.py)
     place: Line | None = None  # the user's line, where the body is s2s's own
 
     def __post_init__(self):

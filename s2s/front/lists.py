@@ -18,6 +18,7 @@ from ..ops.control import tape_len, tape_pop, tape_push
 from ..ops.record import RECORDS, value
 from .alias import Cell, cells_in, is_shared
 from .frame import Frame
+from .made import FunctionKept, Made
 
 WRITES = ("append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort")
 METHODS = (*WRITES, "copy", "index", "count")
@@ -128,6 +129,9 @@ def put_item(frame: Frame, xs: Cell, key, new) -> None:
 
 def item_value(frame: Frame, binding) -> Value:
     """What is put into a run-time list, as a Value: lists in it are run-time lists, too."""
+    if isinstance(binding, Made):
+        raise FunctionKept("a list of functions whose length depends on run-time data", current().line,
+                           "make it in a loop over a tuple, or over a range whose bounds are known")
     return frame.heap.list_value((binding,), False)
 
 

@@ -34,6 +34,7 @@ from .expressions import assign, condition, evaluate
 from .frame import EXIT, OUT, RAISED, RESULT, RETURNED, STOP, UNBOUND, Ended, Frame
 from .iterables import Iterable, iterable
 from .lists import as_list
+from .made import FunctionKept
 from .raising import forget, is_flag
 from .scope import (
     bound_names,
@@ -60,7 +61,17 @@ def run_for(frame: Frame, node: gast.For) -> None:
     if source.trips is not None:
         _run_unrolled(frame, node, source)
     else:
-        _run_loop(frame, Loop(node, node.body, source))
+        before, place = frame.snapshot(), (frame.live, frame.pending, frame.kept)
+        try:
+            _run_loop(frame, Loop(node, node.body, source))
+        except FunctionKept:
+            bounds = [b.constant if isinstance(b, Value) else b for b in source.bounds]
+            if not all(isinstance(b, int) for b in bounds):
+                raise
+            indices = range(*bounds)
+            frame.restore(before)
+            frame.live, frame.pending, frame.kept = place
+            _run_unrolled(frame, node, Iterable(lambda k: source.get(indices[k]), trips=len(indices), held=source.held))
     frame.env.pop(_holder(node), None)
 
 

@@ -10,6 +10,12 @@ from dataclasses import dataclass, field
 
 import gast
 
+from ..errors import UnsupportedError
+
+
+class FunctionKept(UnsupportedError):
+    """A loop keeps functions from trip to trip: it can only be followed trip by trip."""
+
 
 class Made:
     """A function that exists only inside the program that makes it."""

@@ -158,7 +158,7 @@ def _without_first(signature: inspect.Signature) -> inspect.Signature:
 def names_of(function: Callable, count: int) -> list[str]:
     """A name for each of the first `count` arguments: those of `*args` are named as in the function wrapped."""
     names: list[str] = []
-    parameters = list(signature_of(function).parameters.values())
+    parameters = [p for p in signature_of(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
     for p in parameters:
         if p.kind is p.VAR_POSITIONAL:
             inside = _names_inside(function)[len(names):]

@@ -96,6 +96,15 @@ class Tuple:
         return f"({', '.join(map(str, self.items))}{',' if len(self.items) == 1 else ''})"
 
 
+def is_same(a, b) -> bool:
+    """Whether two objects are equal and of one type, so that 1, 1.0 and True are three."""
+    if a is b or type(a) is not type(b):
+        return a is b
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(is_same, a, b))
+    return repr(a) == repr(b) if isinstance(a, (float, complex)) else a == b
+
+
 @dataclass(frozen=True)
 class Static:
     """Something with no run-time content: None, a string, a dtype, a function."""
@@ -104,6 +113,9 @@ class Static:
 
     def __str__(self) -> str:
         return f"static {getattr(self.value, '__name__', self.value)!s}"
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Static) and is_same(self.value, other.value)
 
     def __hash__(self) -> int:
         try:

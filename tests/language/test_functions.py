@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from judge import judge
 
+import s2s
+
 X = np.array([0.3, -0.7, 1.2])
 PROGRAMS = []
 
@@ -143,6 +145,34 @@ def a_closure_over_a_running_value(x):
     for v in x:
         total = add(v) * 1.1
     return add(2.0)
+
+
+@program
+def closures_in_comprehensions(x):
+    k = 10.0
+    late, early = [lambda t: t**k for k in range(1, 4)], [lambda t, k=k: t**k for k in range(1, 4)]
+    table = [[lambda t: t * a + b for a in (1.0, x[0])] for b in (x[1], 2.0)]
+    return np.sum(late[0](x) + early[1](x) * early[2](x)) * k + table[0][0](x[2]) * table[1][1](x[1])
+
+
+@program
+def closures_made_in_a_loop(x):
+    late, early, f = [], [], np.sin
+    for k in range(3):
+        late.append(lambda t: t * k)
+
+        def shifted(t, k=k):
+            return t * k + x[0]
+
+        early.append(shifted)
+        f = functools.partial(lambda g, t: g(t) * 1.5 + k, f)
+    y = x
+    for g in (*early, late[0]):
+        y = g(y)
+    by_name = {}
+    for name in ("a", "bc"):
+        by_name[name] = lambda t: t * len(name)
+    return np.sum(y) + np.sum(f(x) * by_name["a"](x))
 
 
 # ------------------------------------------------------------------------------------------------ parameters
@@ -305,3 +335,90 @@ def test_function(f):
                                calls_decorated_functions, deeper, methods_passed_on], ids=lambda f: getattr(f, "__name__", "object"))
 def test_function_compiled(f):
     judge(f, X, compiled=True)
+
+
+# ---------------------------------------------------------------------------------------------------- refusals
+
+
+def grown_list_of_functions(x, n):
+    fs = []
+    for k in range(n):
+        fs.append(lambda t: t * k)
+    return fs[0](x[0])
+
+
+def cached_inside(x, n):
+    @functools.lru_cache
+    def square(t):
+        return t * t
+
+    return square(x[0])
+
+
+def function_of_each_trip(x, n):
+    f = np.sin
+    for _ in range(n):
+        f = functools.partial(lambda g, t: g(t), f)
+    return f(x[0])
+
+
+def given_twice(x, n):
+    return keywords_forwarded(x, **{"n": n}, n=2)
+
+
+def keywords_forwarded(x, **more):
+    return x[0] * more["n"]
+
+
+def a_key_is_missing(x, n):
+    return keywords_forwarded(x, m=n)
+
+
+@functools.lru_cache
+def cached(x):
+    return x[0]
+
+
+def calls_cached(x, n):
+    return cached(x)
+
+
+def returns_a_function(x, n):
+    return lambda t: t * x[0]
+
+
+REFUSED = [
+    (grown_list_of_functions, "fs.append(lambda t: t * k)", "a list of functions whose length depends on run-time data",
+     "make it in a loop over a tuple, or over a range whose bounds are known"),
+    (cached_inside, "@functools.lru_cache", "functools.lru_cache inside a function that s2s reads", "leave it out"),
+    (function_of_each_trip, "for _ in range(n)", "f is a function that a loop makes anew in each trip",
+     "loop over a tuple, or over a range whose bounds are known"),
+    (given_twice, 'keywords_forwarded(x, **{"n": n}, n=2)', "two values for the keyword argument n", "pass it once"),
+    (calls_cached, "return cached(x)", "cached is inside functools.lru_cache", "use cached.__wrapped__, the function itself"),
+    (returns_a_function, "return lambda t: t * x[0]", "a function defined inside this one cannot be", "call it directly"),
+]
+
+
+@pytest.mark.parametrize("f, line, message, remedy", REFUSED, ids=lambda x: getattr(x, "__name__", ""))
+def test_refused(f, line, message, remedy):
+    with pytest.raises(s2s.S2SError) as caught:
+        s2s.grad(f)(X, 3)
+    text = str(caught.value)
+    assert line in text and "^" in text and message in text and f"Instead: {remedy}" in text
+
+
+def test_the_remedies_work():
+    def without_cache(x):
+        def square(t):
+            return t * t
+
+        return square(x[0]) + cached.__wrapped__(x)
+
+    assert np.allclose(s2s.grad(without_cache)(X), [1.6, 0, 0])
+    assert np.allclose(s2s.grad(s2s.jit(grown_list_of_functions, static_argnums=1))(X, 3), [2, 0, 0])
+
+
+def test_a_cached_function_is_refused():
+    with pytest.raises(s2s.SourceError, match="cached is inside functools.lru_cache(.|\n)*use cached.__wrapped__"):
+        s2s.grad(cached)(X)
+    assert np.allclose(s2s.grad(cached.__wrapped__)(X), [1, 0, 0])

@@ -1,0 +1,252 @@
+"""Transformations as decorators of functions and methods, which arguments they mean, and what can be copied and pickled."""
+
+import copy
+import functools
+import pickle
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+
+import s2s
+
+X = np.array([0.3, -0.7, 1.2])
+W = np.array([1.0, 2.0, 3.0])
+
+
+def loss(x, k=2.0):
+    return np.sum(x**2) * k
+
+
+@s2s.grad
+def slope(x, k=2.0):
+    return np.sum(x**2) * k
+
+
+@s2s.grad
+@partial(s2s.grad, argnums="k")
+def twice(x, k):
+    return np.sum(x) ** 2 * k * k * x[0]
+
+
+@s2s.grad(argnums=-1)
+def in_the_last(x, k):
+    return np.sum(x**2) * k
+
+
+class Model:
+    scale = 3.0
+
+    def __init__(self, w):
+        self.w = w
+
+    @s2s.grad
+    def slope(self, x):
+        return np.sum(self.w * x**2)
+
+    @partial(s2s.grad, argnums=(1, 2))
+    def slopes(self, x, y):
+        return np.sum(self.w * x**2 * y)
+
+    @s2s.value_and_grad(has_aux=True)
+    def both(self, x):
+        return np.sum(self.w * x**2), x[0]
+
+    @classmethod
+    @s2s.grad
+    def inside_class(cls, x):
+        return np.sum(x**2) * cls.scale
+
+    @s2s.grad
+    @classmethod
+    def around_class(cls, x):
+        return np.sum(x**2) * cls.scale
+
+    @staticmethod
+    @s2s.grad
+    def inside_static(x):
+        return np.sum(x**2)
+
+    @s2s.grad
+    @staticmethod
+    def around_static(x):
+        return np.sum(x**2)
+
+    @s2s.vmap
+    def lanes(self, x):
+        return x * self.w[0]
+
+    def energy(self, x):
+        return np.sum(self.w * x) ** 2 + np.sum(self.slope(x))
+
+
+model = Model(W)
+
+
+def test_bare_and_with_arguments():
+    assert np.allclose(slope(X), 4 * X)
+    assert np.allclose(in_the_last(X, 2.0), np.sum(X**2))
+    assert np.allclose(twice(X, 2.0), s2s.grad(lambda x, k: np.sum(x) ** 2 * 2 * k * x[0])(X, 2.0))
+
+
+def test_methods():
+    assert np.allclose(model.slope(X), 2 * W * X)
+    assert np.allclose(model.slopes(X, 2.0)[0], 4 * W * X)
+    assert np.allclose(Model.slopes(model, X, 2.0)[1], np.sum(W * X**2))
+    (value, aux), bar = model.both(X)
+    assert (value, aux) == (np.sum(W * X**2), X[0]) and np.allclose(bar, 2 * W * X)
+    assert np.allclose(model.lanes(X), X)
+    for owner in (model, Model):
+        assert np.allclose(owner.inside_class(X), 6 * X) and np.allclose(owner.around_class(X), 6 * X)
+        assert np.allclose(owner.inside_static(X), 2 * X) and np.allclose(owner.around_static(X), 2 * X)
+
+
+def test_a_method_sees_its_object_as_it_is():
+    other = Model(W)
+    assert np.allclose(other.slope(X), 2 * W * X)
+    other.w = other.w * 2
+    assert np.allclose(other.slope(X), 4 * W * X)
+    assert np.allclose(model.slope(X), 2 * W * X)
+
+
+def test_a_transformed_method_inside_a_program():
+    assert np.allclose(s2s.grad(model.energy)(X), 2 * np.sum(W * X) * W + 2 * W)
+    assert np.allclose(s2s.jacrev(model.slope)(X), np.diag(2 * W))
+
+
+def test_a_property_is_refused():
+    with pytest.raises(s2s.UnsupportedError, match="grad of a property\nInstead: write @property above @s2s.grad"):
+        s2s.grad(property(lambda self: self.w))
+
+    class Fixed:
+        w = 2.0
+
+        @property
+        @s2s.value_and_grad
+        def right(self, x=1.0):
+            return x * x
+
+    assert Fixed().right == (1.0, 2.0)
+
+
+def test_partials_of_transformed_functions():
+    product = s2s.grad(lambda a, b: np.sin(a * b))
+    assert np.isclose(s2s.grad(partial(product, 2.0))(0.3), np.cos(0.6) - 0.6 * np.sin(0.6))
+
+
+def test_functions_without_python_are_differentiated_by_their_rules():
+    assert s2s.grad(np.sin)(1.0) == np.cos(1.0)
+    assert s2s.grad(np.multiply, argnums=1)(2.0, 3.0) == 2.0
+
+
+def test_a_wrapper_is_the_wrapper():
+    @functools.wraps(loss)
+    def halved(*args, **kwargs):
+        return loss(*args, **kwargs) / (2 if "k" in kwargs else 4)
+
+    assert np.allclose(s2s.grad(halved)(X), X)
+    assert np.allclose(s2s.grad(halved)(X, k=3.0), 3 * X)
+    assert np.allclose(s2s.grad(halved)(X, 3.0), 1.5 * X)
+    assert "def loss_grad(x):" in s2s.grad(halved).lower(X).source
+    assert np.allclose(s2s.hessian(halved)(X, k=3.0), 3 * np.eye(3))
+
+
+def test_keywords_are_named_in_generated_code():
+    def model(x, **options):
+        return np.sum(x**2) * options["scale"] + options.get("shift", 0.0)
+
+    gradient = s2s.grad(model)
+    assert np.allclose(gradient(X, scale=2.0), 4 * X)
+    assert "def model_grad(x, scale):" in gradient.source
+    assert np.allclose(gradient(X, shift=1.0, scale=3.0), 6 * X)
+
+
+# ------------------------------------------------------------------------------------------ which arguments
+
+
+def test_arguments_by_number_from_the_end_and_by_name():
+    for argnums in (0, -2, "x", np.int64(0)):
+        assert np.allclose(s2s.grad(loss, argnums=argnums)(X, 2.0), 4 * X)
+    bars = s2s.grad(loss, argnums=("k", -2))(X, 2.0)
+    assert np.isclose(bars[0], np.sum(X**2)) and np.allclose(bars[1], 4 * X)
+    assert np.isclose(s2s.jacfwd(loss, argnums="k")(X, 2.0), np.sum(X**2))
+    assert s2s.grad(lambda x, *, k: x * k, argnums="k")(2.0, k=3.0) == 2.0
+
+
+@pytest.mark.parametrize("argnums, message, remedy", [
+    ("y", "loss is given no argument y, which argnums names", "name one of x, k"),
+    (-3, "loss has 2 arguments, and argnums names argument -3", "number them from 0, or from -1 backwards"),
+    (2, "loss has 2 arguments, and argnums names argument 2", "number them from 0"),
+])
+def test_arguments_that_are_not_there(argnums, message, remedy):
+    with pytest.raises(s2s.TypeMismatchError) as caught:
+        s2s.grad(loss, argnums=argnums)(X, 2.0)
+    assert message in str(caught.value) and f"Instead: {remedy}" in str(caught.value)
+
+
+@pytest.mark.parametrize("static", [{"static_argnums": 1}, {"static_argnums": (-1,)}, {"static_argnames": "n"}])
+def test_static_arguments_decide_the_code(static):
+    def powers(x, n):
+        return sum([x**k for k in range(n)])
+
+    f = s2s.grad(s2s.jit(powers, **static))  # interpreted: what is inside a jit is transformed, not called
+    assert f(2.0, 3) == 5.0 and f(2.0, n=4) == 17.0 and f(2.0, 3) == 5.0
+
+
+def test_static_arguments_of_equal_value_and_other_type_are_told_apart():
+    f = s2s.grad(s2s.jit(lambda x, n: x * (2 if isinstance(n, bool) else 3 if isinstance(n, int) else 4), static_argnums=1))
+    assert [f(1.0, n) for n in (True, 1, 1.0)] == [2.0, 3.0, 4.0]
+    g = s2s.grad(s2s.jit(lambda x, pair: x * (2 if isinstance(pair[0], int) else 3), static_argnums=1))
+    assert [g(1.0, pair) for pair in ((1,), (1.0,))] == [2.0, 3.0]
+
+
+@pytest.mark.parametrize("make, message, remedy", [
+    (lambda: s2s.jit(loss, static_argnames="n"), "static_argnames names n, and loss has no such argument", "name one of x, k"),
+    (lambda: s2s.jit(loss, static_argnums=5), "static_argnums names argument 5, and loss takes 2", "number them from 0"),
+    (lambda: s2s.jit(loss, static_argnums=1)(X, [1]), "the static argument k is a list, which cannot be hashed",
+     "pass numbers, strings, tuples or functions there, or do not make it static"),
+])
+def test_static_arguments_that_cannot_be(make, message, remedy):
+    with pytest.raises(s2s.TypeMismatchError) as caught:
+        make()
+    assert message in str(caught.value) and f"Instead: {remedy}" in str(caught.value)
+
+
+@pytest.mark.compile
+def test_static_arguments_compiled():
+    class Grid:
+        def __init__(self, n):
+            self.n = n
+
+        @partial(s2s.jit, static_argnums=0, static_argnames="make")
+        def fill(self, x, make=np.zeros):
+            return make(self.n) + x
+
+    assert np.array_equal(Grid(3).fill(2.0), [2.0, 2.0, 2.0])
+    assert np.array_equal(Grid(2).fill(2.0, make=np.ones), [3.0, 3.0])
+    f = s2s.jit(s2s.grad(lambda x, mode, n: np.sum(np.ones(n) * (np.sin(x) if mode == "sin" else x))),
+                static_argnames=("mode", "n"))
+    assert np.isclose(f(0.5, "sin", 3), 3 * np.cos(0.5)) and f(0.5, "id", n=2) == 2.0
+
+
+# ------------------------------------------------------------------------------------- copies and pickles
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))])
+def test_transformed_functions_are_copied_and_pickled(again):
+    for t in (slope, s2s.grad(loss), s2s.grad(partial(loss, k=2.0))):
+        t(X)
+        assert np.allclose(again(t)(X), 4 * X)
+    assert np.allclose(again(model.slope)(X), 2 * W * X)
+    assert np.allclose(again(s2s.grad(model.energy))(X), s2s.grad(model.energy)(X))
+
+
+def test_a_lambda_in_another_process(tmp_path):
+    cloudpickle = pytest.importorskip("cloudpickle")
+    scale = 3.0
+    f = s2s.from_source("def f(x):\n    return x**2 * scale\n", {"scale": scale, "__name__": "__main__"}, "<nowhere>")
+    (tmp_path / "f.pickle").write_bytes(cloudpickle.dumps(s2s.grad(f)))
+    code = f"import pickle; print(pickle.load(open({str(tmp_path / 'f.pickle')!r}, 'rb'))(2.0))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "12.0"
