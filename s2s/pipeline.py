@@ -5,7 +5,7 @@
 A pass is a function Function -> Function.  Each stands in a table with the reason for its place; a pass
 that must follow another says so, and importing this module checks that it does.
 
-    S2S_CHECK=1    the IR is verified after every pass; generated code stops at the first NaN
+    S2S_CHECK=1    the IR is verified after every pass; generated code stops at the first NaN or inf
     S2S_DUMP=dir   every stage is written there, as a file that runs
 """
 

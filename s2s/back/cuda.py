@@ -14,6 +14,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ..errors import UnsupportedError
 from ..ir.builder import Builder, at, emit
 from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
 from ..ir.rebuild import emit_op
@@ -45,6 +46,9 @@ def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
     Its entry takes arrays on the device and returns arrays on the device.  `threads` are in a block: a
     power of two.
     """
+    for op in walk(function.block):
+        if op.name == "raise" or op.name.startswith("print_out"):
+            raise UnsupportedError(f"{op.name.split('_')[0]} in CUDA code", op.line, 'compile for target="cpu", or leave it out')
     host = Host(owned(function, results=True, augmented=False))
     main = host.function()
     helpers = {op.record.helper: None for op in walk(main.block) if op.record.helper is not None}

@@ -489,3 +489,10 @@ def test_an_exported_file_prints_and_raises(tmp_path):
     run = subprocess.run([sys.executable, "-c", "import reports_grad as m; m.reports_grad(1.0, 4)"], cwd=tmp_path,
                          capture_output=True, text=True, check=True)
     assert run.stdout == output(reports, 1.0, 4) and "s2s" not in path.read_text()
+
+
+@pytest.mark.parametrize("f, what", [(positive_root, "raise"), (lambda x: print(x) or x * x, "print")])
+def test_kernels_do_not_act(f, what):
+    with pytest.raises(UnsupportedError, match=f"{what} in CUDA code") as caught:
+        s2s.pipeline.loops_text(s2s.vmap(f).lower(np.ones(3)).function, "cuda")
+    assert 'compile for target="cpu"' in str(caught.value) and __file__ in str(caught.value)
