@@ -193,6 +193,10 @@ class Unparser(astunparse.Unparser):
 
     # ------------------------------------------------------------------------------ expressions
 
+    def _Assert(self, tree: ast.Assert) -> None:
+        self.fill("assert ")
+        self.separated([tree.test, *([tree.msg] if tree.msg is not None else [])])
+
     def _JoinedStr(self, tree: ast.JoinedStr) -> None:
         shown = _inside_quotes(tree, "")
         quote = next((q for q in ('"', "'", '"""') if q not in shown), "'''")  # as Python 3.11 asks for

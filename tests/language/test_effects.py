@@ -204,6 +204,15 @@ def test_an_assertion_reads_as_one():
     assert 'assert lo <= mid and mid <= hi, f"{mid} is not between {lo} and {hi}"' in source
 
 
+def test_an_assertion_may_say_a_tuple():
+    def f(x):
+        assert x > 0, ("x is", x)
+        return x * x
+
+    assert 'assert x > 0, ("x is", x)' in s2s.grad(f).lower(1.0).source
+    assert s2s.grad(f)(2.0) == 4.0
+
+
 def test_what_always_raises_for_these_arguments_raises_at_the_call():
     def of_vectors(x):
         if x.ndim != 1:
