@@ -9,6 +9,7 @@ import pytest
 from judge import judge, same
 
 import s2s
+from s2s.errors import UnsupportedError
 
 PROGRAMS = []
 COMPILED = []
@@ -296,3 +297,98 @@ def test_program(f, args, derivative):
 @pytest.mark.parametrize("f, args, derivative", COMPILED)
 def test_compiled_program(f, args, derivative):
     judge(f, *args, compiled=True)
+
+
+def mixed_numbers(x, n):
+    total = 0.0
+    for i in range(n):
+        total = total + np.sin(x)
+    try:
+        return 1.0 / total
+    except ZeroDivisionError:
+        return x
+
+
+def one_kind_of_number(x, n):
+    total = 0.0
+    for i in range(n):
+        total = total + math.sin(x)
+    try:
+        return 1.0 / total
+    except ZeroDivisionError:
+        return x
+
+
+def stack_of_matrices(a):
+    try:
+        return np.sum(np.linalg.inv(a))
+    except np.linalg.LinAlgError:
+        return 0.0 * a[0, 0, 0]
+
+
+def no_class(x):
+    try:
+        return 1.0 / x
+    except 3:
+        return x
+
+
+class Stuck(Exception):
+    def __init__(self, x):
+        super().__init__(x)
+        self.x = x
+
+
+def own_attribute(x):
+    try:
+        raise Stuck(x * x)
+    except Stuck as e:
+        return e.x
+
+
+def args_instead(x):
+    try:
+        raise Stuck(x * x)
+    except Stuck as e:
+        return e.args[0]
+
+
+def before_any_call(x):
+    try:
+        return 1.0 / x
+    except ZeroDivisionError:
+        return x
+
+
+def outside_of_a_handler(x):
+    raise
+
+
+REFUSED = [
+    (mixed_numbers, (0.5, 3), "whether total is a number of Python's", "say which: `float(total)`", "1.0 / total"),
+    (stack_of_matrices, (np.ones((2, 3, 3)),), "np.linalg.inv of a stack of matrices", "loop over the matrices",
+     "np.linalg.inv(a)"),
+    (no_class, (0.5,), "`except` of something that is no class of exceptions", "name classes of exceptions", "except 3"),
+    (own_attribute, (0.5,), "the attribute x of an exception", "read what it was made of: `.args`", "return e.x"),
+    (outside_of_a_handler, (0.5,), "`raise` without an exception", "name the exception that is raised", "raise"),
+]
+
+
+@pytest.mark.parametrize("f, args, message, remedy, line", REFUSED)
+def test_what_cannot_be_told_is_refused(f, args, message, remedy, line):
+    with pytest.raises(UnsupportedError) as caught:
+        s2s.grad(f)(*args)
+    text = str(caught.value)
+    assert message in text and f"Instead: {remedy}" in text and line in text and "^" in text
+
+
+def test_the_remedies_work():
+    judge(one_kind_of_number, 0.5, 3)
+    judge(one_kind_of_number, 0.5, 0)
+    judge(args_instead, 0.5)
+    assert s2s.grad(before_any_call)(0.5) == -4.0
+
+
+def test_before_any_call_it_is_not_known_what_raises():
+    with pytest.raises(UnsupportedError, match="whether this raises is known only at a call(.|\n)*call the function first"):
+        s2s.grad(before_any_call).source  # noqa: B018
