@@ -19,7 +19,7 @@ from ..ops.copy import copy
 from ..ops.lists import copy_syntax
 from ..ops.shape import numpy_call
 from .memory import Memory
-from .prune import is_pure
+from .prune import handed_on, is_pure
 from .unparse import expression_text
 
 LONGEST = 60  # columns of an inlined expression
@@ -132,6 +132,8 @@ class Layout:
         if self.one_per_line or len(op.outputs) != 1 or op.record.writes is not None:
             return False
         if not is_pure(op) or not self.uses.get(op.output):
+            return False
+        if any(isinstance(user, Op) and k in handed_on(user).values() for user, k in self.uses[op.output]):
             return False
         if op.name == "if":
             if _choice(op) is None or any(

@@ -13,6 +13,7 @@ import keyword
 from ..ir.graph import Block, Op, Value
 from ..ir.types import Array, List, Scalar, Tape
 from .expressions import Layout
+from .prune import handed_on
 
 RESERVED = frozenset(
     {
@@ -179,6 +180,8 @@ class Names:
                     visit(child)
                 if op.record.writes is not None:
                     writes.append((op.inputs[op.record.writes], op.outputs[0], True))
+                for k, source in handed_on(op).items():
+                    writes.append((op.inputs[source], op.outputs[k], True))
                 if op.name == "if":
                     for k, y in enumerate(op.outputs):
                         for child in op.blocks:

@@ -86,6 +86,18 @@ def name_results(function: Function) -> None:
                 y.name = y.name or result.name
 
 
+def drop_handed_on(function: Function) -> None:
+    """Do not return the tapes that the caller has given: they are filled and emptied in place."""
+    if function.handed_on:
+        function.block.yields = [y for k, y in enumerate(function.results) if k not in function.handed_on]
+        function.tupled = len(function.results) != 1
+
+
+def handed_on(op: Op) -> dict[int, int]:
+    """By output: the input that it is, changed in place by the function that `op` calls."""
+    return op.attrs["callee"].function_for(op.inputs).handed_on if op.name == "call" else {}
+
+
 def unpack_tuples(function: Function) -> None:
     """Give a pop or a call whose tuple is only ever taken apart one output per member.
 

@@ -28,7 +28,7 @@ from .expressions import Layout
 from .memory import results_of
 from .names import Names
 from .owners import owned
-from .prune import drop_dead, name_results, unpack_tuples
+from .prune import drop_dead, drop_handed_on, name_results, unpack_tuples
 from .raises import named_classes, names_acted_with
 from .statements import Writer
 from .unparse import Blank, Unparser
@@ -52,8 +52,11 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
     Numba knows: no `reversed`, and no variable that is first a number and then an array.
     """
     callees = _callees(function)
+    for each in (function, *callees):
+        each.given, each.handed_on = frozenset(), {}
     for callee in recursive_callees(function):
         callee.function.given = callee.given
+        callee.function.handed_on = {} if annotate else callee.handed_on
     spelled = _spellings([function, *callees])
     whole = None if annotate else only_call(function)
     if whole is not None:
@@ -182,6 +185,7 @@ def definition(
     name_results(function)
     unpack_tuples(function)
     drop_dead(function)
+    drop_handed_on(function)
     layout = Layout(function, one_per_line=annotate, spelled=spelled)
     names = Names(layout, reserved, native)
     while not annotate and layout.inline_moved(names):

@@ -26,6 +26,7 @@ from .pieces import (
     negated,
     placed,
 )
+from .prune import handed_on
 from .raises import asserted, raised
 from .trips import loop
 from .unbound import must_be_bound, placeholder
@@ -88,6 +89,8 @@ class Writer:
                 *second,
             ]
         body = self.statements(block)
+        if not results:
+            return body
         if (not tupled and results[0].constant is None) or leaves(body):
             return body
         value = (
@@ -159,11 +162,22 @@ class Writer:
                 )
             ]
         value = self.layout.operation(op, self.name)
+        if handed_on(op):
+            return self.call_in_place(op, value)
         if len(op.outputs) > 1 or op.attrs.get("unpacked"):
             return [self.assign_all(op.outputs, value)]
         if not op.outputs or not self.reads.get(op.output):
             return [do(value)]
         return [self.assign(op.output, value)]
+
+    def call_in_place(self, op: Op, value: ast.expr) -> Body:
+        """A call that changes what it is handed: `y = f_fwd(x, tape)`."""
+        changed = handed_on(op)
+        moved = self.moves([op.outputs[k] for k in changed], [op.inputs[k] for k in changed.values()])
+        outputs = [y for k, y in enumerate(op.outputs) if k not in changed]
+        if not any(self.reads.get(y) for y in outputs):
+            return [*moved, do(value)]
+        return [*moved, self.assign_all(outputs, value)]
 
     def assign_all(self, outputs: Sequence[Value], value: ast.expr) -> ast.stmt:
         targets = [self.target(y) for y in outputs]

@@ -115,7 +115,8 @@ class Function:
 
     `tupled` says that it returns a tuple, even of one member.  `captures` maps the name of each trailing
     parameter that stands for a closed-over or global value to a function that reads that value now.
-    `defaults` maps a parameter's name to its Python default.  Callers give the parameters numbered in `given` away.
+    `defaults` maps a parameter's name to its Python default.  Callers give the parameters numbered in `given` away;
+    `handed_on` says which result is which of them, changed in place.  Both are for the printer.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Function:
     defaults: dict[str, object] = field(default_factory=dict)
     meetings: tuple[Meeting, ...] = ()
     given: frozenset[int] = frozenset()
+    handed_on: dict[int, int] = field(default_factory=dict)
 
     def remade(self, block: Block, **changes) -> Function:
         """This function with another block, and whatever else `changes` name."""

@@ -19,7 +19,7 @@ class Recursive:
     def __init__(self, name: str, function: Function | None = None):
         self.name, self.function = name, function
         self.cleaned = False  # whether the passes have been run on the function
-        self._given: tuple[list[Function], frozenset[int]] | None = None
+        self._changes: tuple[list[Function], Changes] | None = None
 
     def __repr__(self) -> str:
         return f"<recursive {self.name}>"
@@ -30,14 +30,25 @@ class Recursive:
     @property
     def given(self) -> frozenset[int]:
         """The parameters whose memory a caller gives away: the function, or one that it calls, changes them."""
-        linked = [self, *recursive_callees(self.function)]
+        return frozenset(self.changes.written)
+
+    @property
+    def handed_on(self) -> dict[int, int]:
+        """By result: the tape among the parameters that it is, filled or emptied; the caller has it already."""
+        found = {}
+        for k, (y, sources) in enumerate(zip(self.function.results, self.changes.results)):
+            if isinstance(y.type, Tape) and len(sources) == 1 and NEW not in sources:
+                (found[k],) = sources
+        return found
+
+    @property
+    def changes(self) -> Changes:
+        """What the function changes, with all those that it calls."""
+        linked = list(dict.fromkeys([self, *recursive_callees(self.function)]))
         functions = [each.function for each in linked]
-        if self._given is None or self._given[0] != functions:
-            written = written_params(linked)
-            for each in linked:
-                if each is self:
-                    self._given = functions, frozenset(written[each])
-        return self._given[1]
+        if self._changes is None or self._changes[0] != functions:
+            self._changes = functions, changes_of(linked)[self]
+        return self._changes[1]
 
 
 def recursive_callees(function: Function) -> list[Recursive]:
@@ -88,14 +99,21 @@ def calls_itself(callee) -> bool:
 
 def written_params(members: Iterable[Recursive]) -> dict[Recursive, set[int]]:
     """Of each function, the arrays among its parameters that it, or what it calls, changes."""
-    members = list(dict.fromkeys(members))
+    return {member: each.written for member, each in changes_of(list(dict.fromkeys(members))).items()}
+
+
+def changes_of(members: list[Recursive]) -> dict[Recursive, Changes]:
+    """Of each function, what it changes."""
     known = {member: Changes(set(), [set() for _ in member.function.results]) for member in members}
     while True:
         before = sum(each.size() for each in known.values())
         for member in members:
             known[member] = _changes(member.function, known)
         if sum(each.size() for each in known.values()) == before:
-            return {member: each.written for member, each in known.items()}
+            return known
+
+
+NEW = -1  # among the sources of a result: a tape that no parameter is
 
 
 @dataclass
@@ -139,11 +157,18 @@ def _changes(function: Function, known: dict[Recursive, Changes]) -> Changes:
                     found.update(versions.get(op.inputs[k], ()))
                 for out, sources in zip(op.outputs, changes.results):
                     for k in sources:
-                        flow(op.inputs[k], out)
+                        if k == NEW:
+                            versions.setdefault(out, set()).add(NEW)
+                        else:
+                            flow(op.inputs[k], out)
             elif op.record.writes is not None:
                 found.update(versions.get(op.inputs[op.record.writes], ()))
                 flow(op.inputs[op.record.writes], op.outputs[0])
+            if not op.blocks and not (op.name == "call" and op.attrs["callee"] in known):
+                for out in op.outputs:
+                    if isinstance(out.type, Tape) and out not in versions:
+                        versions[out] = {NEW}
 
     visit(function.block)
-    arrays = {k for k in found if isinstance(function.params[k].type, (Array, Unknown))}
+    arrays = {k for k in found - {NEW} if isinstance(function.params[k].type, (Array, Unknown))}
     return Changes(arrays, [set(versions.get(y, ())) for y in function.results])

@@ -44,7 +44,7 @@ from ..ir.graph import Function, walk
 from ..ir.types import Generator, Scalar, Tuple, Type
 from ..ops.product import matmul
 from ..ops.record import Record
-from ..ops.recursive import recursive_callees
+from ..ops.recursive import calls_itself, recursive_callees
 from . import cache as disk
 from .blas import blas_product
 from .load import load, register
@@ -73,6 +73,8 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
     if parallel:
         raise UnsupportedError("parallel=True: compiled loops run on one core", remedy="leave parallel out; compiled code "
                                "holds no lock, so several threads may call it at once")
+    # machine code that calls itself loses its own address on the way through Numba's cache, and crashes
+    cache = cache and not any(map(calls_itself, recursive_callees(function)))
     required = requirements(function)
     module = render(with_blas(lower(function)), native=True)
     natives: dict[str, Module] = {}  # by file

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -543,6 +546,17 @@ def test_compiled_code_that_goes_too_deep_raises_and_what_fits_runs():
     assert native(4000, 0.5)[0] == s2s.jit(endless)(4000, 0.5)
     with pytest.raises(RecursionError):
         native(10**6, 0.5)
+
+
+@pytest.mark.compile
+def test_a_second_process_compiles_it_again(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("import s2s\n\ndef f(n, x):\n    return x if n == 0 else x * f(n - 1, x)\n\n"
+                       "print(s2s.jit(s2s.value_and_grad(f, argnums=1))(3, 2.0))\n")
+    for _ in range(2):
+        done = subprocess.run([sys.executable, str(program)], env={**os.environ, "S2S_CACHE_DIR": str(tmp_path)},
+                              capture_output=True, text=True, check=False)
+        assert done.stdout == "(16.0, 32.0)\n", done.stderr
 
 
 # ------------------------------------------------------------------------------------------ refusals
