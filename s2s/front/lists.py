@@ -281,8 +281,6 @@ def _insert(frame: Frame, xs: Cell, items, i, new) -> None:
 
 def _pop(frame: Frame, xs: Cell, items, i=None):
     content = as_list(frame, xs)
-    if content.type.item == UNDEFINED:
-        raise TypeMismatchError("pop from a list into which nothing is put", current().line, "append to it first")
     last = i is None or frame.is_static(i) and frame.static(i, "this index") == -1
     rest, popped = tape_pop(content) if last else ops.list_pop_at(content, index_of(frame, i))
     frame.write(xs, rest)

@@ -544,3 +544,19 @@ def functions_of_math(x, n):
 
 def test_functions_of_math_are_right():
     judge(functions_of_math, 0.7, 5)
+
+
+def taken_and_given(x, n):
+    xs = []
+    for i in range(n):
+        if i % 2:
+            xs.append(x)
+        elif xs:
+            xs.pop()
+        else:
+            xs.append(x * x)
+    return sum(xs)
+
+
+def test_a_list_may_be_popped_above_the_line_that_fills_it():
+    judge(taken_and_given, 0.7, 7)
