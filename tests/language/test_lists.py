@@ -413,7 +413,7 @@ PROGRAMS = [
 ]
 QUICK = ("squares_of_positive", "gen_sum_if", "matrix_of_lists", "in_branches", "of_arrays", "pushdown", "tuples_in_list",
          "list_of_list_append", "tangent_enumerate", "tangent_logsumexp", "exp_sum", "rebinding", "early", "mean_of")
-COMPILED = ("nested_list", "in_branches", "of_arrays", "sorted_list", "pushdown", "extend_slice", "mapped")
+COMPILED = ("nested_list", "in_branches", "of_arrays", "sorted_list", "pushdown", "mapped")
 
 
 def named(names) -> list:
