@@ -131,7 +131,10 @@ def linearize(f: Callable, *primals):
 
 @decorator
 def jacfwd(f: Callable, argnums: Argnums = 0) -> Callable:
-    """The Jacobian of `f`, a column at a time by forward mode: shape y.shape + x.shape."""
+    """The Jacobian of `f`, a column at a time by forward mode: shape y.shape + x.shape.
+
+    Of containers, a container like the result, whose leaves are containers like the argument; so does `jacrev`.
+    """
 
     function, wanted = f, numbers(argnums)
 
@@ -141,13 +144,17 @@ def jacfwd(f: Callable, argnums: Argnums = 0) -> Callable:
         argnums = resolved(wanted, f, args)
 
         def one(k: int):
-            x = np.asarray(args[k], dtype=float_of(args[k]))
-            zeros = [np.zeros(np.shape(a)) if i != k else None for i, a in enumerate(args)]
-            columns = []
-            for direction in basis(x):
-                tangents = [direction if i == k else scalar(z) for i, z in enumerate(zeros)]
-                columns.append(jvp(f, args, tangents)[1])
-            return tree.map(lambda *cs: np.stack(cs, -1).reshape(np.shape(cs[0]) + x.shape)[()], *columns)
+            leaves, structure = tree.flatten(args[k])
+            zeros_of_rest = [zeros(a) for a in args]
+            found = []  # for each leaf of x, the result's leaves with the axes of that leaf behind theirs
+            for n, leaf in enumerate(leaves):
+                x, columns = np.asarray(leaf, dtype=float_of(leaf)), []
+                for direction in basis(x):
+                    inside = [direction if m == n else zeros(other) for m, other in enumerate(leaves)]
+                    tangents = [tree.unflatten(structure, inside) if i == k else z for i, z in enumerate(zeros_of_rest)]
+                    columns.append(jvp(f, args, tangents)[1])
+                found.append(tree.map(lambda *cs: np.stack(cs, -1).reshape(np.shape(cs[0]) + x.shape)[()], *columns))
+            return each_leaf_a_tree(found, structure)
 
         return one(argnums) if isinstance(argnums, int) else tuple(map(one, argnums))
 
@@ -165,18 +172,32 @@ def jacrev(f: Callable, argnums: Argnums = 0) -> Callable:
         f, args = spread(function, args, keywords)
         argnums = resolved(wanted, f, args)
         for k in [argnums] if isinstance(argnums, int) else argnums:
-            float_of(args[k])
+            tree.map(float_of, args[k])
         y, pull = vjp(f, *args)
-        if isinstance(y, tuple):
-            raise TypeMismatchError("jacrev needs a function that returns one number or array", None, "use jacfwd")
-        rows = [pull(direction) for direction in basis(np.asarray(y))]
+        leaves, structure = tree.flatten(y)
+        rows = []  # for each leaf of the result, one row for each of its elements
+        for n, leaf in enumerate(leaves):
+            given = [[direction if m == n else zeros(other) for m, other in enumerate(leaves)]
+                     for direction in basis(np.asarray(leaf))]
+            rows.append([pull(tree.unflatten(structure, y_bar)) for y_bar in given])
 
         def one(k: int):
-            return np.stack([row[k] for row in rows]).reshape(np.shape(y) + np.shape(args[k]))[()]
+            found = [tree.map(lambda *bars: np.stack(bars).reshape(np.shape(leaf) + np.shape(bars[0]))[()],
+                              *(row[k] for row in each)) for leaf, each in zip(leaves, rows)]
+            return tree.unflatten(structure, found)
 
         return one(argnums) if isinstance(argnums, int) else tuple(map(one, argnums))
 
     return jacobian
+
+
+def each_leaf_a_tree(found: list, structure):
+    """Trees like the result, one for each leaf of the argument: a tree like the result, whose leaves are like the argument."""
+    columns = [tree.flatten(each) for each in found]
+    if not columns:
+        return tree.unflatten(structure, [])
+    rows = [tree.unflatten(structure, list(row)) for row in zip(*(leaves for leaves, _ in columns))]
+    return tree.unflatten(columns[0][1], rows)
 
 
 jacobian = jacrev
@@ -383,10 +404,8 @@ def is_inexact(x) -> bool:
 def float_of(x):
     """The dtype of a derivative with respect to `x`."""
     if not is_inexact(x):
-        if isinstance(x, (tuple, list, dict)):
-            raise TypeMismatchError(f"a matrix of derivatives with respect to a {type(x).__name__}", None,
-                                    "pass what it holds as arguments of their own, or as one array")
-        raise TypeMismatchError(f"a derivative with respect to {x!r}, which is an integer", None,
+        kind = "an integer" if isinstance(x, (int, np.integer)) else "no float"
+        raise TypeMismatchError(f"a derivative with respect to {x!r}, which is {kind}", None,
                                 "pass a float, e.g. 2.0")
     return np.asarray(x).dtype
 

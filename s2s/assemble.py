@@ -19,6 +19,7 @@ from .ops.barrier import stopped
 from .ops.chain import like_operand
 from .ops.control import item, member_syntax, never_returns, packed
 from .ops.record import value
+from .signature import members_of_axes
 from .transform.members import leaf_types, leaves_of, parameter_tree, result_tree
 from .transform.ranks import must_be_array, types_from_results
 
@@ -133,6 +134,38 @@ def raising(function: Function, extra: Sequence[str], name: str) -> Function:
     doc = f"{function.name}{place(function)} raises, whatever it is given."
     return described(pipeline.finish(Function(name, function.block, function.source, doc, False, dict(function.captures),
                                               dict(function.defaults))))
+
+
+def batch_leaves(function: Function, axes: Sequence, out_axes, types: Sequence[Type]) -> Function:
+    """`batch` where arguments or results are containers: an axis may be a tree of axes, like the argument or part of it.
+
+    `axes` and `types` are those of the arguments, all lanes together.
+    """
+    plain = len(function.params) - len(function.captures)
+    flat, _ = flattened(function, list(range(plain)))
+    found = [axis for p, axis in zip(function.params, axes) for axis in leaf_axes(p.type, axis, p.name)]
+    result = cotangent_of([y.type for y in function.results], function.tupled)
+    outs = leaf_axes(result, out_axes, "the result")
+    inner = pipeline.batch(flat, found, outs, [leaf for type in types for leaf in leaf_types(type)])
+    params = [Value(type, p.name) for p, type in zip(function.params, types)]
+    captured = [Value(p.type, p.name) for p in inner.params[len(inner.params) - len(function.captures):]]
+    block = Block([*params, *(captured if function.captures else [])])
+    with Builder(block):
+        leaves = [leaf for p in params for leaf in leaves_of(p)]
+        block.yields = regrouped(function, emit_block(inner.block, [*leaves, *block.params[plain:]], {}))
+    made = inner.remade(block, tupled=function.tupled)
+    made.doc = f"{function.name} for many lanes at once{place(function)}."
+    return described(pipeline.finish(made))
+
+
+def leaf_axes(type: Type, axes, name: str) -> list[int | None]:
+    """The axis of each leaf of `type`; `axes` is one for all, or a container of such, as deep as is needed."""
+    if isinstance(type, Static) or axes is None:
+        return [None] * len(leaf_types(type))
+    if isinstance(axes, int):
+        return [None if isinstance(t, Static) else axes for t in leaf_types(type)]
+    return [axis for t, inner in zip(type.items, members_of_axes(type, axes, name))
+            for axis in leaf_axes(t, inner, name)]
 
 
 def reverse(function: Function, wrt: Sequence[int], seeds: Callable, results: Callable, name: str, doc: str,

@@ -8,13 +8,14 @@ Both adapters are written for the containers of one kind of call, so that a leaf
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from .ir.builder import Builder
+from .ir.forms import with_attributes
 from .ir.graph import Block, Function
 from .ir.rebuild import emit_block
 from .ir.types import Static, Tuple, Type
-from .ops.control import member_syntax
+from .ops.control import container_syntax, member_syntax
 from .transform.members import leaf_types, leaves_of, parameter_tree
 
 
@@ -69,21 +70,31 @@ def _readers(container: ast.expr, type: Type) -> list[ast.expr]:
 def putting_together(types: Sequence[Type], tupled: bool) -> Callable:
     """A function of the leaves, as native code returns them, that makes the results."""
     count = sum(not isinstance(t, Static) for type in types for t in leaf_types(type))
+    names: dict[str, object] = {with_attributes.__name__: with_attributes}
+    leaves = iter([ast.Subscript(ast.Name("found", ast.Load()), ast.Constant(k), ast.Load()) for k in range(count)]
+                  if count != 1 else [ast.Name("found", ast.Load())])
+    made = [_maker(type, leaves, names) for type in types]
+    body = ast.Tuple(made, ast.Load()) if tupled else made[0]
+    for node in ast.walk(body):
+        if isinstance(node, ast.Name) and hasattr(node, "cls"):
+            node.id = _named(node.cls, names)
+    tree = ast.Expression(ast.Lambda(ast.arguments([], [ast.arg("found")], None, [], [], None, []), body))
+    return eval(compile(ast.fix_missing_locations(tree), "<s2s results>", "eval"), names)
 
-    def results(found):
-        rest = iter([found] if count == 1 else found)
-        made = [_made(type, rest) for type in types]
-        return tuple(made) if tupled else made[0]
 
-    return results
-
-
-def _made(type: Type, rest):
+def _maker(type: Type, leaves: Iterator[ast.expr], names: dict[str, object]) -> ast.expr:
+    """What makes a result of the next leaves; `names` are those that it uses."""
     match type:
-        case Tuple(items, None):
-            return tuple([_made(t, rest) for t in items])
         case Tuple(items, form):
-            return form.build([_made(t, rest) for t in items])
+            tree = container_syntax(*(_maker(t, leaves, names) for t in items), form=form)
+            if isinstance(tree, ast.Dict):
+                tree.keys = [ast.Name(_named(key, names), ast.Load()) for key in form.keys]
+            return tree
         case Static(content):
-            return content
-    return next(rest)
+            return ast.Name(_named(content, names), ast.Load())
+    return next(leaves)
+
+
+def _named(content, names: dict[str, object]) -> str:
+    names[f"c{len(names)}"] = content
+    return f"c{len(names) - 1}"

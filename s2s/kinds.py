@@ -109,7 +109,10 @@ def batch_of(t, types: tuple) -> Function:
                                 "give one entry, or one for each argument")
     lanes = [lane_type(type, axis, name) for type, axis, name in zip(types, axes, t.parameter_names(len(types)))]
     known = not any(isinstance(type, Unknown) for type in types)
-    return assemble.batch(t.inner_function(lanes), axes, out_axes, types if known else None)
+    function = t.inner_function(lanes)
+    if known and any(isinstance(x.type, Tuple) for x in (*function.params, *function.results)):
+        return assemble.batch_leaves(function, axes, out_axes, types)
+    return assemble.batch(function, axes, out_axes, types if known else None)
 
 
 def tangent_of(t, types: tuple) -> Function:

@@ -129,11 +129,28 @@ def ranks_to_try(types: Sequence[Type]) -> Iterator[list[Type]]:
         yield [c[k] for c, k in zip(offered, pick)] + list(types[len(pick):])
 
 
+def members_of_axes(type: Type, axes, name: str) -> list:
+    """The axes of the members of a container of `type`; TypeMismatchError where `axes` is none like it."""
+    form = form_of(axes)
+    fits = isinstance(type, Tuple) and is_container(axes) and (
+        len(axes) == len(type.items) if isinstance(axes, (tuple, list)) else
+        form is not None and type.form is not None and set(form.keys) == set(type.form.keys))
+    if not fits:
+        raise TypeMismatchError(f"the axes {axes!r} are no tree like {name}, which is {type}", None,
+                                "give one axis, None, or a container with an axis for each member")
+    return list(axes) if isinstance(axes, (tuple, list)) else type.form.members(axes)
+
+
 def lane_type(type: Type, axis: int | None, name: str) -> Type:
     """The type of one lane of a batched argument; before any call, a lane is a number."""
     match type:
+        case Static():
+            return type
         case _ if axis is None:
             return FLOAT if isinstance(type, Unknown) else type
+        case Tuple() if not isinstance(axis, int):
+            inner = members_of_axes(type, axis, name)
+            return replace(type, items=tuple(lane_type(item, a, name) for item, a in zip(type.items, inner)))
         case Unknown():
             return FLOAT
         case Array(dtype, dims) if -len(dims) <= axis < len(dims):

@@ -95,6 +95,9 @@ def put(frame: Frame, base, key, new) -> None:
         return put_item(frame, base, key, new)
     if isinstance(base, Container) and base.is_dict:
         return set_entry(frame, base, key, new)
+    if isinstance(base, Object):
+        raise frame.refuse(f"this writes into {base.name}, which lives outside the function", None,
+                           "make it inside, or pass it as an argument and return what changes")
     v = frame.value(new)
     if not isinstance(base, Cell):
         what = {tuple: "a tuple", list: "a list", str: "a string"}.get(type(base), "this")

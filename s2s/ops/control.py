@@ -379,7 +379,7 @@ def _infer_container(*items: Value, form: Form | None = None) -> Type:
     return Tuple(tuple(x.type for x in items), form)
 
 
-def _container_syntax(*items: ast.expr, form: Form | None = None) -> ast.expr:
+def container_syntax(*items: ast.expr, form: Form | None = None) -> ast.expr:
     """A display or call that makes the container of these members."""
     match form and form.kind:
         case None:
@@ -418,7 +418,7 @@ tuple_record = define(
     "tuple",
     evaluate=lambda *items, form=None: tuple(items) if form is None else form.build(items),
     infer=_infer_container,
-    syntax=_container_syntax,
+    syntax=container_syntax,
     vjp=lambda bar, y, *items, form=None: tuple(item(bar, index=k) for k in range(len(items))),
     jvp=None,  # transform/jvp keeps tuples member by member
     cheap=True,
