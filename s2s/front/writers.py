@@ -89,7 +89,7 @@ def out_of(function, args: list, keywords: dict) -> tuple[list, dict, object]:
         out = out or keywords.pop("out", None)
         if isinstance(out, (tuple, list)) and len(out) == 1:
             out = out[0]
-        return args, keywords, out or None
+        return args, keywords, out
     if function is np.nan_to_num and keywords.get("copy") is False:
         return args, {k: v for k, v in keywords.items() if k != "copy"}, args[0]
     place = _place_of_out(function) if len(args) > 1 or "out" in keywords else None

@@ -290,10 +290,10 @@ def array_split(x: Value, sections, axis=0) -> Value:
     if isinstance(sections, int):
         whole = length(x, axis=_axis_to_split(x, axis))
         size, longer = whole // sections, whole % sections
-        minimum = RECORDS["minimum"] if not isinstance(longer.constant, int) else min
-        sections = tuple(
-            size * k + (minimum(k, longer) if k > 1 else minimum(longer, 1)) for k in range(1, sections)
-        )
+        if isinstance(whole.constant, int):
+            size, longer = divmod(whole.constant, sections)
+        minimum = min if isinstance(longer, int) else RECORDS["minimum"]
+        sections = tuple(size * k + minimum(longer, k) for k in range(1, sections))
     return _parts_between(x, sections, axis)
 
 
