@@ -21,6 +21,7 @@ from ..ir.graph import Block, Function, Op, Value, free_values, walk
 from ..ir.types import Array, List, Scalar, Tape, Tuple, Type, Unknown
 from ..ops.pattern import is_advanced
 from ..ops.recursive import Recursive, recursive_callees
+from .apart import layers
 
 Site = object
 Roots = frozenset  # of (site, old)
@@ -74,7 +75,19 @@ class Memory:
                 self.roots[param] = frozenset((site, False) for site in _sites_of(param, param.type))
                 if k not in function.given:
                     self.borrowed.update(_sites_of(param, param.type))
-        self._visit(function.block)
+        self.visit(function.block)
+        self.layers = layers(self, function)
+
+    def alike(self) -> Memory:
+        """Memory with the same copies, where no value has roots yet."""
+        other = Memory.__new__(Memory)
+        other.copied, other.in_place, other.roots, other.layers = self.copied, self.in_place, {}, []
+        other.borrowed = set(self.borrowed)
+        return other
+
+    def apart(self, a: Value, b: Value) -> bool:
+        """Whether two values that meet inside a loop are never one array, though each may be either of two."""
+        return any(a in layer and b in layer and not layer[a] & layer[b] for layer in self.layers)
 
     def of(self, value: Value) -> Roots:
         """The roots of `value`."""
@@ -123,12 +136,13 @@ class Memory:
         if holds_memory(value.type):
             self.roots[value] = roots
 
-    def _visit(self, block: Block) -> None:
+    def visit(self, block: Block) -> None:
+        """Find the roots of what the ops of `block` make."""
         for op in block.ops:
             match op.name:
                 case "if":
                     for branch in op.blocks:
-                        self._visit(branch)
+                        self.visit(branch)
                     for k, output in enumerate(op.outputs):
                         self._define(
                             output, self.leaving(op.blocks[0], k) | self.leaving(op.blocks[1], k)
@@ -157,8 +171,8 @@ class Memory:
             for head in op.blocks[:-1]:
                 for k, param in enumerate(head.params):
                     self._define(param, self.of(params[k]))
-                self._visit(head)
-            self._visit(body)
+                self.visit(head)
+            self.visit(body)
             grown = [self.of(p) | older(self.leaving(body, skip + k)) for k, p in enumerate(params)]
             if all(new == self.of(p) or not holds_memory(p.type) for p, new in zip(params, grown)):
                 break

@@ -159,7 +159,8 @@ def _conflicts(memory: Memory, function: Function) -> Iterator[tuple[Op, list[Va
             if isinstance(op.inputs[k].type, Tape):
                 continue
             roots = memory.overwritten(op, k)
-            others = [x for x in live[op] if memory.of(x) & roots]
+            others = [x for x in live[op] if memory.of(x) & roots and (
+                (op, k) in memory.copied or not memory.apart(x, op.inputs[k]))]
             if op.name == "call":
                 others += [x for j, x in enumerate(op.inputs) if j != k and memory.entering(op, j) & roots]
             if others or not memory.is_owned(roots):
@@ -222,11 +223,18 @@ def _candidates(
         else:
             break
     candidates = entries[::-1]
+    roots = memory.entering(op, written)
+    for entry in entries[::-1]:  # a loop that exchanges arrays needs all of them to be its own
+        ((loop, _),) = entry
+        skip = len(loop.inputs) - len(loop.outputs)
+        foreign = [k for k in range(skip, len(loop.inputs)) if memory.entering(loop, k) & roots
+                   and not memory.is_owned(memory.entering(loop, k))]
+        candidates.append(entry | {(loop, k) for k in foreign})
+        candidates.append(frozenset((loop, k) for k in foreign))
     views = [_viewed(x, memory) for x in others]
     if others and None not in views:
         candidates.append(frozenset(views))
     if any(isinstance(x.type, List) for x in others):
-        roots = memory.entering(op, written)
         pushes = frozenset(
             (push, 1)
             for push in walk(function.block)

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from judge import judge
 
+import s2s
+
 X = np.linspace(0.3, 1.7, 6)
 Y = np.cos(np.arange(6.0))
 A = np.sin(np.arange(12.0) + 1).reshape(3, 4)
@@ -509,6 +511,50 @@ def chosen_self(x, y, s):
     t = a.reshape(2, 3).T if s > 0 else a[:6].reshape(3, 2)
     t[0, 1] = y[1]
     return a * np.arange(6)
+
+
+# ------------------------------------------------------------------------- arrays that a loop exchanges
+
+
+@case(X, 4, compiled=True)
+def two_buffers(u, n):
+    cur = u.copy()
+    prev = np.zeros_like(u)
+    for _ in range(n):
+        prev[1:] = cur[:-1] * 0.5 + cur[1:]
+        prev, cur = cur, prev
+    return np.sum(cur * prev)
+
+
+@case(X, 4)
+def three_buffers(u, n):
+    a, b, c = u.copy(), u * 2, np.zeros_like(u)
+    for _ in range(n):
+        for i in range(1, len(u) - 1):
+            c[i] = 2 * b[i] - a[i] + 0.1 * (b[i - 1] - b[i]) * b[i + 1]
+        a, b, c = b, c, a
+    return np.sum(b * a) + c[1]
+
+
+@case(X, 4)
+def buffers_that_others_saw(u, n):
+    a, b = u.copy(), np.zeros_like(u)
+    kept, total = [], 0.0
+    for t in range(n):
+        b[1:] = a[:-1] * 0.5 + t
+        kept.append(a.copy())
+        a, b = b, a
+        total += a[t] * kept[t][1]
+    return total * b[2]
+
+
+def test_exchanged_buffers_are_not_copied():
+    value, _ = s2s.jvp(two_buffers)(X, 4, X, 0)
+    source = s2s.value_and_grad(two_buffers)
+    source(X, 4)
+    forward = source.source.partition("# backwards")[0]
+    assert forward.count(".copy()") == 1, forward
+    assert value == two_buffers(X, 4)
 
 
 @pytest.mark.parametrize("function, args, compiled", PROGRAMS)
