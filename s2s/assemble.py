@@ -16,6 +16,7 @@ from .ir.graph import Block, Function, Value, walk
 from .ir.rebuild import clone, emit_block, rebuild
 from .ir.types import UNKNOWN, Array, Scalar, Static, Tuple, Type, Unknown, carries_derivative
 from .ops.barrier import stopped
+from .ops.cast import complex_, float_
 from .ops.chain import like_operand
 from .ops.control import item, member_syntax, never_returns, packed
 from .ops.record import value
@@ -239,7 +240,15 @@ def gathered(type: Type, bars: Iterator[Value]):
     """A tree like `type` of the next of `bars`, in its precision; zeros where it carries no derivative."""
     if isinstance(type, Tuple):
         return packed([gathered(t, bars) for t in type.items], type.form)
-    return like_operand(next(bars), Value(type)) if carries_derivative(type) else zero_of(type)
+    return of_kind(next(bars), type) if carries_derivative(type) else zero_of(type)
+
+
+def of_kind(bar: Value, type: Type) -> Value:
+    """`bar` in the precision of an argument of `type`; for a Python number, a Python number."""
+    dtype = getattr(bar.type, "dtype", None)
+    if isinstance(type, Scalar) and type.weak and isinstance(bar.type, Scalar) and dtype is not None and dtype != type.dtype:
+        return float_(bar) if type.dtype == "float64" else complex_(bar)
+    return like_operand(bar, Value(type))
 
 
 def name_results(function: Function, names: Sequence[str]) -> None:

@@ -156,12 +156,14 @@ class Case:
 
 
 def random_like(rng: np.random.Generator, x) -> np.ndarray:
-    """A tangent for `x`, complex where `x` is.
+    """A tangent for `x`, of its dtype.
 
     The product of a cotangent and a tangent counts by its real part: a cotangent of u + iv is d/du - i d/dv.
     """
     drawn = np.asarray(rng.standard_normal(np.shape(x)))
-    return drawn + 1j * rng.standard_normal(np.shape(x)) if np.iscomplexobj(x) else drawn
+    if np.iscomplexobj(x):
+        drawn = drawn + 1j * rng.standard_normal(np.shape(x))
+    return drawn.astype(np.asarray(x).dtype)
 
 
 def is_inexact(x) -> bool:

@@ -168,10 +168,6 @@ UNDEFINED = Undefined()
 GENERATOR = Generator()
 NONE = Static(None)
 
-_ORDER = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
-          "float16", "float32", "float64", "complex64", "complex128")
-
-
 def is_inexact(dtype: str | None) -> bool:
     """Whether values of `dtype`, None if it is not known, can carry a derivative."""
     return dtype is None or dtype.startswith(("float", "complex"))
@@ -219,8 +215,50 @@ def _of_items(extent: Extent) -> Extent:
     return extent if extent.accepts_any else replace(extent, symbol=f"any{extent.symbol.removeprefix('d')}")
 
 
-def _wider(a: str | None, b: str | None) -> str | None:
-    return None if a is None or b is None else max(a, b, key=_ORDER.index)
+# Note [What joins]
+# A variable that holds a float32 on one path and a float64 on another is of the type that describes both, as
+# NumPy promotes (np.promote_types).  Python's own numbers yield, as they do in NumPy's operators (NEP 50): the
+# running sum that starts as 0.0 and to which elements of a float32 array are added is a float32.
+
+
+def _kind_and_bits(dtype: str) -> tuple[str, int]:
+    kind = dtype.rstrip("0123456789")
+    return kind, int(dtype[len(kind):] or 8)
+
+
+def promoted(a: str | None, b: str | None) -> str | None:
+    """The least dtype that holds the values of both, as np.promote_types."""
+    if a is None or b is None or a == b:
+        return None if a is None or b is None else a
+    (kind, bits), (other, size) = sorted(map(_kind_and_bits, (a, b)), key=lambda k: _KINDS.index(k[0]))
+    if kind == "bool":
+        return a if b == "bool" else b
+    if kind == other:
+        return f"{kind}{max(bits, size)}"
+    if other == "int":  # and the first is unsigned
+        return f"int{max(2 * bits, size)}" if bits < 64 else "float64"
+    if kind in ("int", "uint"):
+        kind, bits = "float", min(2 * bits, 64)
+    if other == "float":
+        return f"float{max(bits, size)}"
+    return f"complex{max(2 * bits, size)}"
+
+
+_KINDS = ("bool", "uint", "int", "float", "complex")
+
+
+def _joined_number(a: Scalar, b: Scalar) -> Scalar:
+    if a.dtype is None or b.dtype is None:
+        return Scalar(None, weak=a.weak and b.weak)
+    if a.weak is b.weak:
+        return Scalar(promoted(a.dtype, b.dtype), weak=a.weak)
+    weak, strong = (a, b) if a.weak else (b, a)
+    (kind, _), (other, bits) = _kind_and_bits(weak.dtype), _kind_and_bits(strong.dtype)
+    if _KINDS.index(kind) <= _KINDS.index(other) or kind == "int" and other == "uint":
+        return strong
+    if kind == "complex" and other == "float":
+        return Scalar(f"complex{max(2 * bits, 64)}")
+    return Scalar(weak.dtype)
 
 
 def join(a: Type, b: Type, fresh=lambda: Extent("?")) -> Type | None:
@@ -236,11 +274,9 @@ def join(a: Type, b: Type, fresh=lambda: Extent("?")) -> Type | None:
         case _, Undefined():
             return a
         case Scalar(), Scalar():
-            if a.dtype == b.dtype:
-                return Scalar(a.dtype, weak=a.weak and b.weak)
-            return Scalar(_wider(a.dtype, b.dtype), weak=a.weak and b.weak)
+            return _joined_number(a, b)
         case Array(), Array() if a.rank == b.rank:
-            return Array(_wider(a.dtype, b.dtype), tuple(_join_dims(m, n, fresh) for m, n in zip(a.dims, b.dims)))
+            return Array(promoted(a.dtype, b.dtype), tuple(_join_dims(m, n, fresh) for m, n in zip(a.dims, b.dims)))
         case Tuple(), Tuple() if len(a.items) == len(b.items) and a.form == b.form:
             items = tuple(join(m, n, fresh) for m, n in zip(a.items, b.items))
             return None if None in items else replace(a, items=items)

@@ -6,6 +6,7 @@ Where several elements are the maximum, each gets an equal share of its cotangen
 from __future__ import annotations
 
 import builtins
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -14,14 +15,15 @@ from scipy import special
 from ..errors import UnsupportedError
 from ..ir.builder import current, fresh_shape
 from ..ir.graph import Value
-from ..ir.types import Scalar, Static, Tuple, Type, Unknown
+from ..ir.types import Scalar, Static, Tuple, Type, Unknown, is_inexact
 from .arrange import expand_dims
 from .barrier import barrier
 from .cast import as_dtype
 from .control import item
 from .create import asarray
-from .elementwise import absolute, equal, exp, log, not_equal, sqrt, where
+from .elementwise import absolute, add, equal, exp, imag, log, not_equal, real, sqrt, where
 from .record import (
+    RECORDS,
     array_type,
     define,
     dims_of,
@@ -190,18 +192,19 @@ def average(x, axis=None, weights=None, returned=False, *, keepdims=False) -> Va
 
 @numpy_function(np.var, method="var")
 def var(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None) -> Value:
-    """np.var of real numbers."""
+    """np.var, of complex numbers the mean square of the distance from their mean."""
     refuse(out=out, where=where)
     x, axis = as_dtype(as_array(x), dtype), static_axis(axis)
     count = count_along(x, axis)
     centred = x - sum_record(x, axis=axis, keepdims=axis is not None) / count
-    squares = sum_record(centred * centred, axis=axis, keepdims=builtins.bool(static(keepdims)))
+    squares = functools.reduce(add, [part * part for part in _parts(centred)])
+    squares = sum_record(squares, axis=axis, keepdims=builtins.bool(static(keepdims)))
     return squares / (count - value(ddof))
 
 
 @numpy_function(np.std, method="std")
 def std(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None) -> Value:
-    """np.std of real numbers."""
+    """np.std."""
     return sqrt(var(x, axis, dtype, out, ddof, keepdims, where=where))
 
 
@@ -305,6 +308,16 @@ def argmin(x, axis=None, out=None, *, keepdims=False) -> Value:
 # ------------------------------------------------------------------------------------- norms and the like
 
 
+def is_complex(x: Value) -> bool:
+    """Whether `x` is of complex numbers."""
+    return (dtype_of(x.type) or "").startswith("complex")
+
+
+def _parts(x: Value) -> list[Value]:
+    """Real and imaginary parts; of real numbers, themselves."""
+    return [real(x), imag(x)] if is_complex(x) else [x]
+
+
 @numpy_function(np.linalg.norm)
 def norm(x, ord=None, axis=None, keepdims=False) -> Value:
     """np.linalg.norm: of vectors with ord None, 1, 2, inf; of matrices the Frobenius norm."""
@@ -318,9 +331,10 @@ def norm(x, ord=None, axis=None, keepdims=False) -> Value:
         )
     match ord:
         case None | 2 | "fro":
-            squares = (
-                x * x if not (dtype_of(x.type) or "").startswith("complex") else absolute(x) ** 2
-            )
+            if axis is None and not keepdims and rank(x) is not None and is_inexact(dtype_of(x.type)):
+                parts = [RECORDS["matmul"](part, part) for part in _parts(RECORDS["ravel"](x))]  # as NumPy does, bit for bit
+                return sqrt(functools.reduce(add, parts))
+            squares = functools.reduce(add, [part * part for part in _parts(x)])
             return sqrt(sum_record(squares, axis=axis, keepdims=keepdims))
         case 1:
             return sum_record(absolute(x), axis=axis, keepdims=keepdims)
