@@ -167,7 +167,7 @@ class Flat:
 
 METHODS = {"sum", "mean", "prod", "max", "min", "dot", "reshape", "transpose", "ravel", "copy", "cumsum", "cumprod",
            "clip", "argmax", "argmin", "argsort", "squeeze", "swapaxes", "repeat", "take", "diagonal", "trace",
-           "var", "std", "any", "all", "conj"}
+           "var", "std", "any", "all", "conj", "conjugate"}
 
 
 def lift(x) -> Hyper:
@@ -510,7 +510,7 @@ def _cumprod(x, axis=None):
 @function("var")
 def _var(x, axis=None, ddof=0, keepdims=False):
     deviation = x - FUNCTIONS["mean"](x, axis=axis, keepdims=True)
-    total = FUNCTIONS["sum"](deviation * deviation, axis=axis, keepdims=keepdims)
+    total = FUNCTIONS["sum"]((deviation * deviation.conj()).real, axis=axis, keepdims=keepdims)
     return total / (x.size // max(total.size, 1) - ddof)
 
 
@@ -554,6 +554,9 @@ def _nan_to_num(x, copy=True, nan=0.0):
 def _sort(x, axis=-1):
     index = np.argsort(x.v, axis=axis)
     return each(x, lambda part: np.take_along_axis(part, index, axis))
+
+
+FUNCTIONS["conj"] = FUNCTIONS["conjugate"] = lambda z: apply("conjugate", z)
 
 
 @function("angle")

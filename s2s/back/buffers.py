@@ -7,14 +7,16 @@ form is never differentiated.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 import numpy as np
 
 from ..ir.graph import MISSING, Value
-from ..ir.types import BOOL, INT, Array
+from ..ir.types import BOOL, INT, Array, Scalar
 from ..ops.cast import convert, int_
 from ..ops.record import RECORDS, define, emit, promote
 
+CHOICES = ("where", "select", "minimum", "maximum", "min_", "max_")  # of what they are given
 PLAIN = ("bool", "int64", "float64", "complex128")  # what Numba computes with unless told otherwise
 
 
@@ -59,27 +61,47 @@ def as_dtype(x: Value, dtype: str) -> Value:
     return x if x.type.dtype == dtype else convert(x, dtype=dtype)
 
 
-def compute(op_record, *xs: Value, **attrs) -> Value:
-    """One elementwise op on numbers, with NumPy's dtypes where Numba would take wider ones.
+narrow = define(
+    "narrow",  # a number that Numba has made wider than NumPy does; the type says already what it is to be
+    evaluate=lambda x, *, dtype: np.dtype(dtype).type(x),
+    infer=lambda x, *, dtype: x.type,
+    syntax=lambda x, *, dtype: ast.Call(dtype_syntax(dtype), [x], []),
+)
 
-    Numba computes float32 * float64 in float64 even where the latter is a literal, and int8 + int8 in
-    int64; NumPy does neither (NEP 50).
+
+def compute(op_record, *xs: Value, of: Sequence[Value] = (), **attrs) -> Value:
+    """One elementwise op on numbers, with NumPy's dtypes where Numba would take others.
+
+    `of` are the operands that the numbers come from: elements of arrays are no Python numbers, even where they are
+    computed from the index.
+
+    Numba computes float32 * float64 in float64 even where the latter is a literal, int8 + int8 in int64, and
+    math.sin and float() of a float32 in float32; NumPy and Python do not (NEP 50).
     """
+    stated = op_record
     if op_record.name == "math.fmod":  # which Numba does not know
         op_record = RECORDS["fmod"]
-    types = [x.type for x in xs]
-    if any(t.dtype == "bool" for t in types):
-        op_record, xs = _of_truths(op_record, xs)
-        types = [x.type for x in xs]
-    if any(t.dtype not in PLAIN for t in types):
-        common, _ = promote(*types)
-        if common in ("float32", "complex64"):
-            xs = [convert(x, dtype=common) if x.type.dtype != common and x.type.dtype != "bool" else x for x in xs]
-        result = emit(op_record, *xs, **attrs)
-        if result.type.dtype not in PLAIN and common != result.type.dtype or "int" in result.type.dtype:
-            return convert(result, dtype=result.type.dtype)
-        return result
-    return emit(op_record, *xs, **attrs)
+    of = of or xs
+    if any(x.type.dtype == "bool" for x in xs):
+        op_record, changed = _of_truths(op_record, xs)
+        xs, of = changed, [x if x is y else z for x, y, z in zip(changed, xs, of)]
+    types = [Scalar(x.type.dtype) if isinstance(y.type, Array) else x.type for x, y in zip(xs, of)]
+    if all(t.dtype in PLAIN for t in types):
+        return emit(op_record, *xs, **attrs)
+    common, result = promote(*types)[0], stated.infer(*xs, **attrs).dtype
+    kind = np.dtype(common).kind
+    if kind in "iu":
+        if result == "bool" or common in PLAIN:
+            return emit(op_record, *xs, **attrs)
+        xs = [x if x.type.dtype in (common, "bool") else as_dtype(in_range(x, common), common) for x in xs]
+        y = emit(op_record, *xs, **attrs)
+        return narrow(y, dtype=y.type.dtype) if y.type.dtype == common and op_record.name not in CHOICES else y
+    wanted = result if result in ("float64", "complex128") and kind == "f" else common
+    for k, x in enumerate(xs):
+        if x.type.dtype not in (wanted, "bool") and (common not in PLAIN or x.type.dtype not in PLAIN):
+            xs = [*xs[:k], as_dtype(x, wanted), *xs[k + 1:]]
+    y = emit(op_record, *xs, **attrs)
+    return convert(y, dtype=y.type.dtype) if y.type.dtype not in PLAIN and common != y.type.dtype else y
 
 
 def _of_truths(op_record, xs: tuple[Value, ...]):
@@ -120,6 +142,12 @@ def nonempty_length(n):
     if n == 0:
         raise ValueError("zero-size array to reduction operation which has no identity")
     return n
+
+
+def in_bounds(k, low, high):
+    if not low <= k <= high:
+        raise OverflowError("a Python integer is out of bounds for the NumPy integers that it is to be one of")
+    return k
 
 
 def natural_exponent(k):
@@ -185,6 +213,17 @@ masked_step_op = _check(masked_step, lambda count, n: None)
 count_of_op = _check(count_of, lambda n: n if isinstance(n.constant, int) and n.constant >= 0 else None)
 place_in_op = _check(place_in, lambda k, n: None)
 slice_bound_op = _check(slice_bound, lambda k, n: k if k.constant == 0 else None)
+
+
+in_bounds_op = _check(in_bounds, lambda k, low, high: k if type(k.constant) is int and low.constant <= k.constant <= high.constant
+                   else None)
+
+
+def in_range(x: Value, dtype: str) -> Value:
+    """`x`, if it is a Python integer, once it is checked to be a number of this dtype."""
+    if x.type != INT or np.dtype(dtype).kind not in "iu":
+        return x
+    return in_bounds_op(x, int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
 
 
 def new_buffer(dtype: str, dims: tuple, lengths, zero: bool = False) -> Value:

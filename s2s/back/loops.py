@@ -23,13 +23,13 @@ from collections.abc import Sequence
 from ..errors import UnsupportedError
 from ..ir.builder import Builder, add_op, at, emit
 from ..ir.graph import Block, Function, Op, Value, walk
-from ..ir.types import Array, Extent, Unknown
+from ..ir.types import Array, Extent, Scalar, Unknown
 from ..ops.acts import has_effects
 from ..ops.record import dims_of, value
 from ..ops.recursive import recursive_callees, with_callees
 from ..ops.shape import length, shape_source
 from .access import Elements, in_memory, op_named
-from .buffers import as_dtype, compute, new_buffer, same_length_op
+from .buffers import PLAIN, as_dtype, compute, in_range, new_buffer, same_length_op
 from .counted import loop
 from .depth import guard_depth
 from .fuse import Equalities, partition, still_read
@@ -328,6 +328,8 @@ def content_of(op: Op) -> list[Value]:
 def converted(x: Value, type) -> Value:
     """`x` with the dtype that a carry has: an array that starts as integers and becomes floats is copied."""
     match x.type, type:
+        case Scalar(have), Scalar(want) if have != want and (want not in PLAIN or want == "complex128"):
+            return as_dtype(in_range(x, want), want)
         case Array(have), Array(want) if have != want:
             lengths = [length(x, axis=k) for k in range(x.type.rank)]
             elements = in_memory(x, lengths)

@@ -382,14 +382,15 @@ class Nest:
         dtype = op.output.type.dtype
         if is_gather(op):
             return gather(self.scope, op, index)
-        xs = [number_of(x) for k, x in enumerate(op.inputs) if k not in op.record.shapes]
+        operands = [x for k, x in enumerate(op.inputs) if k not in op.record.shapes]
+        xs = list(map(number_of, operands))
         if op.name == "astype" or op.name in SAME:
             return as_dtype(xs[0], dtype)
         if op.name == "where":
             return select(xs[0], as_dtype(xs[1], dtype), as_dtype(xs[2], dtype))
         if dtype == "bool" and op.name in ("add", "multiply"):
             return compute(RECORDS["logical_or" if op.name == "add" else "logical_and"], *xs)
-        return compute(op.record, *xs, **op.attrs)
+        return compute(op.record, *xs, of=operands, **op.attrs)
 
 
 def stated_lengths(scope, op: Op) -> list[Value] | None:

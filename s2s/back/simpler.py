@@ -3,6 +3,7 @@
     np.outer(a, b)           a[:, None] * b
     a @ b, of vectors        np.sum(a * b)
     a @ b, of stacks of matrices, or of integers       np.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
+    float(c), of a truth value                         np.float64(c)
     math.fmod(a, b)          of integers, sign(a) * (abs(a) % abs(b)), and so np.fmod: Numba's has the wrong sign
     k ** n, of integers      k ** natural_exponent(n): what Numba makes of a negative n is 0
     np.stack(xs, axis)       np.concatenate of xs with a new axis each
@@ -21,7 +22,7 @@ from ..ir.graph import Function, Op, Value
 from ..ir.rebuild import rebuild
 from ..ir.types import Array, Scalar
 from ..ops.arrange import expand_dims
-from ..ops.cast import astype, int_
+from ..ops.cast import astype, convert, int_
 from ..ops.create import array
 from ..ops.elementwise import absolute, fmod, power, sign
 from ..ops.join import concatenate_record
@@ -44,6 +45,8 @@ def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
         case "outer":
             a, b = inputs
             return [expand_dims(a, 1) * b]
+        case "float_" if inputs[0].type.dtype == "bool":
+            return [convert(inputs[0], dtype="float64")]
         case "math.fmod" if all(x.type.dtype in ("int64", "bool") for x in inputs):
             return [fmod(*inputs)]
         case "fmod" if np.dtype(op.output.type.dtype).kind == "i":

@@ -11,10 +11,10 @@ import operator
 
 import numpy as np
 
-from ..errors import UnsupportedError
+from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current
 from ..ir.graph import Value
-from ..ir.types import BOOL, FLOAT, INT, Array, Scalar, Tuple
+from ..ir.types import BOOL, FLOAT, INT, Array, Scalar, Tuple, Unknown
 from . import elementwise as ew
 from .cast import bool_, complex_, float_, int_
 from .control import item
@@ -128,6 +128,33 @@ def item_method(x: Value) -> Value:
     if not isinstance(x.type, Scalar):
         raise UnsupportedError("the method item of an array", current().line, "index the element")
     return {"b": bool_, "i": int_, "u": int_, "f": float_, "c": complex_}[np.dtype(x.type.dtype).kind](x)
+
+
+@numpy_function(complex)
+def complex_call(real: Value = 0.0, imag=None) -> Value:
+    """complex(z), complex(x, y) of real numbers."""
+    if imag is None:
+        return value(complex(real)) if not isinstance(real, Value) else complex_(real)
+    for x in (value(real), value(imag)):
+        if not isinstance(x.type, (Scalar, Unknown)) or (x.type.dtype or "").startswith("complex"):
+            raise TypeMismatchError(f"complex() of parts of which one is {x.type}", current().line, "write x + 1j * y")
+    return ew.complex_of(value(real), value(imag))
+
+
+@numpy_function(np.iscomplexobj)
+def iscomplexobj(x: Value) -> Value:
+    """np.iscomplexobj: known when code is generated."""
+    return value(_dtype_now(x).kind == "c")
+
+
+@numpy_function(np.isrealobj)
+def isrealobj(x: Value) -> Value:
+    """np.isrealobj: known when code is generated."""
+    return value(_dtype_now(x).kind != "c")
+
+
+def _dtype_now(x: Value) -> np.dtype:
+    return ATTRIBUTES["dtype"](value(x)).constant
 
 
 @numpy_function(np.angle)

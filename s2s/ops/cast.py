@@ -126,3 +126,4 @@ float_ = _python_type(float, "float64")
 int_ = _python_type(int, "int64")
 bool_ = _python_type(bool, "bool")
 complex_ = _python_type(complex, "complex128")
+

@@ -19,10 +19,11 @@ from math import pi
 import numpy as np
 
 from ..ir.graph import OPERATORS
+from ..ir.types import Scalar
 from . import fold
 from .chain import like_operand, like_tangent
 from .record import RECORDS
-from .ufunc import elementwise, joined, numpy_syntax, sampled
+from .ufunc import builtin_syntax, elementwise, joined, numpy_syntax, sampled
 
 # ----------------------------------------------------------------------------------------- arithmetic
 #                                         ∂y/∂a                       ∂y/∂b
@@ -127,6 +128,10 @@ round_ = elementwise("round",             None,                                 
 real = elementwise("real",                1)
 imag = elementwise("imag",                -1j)
 conjugate = elementwise("conjugate",      1,  syntax=numpy_syntax("conj"))  # not holomorphic: its rules are below
+
+#                                         ∂y/∂a    ∂y/∂b
+complex_of = elementwise("complex_of",    1,       1j,  evaluate=complex, syntax=builtin_syntax("complex"),
+                         scalar="complex", result=lambda a, b: Scalar("complex128", weak=True))  # of two numbers
 
 # ------------------------------------------------------------------------- comparisons, logic and bits
 

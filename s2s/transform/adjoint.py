@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from ..errors import DerivativeError
 from ..ir.builder import Builder, add_op, at, current, join_types
 from ..ir.graph import MISSING, Block, Function, Op, Value, free_values
-from ..ir.types import INT, List, Tape, Tuple, carries_derivative
+from ..ir.types import INT, Array, List, Scalar, Tape, Tuple, carries_derivative
 from ..ops.acts import has_effects
-from ..ops.chain import times
+from ..ops.chain import like_operand, times
 from ..ops.control import Known, call, for_loop, if_record
 from ..ops.elementwise import real
 from ..ops.lists import sum_of
@@ -167,7 +167,7 @@ class Adjoint:
             region.adjoint = Block()
             with Builder(region.adjoint):
                 for k, bar in bars:
-                    self.add(branch.yields[k], bar)
+                    self.add(branch.yields[k], in_kind(bar, branch.yields[k]))
                 self.run_backwards(branch)
             ends.append(self.bars)
         changed = [x for x in dict.fromkeys([*ends[0], *ends[1]])
@@ -203,7 +203,7 @@ class Adjoint:
         def backwards(_, *bars: Value) -> list[Value]:
             self.bars = dict(zip(read, bars[len(carried):]))
             for k, bar in zip(carried, bars):
-                self.add(ends[k], bar)
+                self.add(ends[k], in_kind(bar, ends[k]))
             region.adjoint = current().block
             self.run_backwards(body)
             return [self.take(params[k]) for k in carried] + [self.bars[x] for x in read]
@@ -216,7 +216,7 @@ class Adjoint:
         # what was accumulated includes what there was before, so it replaces it; what a carry started from adds
         self.bars.update(zip(read, outs[len(carried):]))
         for k, out in zip(carried, outs):
-            self.add(inits[k], out)
+            self.add(inits[k], in_kind(out, inits[k]))
 
     def reversed_range(self, op: Op, region: Region) -> tuple:
         """The range over which the adjoint of a loop counts."""
@@ -244,6 +244,11 @@ class Adjoint:
 
 def _is_real(x: Value) -> bool:
     return not (getattr(x.type, "dtype", None) or "complex").startswith("complex")
+
+
+def in_kind(bar: Value, x: Value) -> Value:
+    """`bar` as a cotangent of `x`, which may be real, or of less precision, where what it becomes is not."""
+    return like_operand(bar, x) if isinstance(bar.type, (Scalar, Array)) and isinstance(x.type, (Scalar, Array)) else bar
 
 
 def total(a: Value, b: Value) -> Value:
