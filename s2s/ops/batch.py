@@ -113,6 +113,7 @@ def _define_array_twins() -> None:
     for name, dtype in (("float_", "float64"), ("int_", "int64"), ("bool_", "bool"), ("complex_", "complex128")):
         RECORDS[name].batch = lambda x, dtype=dtype: RECORDS["astype"](x, dtype=dtype)
     RECORDS["convert"].batch = RECORDS["astype"]
+    RECORDS["complex_of"].batch = lambda a, b: a + 1j * b
 
 
 _define_array_twins()

@@ -23,7 +23,8 @@ from s2s.ops.chain import times
 from s2s.ops.record import FUNCTIONS, METHODS, RECORDS, value
 from s2s.ops.shape import sum_to_shape, zeros_of
 
-TABLE = {r.name: r for r in vars(ew).values() if getattr(r, "elementwise", False)}
+# not complex_of, which makes complex numbers of real ones: tests/language/test_dtypes.py
+TABLE = {r.name: r for r in vars(ew).values() if getattr(r, "elementwise", False) and r.name != "complex_of"}
 MATH = {m.name: m for r, m in ufunc.IN_MATH.items() if r in TABLE.values()}
 N = Extent("n", 0, False)
 VECTOR, MATRIX, FLOAT = Array("float64", (N,)), Array("float64", (2, N)), Scalar("float64")
