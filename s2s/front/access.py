@@ -106,11 +106,20 @@ def put(frame: Frame, base, key, new) -> None:
     if frame.session.tries:
         guard_index(frame, frame.heap.read(base), pattern, operands)
     cell, pattern, operands = _composed(frame, base, pattern, operands)
+    check_kind(frame.heap.read(cell), v)
 
     def update(x: Value) -> Value:
         return setitem(x, v, *operands, pattern=pattern)
 
     frame.write(cell, update(frame.heap.read(cell)), base, update)
+
+
+def check_kind(array: Value, v: Value) -> None:
+    """Refuse complex numbers in a real array: NumPy raises, or lets go of their imaginary parts."""
+    own, given = (getattr(x.type, "dtype", None) or "" for x in (array, v))
+    if given.startswith("complex") and own and not own.startswith("complex"):
+        raise TypeMismatchError(f"{given} values are written into an array of {own}", current().line,
+                                "write their .real, or make the array complex")
 
 
 def special(frame: Frame, base, name: str, args: list):
