@@ -60,6 +60,8 @@ def definition_of(function: types.FunctionType) -> Definition:
 def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Definition:
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines and hasattr(linecache, "_getlines_from_code"):  # the prompt of Python 3.13 keeps texts by code object
+        lines = linecache._getlines_from_code(code)
     if not lines:
         raise SourceError(f"the source of {name} cannot be found (it says it is from {code.co_filename})",
                           None, REMEDY)

@@ -156,3 +156,12 @@ def test_a_rebound_function_is_looked_into_again(monkeypatch):
     before = interpret(build(caller, [FLOAT]), 2.0)
     monkeypatch.setattr(constructs, "both", lambda t, *, shift: (t, shift))
     assert interpret(build(caller, [FLOAT]), 2.0) == caller(2.0) != before
+
+
+def test_a_prompt_that_keeps_texts_by_code_object(monkeypatch):
+    text = "def f(x):\n    return x * 5\n"
+    namespace = {}
+    exec(compile(text, "<python-input-7>", "exec"), namespace)
+    kept = {namespace["f"].__code__: text.splitlines(keepends=True)}
+    monkeypatch.setattr(linecache, "_getlines_from_code", lambda code: kept.get(code, []), raising=False)
+    assert interpret(build(namespace["f"], [FLOAT]), 2.0) == 10.0
