@@ -31,6 +31,7 @@ from .ir.types import (
     Tuple,
     Type,
     Unknown,
+    has_equality,
 )
 from .runtime.cuda import is_on_device
 
@@ -63,6 +64,8 @@ def key_of(x) -> object:
 
 def key_of_fixed(x) -> object:
     """Hashable, and equal for objects that generated code need not tell apart."""
+    if not has_equality(x):
+        return type(x), id(x)
     try:
         hash(x)
     except TypeError:

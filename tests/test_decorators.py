@@ -250,3 +250,18 @@ def test_a_lambda_in_another_process(tmp_path):
     (tmp_path / "f.pickle").write_bytes(cloudpickle.dumps(s2s.grad(f)))
     code = f"import pickle; print(pickle.load(open({str(tmp_path / 'f.pickle')!r}, 'rb'))(2.0))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "12.0"
+
+
+def test_objects_that_say_they_are_equal_are_told_apart():
+    class Named:
+        def __init__(self, name, w):
+            self.name, self.w = name, w
+
+        def __eq__(self, other):
+            return self.name == other.name
+
+        def __hash__(self):
+            return hash(self.name)
+
+    gradient = s2s.grad(lambda x, m: x * m.w)
+    assert [gradient(1.0, Named("a", w)) for w in (2.0, 7.0)] == [2.0, 7.0]

@@ -102,7 +102,13 @@ def is_same(a, b) -> bool:
         return a is b
     if isinstance(a, tuple):
         return len(a) == len(b) and all(map(is_same, a, b))
-    return repr(a) == repr(b) if isinstance(a, (float, complex)) else a == b
+    return repr(a) == repr(b) if isinstance(a, (float, complex)) else has_equality(a) and a == b
+
+
+def has_equality(x) -> bool:
+    """Whether what is equal to `x` is the same to every program: not so where a class of the user's says what is equal."""
+    kind = type(x)
+    return kind.__eq__ is object.__eq__ or kind.__module__ in ("builtins", "numpy", "functools", "types")
 
 
 @dataclass(frozen=True)
