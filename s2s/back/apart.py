@@ -14,7 +14,7 @@ from ..ir.types import Array, Unknown
 
 def layers(memory, function: Function) -> list[dict[Value, frozenset]]:
     """The layers of the loops that exchange arrays."""
-    found = [_layer(memory, op) for op in walk(function.block) if op.name in ("for", "while") and _exchanges(op)]
+    found = [_layer(memory, op) for op in walk(function.block) if op.name in ("for", "while")]
     return [layer for layer in found if layer is not None]
 
 
@@ -24,21 +24,12 @@ def _parts(op: Op) -> tuple[int, list[Value], int]:
     return 3 if op.name == "for" else 0, body.params[op.name == "for":], len(body.yields) - len(op.outputs)
 
 
-def _exchanges(op: Op) -> bool:
-    """Whether a trip hands on the array that one parameter brought as another."""
-    _, params, skip = _parts(op)
-    for k, value in enumerate(op.blocks[-1].yields[skip:]):
-        while value not in params and value.op is not None and value.op.record.writes is not None:
-            value = value.op.inputs[value.op.record.writes]
-        if value in params and value is not params[k] and isinstance(value.type, (Array, Unknown)):
-            return True
-    return False
-
-
 def _layer(memory, op: Op) -> dict[Value, frozenset] | None:
     first, params, _ = _parts(op)
     entering = [memory.entering(op, first + k) for k in range(len(params))]
     group = [k for k, p in enumerate(params) if isinstance(p.type, (Array, Unknown))]
+    if not _meeting([memory.of(p) for p in params], group):
+        return None  # over all trips they are apart
     together = _meeting(entering, group)
     while True:
         group = [k for k in group if k not in together]

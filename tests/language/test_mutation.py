@@ -557,6 +557,24 @@ def test_exchanged_buffers_are_not_copied():
     assert value == two_buffers(X, 4)
 
 
+@case(X, 0.2, 3, compiled=True)
+def heat(u, k, n):
+    u, v = u.copy(), np.zeros_like(u)
+    for _ in range(n):
+        for i in range(1, len(u) - 1):
+            v[i] = u[i] + k * (u[i - 1] - 2 * u[i] + u[i + 1])
+        v[0] = u[0]
+        v[-1] = u[-1]
+        u, v = v, u
+    return np.sum(u * u)
+
+
+def test_the_sweep_back_exchanges_what_the_program_exchanged():
+    slope = s2s.grad(heat, argnums=(0, 1))
+    slope(X, 0.2, 3)
+    assert slope.source.count(".copy()") == 1, slope.source
+
+
 @pytest.mark.parametrize("function, args, compiled", PROGRAMS)
 def test_writes(function, args, compiled):
     judge(function, *args, compiled=compiled)
