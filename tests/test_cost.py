@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from programs import PROGRAMS, gauss_seidel, relax
+from programs import PROGRAMS, gauss_seidel, heat_equation, relax
 
 import s2s
 from s2s.runtime import compile
@@ -62,6 +62,14 @@ def test_a_linear_update_saves_no_element():
     assert memory <= 4 * 12 * 12 * 8
 
 
+def test_what_is_asked_only_for_its_shape_is_not_saved():
+    """Of the heat equation the stencil's value is saved, for the derivative in nu, and no version of u; nothing is zeroed to be added to."""
+    gradient = s2s.grad(heat_equation, argnums=(0, 1))
+    lowered = gradient.lower(np.linspace(0.0, 1.0, 12), 0.1, 4)
+    assert lowered.memory <= 4 * 10 * 8 + 512
+    assert "u_tape" not in lowered.source and "zeros" not in lowered.source
+
+
 def test_a_thousand_lengths_are_one_generation_and_one_compilation():
     gradient = s2s.jit(s2s.grad(relax, argnums=(0, 1)))
     gradient(np.linspace(0.0, 1.0, 3), 0.2, 2)
@@ -75,14 +83,14 @@ def test_a_thousand_lengths_are_one_generation_and_one_compilation():
 @pytest.mark.slow
 @pytest.mark.parametrize("program", [p for p in PROGRAMS if p.compiled], ids=lambda p: p.name)
 def test_compiles_in_two_seconds(program):
-    """Cold: nothing on disk.  The first compilation of a process, which loads Numba, is made before."""
+    """Cold: nothing on disk.  The first compilation of a process, which loads Numba, is made before.  In CPU time."""
     s2s.jit(s2s.grad(lambda x: x * x), cache=False)(2.0)
     times = []
     for _ in range(2):
         gradient = s2s.jit(s2s.value_and_grad(program.function, argnums=program.wrt), cache=False)
-        began = time.perf_counter()
+        began = time.process_time()
         gradient(*program.args)
-        times.append(time.perf_counter() - began)
+        times.append(time.process_time() - began)
         if times[-1] < 2.0:
             break
     assert min(times) < 2.0, times
@@ -91,9 +99,9 @@ def test_compiles_in_two_seconds(program):
 def test_compile_time_does_not_depend_on_trip_counts():
     gradient = s2s.jit(s2s.grad(relax, argnums=(0, 1)), cache=False)
     gradient(np.linspace(0.0, 1.0, 5), 0.2, 2)
-    began = time.perf_counter()
+    began = time.process_time()
     gradient(np.linspace(0.0, 1.0, 5), 0.2, 2000)
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5
 
 
 PROCESS = """

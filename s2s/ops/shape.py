@@ -350,7 +350,8 @@ def extent_of(n: Value):
     """
     if isinstance(n.constant, (int, np.integer)) and not isinstance(n.constant, bool):
         return int(n.constant)
-    base, offset = base_offset(n)
+    cut_off = n.op is not None and n.op.name == "at_least_zero"  # as an extent is
+    base, offset = base_offset(n.op.inputs[0] if cut_off else n)
     if base is not None and base.op is not None and base.op.name == "length":
         dims = dims_of(base.op.inputs[0].type)
         if (

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ..errors import DerivativeError
 from ..ir.builder import Builder, add_op, at, current, join_types
-from ..ir.graph import MISSING, Block, Function, Op, Value, free_values
+from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, op_free_values
 from ..ir.types import INT, Array, List, Scalar, Tape, Tuple, carries_derivative
 from ..ops.acts import has_effects
 from ..ops.chain import like_operand, times
@@ -80,7 +80,7 @@ class Adjoint:
     # blocks and ops
 
     def run_backwards(self, block: Block) -> None:
-        for op in reversed(block.ops):
+        for op in reversed(copies_late(block.ops)):
             if any(out in self.active for out in op.outputs):
                 with at(op.line.reversed() if op.line else None):
                     match op.name:
@@ -272,6 +272,21 @@ def blocks_of(block: Block) -> Iterator[Block]:
     for op in block.ops:
         for inner in op.blocks:
             yield from blocks_of(inner)
+
+
+def copies_late(ops: Sequence[Op]) -> list[Op]:
+    """`ops` with each copy just before what first reads it, as they might as well have been written.
+
+    The cotangent of `new` in `new = u.copy()` then becomes that of u at once, and what else reads u adds to
+    it in place, where otherwise it would begin with zeros.
+    """
+    order = list(ops)
+    for op in ops:
+        if op.name == "copy":
+            order.remove(op)
+            place = next((k for k, other in enumerate(order) if op.output in op_free_values(other)), None)
+            order.insert(len(order) if place is None else place, op)
+    return order
 
 
 def drop_unread(block: Block) -> None:

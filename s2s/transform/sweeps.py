@@ -8,6 +8,7 @@ the tapes through the loops and branches between the place that fills them and t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..ir.builder import Builder, add_op, at, emit, join_types
 from ..ir.graph import MISSING, Block, Function, Op, Value
@@ -32,6 +33,7 @@ from ..ops.record import value
 from ..ops.shape import length
 from .activity import loop_parts
 from .adjoint import Adjoint, blocks_of, differentiable_results
+from .asked import ask_shapes_here
 from .kept import kept_values
 from .tape import Region, cut, operands, unstable_values
 
@@ -43,6 +45,7 @@ class Sweeps:
         self.adjoint, self.primal = adjoint, adjoint.function
         self.home = adjoint.home
         root = adjoint.regions[self.primal.block]
+        ask_shapes_here(root.adjoint, self.home, self.primal.block)
         reached = set(blocks_of(root.adjoint))
         self.regions = {b: region for b, region in adjoint.regions.items() if region.adjoint in reached}
         self.by_adjoint = {region.adjoint: region for region in self.regions.values()}
@@ -123,7 +126,7 @@ class Sweeps:
         return x.op.record.elementwise and all(map(self.hoistable, x.op.inputs)) or x.constant is not MISSING
 
     def hoisted_length(self, x: Value, axis: int):
-        """A value outside all loops with the extent of this axis of `x`, and which axis; or None."""
+        """A value outside all loops with the extent of this axis of `x`, which axis, and by how much it is longer; or None."""
         if not isinstance(x.type, Array):
             return (x, axis) if self.home[x] is self.primal.block else None
         extent = x.type.dims[axis]
@@ -133,6 +136,11 @@ class Sweeps:
         for v in self.primal.params:
             if isinstance(v.type, Array) and extent in v.type.dims:
                 return v, v.type.dims.index(extent)
+        if extent.offset < 0:
+            whole = replace(extent, offset=0, may_be_one=False)
+            for v in self.primal.params:
+                if isinstance(v.type, Array) and whole in v.type.dims:
+                    return v, v.type.dims.index(whole), extent.offset
         for op in self.primal.block.ops:
             if op in before:
                 break
@@ -158,7 +166,11 @@ class Sweeps:
 
     def emit_length(self, x: Value, axis: int) -> Value:
         found = self.hoisted_length(x, axis)
-        return value(found) if isinstance(found, int) else length(self.env[found[0]], axis=found[1])
+        if isinstance(found, int):
+            return value(found)
+        v, own, *offset = found
+        n = length(self.env[v], axis=own)
+        return at_least_zero(n - -offset[0]) if offset else n
 
     # emitting
 

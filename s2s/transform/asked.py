@@ -1,0 +1,48 @@
+"""Where the adjoint asks a value only for its shape, it asks one that is there.
+
+The adjoint of `u[1:-1]` makes zeros like u, and u is a loop's carry, overwritten by the next trip: to save it on a tape
+would cost an array a trip, for its length.  A cotangent of the same type is at hand, and serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..ir.graph import MISSING, Block, Value
+from ..ir.types import Array, Type
+
+
+def ask_shapes_here(adjoint: Block, home: Mapping[Value, Block], top: Block) -> None:
+    """Let the ops of `adjoint` that read only shapes read values of its own, in place.
+
+    `home` says of each primal value which block defines it; what `top` defines is there anyway.
+    """
+    wanted = _read_as_values(adjoint)
+
+    def visit(block: Block, known: dict[Type, Value]) -> None:
+        known = {**known, **_like(block.params, home)}
+        for op in block.ops:
+            for k in op.record.shapes:
+                x = op.inputs[k]
+                if home.get(x, top) is not top and x not in wanted and x.type in known:
+                    op.inputs[k] = known[x.type]
+            for inner in op.blocks:
+                visit(inner, known)
+            known.update(_like(op.outputs, home))
+
+    visit(adjoint, {})
+
+
+def _like(values: list[Value], home: Mapping[Value, Block]) -> dict[Type, Value]:
+    """The arrays among `values` that are the adjoint's own, by their types, which say shape and dtype."""
+    return {v.type: v for v in values if v not in home and v.constant is MISSING and isinstance(v.type, Array)
+            and not any(getattr(d, "accepts_any", False) for d in v.type.dims)}
+
+
+def _read_as_values(block: Block) -> set[Value]:
+    found = set(block.yields)
+    for op in block.ops:
+        found.update(x for k, x in enumerate(op.inputs) if k not in op.record.shapes)
+        for inner in op.blocks:
+            found |= _read_as_values(inner)
+    return found
