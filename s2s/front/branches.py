@@ -34,6 +34,7 @@ from .frame import (
 )
 from .lists import as_list
 from .made import Chosen, Made
+from .parted import parted
 from .texts import choices, chosen, retold
 
 NUMBERS = (bool, int, float, complex)
@@ -66,12 +67,10 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
     frame.restore(before)
     join = Join(frame, condition, arms, states, before[1])
     first, second = states[0][0], states[1][0]
-    joined = {}
-    for name in dict.fromkeys((*before[0], *first, *second)):
-        a, b = first.get(name, UNBOUND), second.get(name, UNBOUND)
-        if a is not UNBOUND or b is not UNBOUND:
-            if frame.is_live(name, live):
-                joined[name] = join.bindings(a, b, name)
+    pairs = {name: (first.get(name, UNBOUND), second.get(name, UNBOUND))
+             for name in dict.fromkeys((*before[0], *first, *second)) if frame.is_live(name, live)}
+    join.parted = parted(frame, [*pairs.values()], join.heaps)
+    joined = {name: join.bindings(a, b, name) for name, (a, b) in pairs.items() if a is not UNBOUND or b is not UNBOUND}
     cells = [cell for cell in before[1] if states[0][1].get(cell) is not states[1][1].get(cell)
              or states[0][1].get(cell) is not before[1][cell]]
     waiting = () if frame.caller is None else frame.caller.reachable(True)
@@ -134,6 +133,7 @@ class Join:
         self.names: list[str] = []
         self.cells: dict[tuple[Cell, Cell], Callable] = {}
         self.needed: set[Cell] = set()
+        self.parted: frozenset[tuple[Cell, Cell]] = frozenset()
         self.constants: dict[tuple, Value] = {}
         self.outside = Outside(frame.heap, arms, before, self._number_pair)
 
@@ -270,6 +270,8 @@ class Join:
             return self._placed(items, (a, b))
         leaves = self._leaf(a, 0), self._leaf(b, 1)
         output = self._pair(*leaves, name)
+        if (a, b) in self.parted:
+            return self._placed(lambda outputs: outputs[output], ())
         choice = None
         if all(isinstance(leaf.type, Array) for leaf in leaves):
             choice = self.outside.choice(self.condition, (a, b), output)

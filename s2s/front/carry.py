@@ -41,8 +41,8 @@ class Carried:
 
     names: dict[str, object] = field(default_factory=dict)  # name -> binding on entry
     cells: dict[Cell, None] = field(default_factory=dict)
-    origins: dict[str, frozenset] = field(default_factory=dict)  # name -> cells its array may share memory with
-    tokens: dict[frozenset, Cell] = field(default_factory=dict)  # two names -> what says that they may share
+    origins: dict[object, frozenset] = field(default_factory=dict)  # name, slot or list -> cells its arrays may share with
+    tokens: dict[frozenset, Cell] = field(default_factory=dict)  # two of these, or one -> what says that they may share
     breaks: bool = False
     settled_breaks: bool = False
     test_inside: bool = False
@@ -100,7 +100,7 @@ def enter_cell(frame: Frame, cell: Cell, rest: list[Value], carried: Carried):
     items = known_items(carried, cell)
     if items is None:
         return rest.pop(0)
-    return tuple(enter_binding(frame, item, rest, carried, "") for item in items)
+    return tuple(enter_binding(frame, item, rest, carried, cell) for item in items)
 
 
 def cell_after(frame: Frame, cell: Cell, ends: dict, outputs: list[Value], carried: Carried):
@@ -108,7 +108,7 @@ def cell_after(frame: Frame, cell: Cell, ends: dict, outputs: list[Value], carri
     items = known_items(carried, cell)
     if items is None:
         return outputs.pop(0)
-    return tuple(binding_after(frame, a, b, outputs, carried, "") for a, b in zip(items, ends[cell]))
+    return tuple(binding_after(frame, a, b, outputs, carried, cell) for a, b in zip(items, ends[cell]))
 
 
 def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: dict, live: frozenset) -> list[Value]:
@@ -314,11 +314,13 @@ def _find_sharing(frame: Frame, carried: Carried, before: tuple, entered: dict, 
     inner = {root for binding in entered.values() for cell in frame.cells_held(binding) for root in cell.roots}
     others = {root for name, cell in frame.reachable() if name not in carried.names for root in cell.roots
               if root in before[1]}
-    families = {name: _family(frame, end) for name, end in ends.items() if isinstance(name, str)}
+    families = {name: _family(frame, end) for name, end in ends.items()}
     lists = {cell.root for _, cell in frame.reachable() if cell.root.held}
     more = False
     for name, family in families.items():
         shared = {cell for cell in family - inner if cell in others}
+        if _share_among_them(frame, ends[name]):
+            shared.add(carried.tokens.setdefault(frozenset((name,)), Cell()))
         for other, its in families.items():
             if other != name and family & its:
                 shared.add(carried.tokens.setdefault(frozenset((name, other)), Cell()))
@@ -333,6 +335,16 @@ def _find_sharing(frame: Frame, carried: Carried, before: tuple, entered: dict, 
             more = True
     if more:
         raise Again
+
+
+def _share_among_them(frame: Frame, binding) -> bool:
+    """Whether two of the arrays in a tuple, a list or a container may share memory."""
+    seen: set[Cell] = set()
+    for cell in frame.cells_held(binding):
+        if not seen.isdisjoint(cell.family()):
+            return True
+        seen |= cell.family()
+    return False
 
 
 def _family(frame: Frame, binding) -> frozenset:

@@ -569,6 +569,59 @@ def heat(u, k, n):
     return np.sum(u * u)
 
 
+@case(X, 4, compiled=True)
+def exchanged_until_settled(x, n):
+    a, b = x.copy(), np.empty_like(x)
+    i = 0
+    while i < n:
+        b[:] = a * a * 0.9
+        b[0] = a[-1]
+        if np.max(np.abs(b - a)) < 1e-3:
+            break
+        a, b = b, a
+        i += 1
+    return np.sum(a) + b[1]
+
+
+@case(X, Y, 3)
+def exchanged_if_better(x, y, n):
+    best, cur = x.copy(), np.empty_like(x)
+    for i in range(n):
+        cur[:] = best + y * np.sin(i)
+        if np.sum(cur) < np.sum(best) + 1:
+            best, cur = cur, best
+        cur[0] += best[1]
+    return best * cur
+
+
+@case(X, Y, 0.4)
+def exchanged_beside_names_that_see_it(x, y, t):
+    a, b = x.copy(), y.copy()
+    v, d = a[1:3], {"b": b}
+    if t > 0:
+        a, b = b, a
+    a[1] = 7 * b[1]
+    v[0] += a[1]
+    d["b"][0] = v[1] * b[2]
+    return a - 2 * b + v[0] + d["b"] * 3
+
+
+@case(X, Y, 0.4)
+def exchanged_twice(x, y, t):
+    a, b, c = x.copy(), y.copy(), x * y
+    if t > 0:
+        a, b = b, a
+        if t > 0.2:
+            b, c = c, b
+        b[0] = a[1] * c[2]
+    else:
+        c = a
+    a[1] = b[0] * 2
+    c[3] += a[1]
+    b[2] *= c[3]
+    return a + 2 * b + 3 * c
+
+
 def test_the_sweep_back_exchanges_what_the_program_exchanged():
     slope = s2s.grad(heat, argnums=(0, 1))
     slope(X, 0.2, 3)

@@ -56,6 +56,46 @@ def _(x):
     return x * y[1]
 
 
+@refused(X, 3, message="may or may not share memory with s", remedy="take a copy (`.copy()`) of one of the two first")
+def items_that_become_one_array(x, n):
+    s = [x.copy(), x * 2]
+    for _ in range(n):
+        s[0][0] = s[1][1] * 2
+        s[1][1] = s[0][0] + 1
+        s[0] = s[1]
+    return s[0] * s[1]
+
+
+@instead
+def _(x, n):
+    s = [x.copy(), x * 2]
+    for _ in range(n):
+        s[0][0] = s[1][1] * 2
+        s[1][1] = s[0][0] + 1
+        s[0] = s[1].copy()
+    return s[0] * s[1]
+
+
+@refused(X, 3, message="may or may not share memory with s", remedy="take a copy (`.copy()`) of one of the two first")
+def members_that_become_one_array(x, n):
+    s = {"u": x.copy(), "v": x * 2}
+    for _ in range(n):
+        s["u"][0] = s["v"][1] * 2
+        s["v"][1] = s["u"][0] + 1
+        s["u"] = s["v"]
+    return s["u"] * s["v"]
+
+
+@instead
+def _(x, n):
+    s = {"u": x.copy(), "v": x * 2}
+    for _ in range(n):
+        s["u"][0] = s["v"][1] * 2
+        s["v"][1] = s["u"][0] + 1
+        s["u"] = s["v"].copy()
+    return s["u"] * s["v"]
+
+
 @refused(X, 3, message="may or may not share memory with y", remedy="take a copy (`.copy()`)")
 def another_array_from_some_trip_on(x, n):
     y = x.copy()
