@@ -18,14 +18,14 @@ def layers(memory, function: Function) -> list[dict[Value, frozenset]]:
     return [layer for layer in found if layer is not None]
 
 
-def _parts(op: Op) -> tuple[int, list[Value], int]:
+def parts(op: Op) -> tuple[int, list[Value], int]:
     """Where a loop's arrays stand: among its inputs, its parameters, and among the yields of its body."""
     body = op.blocks[-1]
     return 3 if op.name == "for" else 0, body.params[op.name == "for":], len(body.yields) - len(op.outputs)
 
 
 def _layer(memory, op: Op) -> dict[Value, frozenset] | None:
-    first, params, _ = _parts(op)
+    first, params, _ = parts(op)
     entering = [memory.entering(op, first + k) for k in range(len(params))]
     group = [k for k, p in enumerate(params) if isinstance(p.type, (Array, Unknown))]
     if not _meeting([memory.of(p) for p in params], group):
@@ -48,7 +48,7 @@ def _meeting(roots: list[frozenset], group: list[int]) -> set[int]:
 
 def _trip(memory, op: Op, entering: list[frozenset], group: list[int]):
     """The memory of one trip, and the roots of what it hands on, if each of the group brings an array of its own."""
-    _, params, skip = _parts(op)
+    _, params, skip = parts(op)
     body = op.blocks[-1]
     own = {k: ((params[k], "own"), False) for k in group}
     inside = {value for block in op.blocks for value in block.params}

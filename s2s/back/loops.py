@@ -51,8 +51,9 @@ def lower(function: Function, asks: bool = True) -> Function:
     It `asks` whether Python would raise (back/scalars.py), unless it cannot raise itself.
     """
     lowered = _lowered(with_callees(function, lambda callee: _lowered(callee, asks)), asks)
-    for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
-        type_tapes(each)
+    if asks:  # what runs kernels is Python, which need not know what a list holds
+        for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
+            type_tapes(each)
     guard_depth(lowered)
     return lowered
 
@@ -327,6 +328,8 @@ def content_of(op: Op) -> list[Value]:
 
 def converted(x: Value, type) -> Value:
     """`x` with the dtype that a carry has: an array that starts as integers and becomes floats is copied."""
+    if isinstance(type, Scalar) and type.dtype == "float64" and isinstance(x.constant, int):
+        return value(float(x.constant))  # a list of it would start as one of integers
     match x.type, type:
         case Scalar(have), Scalar(want) if have != want and (want not in PLAIN or want == "complex128"):
             return as_dtype(in_range(x, want), want)

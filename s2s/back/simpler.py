@@ -5,6 +5,7 @@
     a @ b, of stacks of matrices, or of integers       np.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
     float(c), of a truth value                         np.float64(c)
     math.fmod(a, b)          of integers, sign(a) * (abs(a) % abs(b)), and so np.fmod: Numba's has the wrong sign
+    math.fsum(xs)            summed_exactly(xs), which is it in loops
     k ** n, of integers      k ** natural_exponent(n): what Numba makes of a negative n is 0
     np.stack(xs, axis)       np.concatenate of xs with a new axis each
     np.append(a, v)          np.concatenate((a, np.array([v])))
@@ -26,12 +27,13 @@ from ..ops.cast import astype, convert, int_
 from ..ops.create import array
 from ..ops.elementwise import absolute, fmod, power, sign
 from ..ops.join import concatenate_record
+from ..ops.lists import native_exact_sum
 from ..ops.product import matmul
 from ..ops.record import rank
 from ..ops.reduce import sum_record
 from .buffers import natural_exponent_op
 
-REWRITTEN = ("outer", "stack", "append", "math.fmod")
+REWRITTEN = ("outer", "stack", "append", "math.fmod", "exact_sum")
 BLAS = ("float32", "float64", "complex64", "complex128")
 
 
@@ -49,6 +51,8 @@ def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
             return [convert(inputs[0], dtype="float64")]
         case "math.fmod" if all(x.type.dtype in ("int64", "bool") for x in inputs):
             return [fmod(*inputs)]
+        case "exact_sum":
+            return [native_exact_sum(*inputs)]
         case "fmod" if np.dtype(op.output.type.dtype).kind == "i":
             a, b = inputs
             return [sign(a) * (absolute(a) % absolute(b))]

@@ -381,7 +381,7 @@ def _slice_syntax(flags, operands):
 def added_to_slice(xs, values, lower, upper, step):
     """A list like `xs`, to whose slice the values have been added."""
     ys = list(xs)
-    places = range(*slice(lower, upper, step).indices(len(ys)))
+    places = list(range(len(ys)))[lower:upper:step]
     for k in range(len(places)):
         ys[places[k]] = ys[places[k]] + values[k]
     return ys
@@ -667,6 +667,53 @@ exact_sum = define(
     vjp=_vjp_sum,
     jvp=lambda dots, y, xs: None if dots[0] is None else list_sum(dots[0]),
 )
+
+
+def summed_exactly(xs):
+    """math.fsum as loops: the sum is kept as numbers whose bits do not overlap (Shewchuk 1997), then rounded once."""
+    parts = [0.0][:0]
+    special = 0.0
+    nans = 0
+    for x in xs:
+        x = float(x)
+        if not math.isfinite(x):
+            special += x
+            nans += math.isnan(x)
+            continue
+        count = 0
+        for k in range(len(parts)):
+            y = parts[k]
+            if abs(x) < abs(y):
+                x, y = y, x
+            high = x + y
+            low = y - (high - x)
+            if low != 0.0:
+                parts[count] = low
+                count += 1
+            x = high
+        del parts[count:]
+        parts.append(x)
+    if special != 0.0:
+        if math.isnan(special) and nans == 0:
+            raise ValueError("-inf + inf in fsum")
+        return special
+    high, low = 0.0, 0.0
+    while len(parts) > 0 and low == 0.0:
+        x = high
+        y = parts.pop()
+        high = x + y
+        low = y - (high - x)
+    if len(parts) > 0 and (low < 0.0 and parts[-1] < 0.0 or low > 0.0 and parts[-1] > 0.0):
+        y = low * 2.0
+        x = high + y
+        if y == x - high:
+            high = x
+    return high
+
+
+native_exact_sum = define(
+    "native_exact_sum", evaluate=summed_exactly, infer=lambda xs: FLOAT, syntax=lambda xs: _call("summed_exactly", xs),
+    helper=summed_exactly)
 list_total = define(
     "list_total",  # (xs, start): sum(xs, start) of arrays
     evaluate=sum,

@@ -70,7 +70,7 @@ def stops_all_loops(x, limit):
     return s * s
 
 
-@program(np.array([0.3, -0.2, 0.9, 1.5]), 1.0)
+@program(np.array([0.3, -0.2, 0.9, 1.5]), 1.0, compiled=True)
 @program(np.array([0.3, -0.2, 0.9, 1.5]), -1.0)
 def returns_from_a_while_in_a_for_in_a_branch(x, limit):
     if limit > 0.0:

@@ -413,7 +413,7 @@ PROGRAMS = [
 ]
 QUICK = ("squares_of_positive", "gen_sum_if", "matrix_of_lists", "in_branches", "of_arrays", "pushdown", "tuples_in_list",
          "list_of_list_append", "tangent_enumerate", "tangent_logsumexp", "exp_sum", "rebinding", "early", "mean_of")
-COMPILED = ("nested_list", "in_branches", "of_arrays", "sorted_list", "pushdown", "mapped")
+COMPILED = ("nested_list", "in_branches", "of_arrays", "sorted_list", "pushdown", "mapped", "list_of_list_append", "extend_slice")
 
 
 def named(names) -> list:
@@ -560,3 +560,36 @@ def taken_and_given(x, n):
 
 def test_a_list_may_be_popped_above_the_line_that_fills_it():
     judge(taken_and_given, 0.7, 7)
+
+
+def kept_if(x, n):
+    """Lists that one path fills and another does not, and rows that are empty when they are put into a list."""
+    kept, rows = [], []
+    values = [x * i for i in range(n)]
+    if len(values) > 1:
+        kept = values[1:]
+    for i in range(n):
+        rows.append([])
+        if x > 0.0:
+            rows[i].append(x * i)
+    return sum(kept + [x]) * sum(v * v for v in kept) + sum(sum(r) for r in rows)
+
+
+@pytest.mark.compile
+def test_compiled_code_knows_what_empty_lists_hold():
+    for x, n in [(0.7, 3), (0.7, 1), (-0.7, 2)]:
+        judge(kept_if, x, n, compiled=True, second=False)
+
+
+def exact_and_wide(x, n):
+    return math.fsum([x * 10.0 ** (k % 20) * (-1) ** k for k in range(n)])
+
+
+@pytest.mark.compile
+def test_compiled_fsum_is_pythons():
+    run = s2s.jit(exact_and_wide)
+    for x, n in [(0.7, 0), (0.7, 1), (0.7, 40), (math.inf, 1), (-0.3, 39)]:
+        assert run(x, n) == exact_and_wide(x, n)
+    with pytest.raises(ValueError, match="-inf \\+ inf in fsum"):
+        run(math.inf, 2)
+    assert s2s.jit(s2s.grad(exact_and_wide))(0.7, 9) == s2s.grad(exact_and_wide)(0.7, 9)
