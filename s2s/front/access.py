@@ -20,6 +20,7 @@ from .compose import composed
 from .containers import entry, set_entry
 from .frame import Frame, Object
 from .guards import guard_index, guard_list_index
+from .lengths import require_length
 from .lists import as_list, is_list, length_of_list, new_list, put_item, take_item, unpack_list
 from .made import Method
 from .objects import class_of, method_of
@@ -160,6 +161,7 @@ def unpack(frame: Frame, binding, count: int, star: int | None):
     if frame.heap.items(binding) is not None:
         binding = frame.heap.items(binding)
     if isinstance(binding, Cell) and is_list(frame, binding):
+        require_length(frame, length_of_list(frame, binding), count - (star is not None), or_more=star is not None)
         return unpack_list(frame, binding, count, star)
     if isinstance(binding, Cell):
         return _unpack_array(frame, binding, count, star)
@@ -189,10 +191,12 @@ def _unpack_array(frame: Frame, cell: Cell, count: int, star: int | None):
     if content.op is not None and content.op.name == "shape":
         return [length(content.op.inputs[0], axis=k) for k in range(count)]
     if isinstance(content.type, Array) and isinstance(content.type.dims[0], int) and content.type.dims[0] != count:
+        require_length(frame, content.type.dims[0], count)
         raise TypeMismatchError(f"an array of length {content.type.dims[0]} for {count} names", current().line,
                                 "use as many names as there are rows")
     if isinstance(content.type, Unknown):
         return [frame.heap.new(item(content, index=k), cell.family()) for k in range(count)]
+    require_length(frame, length(content, axis=0), count)
     return [take(frame, cell, k) for k in range(count)]
 
 
@@ -201,12 +205,13 @@ def _unpack_starred(frame: Frame, cell: Cell, content: Value, count: int, star: 
     after = count - 1 - star
     ends = [*range(star), *range(-after, 0)]
     if isinstance(content.type, Array) and isinstance(content.type.dims[0], int):
-        length = content.type.dims[0]
-        if length < len(ends):
-            raise TypeMismatchError(f"an array of length {length} for {count} names", current().line,
+        extent = content.type.dims[0]
+        if extent < len(ends):
+            raise TypeMismatchError(f"an array of length {extent} for {count} names", current().line,
                                     "use as many names as there are rows")
-        middle = [take(frame, cell, k) for k in range(star, length - after)]
+        middle = [take(frame, cell, k) for k in range(star, extent - after)]
     else:
+        require_length(frame, length(content, axis=0), len(ends), or_more=True)
         middle = frame.session.listed(frame, take(frame, cell, slice(star, -after if after else None)))
     items = [take(frame, cell, k) for k in ends]
     return [*items[:star], middle, *items[star:]]

@@ -36,6 +36,7 @@ from .lists import as_list
 from .made import Chosen, Made
 from .parted import parted
 from .texts import choices, chosen, retold
+from .unbound import go_on_bound, note_arms
 
 NUMBERS = (bool, int, float, complex)
 
@@ -67,6 +68,7 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
     frame.restore(before)
     join = Join(frame, condition, arms, states, before[1])
     first, second = states[0][0], states[1][0]
+    note_arms(frame, first, second, live)
     pairs = {name: (first.get(name, UNBOUND), second.get(name, UNBOUND))
              for name in dict.fromkeys((*before[0], *first, *second)) if frame.is_live(name, live)}
     join.parted = parted(frame, [*pairs.values()], join.heaps)
@@ -120,6 +122,7 @@ def clear_flags(frame: Frame) -> None:
     """Nothing has left the current statements."""
     frame.env[EXIT] = frame.env[STOP] = frame.env[OUT] = frame.env[RETURNED] = frame.env[RAISED] = False
     frame.env.pop(RESULT, None)
+    go_on_bound(frame.env)
 
 
 class Join:

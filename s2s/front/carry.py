@@ -20,14 +20,15 @@ from ..ops.control import make_undefined
 from ..ops.record import value
 from .alias import Cell, Container
 from .branches import NUMBERS, described, is_function
-from .frame import RAISED, RESULT, RETURNED, STOP, UNBOUND, Frame, like
+from .frame import BOUND, RAISED, RESULT, RETURNED, STOP, UNBOUND, Frame, like
 from .lists import as_list
 from .made import FunctionKept
 from .raising import in_flight
+from .unbound import is_bound
 
 # A number that the body reads behind a condition, and that nothing binds before the first trip, starts as 0:
-# a reverse sweep saves it in every trip, so there must be something to save.  (Where Python would have
-# raised UnboundLocalError, the generated code reads the 0.)
+# a reverse sweep saves it in every trip, so there must be something to save.  That nothing else reads the 0,
+# unbound.py sees to.
 PLACEHOLDERS = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
 
 
@@ -52,6 +53,7 @@ class Carried:
     settled_held: bool = False
     same_arrays: bool = False  # names keep their arrays until a trip shows otherwise
     exposed: frozenset = frozenset()  # names that a trip may read before it binds them
+    bind_always: dict = field(default_factory=dict)  # names that are not bound before, and that each trip binds
 
 
 def suppose_same_arrays(carried: Carried) -> None:
@@ -125,6 +127,7 @@ def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: di
         carried.names.update({name: carried.names.get(name, start) for name, start in thrown.items()})
         raise Again
     _find_more(frame, carried, before, live)
+    _find_unbound(frame, carried, before[0])
     yields = []
     for name, binding in carried.names.items():
         end = bound(frame, name)
@@ -163,6 +166,21 @@ def _find_more(frame: Frame, carried: Carried, before: tuple, live: frozenset) -
         elif cell not in carried.cells and frame.heap.contents.get(cell, content) is not content and cell in reachable:
             carried.cells[cell] = None
             more = True
+    if more:
+        raise Again
+
+
+def _find_unbound(frame: Frame, carried: Carried, env: dict) -> None:
+    """Carry the flag of each name that a trip may leave unbound."""
+    more = False
+    for name in list(carried.names):
+        flag = BOUND.format(name)
+        if isinstance(name, str) and not name.startswith("<") and flag not in carried.names and not frame.outline.is_dump:
+            end = is_bound(frame.env, name)
+            if end is not True and (end is not False or is_bound(env, name) is not False):
+                carried.names[flag] = is_bound(env, name)
+                carried.bind_always.pop(name, None)
+                more = True
     if more:
         raise Again
 
@@ -210,6 +228,8 @@ def bound(frame: Frame, name: str | Slot):
     """What a carried name, or member, is bound to now."""
     if isinstance(name, Slot):
         return name.container.members.get(name.key, UNBOUND)
+    if name.startswith(BOUND[:7]):
+        return is_bound(frame.env, name[7:-1])
     return frame.env.get(name, UNBOUND)
 
 

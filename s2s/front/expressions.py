@@ -29,6 +29,7 @@ from .overloads import NOTHING, overloaded_in_place
 from .raising import mapped
 from .spelled import operands_of, record_spelled
 from .texts import formatted
+from .unbound import read_name
 from .views import shared_result
 
 SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%",
@@ -43,7 +44,7 @@ def evaluate(frame: Frame, node: gast.AST):
         case gast.Constant():
             return node.value
         case gast.Name():
-            return frame.lookup(node.id, node)
+            return read_name(frame, node.id, node)
     with at(frame.line(node)):
         try:
             return _evaluate(frame, node)
@@ -339,7 +340,7 @@ def augment(frame: Frame, node: gast.AugAssign) -> None:
     """`target op= value`."""
     match node.target:
         case gast.Name(id=name):
-            old = frame.lookup(name, node.target)
+            old = read_name(frame, name, node.target)
             v = evaluate(frame, node.value)
             _augment_name(frame, name, old, v, node)
         case gast.Subscript():

@@ -31,6 +31,7 @@ from .scope import Liveness, Outline, outline_of, read_names
 EXIT, STOP, RETURNED, RESULT, RESULT_OF = "<exit>", "<stop>", "<returned>", "<result>", "<value>"
 RAISED, CODE = "<raised>", "<code>"  # an exception is on its way to its handler, and which one: raising.py
 OUT = "<out>"  # a loop has ended because its own test failed, which a trip has found out
+BOUND = "<bound {}>"  # whether a name is bound, where that is not certain: unbound.py
 REST = "<rest>"  # what `a, b = c, d` has still to assign
 IN_WORDS = {RESULT: "the result", RESULT_OF: "this value", REST: "what is still to be assigned"}
 UNBOUND = type("Unbound", (), {"__repr__": lambda self: "unbound"})()
@@ -147,6 +148,8 @@ class Frame:
 
     def label(self, name: str) -> str:
         """What a value bound to `name` is called in generated code."""
+        if name.startswith(BOUND[:7]):
+            return f"{label}_bound" if (label := self.label(name[7:-1])) else ""
         return "" if name in self.outline.temporaries or not name.isidentifier() else name
 
     # ------------------------------------------------------------------------------------ bindings
@@ -158,6 +161,8 @@ class Frame:
         content = self.peek(binding)
         bound_already = any(other is binding for other in self.env.values())
         self.env[name] = binding
+        if BOUND.format(name) in self.env:
+            self.env[BOUND.format(name)] = True
         if content is not None and not content.name and content.op is not None and not bound_already:
             content.name = self.label(name)
 

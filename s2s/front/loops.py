@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import gast
 
 from ..ir.builder import at
-from ..ir.graph import Value
+from ..ir.graph import OPERATORS, Value
 from ..ops.control import for_loop, while_loop
 from ..ops.record import value
 from .alias import Cell, Container, SharedError
@@ -31,7 +31,7 @@ from .carry import (
     suppose_same_arrays,
 )
 from .expressions import assign, condition, evaluate
-from .frame import EXIT, OUT, RAISED, RESULT, RETURNED, STOP, UNBOUND, Ended, Frame
+from .frame import BOUND, EXIT, OUT, RAISED, RESULT, RETURNED, STOP, UNBOUND, Ended, Frame
 from .iterables import Iterable, iterable
 from .lists import as_list
 from .made import FunctionKept
@@ -47,6 +47,7 @@ from .scope import (
     read_names,
 )
 from .split import is_quiet, tested
+from .unbound import is_bound, note_bound
 
 UNROLL_AT_MOST = 256
 
@@ -163,6 +164,7 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
             carried.cells.update(dict.fromkeys(binding.roots))
         elif name in frame.locals and frame.is_live(name, live):
             carried.names[name] = binding
+    _note_unbound(frame, loop, carried)
     if may_leave(loop.body, returns_only=True):
         carried.names[RETURNED], carried.names[RESULT] = False, UNBOUND
     for _ in range(50):
@@ -185,6 +187,18 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
             suppose_same_arrays(carried)
     raise frame.refuse("what this loop carries from trip to trip cannot be worked out", node,
                        "give its variables one kind of value before the loop")
+
+
+def _note_unbound(frame: Frame, loop: Loop, carried: Carried) -> None:
+    """What has to be known of the carried names that may be unbound before the loop."""
+    if frame.outline.is_dump:
+        return
+    for name in [n for n in carried.names if isinstance(n, str) and not n.startswith("<")]:
+        flag = is_bound(frame.env, name)
+        if flag is False and loop.source is not None:
+            carried.bind_always[name] = None
+        elif flag is not True:
+            carried.names[BOUND.format(name)] = flag
 
 
 # --------------------------------------------------------------------------------------------- one attempt
@@ -235,6 +249,8 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
         try:
             if source is not None:
                 frame.session.counters[index] = source.bounds
+                for name in carried.bind_always:
+                    note_bound(frame, name, OPERATORS["not_equal"](index, value(source.bounds[0])))
                 assign(frame, node.target, source.get(index), node.target)
             if carried.test_inside:
                 branch(frame, condition(frame, loop.test), lambda: frame.session.execute(frame, loop.body, live),
@@ -291,6 +307,11 @@ def run_out(frame: Frame) -> None:
 def _after(frame: Frame, loop: Loop, carried: Carried, ends: dict, outputs: list[Value]) -> None:
     """The state after the loop."""
     node = loop.node
+    if carried.bind_always:
+        lo, hi, step = map(value, loop.source.bounds)
+        ran = OPERATORS["less"](lo * step, hi * step)
+        for name in carried.bind_always:
+            note_bound(frame, name, ran)
     for name, binding in carried.names.items():
         after = binding_after(frame, binding, ends.get(name, binding), outputs, carried, name)
         if after is not UNBOUND:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gast
 
-from .frame import Frame
+from .frame import BOUND, Frame
 
 
 def borrow(inner: Frame, node: gast.AST) -> list[str]:
@@ -25,6 +25,7 @@ def borrow(inner: Frame, node: gast.AST) -> list[str]:
                                 node, "return the new value")
     held = [name for name in _written_inside(inner) if owner_of(inner, name) is caller or name in caller.borrowed]
     held = [name for name in held if name in caller.env]
+    held += [flag for flag in map(BOUND.format, held) if flag in caller.env]
     for name in held:
         inner.env[name] = caller.env[name]
     inner.borrowed = frozenset(held)

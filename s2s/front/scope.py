@@ -269,6 +269,7 @@ class Outline:
         self.own = self.locals - set(declared)
         self.written_inside = tuple(outer_names(n for stmt in body for n in gast.walk(stmt)))
         dump = any(isinstance(n, gast.AnnAssign) and isinstance(n.annotation, gast.Constant) for n in _all_inside(body))
+        self.is_dump = dump
         self.temporaries = frozenset(  # names in a dump of the IR that the printer made up: `t_3: "float64" = ...`
             name for name in self.locals - set(parameter_names(node)) if dump and re.fullmatch(r"t(_\d+)*", name))
 

@@ -31,6 +31,7 @@ from .raising import Leave, Point, guard, is_caught, throw
 from .scope import may_fall_through, may_leave
 from .split import split
 from .tries import run_try
+from .unbound import note_bound, read_name
 
 
 def execute(frame: Frame, body: list, live: frozenset, tail: bool = True) -> None:
@@ -180,6 +181,7 @@ def _dispatch(frame: Frame, stmt: gast.AST) -> None:
                 raise frame.refuse("writing to a global variable", stmt, "return the new value")
         case gast.FunctionDef():
             frame.env[stmt.name] = decorated(frame, stmt)
+            note_bound(frame, stmt.name)
         case gast.Delete():
             _delete(frame, stmt)
         case gast.Try():
@@ -247,7 +249,7 @@ def _delete(frame: Frame, stmt: gast.Delete) -> None:
                 continue
         if not isinstance(target, gast.Name):
             raise frame.refuse("deleting part of something", target, "build a new one")
-        frame.lookup(target.id, target)
+        read_name(frame, target.id, target)
         frame.env.pop(target.id, None)
 
 

@@ -15,6 +15,7 @@ from .branches import branch, clear_flags, has_left, unless_left
 from .frame import CODE, EXIT, RAISED, RETURNED, STOP, UNBOUND, Frame, Thrown
 from .raising import FLAGS, Try, forget, held_names, is_caught, note, throw, thrown_by
 from .scope import inside, names_in, read_names
+from .unbound import note_bound
 
 
 def run_try(frame: Frame, stmt: gast.Try, evaluate: Callable) -> None:
@@ -129,6 +130,7 @@ def _run_handler(frame: Frame, handler: gast.ExceptHandler, codes: list[int], co
     forget(frame)
     if handler.name is not None:
         frame.env[names_in(handler.name)[0]] = caught[codes[0]]
+        note_bound(frame, names_in(handler.name)[0])
 
     def again(stmt: gast.Raise) -> None:
         _throw_again(frame, caught, code, stmt, after)

@@ -1,0 +1,202 @@
+"""Names that only some paths bind, and unpacking into more or fewer names than there are members: what Python raises is raised."""
+
+import numpy as np
+import pytest
+
+import s2s
+
+
+def previous(x, n):
+    s = 0.0
+    for i in range(n):
+        if i >= 0:
+            s += prev * x  # noqa: F821
+        prev = x  # noqa: F841
+    return s
+
+
+def previous_after_the_first(x, n):
+    s = 0.0
+    for i in range(n):
+        if i > 0:
+            s += prev * x  # noqa: F821
+        prev = x * i  # noqa: F841
+    return s
+
+
+def bound_in_a_branch(x, n):
+    if n > 3:
+        y = x * 2
+    return y * x
+
+
+def handed_on(x, n):
+    if n > 3:
+        y = x * 2
+    if n > 1:
+        z = y
+    else:
+        z = x
+    return z * x
+
+
+def bound_in_a_trip(x, n):
+    for i in range(1, n):
+        y = x * i
+    return y
+
+
+def bound_in_some_trips(x, n):
+    s = 0.0
+    for i in range(n):
+        if i > 3:
+            y = x * i
+        elif i == 5:
+            continue
+        if n > 4:
+            s += y
+    return s
+
+
+def bound_in_a_while(x, n):
+    while n > 2:
+        if n == 4:
+            y = x * n
+        n -= 1
+    return y * y
+
+
+def named_in_a_test(x, n):
+    while (v := x * n) > 4.0:
+        n -= 1
+    return v
+
+
+def left_in_the_other_arm(x, n):
+    s = 0.0
+    for i in range(n):
+        if x > i:
+            z = np.sin(x)
+        elif n > 5:
+            break
+        else:
+            continue
+        s += z
+    return s * z
+
+
+def caught(x, n):
+    try:
+        if n > 3:
+            y = x * 2
+        z = y * x
+    except UnboundLocalError:
+        z = x**3
+    return z
+
+
+def free(x, n):
+    def area():
+        return side * side
+
+    if n > 3:
+        side = x
+    return area()
+
+
+def bound_by_another(x, n):
+    if n > 3:
+        y = x
+
+    def put():
+        nonlocal y
+        y = x * x
+
+    put()
+    return y
+
+
+PROGRAMS = [previous, previous_after_the_first, bound_in_a_branch, handed_on, bound_in_a_trip, bound_in_some_trips,
+            bound_in_a_while, named_in_a_test, left_in_the_other_arm, caught, free, bound_by_another]
+
+
+def outcome(f, *args):
+    try:
+        return f(*args)
+    except (NameError, ValueError) as error:
+        return type(error), str(error)
+
+
+def agree(f, t, args, slope):
+    """Whether the value is Python's, or the exception; and the derivative that of the central difference."""
+    expected, found = outcome(f, *args), outcome(t, *args)
+    if isinstance(expected, tuple):
+        assert found == expected
+    else:
+        assert found[0] == expected
+        np.testing.assert_allclose(found[1], slope(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 6])
+def test_what_python_raises(f, n):
+    def slope():
+        return (f(1.5 + 1e-6, n) - f(1.5 - 1e-6, n)) / 2e-6
+
+    agree(f, s2s.value_and_grad(f), (1.5, n), slope)
+    agree(f, lambda *args: s2s.jvp(lambda x: f(x, args[1]), (args[0],), (1.0,)), (1.5, n), slope)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [previous, bound_in_a_branch, bound_in_a_trip, bound_in_a_while], ids=lambda f: f.__name__)
+def test_compiled(f):
+    t = s2s.jit(f)
+    for n in (0, 1, 2, 5):
+        assert outcome(t, 1.5, n) == outcome(f, 1.5, n)
+
+
+def test_what_follows_from_the_condition_is_not_asked():
+    assert "raise" not in s2s.source(s2s.value_and_grad(previous_after_the_first), 1.5, 4)
+
+
+def pair(x):
+    a, b = x
+    return a * b
+
+
+def head(x):
+    a, *b = x
+    return a * len(b)
+
+
+def rows(x):
+    s = 0.0
+    for a, b in (x, x):
+        s += a * b
+    return s
+
+
+def grown(x):
+    xs = []
+    for v in x:
+        xs.append(v * v)
+    a, b = xs
+    return a * b
+
+
+def pair_or_not(x):
+    try:
+        a, b = x
+    except ValueError:
+        return x[0] ** 3
+    return a * b
+
+
+@pytest.mark.parametrize("f", [pair, head, rows, grown, pair_or_not], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("n", [0, 2, 3])
+def test_unpacking(f, n):
+    if (f, n) == (pair_or_not, 0):
+        return  # x[0] of nothing
+    x = np.arange(1.0, n + 1)
+    steps = np.eye(n) * 1e-6
+    agree(f, s2s.value_and_grad(f), (x,), lambda: [(f(x + h) - f(x - h)) / 2e-6 for h in steps])
