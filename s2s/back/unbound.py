@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from ..ir.graph import Function, Op, Value, walk
 from ..ir.types import Array, Scalar, Type, Unknown
 
-HANDED_ON = frozenset({"tape_push", "tuple", "call", "copy"})  # ops that read what may not matter
+HANDED_ON = frozenset({"tape_push", "tuple", "call", "copy", "length", "shape"})  # ops that read what may not matter
 
 Move = tuple[Value, Value]  # target, value
 
@@ -58,6 +58,8 @@ def must_be_bound(
     if not found:
         return set()
     read: list[Value] = []
+    if len(function.block.yields) > 1:  # what a forward part hands to the backward part, on paths that do not read it
+        read += [leaf for x in function.block.yields for leaf in leaves(x)]
     for op in walk(function.block):
         if op.name in HANDED_ON:
             read += [leaf for x in op.inputs for leaf in leaves(x)]

@@ -200,3 +200,27 @@ def test_unpacking(f, n):
     x = np.arange(1.0, n + 1)
     steps = np.eye(n) * 1e-6
     agree(f, s2s.value_and_grad(f), (x,), lambda: [(f(x + h) - f(x - h)) / 2e-6 for h in steps])
+
+
+def only_on_the_other_path(a, x, n):
+    if n < n + 1:
+        return np.sum(a) + x * a[0] ** 2
+    b, c = a.copy(), np.zeros(5)
+    for _ in range(n % 3 + 1):
+        c[1:] = np.sin(b[:-1]) + np.sin(x)
+        b, c = c, b
+    k = 0
+    while k < 2:
+        k += 1
+        np.sin(b, out=b)
+    return np.sum(b)
+
+
+def test_what_the_sweeps_hand_on_is_bound_on_every_path():
+    def slope(a, x):
+        return np.sum(s2s.grad(only_on_the_other_path)(a, x, 2) ** 2)
+
+    a = np.arange(1.0, 6.0)
+    expected = np.zeros(5)
+    expected[0] = 2 * (1.0 + 2 * 0.3 * a[0]) * 2 * 0.3
+    np.testing.assert_allclose(s2s.grad(slope)(a, 0.3), expected)
