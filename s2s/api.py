@@ -7,6 +7,7 @@ and `linearize` take the arguments along and run.
 from __future__ import annotations
 
 import functools
+import hashlib
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ import numpy as np
 from . import pipeline, tree
 from .arguments import FIRST, numbers, resolved, static_names
 from .errors import TypeMismatchError, UnsupportedError
-from .front import beginning, load_text
+from .front import beginning, from_text
 from .front.target import Keyworded
 from .ops.record import MACROS, Macro
 from .signature import bind, signature_of
@@ -274,9 +275,18 @@ def dump(t: Callable, directory: str | Path, *args) -> Path:
     return Path(directory)
 
 
-def from_source(text: str, globals: dict | None = None, filename: str = "<text>") -> Callable:
-    """The last function that `text` defines, as if it had been in a file; `globals` is what its names mean."""
-    return load_text(text, globals, filename)
+def from_source(text: str, globals: dict | None = None, filename: str | None = None) -> Callable:
+    """The last function that `text` defines, with `def`, decorated, or assigned, as if it had been in a file.
+
+    The text is run in `globals`, which is the function's own module then, as for `exec`: names are looked up there at
+    each call, and what the text defines is put there, so that `from_source(text, globals())` defines it here.  Without
+    `globals` it has a module of its own with `np` in it.  Tracebacks show the text, as that of `filename`.
+    """
+    if globals is None:
+        globals = {"np": np}
+    if filename is None:  # the same for the same text, in another process too
+        filename = f"<text {hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8]}>"
+    return from_text(text, globals, filename)
 
 
 # ----------------------------------------------------------------------------------------------- checking

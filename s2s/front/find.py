@@ -2,7 +2,8 @@
 
 The whole file is parsed (once per text), and the definition is the node at the code object's first line;
 several lambdas on that line are told apart by the columns of their instructions, or, before Python 3.11,
-by compiling each of them.  What is found is kept per code object, so asking again is free.
+by compiling each of them.  The text is compiled, too, to see that it still is the function's: a file may have
+changed since it was imported.  What is found is kept per code object, so asking again is free.
 """
 
 from __future__ import annotations
@@ -10,7 +11,11 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
+import os
+import time
 import types
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import gast
@@ -19,6 +24,10 @@ from ..errors import Source, SourceError
 from .plain import plain
 
 REMEDY = "define it with `def` or `lambda` in a file or a notebook cell, or make it of its text: s2s.from_source(text, globals)"
+
+CHANGED = ("import the module again (importlib.reload), for its file has changed since; or make the function of its text: "
+           "s2s.from_source(text, globals)")
+BEGINNING = time.time()  # a file last written before has been imported as it is
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +85,10 @@ def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Defi
     if len(candidates) > 1:
         candidates = _by_columns(candidates, code) or _by_bytecode(candidates, code) or candidates
     if not candidates:
-        raise SourceError(f"line {code.co_firstlineno} of {code.co_filename} does not define {name}", None,
-                          "reload the module: its file has changed since it was imported, or the function was "
-                          "made by exec")
+        raise SourceError(f"line {code.co_firstlineno} of {code.co_filename} does not define {name}", None, CHANGED)
+    if not _says_what_runs(text, code):
+        raise SourceError(f"line {code.co_firstlineno} of {code.co_filename} defines another {name} than this one", None,
+                          CHANGED)
     node = candidates[0]
     first, last = code.co_firstlineno, node.end_lineno
     source = Source(code.co_filename, first, "".join(lines[first - 1:last]), name.rpartition(".")[2], node.lineno)
@@ -132,10 +142,6 @@ def _within(node: ast.AST, span: tuple) -> bool:
 def _by_bytecode(candidates: list, code: types.CodeType) -> list:
     """The candidates that compile to the same instructions, constants and names."""
 
-    def fingerprint(c: types.CodeType) -> tuple:
-        constants = tuple((type(k), k) for k in c.co_consts if not isinstance(k, types.CodeType))
-        return c.co_code, constants, c.co_names, c.co_varnames, c.co_freevars
-
     def compiled(node) -> types.CodeType | None:
         outer = ast.parse(f"def outer({', '.join(code.co_freevars)}): return 0")
         outer.body[0].body[0].value = node
@@ -143,4 +149,52 @@ def _by_bytecode(candidates: list, code: types.CodeType) -> list:
         return next((c for c in inner.co_consts if isinstance(c, types.CodeType)), None)
 
     return [node for node in candidates if isinstance(node, ast.Lambda)
-            and fingerprint(compiled(node)) == fingerprint(code)]
+            and _fingerprint(compiled(node)) == _fingerprint(code)]
+
+
+# ---------------------------------------------------------------------------------- is it still the same text?
+
+
+def _says_what_runs(text: str, code: types.CodeType) -> bool:
+    """Whether `text` compiles to `code`, or to what tools that rewrite modules while they import them make of it."""
+    candidates = _codes_of(text).get((code.co_name, code.co_firstlineno), ())
+    if not candidates or any(_fingerprint(c) == _fingerprint(code) for c in candidates):
+        return True
+    try:
+        changed = os.stat(code.co_filename).st_mtime > BEGINNING
+    except OSError:  # no file: a cell of a notebook
+        changed = False
+    return not changed and any(_words(c) <= _words(code) for c in candidates)
+
+
+def _fingerprint(code: types.CodeType) -> tuple:
+    """What two code objects share that do the same, wherever they stand."""
+    constants = tuple(_fingerprint(k) if isinstance(k, types.CodeType) else (type(k), repr(k)) for k in code.co_consts)
+    return code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars
+
+
+def _words(code: types.CodeType) -> set:
+    """The names and constants of `code`: whoever adds checks to a function leaves these in."""
+    own = {repr(k) for k in code.co_consts if not isinstance(k, types.CodeType)}
+    return own.union(code.co_names, code.co_varnames, *map(_words, _inside(code)))
+
+
+def _inside(code: types.CodeType) -> Iterator[types.CodeType]:
+    return (k for k in code.co_consts if isinstance(k, types.CodeType))
+
+
+@functools.lru_cache(maxsize=32)
+def _codes_of(text: str) -> dict[tuple[str, int], list[types.CodeType]]:
+    """The code of the functions that `text` defines, by name and first line; empty where it is no module."""
+    found: dict[tuple[str, int], list[types.CodeType]] = {}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rest = [compile(text, "<s2s>", "exec", dont_inherit=True)]
+    except (SyntaxError, ValueError):
+        return {}
+    while rest:
+        code = rest.pop()
+        found.setdefault((code.co_name, code.co_firstlineno), []).append(code)
+        rest += _inside(code)
+    return found

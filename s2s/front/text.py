@@ -47,22 +47,42 @@ def build_from_text(text: str, globals: dict | None = None, filename: str = "<s2
 
 
 def load_text(text: str, globals: dict | None = None, filename: str = "<s2s>") -> Callable:
-    """The last function that `text` defines; `globals` is what its names are looked up in."""
+    """The last plain function that `text` defines; `globals` is what its names are looked up in."""
+    function = from_text(text, {"np": np, **(globals or {}), "__name__": "s2s_text"}, filename)
+    if not isinstance(function, types.FunctionType):
+        raise SourceError(f"{function!r} is not a plain function", None, "leave decorators out")
+    return function
+
+
+def from_text(text: str, globals: dict, filename: str) -> Callable:
+    """The last function that `text` defines at its top level, however: by `def`, decorated, or assigned.
+
+    The text is run with `globals` as its module, as `exec` does, and what it defines is in there.
+    """
     try:
         tree = ast.parse(text, filename)
     except SyntaxError as error:
         raise SourceError(f"this text is not Python: {error}", None, "pass the text of a module") from None
-    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
-    if not names:
-        raise SourceError("this text defines no function", None, "define one with `def` at its top level")
     filename = _unused(filename, text)
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    namespace = {"np": np, **(globals or {}), "__name__": "s2s_text"}
-    exec(compile(tree, filename, "exec", dont_inherit=True), namespace)
-    function = namespace[names[-1]]
-    if not isinstance(function, types.FunctionType):
-        raise SourceError(f"{names[-1]} is not a plain function", None, "leave decorators out")
-    return function
+    exec(compile(text, filename, "exec", dont_inherit=True), globals)
+    for name in reversed([name for node in tree.body for name in _names_bound(node)]):
+        content = globals.get(name)
+        if callable(content) and not isinstance(content, type):
+            return content
+    raise SourceError("this text defines no function", None, "define one with `def` at its top level")
+
+
+def _names_bound(node: ast.stmt) -> list[str]:
+    """The names that a statement of a module defines."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return [name]
+        case ast.Assign(targets=targets):
+            return [name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+    return []
 
 
 def _unused(filename: str, text: str) -> str:
