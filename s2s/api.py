@@ -21,8 +21,10 @@ from .arguments import FIRST, numbers, resolved, static_names
 from .errors import TypeMismatchError, UnsupportedError
 from .front import beginning, from_text
 from .front.target import Keyworded
+from .ir.types import Type
+from .jacobians import Jacobian
 from .ops.record import MACROS, Macro
-from .signature import bind, signature_of
+from .signature import bind, signature_of, type_of
 from .transformed import Transformed
 
 # ------------------------------------------------------------------------------------------- reverse mode
@@ -131,65 +133,65 @@ def linearize(f: Callable, *primals):
 
 
 @decorator
-def jacfwd(f: Callable, argnums: Argnums = 0) -> Callable:
+def jacfwd(f: Callable, argnums: Argnums = FIRST) -> Jacobian:
     """The Jacobian of `f`, a column at a time by forward mode: shape y.shape + x.shape.
 
     Of containers, a container like the result, whose leaves are containers like the argument; so does `jacrev`.
+    `argnums` are those of `grad`.
     """
-
-    function, wanted = f, numbers(argnums)
-
-    @functools.wraps(f)
-    def jacobian(*args, **keywords):
-        f, args = spread(function, args, keywords)
-        argnums = resolved(wanted, f, args)
-
-        def one(k: int):
-            leaves, structure = tree.flatten(args[k])
-            zeros_of_rest = [zeros(a) for a in args]
-            found = []  # for each leaf of x, the result's leaves with the axes of that leaf behind theirs
-            for n, leaf in enumerate(leaves):
-                x, columns = np.asarray(leaf, dtype=float_of(leaf)), []
-                for direction in basis(x):
-                    inside = [direction if m == n else zeros(other) for m, other in enumerate(leaves)]
-                    tangents = [tree.unflatten(structure, inside) if i == k else z for i, z in enumerate(zeros_of_rest)]
-                    columns.append(jvp(f, args, tangents)[1])
-                found.append(tree.map(lambda *cs: np.stack(cs, -1).reshape(np.shape(cs[0]) + x.shape)[()], *columns))
-            return each_leaf_a_tree(found, structure)
-
-        return one(argnums) if isinstance(argnums, int) else tuple(map(one, argnums))
-
-    return jacobian
+    return Jacobian(by_columns, f, argnums)
 
 
 @decorator
-def jacrev(f: Callable, argnums: Argnums = 0) -> Callable:
+def jacrev(f: Callable, argnums: Argnums = FIRST) -> Jacobian:
     """The Jacobian of `f`, a row at a time by reverse mode: shape y.shape + x.shape."""
+    return Jacobian(by_rows, f, argnums)
 
-    function, wanted = f, numbers(argnums)
 
-    @functools.wraps(f)
-    def jacobian(*args, **keywords):
-        f, args = spread(function, args, keywords)
-        argnums = resolved(wanted, f, args)
-        for k in [argnums] if isinstance(argnums, int) else argnums:
-            tree.map(float_of, args[k])
-        y, pull = vjp(f, *args)
-        leaves, structure = tree.flatten(y)
-        rows = []  # for each leaf of the result, one row for each of its elements
+jacobian = jacrev
+
+
+def by_columns(f: Callable, argnums, args: tuple, keywords: dict):
+    """The Jacobian of `f` at these arguments, by forward mode."""
+    f, args = spread(f, args, keywords)
+    argnums = resolved(argnums, f, types_of(args))
+
+    def one(k: int):
+        leaves, structure = tree.flatten(args[k])
+        zeros_of_rest = [zeros(a) for a in args]
+        found = []  # for each leaf of x, the result's leaves with the axes of that leaf behind theirs
         for n, leaf in enumerate(leaves):
-            given = [[direction if m == n else zeros(other) for m, other in enumerate(leaves)]
-                     for direction in basis(np.asarray(leaf))]
-            rows.append([pull(tree.unflatten(structure, y_bar)) for y_bar in given])
+            x, columns = np.asarray(leaf, dtype=float_of(leaf)), []
+            for direction in basis(x):
+                inside = [direction if m == n else zeros(other) for m, other in enumerate(leaves)]
+                tangents = [tree.unflatten(structure, inside) if i == k else z for i, z in enumerate(zeros_of_rest)]
+                columns.append(jvp(f, args, tangents)[1])
+            found.append(tree.map(lambda *cs: np.stack(cs, -1).reshape(np.shape(cs[0]) + x.shape)[()], *columns))
+        return each_leaf_a_tree(found, structure)
 
-        def one(k: int):
-            found = [tree.map(lambda *bars: np.stack(bars).reshape(np.shape(leaf) + np.shape(bars[0]))[()],
-                              *(row[k] for row in each)) for leaf, each in zip(leaves, rows)]
-            return tree.unflatten(structure, found)
+    return one(argnums) if isinstance(argnums, int) else tuple(map(one, argnums))
 
-        return one(argnums) if isinstance(argnums, int) else tuple(map(one, argnums))
 
-    return jacobian
+def by_rows(f: Callable, argnums, args: tuple, keywords: dict):
+    """The Jacobian of `f` at these arguments, by reverse mode."""
+    f, args = spread(f, args, keywords)
+    argnums = resolved(argnums, f, types_of(args))
+    for k in [argnums] if isinstance(argnums, int) else argnums:
+        tree.map(float_of, args[k])
+    y, pull = vjp(f, *args)
+    leaves, structure = tree.flatten(y)
+    rows = []  # for each leaf of the result, one row for each of its elements
+    for n, leaf in enumerate(leaves):
+        given = [[direction if m == n else zeros(other) for m, other in enumerate(leaves)]
+                 for direction in basis(np.asarray(leaf))]
+        rows.append([pull(tree.unflatten(structure, y_bar)) for y_bar in given])
+
+    def one(k: int):
+        found = [tree.map(lambda *bars: np.stack(bars).reshape(np.shape(leaf) + np.shape(bars[0]))[()],
+                          *(row[k] for row in each)) for leaf, each in zip(leaves, rows)]
+        return tree.unflatten(structure, found)
+
+    return one(argnums) if isinstance(argnums, int) else tuple(map(one, argnums))
 
 
 def each_leaf_a_tree(found: list, structure):
@@ -201,11 +203,8 @@ def each_leaf_a_tree(found: list, structure):
     return tree.unflatten(columns[0][1], rows)
 
 
-jacobian = jacrev
-
-
 @decorator
-def hessian(f: Callable, argnums: int | str = 0) -> Callable:
+def hessian(f: Callable, argnums: int | str = FIRST) -> Jacobian:
     """The second derivatives of the number that `f` returns: shape x.shape + x.shape; forward over reverse."""
     return jacfwd(grad(f, argnums), argnums)
 
@@ -359,6 +358,11 @@ def spread(f: Callable, args: tuple, keywords: dict) -> tuple[Callable, tuple]:
     if names and any(p.kind is p.VAR_KEYWORD for p in parameters):
         f = f.named_by(keywords) if isinstance(f, Transformed) else Keyworded(f, names)
     return f, with_defaults(f, args, keywords)
+
+
+def types_of(args: tuple) -> list[Type]:
+    """The types of arguments, for who asks which of them are meant."""
+    return [type_of(x, f"x{k}") for k, x in enumerate(args)]
 
 
 def by_position(f: Callable) -> Callable:

@@ -77,7 +77,7 @@ def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool =
 
 
 def pullback(function: Function) -> Function:
-    """f(*xs) -> y becomes f_vjp(*xs, y_bar) -> x_bars, one for each argument; integers get zeros."""
+    """f(*xs) -> y becomes f_vjp(*xs, y_bar) -> x_bars, one for each argument; integers get zeros, what is no data gets None."""
     function = with_ranks(function)
     if never_returns(function):
         return raising(function, ["y_bar"], f"{function.name}_vjp")
@@ -184,7 +184,8 @@ def reverse(function: Function, wrt: Sequence[int], seeds: Callable, results: Ca
     with Builder(block):
         found = emit_block(inner.block, [*spread_out(function, params, wrt), *seeds(), *params[plain:]], {})
         bars = iter(found[count:])
-        bars = [gathered(p.type, bars) if k in leaves else zero_of(p.type) for k, p in enumerate(params[:plain])]
+        bars = [gathered(p.type, bars) if k in leaves else None if isinstance(p.type, Static) else zero_of(p.type)
+                for k, p in enumerate(params[:plain])]
         yields, tupled = results(regrouped(function, found[:count]), bars)
         block.yields = [value(y) for y in yields]
     return described(pipeline.finish(function.remade(block, name=name, doc=doc, tupled=tupled)))

@@ -14,6 +14,14 @@ from collections.abc import Callable
 from .names import functions_named
 
 
+def place_of(made) -> str:
+    """The name under which another process finds what is pickled, as functions are; "" where it is not found so."""
+    found, place = sys.modules.get(made.__module__ or ""), getattr(made, "__qualname__", "")
+    for part in place.split("."):
+        found = getattr(found, part, None)
+    return place if found is made else ""
+
+
 def texts_of(function: Callable) -> dict[str, str]:
     """File name -> text, for the functions of a program that another process could not read in a file."""
     found = {}

@@ -100,7 +100,8 @@ def first_of(t, types: tuple) -> Function:
 def batch_of(t, types: tuple) -> Function:
     in_axes, out_axes = t.options["in_axes"], t.options["out_axes"]
     if isinstance(in_axes, int):  # what is no data, such as the object of a method, all lanes share
-        axes = [None if isinstance(type, (Static, Generator)) else in_axes for type in types]
+        shared = t.options.get("shared", 0)
+        axes = [None if k < shared or isinstance(type, (Static, Generator)) else in_axes for k, type in enumerate(types)]
     else:
         named = sum(p.kind is p.KEYWORD_ONLY for p in t.signature.parameters.values())
         axes = [*in_axes, *[0] * (named if len(in_axes) + named == len(types) else 0)]

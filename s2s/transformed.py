@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +16,8 @@ from types import MethodType
 
 from . import pipeline
 from .agreement import agreements, checker
-from .arguments import as_method, fixed_key
-from .carried import register_texts, texts_of
+from .arguments import First, as_method, fixed_key
+from .carried import place_of, register_texts, texts_of
 from .display import side_by_side
 from .errors import S2SError, TypeMismatchError, UnsupportedError
 from .front import SharedError, annotated_types, beginning, callee_of, placed
@@ -139,21 +138,15 @@ class Transformed:
         """This, called as a method: what it differentiates unless told otherwise is not `self`."""
         if self.method is None:
             inner = self.inner.as_method() if isinstance(self.inner, Transformed) else self.inner
-            argnums = self.options.get("argnums")
-            if inner is self.inner and as_method(argnums) is argnums:
-                self.method = self
-            else:
-                options = {**self.options, "argnums": as_method(argnums)} if argnums is not None else self.options
-                self.method = Transformed(self.kind, inner, options)
+            options = {name: as_method(x) if name == "argnums" else x for name, x in self.options.items()}
+            if self.kind == "vmap" and isinstance(options["in_axes"], int):
+                options["shared"] = 1  # the object, however it is made
+            unchanged = inner is self.inner and options == self.options and not isinstance(self.options.get("argnums"), First)
+            self.method = self if unchanged else Transformed(self.kind, inner, options)
         return self.method
 
     def __reduce__(self):
-        module, place = sys.modules.get(self.__module__ or ""), getattr(self, "__qualname__", "")
-        for part in place.split("."):
-            module = getattr(module, part, None)
-        if module is self:
-            return place  # as functions are: by the name under which the other process finds it
-        return restored, (self.kind, self.inner, self.options, texts_of(self.base))
+        return place_of(self) or (restored, (self.kind, self.inner, self.options, texts_of(self.base)))
 
     # ------------------------------------------------------------------------------------------ calling
 

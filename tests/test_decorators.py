@@ -5,6 +5,7 @@ import functools
 import pickle
 import subprocess
 import sys
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -265,3 +266,123 @@ def test_objects_that_say_they_are_equal_are_told_apart():
 
     gradient = s2s.grad(lambda x, m: x * m.w)
     assert [gradient(1.0, Named("a", w)) for w in (2.0, 7.0)] == [2.0, 7.0]
+
+
+# --------------------------------------------------------------------------------- whole derivatives of methods
+
+
+class Spring:
+    def __init__(self, w):
+        self.w = w
+
+    @s2s.jacfwd
+    def by_columns(self, x):
+        return self.w * x**2
+
+    @s2s.jacrev
+    def by_rows(self, x):
+        return self.w * x**2
+
+    @s2s.hessian
+    def stiffness(self, x):
+        return np.sum(self.w * x**3)
+
+    @s2s.jacfwd
+    @s2s.grad
+    def of_slope(self, x):
+        return np.sum(self.w * x**3)
+
+    @partial(s2s.jacrev, argnums=(1, "k"))
+    def of_both(self, x, k):
+        return self.w * x**2 * k
+
+    @s2s.hessian(argnums="k")
+    def in_the_last(self, x, k):
+        return np.sum(self.w * x**2) * k**3
+
+    @s2s.value_and_grad
+    def energy(self, x):
+        return np.sum(self.w * x**2)
+
+    @s2s.vmap
+    def lanes(self, x):
+        return self.w[0] * x
+
+    @s2s.vmap
+    @s2s.grad
+    def slopes(self, x):
+        return self.w[0] * x**2
+
+    @s2s.jacrev
+    @classmethod
+    def around_class(cls, x):
+        return x**2
+
+    @classmethod
+    @s2s.jacfwd
+    def inside_class(cls, x):
+        return x**2
+
+    @s2s.hessian
+    @staticmethod
+    def of_static(x):
+        return np.sum(x**3)
+
+
+@dataclass(eq=False)
+class SpringData(Spring):
+    w: np.ndarray
+
+
+@pytest.mark.parametrize("spring", [Spring(W), SpringData(W)], ids=["object", "dataclass"])
+def test_methods_count_arguments_after_the_object(spring):
+    for method in (spring.by_columns, spring.by_rows):
+        assert np.allclose(method(X), np.diag(2 * W * X))
+        assert np.allclose(method(x=X), np.diag(2 * W * X))
+    for method in (spring.stiffness, spring.of_slope):
+        assert np.allclose(method(X), np.diag(6 * W * X))
+    in_x, in_k = spring.of_both(X, 2.0)
+    assert np.allclose(in_x, np.diag(4 * W * X)) and np.allclose(in_k, W * X**2)
+    assert np.isclose(spring.in_the_last(X, 2.0), 12 * np.sum(W * X**2))
+    value, slope = spring.energy(X)
+    assert value == np.sum(W * X**2) and np.allclose(slope, 2 * W * X)
+    assert np.allclose(spring.lanes(X), W[0] * X) and np.allclose(spring.slopes(X), 2 * W[0] * X)
+    for owner in (spring, type(spring)):
+        assert np.allclose(owner.around_class(X), np.diag(2 * X)) and np.allclose(owner.inside_class(X), np.diag(2 * X))
+        assert np.allclose(owner.of_static(X), np.diag(6 * X))
+    before = spring.by_columns(X)
+    spring.w = spring.w * 2
+    assert np.allclose(spring.by_columns(X), 2 * before) and np.allclose(spring.by_rows(X), 2 * before)
+    spring.w = W
+
+
+def test_methods_taken_from_their_class():
+    assert np.allclose(Spring.by_columns(Spring(W), X), np.diag(2 * W * X))
+    assert np.allclose(Spring.stiffness(Spring(W), X), np.diag(6 * W * X))
+
+
+@s2s.hessian
+def curvature(x):
+    return np.sum(x**3)
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))])
+def test_whole_derivatives_are_copied_and_pickled(again):
+    for t in (curvature, Spring(W).stiffness, s2s.jacfwd(s2s.grad(loss)), s2s.jacrev(partial(loss, k=2.0))):
+        assert np.array_equal(again(t)(X), t(X))
+    assert again(curvature) is curvature
+
+
+def test_a_cotangent_of_what_is_no_data_is_none():
+    y, pull = s2s.vjp(lambda spring, how, x: spring.w[0] * np.sin(x) if how == "sin" else x, Spring(W), "sin", 0.5)
+    assert pull(1.0) == (None, None, np.cos(0.5))
+
+
+@pytest.mark.parametrize("use", [lambda j: s2s.jacfwd(j)(X), lambda j: s2s.vmap(j)(X), lambda j: s2s.jit(j)(X),
+                                 lambda j: s2s.jvp(j, (X,), (X,)), lambda j: s2s.grad(lambda x: np.sum(j(x)))(X)])
+def test_jacobians_are_asked_for_last(use):
+    with pytest.raises(s2s.UnsupportedError) as caught:
+        use(s2s.jacrev(lambda x: x**2))
+    assert "a whole Jacobian, or Hessian, of <lambda>, transformed or inside a program" in str(caught.value)
+    assert "Instead: transform first and ask for the Jacobian last, e.g. s2s.jacfwd(s2s.grad(f))" in str(caught.value)
+    assert np.allclose(s2s.jacfwd(s2s.grad(lambda x: np.sum(x**3)))(X), np.diag(6 * X))

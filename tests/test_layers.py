@@ -23,6 +23,7 @@ LAYERS = [
     {"assemble"},
     {"kinds", "carried"},
     {"transformed"},
+    {"jacobians"},
     {"api"},
     {"__init__"},
     {"__main__"},
