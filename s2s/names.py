@@ -1,29 +1,13 @@
-"""The functions that a program names, and whether its names still stand for them.
-
-Numbers and arrays that a function names are read at each call.  A function that it names is looked into
-when code is generated, so the code is out of date once the name is bound to another function.
-"""
+"""The Python functions that a program names: those whose texts another process needs."""
 
 from __future__ import annotations
 
 import functools
 import types
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from .errors import SourceError
-from .front.capture import is_data
 from .front.target import target_of
-
-MISSING = object()
-
-
-@dataclass(frozen=True)
-class Named:
-    """A name that stood for `content` when code was generated."""
-
-    read: Callable
-    content: object
 
 
 def functions_named(function: Callable) -> list[types.FunctionType]:
@@ -40,24 +24,24 @@ def functions_named(function: Callable) -> list[types.FunctionType]:
             return
         if plain not in found and not (plain.__module__ or "").startswith(("numpy", "scipy", "s2s.")):
             found[plain] = None
-            for named in names_in(plain):
-                if callable(named.content) and not isinstance(named.content, type):
-                    visit(named.content)
+            for content in named_by(plain):
+                if callable(content) and not isinstance(content, type):
+                    visit(content)
 
     visit(function)
     return list(found)
 
 
-def names_in(function: types.FunctionType) -> Iterator[Named]:
-    """The names of what is not data that `function` reads from outside itself."""
+def named_by(function: types.FunctionType) -> Iterator[object]:
+    """What `function` reads from outside itself, by name."""
     for name in sorted(global_names(function.__code__)):
-        content = function.__globals__.get(name, MISSING)
-        if content is not MISSING and not is_data(content) and not isinstance(content, types.ModuleType):
-            yield Named(lambda g=function.__globals__, name=name: g.get(name, MISSING), content)
+        if name in function.__globals__:
+            yield function.__globals__[name]
     for cell in function.__closure__ or ():
-        content = read_cell(cell)
-        if content is not MISSING and not is_data(content):
-            yield Named(lambda cell=cell: read_cell(cell), content)
+        try:
+            yield cell.cell_contents
+        except ValueError:
+            continue
 
 
 def global_names(code: types.CodeType) -> set[str]:
@@ -67,11 +51,3 @@ def global_names(code: types.CodeType) -> set[str]:
         if isinstance(constant, types.CodeType):
             found |= global_names(constant)
     return found
-
-
-def read_cell(cell: types.CellType):
-    """What a closure cell holds."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return MISSING

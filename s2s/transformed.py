@@ -20,13 +20,13 @@ from .arguments import First, as_method, fixed_key
 from .carried import place_of, register_texts, texts_of
 from .display import side_by_side
 from .errors import S2SError, TypeMismatchError, UnsupportedError
-from .front import SharedError, annotated_types, beginning, callee_of, placed
+from .front import SharedError, annotated_types, beginning, placed
+from .front.consulted import consulted_too, consulting, is_current
 from .front.enclosed import Enclosed, Enclosing
 from .front.target import Keyworded, names_of
 from .ir.graph import Block, Function, Value
 from .ir.types import Static, Type
 from .kinds import KINDS
-from .names import Named, functions_named, names_in
 from .runtime.dispatch import matcher
 from .runtime.load import measure_tapes
 from .signature import (
@@ -46,7 +46,7 @@ class Specialised:
     function: Function
     capture_key: tuple
     call: Callable
-    named: list[Named]
+    consulted: dict[Callable, object]
     matches: Callable[..., bool] | None = None  # whether arguments are like those of the first call; None: look closer
     check: Callable[..., None] | None = None  # raises where the lengths of arguments do not go together
     getters: list[Callable] = field(init=False)
@@ -56,9 +56,8 @@ class Specialised:
 
     def is_current(self) -> bool:
         """Whether captured values have the types, and names stand for the functions, that the code is for."""
-        for name in self.named:
-            if name.read() is not name.content:
-                return False
+        if not is_current(self.consulted):
+            return False
         return not self.getters or tuple(key_of(get()) for get in self.getters) == self.capture_key
 
 
@@ -106,10 +105,9 @@ class Transformed:
         self.derive = KINDS[kind]
         self.signature = self.derive.signature(self)
         self.specialised: dict[tuple, list[Specialised]] = {}
-        self.functions: dict[tuple, Function] = {}
+        self.functions: dict[tuple, tuple[Function, dict]] = {}  # types -> the IR, and what was consulted for it
         self.method: Transformed | None = None  # this, as a method
         self.fixed: dict[int, tuple[int, ...]] = {}  # number of arguments -> which of them are static
-        self.named: list[Named] = []  # what the program calls its functions, when code was last generated
         self.keyworded: dict[tuple[str, ...], Transformed] = {}  # names given to a `**` parameter -> this, taking them
         self.last: Specialised | None = None
         self.last_args: tuple = ()
@@ -196,14 +194,14 @@ class Transformed:
         for found in self.specialised.get(key, ()):
             if found.is_current():
                 return found
-        self.forget_if_rebound()
-        function = self.function_for_types(self.types_of(args))
-        capture_key = tuple(key_of(get()) for get in function.captures.values())
-        call = self.derive.callable(self, function)
+        with consulting() as found:
+            function = self.function_for_types(self.types_of(args))
+            capture_key = tuple(key_of(get()) for get in function.captures.values())
+            call = self.derive.callable(self, function)
         matches = None if function.captures else matcher(args, [a.text for a in agreements(function)])
         if fixed and matches is not None:
             matches = also_same(matches, [(k, args[k]) for k in fixed])
-        made = Specialised(function, capture_key, call, self.named, matches, checker(function))
+        made = Specialised(function, capture_key, call, found, matches, checker(function))
         self.specialised.setdefault(key, []).insert(0, made)
         return made
 
@@ -237,7 +235,7 @@ class Transformed:
         if self.arity is not None:
             return self.function_for_types(types[:self.arity])
         for count in range(len(types), -1, -1):  # captured values may follow the arguments, whose number is open
-            found = self.functions.get(types[:count])
+            found, _ = self.functions.get(types[:count], (None, None))
             if found is not None and count + len(found.captures) == len(types) != count:
                 return self.function_for_types(types[:count])
         return self.function_for_types(types)
@@ -245,21 +243,14 @@ class Transformed:
     def function_for_types(self, types: Sequence[Type]) -> Function:
         """The IR of this function for arguments of these types."""
         types = tuple(types)
-        found = self.functions.get(types)
-        if found is None or not captures_have_their_types(found):
-            found = self.functions[types] = self.derive.function(self, types)
+        found, depends = self.functions.get(types, (None, {}))
+        if found is None or not is_current(depends) or not captures_have_their_types(found):
+            with consulting() as depends:
+                found = self.derive.function(self, types)
+            self.functions[types] = found, depends
+        else:
+            consulted_too(depends)
         return found
-
-    def forget_if_rebound(self) -> None:
-        """Forget what was generated if a function that the program names is another one now."""
-        if isinstance(self.inner, Transformed):
-            self.inner.forget_if_rebound()
-        functions = functions_named(self.base)
-        if any(name.read() is not name.content for name in self.named):
-            self.functions.clear()
-            for function in functions:
-                callee_of(function).built.clear()
-        self.named = [name for function in functions for name in names_in(function)]
 
     @property
     def base(self) -> Callable:

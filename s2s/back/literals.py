@@ -61,6 +61,15 @@ def literal(x) -> str:
     )
 
 
+def is_literal(x) -> bool:
+    """Whether `x` can be written as Python text."""
+    try:
+        literal(x)
+    except UnsupportedError:
+        return False
+    return True
+
+
 def _scalar_type(type) -> str:
     return np.dtype(type).name if type is not np.bool_ else "bool_"
 

@@ -25,6 +25,7 @@ from .classes import Classes
 from .comments import with_comments
 from .exits import with_returns
 from .expressions import Layout
+from .literals import is_literal
 from .memory import results_of
 from .names import Names
 from .owners import owned
@@ -226,7 +227,7 @@ def _arguments(function: Function, names: Names, annotate: bool) -> ast.argument
     ]
     defaults = []
     for param, arg in zip(function.params, args):
-        if param.name in function.defaults:
+        if param.name in function.defaults and is_literal(function.defaults[param.name]):
             defaults.append(ast.Constant(function.defaults[param.name]))
         elif defaults:
             defaults = []  # a default may not come before an argument without one

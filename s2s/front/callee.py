@@ -21,6 +21,7 @@ from .builtin import BUILTINS
 from .calls import apply, bound_arguments, default_binding, outside_definition
 from .capture import is_data, type_of_data
 from .comprehensions import comprehension
+from .consulted import consulted_too, consulting, is_current
 from .expressions import attribute
 from .find import definition_of
 from .frame import Ended, Frame, Session
@@ -50,12 +51,12 @@ class Built:
 
     function: Function
     in_place: bool  # it changes its arguments or returns memory that is theirs: no `call` op says that
-    resolved: dict[Callable, object]  # getter -> the function or other object that a name stood for
+    consulted: dict[Callable, object]  # getter -> the function or other object that a name stood for
 
     def is_current(self) -> bool:
         """Whether names stand for the same objects, and captured data has the types, that it was built for."""
         try:
-            return all(_is_same(getter(), content) for getter, content in self.resolved.items()) and all(
+            return is_current(self.consulted) and all(
                 _specialised_on(type_of_data(getter(), param.name)) == _specialised_on(param.type)
                 for param, getter in zip(self.captured, self.function.captures.values()))
         except (S2SError, ValueError, KeyError, AttributeError):
@@ -68,6 +69,11 @@ class Built:
 
 
 def _build(function: Callable, types: Sequence[Type]) -> Built:
+    with consulting() as found:
+        return Built(*_run(function, types), found)
+
+
+def _run(function: Callable, types: Sequence[Type]) -> tuple[Function, bool]:
     target = target_of(function)
     plain = target.function
     definition = definition_of(plain)
@@ -106,7 +112,7 @@ def _build(function: Callable, types: Sequence[Type]) -> Built:
     made = Function(name_of(function), block, definition.source, inspect.cleandoc(plain.__doc__ or ""), tupled,
                     {param.name: getter for getter, (param, _) in captures.items()},
                     _defaults(function), _own_meetings(meetings, block.params))
-    return Built(made, changes or shares or session.doubtful, session.resolved)
+    return made, changes or shares or session.doubtful
 
 
 def _own_meetings(meetings: list[Meeting], params: list[Value]) -> tuple[Meeting, ...]:
@@ -200,6 +206,7 @@ class Callee:
         for count in range(len(types), -1, -1):
             found = self.built.get(self._key(types[:count]))
             if found is not None and found.is_current():
+                consulted_too(found.consulted)
                 own = len(found.function.params) - len(found.captured)
                 if len(types) == len(found.function.params):
                     return self._with_captures(found, types, own)
@@ -211,7 +218,7 @@ class Callee:
         if all(a == p.type for a, p in zip(types[count:], found.captured)):
             return found
         key = self._key(types)
-        self.built[key] = Built(rebuild(found.function, list(key)), found.in_place, found.resolved)
+        self.built[key] = Built(rebuild(found.function, list(key)), found.in_place, found.consulted)
         return self.built[key]
 
     def _build(self, types: tuple) -> Built:
@@ -248,11 +255,6 @@ def _renamed(dim, name: str, symbols: dict[str, str]):
     if not isinstance(dim, Extent):
         return dim
     return Extent(symbols.setdefault(dim.symbol, name), dim.offset, dim.may_be_one)
-
-
-def _is_same(a, b) -> bool:
-    """Whether two objects are one; a method is made anew each time it is asked for."""
-    return a is b or (type(a) is type(b) and isinstance(a, (types.MethodType, tuple)) and a == b)
 
 
 def _specialised_on(type: Type):

@@ -32,6 +32,7 @@ from .alias import Cell, Container, cells_in
 from .branches import branch
 from .builtin import BUILTINS
 from .capture import Fixed, Item, Member, is_data
+from .consulted import consulted
 from .containers import dict_method
 from .enclosed import Enclosed, Enclosing
 from .find import definition_of, lambda_body
@@ -81,7 +82,7 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     if class_of(function) is not None:
         return apply(frame, read(frame, function, "__call__", node), args, keywords, node)
     if isinstance(function, Object):
-        frame.session.resolved[function.getter] = function.content
+        consulted(function.getter, function.content)
         function = function.content
     macro = function if isinstance(function, Macro) else MACROS.get(function) if _hashable(function) else None
     if macro is not None:
@@ -279,7 +280,6 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
         return in_place(frame, function, args, keywords, node)
     values = [frame.value(a) for a in ordered]
     built = callee.built_for(values)
-    frame.session.resolved.update(built.resolved)
     if built.in_place:
         return in_place(frame, function, args, keywords, node)
     return _emit_call(frame, callee, values, node)
@@ -335,7 +335,7 @@ def _emit_transformed(frame: Frame, function, args: list, node: gast.AST):
         return _emit_call(frame, function, args, node)
     for k, a in enumerate(args):
         if isinstance(a, Object):
-            frame.session.resolved[a.getter] = a.content
+            consulted(a.getter, a.content)
     values = [value(None) if k in known else frame.value(a) for k, a in enumerate(args)]
     made = function.function_for_types([Static(known[k]) if k in known else v.type for k, v in enumerate(values)])
     return _results(frame, made, emit_block(made.block, [*values, *_captured(frame, made)], {}))

@@ -18,6 +18,7 @@ from .alias import Cell, Container, SharedError
 from .branches import branch
 from .calls import apply, apply_method
 from .capture import Fixed, Keys, is_data
+from .consulted import consulted
 from .containers import key_in, new_dict, pairs
 from .frame import REST, Frame, Object, Text, Thrown
 from .lists import WRITES, extend_in_place, is_list, new_list, place_in
@@ -212,7 +213,7 @@ def _named(frame: Frame, node: gast.AST) -> dict:
     """What `**node` passes."""
     binding = evaluate(frame, node)
     if isinstance(binding, Object) and isinstance(binding.content, dict):
-        frame.session.resolved[Keys(binding.getter)] = tuple(binding.content)
+        consulted(Keys(binding.getter), tuple(binding.content))
         binding = {key: frame.item_of(binding, key) for key in binding.content}
     elif isinstance(binding, Container) and binding.is_dict:
         binding = binding.members

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import gast
 
 from ..errors import Source, SourceError
+from .consulted import Code, Defaults, consulted
 from .plain import plain
 
 REMEDY = "define it with `def` or `lambda` in a file or a notebook cell, or make it of its text: s2s.from_source(text, globals)"
@@ -60,6 +61,9 @@ def lambda_body(node: gast.Lambda) -> list:
 def definition_of(function: types.FunctionType) -> Definition:
     """The definition of a plain Python function; SourceError where its text cannot be found."""
     code = function.__code__
+    consulted(Code(function), code)
+    if function.__defaults__:
+        consulted(Defaults(function), function.__defaults__)
     key = (code.co_filename, code)
     if key not in _found:
         _found[key] = _find(function.__qualname__, code, function)

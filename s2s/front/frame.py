@@ -25,6 +25,7 @@ from ..ops.control import item, packed
 from ..ops.record import value
 from .alias import Cell, Container, Heap, cells_in, is_shared
 from .capture import Closed, Fixed, Global, Item, Member, is_data, type_of_data
+from .consulted import consulted
 from .made import Local, Made
 from .scope import Liveness, Outline, outline_of, read_names
 
@@ -86,7 +87,6 @@ class Session:
     captures: dict[Callable, tuple[Value, object]] = field(default_factory=dict)  # getter -> parameter, binding
     taken: set[str] = field(default_factory=set)  # names that captures may not have
     counters: dict[Value, tuple] = field(default_factory=dict)  # of a loop -> (lo, hi, step) of its range
-    resolved: dict[Callable, object] = field(default_factory=dict)  # getter -> the object that a name stands for
     given: set = field(default_factory=set)  # the cells of the arguments, which a caller sees again
     doubtful: bool = False  # whether one of them may have been changed through an array that may share its memory
     recursions: list = field(default_factory=list)  # functions that call themselves, in the order of their making
@@ -309,7 +309,7 @@ class Frame:
             return self.captured(type_of_data(content, name), getter, name)
         if isinstance(content, (dict, list)) or has_data(content):
             return Object(content, getter, name)
-        self.session.resolved[getter] = content
+        consulted(getter, content)
         return content
 
     def captured(self, type, getter: Callable, name: str):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -322,6 +323,9 @@ class Batched:
                                "let every lane make arrays of the shape of an argument")
 
 
+_batched: WeakKeyDictionary[Function, dict[tuple, Function]] = WeakKeyDictionary()  # one function, one name in the text
+
+
 class BatchedCallee:
     """A function the user wrote, over lanes, as the target of a `call`."""
 
@@ -332,7 +336,10 @@ class BatchedCallee:
     def function_for(self, values: Sequence[Value]) -> Function:
         lane = self.callee.function_for([Value(t) for t in self.types])
         out_axes = [0 if flag else None for flag in batched_results(self.callee, self.flags, self.types)]
-        return vmap(lane, [0 if flag else None for flag in self.flags], out_axes, [v.type for v in values])
+        kept, key = _batched.setdefault(lane, {}), (self.flags, tuple(out_axes), tuple(v.type for v in values))
+        if key not in kept:
+            kept[key] = vmap(lane, [0 if flag else None for flag in self.flags], out_axes, [v.type for v in values])
+        return kept[key]
 
     def __eq__(self, other) -> bool:
         return isinstance(other, BatchedCallee) and (self.callee, self.flags, self.types) == (

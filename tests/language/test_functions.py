@@ -422,3 +422,72 @@ def test_a_cached_function_is_refused():
     with pytest.raises(s2s.SourceError, match="cached is inside functools.lru_cache(.|\n)*use cached.__wrapped__"):
         s2s.grad(cached)(X)
     assert np.allclose(s2s.grad(cached.__wrapped__)(X), [1, 0, 0])
+
+
+def doubled(g):
+    def wrapped(x):
+        return 2.0 * g(x)
+
+    return wrapped
+
+
+class Settings:
+    power = 2
+
+
+def with_defaults_that_are_no_literals(x, act=doubled(lambda t: t * t), settings=Settings(), names={"k": 3.0}):  # noqa: B006, B008
+    return act(x) ** settings.power * names["k"]
+
+
+def test_defaults_that_are_no_literals():
+    judge(of_one(with_defaults_that_are_no_literals), 0.7)
+    slope = s2s.grad(with_defaults_that_are_no_literals)
+    assert np.isclose(slope(0.7), 48 * 0.7**3) and np.isclose(slope(0.7, act=lambda t: t), 6 * 0.7)
+    assert np.isclose(s2s.grad(s2s.grad(with_defaults_that_are_no_literals))(0.7), 144 * 0.7**2)
+
+
+def test_lanes_of_different_functions_of_one_name():
+    square, triple = doubled(lambda x: x * x), doubled(lambda x: 3 * x)
+
+    def f(x):
+        return square(x) * triple(x) + x
+
+    assert np.array_equal(s2s.vmap(f)(X), f(X))
+    assert np.allclose(s2s.vmap(s2s.grad(f))(X), 36 * X**2 + 1)
+    assert np.allclose(s2s.vmap(s2s.jvp(f))(X, np.ones(len(X)))[1], 36 * X**2 + 1)
+
+
+def of_one(f):
+    return lambda x: f(x)
+
+
+def programs_of(njit):
+    @njit
+    def inner(x, k=2.0):
+        s = 0.0
+        for i in range(3):
+            s += x**i * k
+        return s
+
+    @njit
+    def outer(x):
+        return inner(x) * np.sin(x)
+
+    class Uses:
+        act = staticmethod(inner)
+
+        def __call__(self, x):
+            return self.act(x, 3.0) * x
+
+    return [inner, outer, lambda x: inner(x, k=x) + outer(x), Uses(), functools.partial(inner, k=3.0)]
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.compile)])
+def test_numba_functions_are_called_as_python(compiled):
+    numba = pytest.importorskip("numba")
+    run = s2s.jit if compiled else lambda f: f
+    for f, python in zip(programs_of(numba.njit), programs_of(lambda f: f)):
+        judge(of_one(python), 0.7)
+        for way in (s2s.value_and_grad, lambda f: s2s.grad(s2s.grad(f))):
+            assert np.array_equal(run(way(f))(0.7), way(python)(0.7))
+        assert s2s.jvp(f, (0.7,), (1.0,)) == s2s.jvp(python, (0.7,), (1.0,))
