@@ -88,13 +88,15 @@ def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Defi
                   and _looks_like(node, code)]
     if len(candidates) > 1:
         candidates = _by_columns(candidates, code) or _by_bytecode(candidates, code) or candidates
+    if not candidates or not _says_what_runs(text, code):
+        candidates = _moved(tree, text, code) or candidates
     if not candidates:
         raise SourceError(f"line {code.co_firstlineno} of {code.co_filename} does not define {name}", None, CHANGED)
-    if not _says_what_runs(text, code):
+    node = candidates[0]
+    first, last = _starts_at(node), node.end_lineno
+    if first == code.co_firstlineno and not _says_what_runs(text, code):
         raise SourceError(f"line {code.co_firstlineno} of {code.co_filename} defines another {name} than this one", None,
                           CHANGED)
-    node = candidates[0]
-    first, last = code.co_firstlineno, node.end_lineno
     source = Source(code.co_filename, first, "".join(lines[first - 1:last]), name.rpartition(".")[2], node.lineno)
     if isinstance(node, ast.AsyncFunctionDef):
         raise SourceError(f"{name} is a coroutine", source.begins, "use a plain `def`")
@@ -169,6 +171,14 @@ def _says_what_runs(text: str, code: types.CodeType) -> bool:
     except OSError:  # no file: a cell of a notebook
         changed = False
     return not changed and any(_words(c) <= _words(code) for c in candidates)
+
+
+def _moved(tree: ast.Module, text: str, code: types.CodeType) -> list:
+    """The definition of this very code elsewhere in the text, for what stands above it may have changed; the nearest."""
+    lines = {line for (name, line), codes in _codes_of(text).items() if name == code.co_name != "<lambda>"
+             and any(_fingerprint(c) == _fingerprint(code) for c in codes)}
+    nodes = [node for node in ast.walk(tree) if _starts_at(node) in lines and _looks_like(node, code)]
+    return sorted(nodes, key=lambda node: abs(_starts_at(node) - code.co_firstlineno))
 
 
 def _fingerprint(code: types.CodeType) -> tuple:

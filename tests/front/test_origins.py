@@ -190,6 +190,16 @@ def test_what_changed_elsewhere_in_the_file_does_not_matter(changing):
         s2s.grad(module.g)(1.0)
 
 
+def test_what_has_moved_is_found_by_its_code(changing):
+    load, write = changing
+    module = load(OLD)
+    write("\n    K = 3.0\n" + OLD)
+    for f in (module.f, module.Model().f):
+        assert s2s.grad(f)(1.0) == 2.0
+    with pytest.raises(s2s.SourceError, match="does not define <lambda>"):
+        s2s.grad(module.g)(1.0)
+
+
 def test_a_reloaded_module_is_read_anew(changing):
     load, write = changing
     module = load(OLD)
