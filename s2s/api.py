@@ -6,6 +6,7 @@ and `linearize` take the arguments along and run.
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import math
@@ -80,16 +81,17 @@ def vjp(f: Callable, *primals, has_aux: bool = False):
     if not primals:
         return Transformed("vjp", f)
     if has_aux:
-        y, aux = f(*copies(primals))
+        y, aux = f(*copies(undrawn(primals)))
         _, pull = vjp(first_of(f), *primals)
         return y, pull, aux
     args = with_defaults(f, primals)
+    before = undrawn(args)
     back = cached(f, "vjp", len(args))
     y = by_position(cached(f, "value", None))(*args)
 
     def pullback(y_bar):
         same_structure(y_bar, y, "the cotangent given to the pullback", f)
-        return back(*args, y_bar)[:len(primals)]
+        return back(*undrawn(before), y_bar)[:len(primals)]  # it draws what the value has drawn
 
     return y, pullback
 
@@ -403,6 +405,11 @@ def fresh(t: Transformed) -> Transformed:
 def copies(args: Sequence) -> tuple:
     """Arguments that a function may write into."""
     return tuple(tree.map(lambda x: x.copy() if isinstance(x, np.ndarray) else x, x) for x in args)
+
+
+def undrawn(args: Sequence) -> tuple:
+    """Arguments whose random generators are copies: what is drawn from these moves none of the caller's on."""
+    return tuple(tree.map(lambda x: copy.deepcopy(x) if isinstance(x, np.random.Generator) else x, x) for x in args)
 
 
 def first_of(f: Callable) -> Callable:

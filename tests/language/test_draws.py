@@ -186,3 +186,10 @@ def test_a_negative_scale_raises_as_numpy_says():
         with pytest.raises(ValueError, match="scale < 0"):
             f(X, np.random.default_rng(0))
     assert np.all(np.isfinite(s2s.grad(noisy)(np.abs(X), np.random.default_rng(0))))
+
+
+def test_a_pullback_draws_what_the_value_has_drawn():
+    value, pullback = s2s.vjp(lambda x, rng: x * rng.normal(), 2.0, np.random.default_rng(1))
+    drawn = np.random.default_rng(1).normal()
+    assert value == 2.0 * drawn
+    assert pullback(1.0)[0] == pullback(1.0)[0] == drawn
