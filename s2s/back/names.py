@@ -11,7 +11,7 @@ from __future__ import annotations
 import keyword
 
 from ..ir.graph import Block, Op, Value
-from ..ir.types import Array, List, Scalar, Tape
+from ..ir.types import INT, Array, List, Scalar, Tape
 from .expressions import Layout
 from .prune import handed_on
 
@@ -247,6 +247,8 @@ class Names:
             if self.native:
                 taken |= {name for name, kind in kinds.items() if kind != _kind(root)}
             hint = hints[root]
+            if hint == "_" and not self._is_param(root) and any(self.layout.uses.get(x) for x in self.members[root]):
+                hint = "i" if root.op is None and root.type == INT else ""  # `_` is what nothing reads
             if hint and hint.isidentifier():
                 names[root] = self._free(hint, taken)
             else:
