@@ -7,10 +7,11 @@ import numpy as np
 from ..errors import TypeMismatchError
 from ..ir.builder import current
 from ..ir.graph import Value
-from ..ir.types import Array, Scalar, Tuple, Unknown
+from ..ir.types import Array, List, Scalar, Tuple, Unknown
 from ..ops.control import item
 from ..ops.create import array
 from ..ops.index import getitem, setitem
+from ..ops.lists import OF_LISTS
 from ..ops.pattern import is_advanced, parse_index
 from ..ops.record import FUNCTIONS, value
 from ..ops.shape import length
@@ -46,7 +47,10 @@ def take(frame: Frame, base, key):
         return frame.item_of(base, frame.static(key, "this key"))
     if not isinstance(base, Cell):
         if frame.is_static(base):
-            return base[_static_key(frame, key)]
+            try:
+                return base[_static_key(frame, key)]
+            except (TypeError, AttributeError):  # np.mgrid and its kind
+                raise frame.refuse(f"indexing a {type(base).__name__}", None, "index arrays and tuples") from None
         raise frame.refuse(f"indexing a {type(base).__name__}", None, "index arrays and tuples")
     content = frame.heap.read(base) if base.index is None or frame.heap.is_current(base) else None
     if content is not None and content.op is not None and content.op.name == "shape":
@@ -103,6 +107,8 @@ def put(frame: Frame, base, key, new) -> None:
     if not isinstance(base, Cell):
         what = {tuple: "a tuple", list: "a list", str: "a string"}.get(type(base), "this")
         raise TypeMismatchError(f"{what} cannot be written into here", current().line, "write into a NumPy array")
+    if isinstance(v.type, (Tuple, List)) and isinstance(new, (tuple, list, Cell)):
+        v = OF_LISTS[np.array](v) if isinstance(v.type, List) else array(v)  # `x[i] = a, b`
     pattern, operands = _parsed(frame, key)
     if frame.session.tries:
         guard_index(frame, frame.heap.read(base), pattern, operands)
@@ -170,6 +176,9 @@ def unpack(frame: Frame, binding, count: int, star: int | None):
     if isinstance(binding, Container) and binding.is_dict:
         binding = tuple(binding.members)
     if not isinstance(binding, (tuple, list)):
+        members = frame.session.listed(frame, binding)
+        if members is not binding:  # `a, b = (f(x) for x in xs)`
+            return unpack(frame, members, count, star)
         raise TypeMismatchError("only tuples and arrays can be unpacked", current().line, "return or build a tuple")
     if star is None:
         if len(binding) != count:

@@ -110,7 +110,7 @@ def cell_after(frame: Frame, cell: Cell, ends: dict, outputs: list[Value], carri
     items = known_items(carried, cell)
     if items is None:
         return outputs.pop(0)
-    return tuple(binding_after(frame, a, b, outputs, carried, cell) for a, b in zip(items, ends[cell]))
+    return tuple(binding_after(frame, a, b, outputs, carried, cell) for a, b in zip(items, ends.get(cell, items)))
 
 
 def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: dict, live: frozenset) -> list[Value]:
@@ -293,7 +293,8 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
         raise TypeMismatchError(f"{_called(name)} is a number or an array before the loop, or nothing, and "
                                 f"{end!r} after a trip", None, "give it one kind of value")
     leaf = leaf_value(frame, end)
-    if binding is UNBOUND and name in carried.exposed and isinstance(leaf.type, Scalar):
+    if binding is UNBOUND and carried.names.get(name) is UNBOUND and name in carried.exposed and isinstance(
+            leaf.type, Scalar):
         carried.names[name] = PLACEHOLDERS.get(np.dtype(leaf.type.dtype or "float64").kind, 0)
         raise Again
     return [leaf]

@@ -146,6 +146,10 @@ class Frame:
         """The error to raise for what s2s does not understand."""
         return UnsupportedError(message, self.line(node) if node is not None else current().line, remedy)
 
+    def in_loop(self) -> bool:
+        """Whether what is being run is inside a loop, of this function or of one that calls it."""
+        return bool(self.kept) or self.caller is not None and self.caller.in_loop()
+
     def label(self, name: str) -> str:
         """What a value bound to `name` is called in generated code."""
         if name.startswith(BOUND[:7]):

@@ -16,8 +16,9 @@ from ..ir.types import UNDEFINED, List, Scalar, Tuple, Unknown
 from ..ops import lists as ops
 from ..ops.control import tape_len, tape_pop, tape_push
 from ..ops.record import RECORDS, value
+from .acts import raise_
 from .alias import Cell, cells_in, is_shared
-from .frame import Frame
+from .frame import Frame, Thrown
 from .made import FunctionKept, Made
 
 WRITES = ("append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort")
@@ -78,13 +79,14 @@ def take_item(frame: Frame, xs: Cell, key):
     if isinstance(key, slice):
         return _slice(frame, xs, items, key)
     if items is not None and frame.is_static(key):
-        return _member(items, frame.static(key, "this index"))
+        return _member(frame, items, frame.static(key, "this index"))
     if items is not None and not _alike(frame, items):
         raise frame.refuse("indexing a list of unlike things with a run-time index", None,
                            "keep numbers, or arrays of one rank, in a list of their own")
     i = index_of(frame, key)
     content = as_list(frame, xs)
     if content.type.item == UNDEFINED:
+        _outside(frame)
         raise TypeMismatchError("an item of a list into which nothing is put", current().line, "append to it first")
     return held_by(frame, xs, ops.list_get(content, i))
 
@@ -118,7 +120,7 @@ def put_item(frame: Frame, xs: Cell, key, new) -> None:
         raise frame.refuse("writing into a slice of a list", None, "write the items one by one, or use an array")
     if items is not None and frame.is_static(key):
         k = frame.static(key, "this index")
-        _member(items, k)
+        _member(frame, items, k)
         frame.write(xs, (*items[:k % len(items)], new, *items[k % len(items) + 1:]))
         return
     i = index_of(frame, key)
@@ -142,11 +144,22 @@ def index_of(frame: Frame, key) -> Value:
     return i
 
 
-def _member(items: tuple, k):
+def _member(frame: Frame, items: tuple, k):
     try:
         return items[k]
     except (IndexError, TypeError) as error:
+        if isinstance(error, IndexError):
+            _outside(frame)
         raise TypeMismatchError(str(error).replace("tuple", "list"), current().line, "index within the list") from None
+
+
+def _outside(frame: Frame, message: str = "list index out of range") -> None:
+    """An index lies outside the list as it is known now: in a loop, an earlier trip may have put something there.
+
+    The path ends, as it does in Python where none has; where one has, the loop is run again with what it puts there.
+    """
+    if frame.in_loop():
+        raise_(frame, None, Thrown(IndexError, (message,), {}))
 
 
 def _alike(frame: Frame, items) -> bool:
@@ -219,7 +232,9 @@ def _stays_static(frame: Frame, xs: Cell, name: str, args: list) -> bool:
 
 def _pop_known(frame: Frame, xs: Cell, items: tuple, k=-1):
     k = frame.static(k, "this index")
-    popped = _member(items, k)
+    if not items:
+        _outside(frame, "pop from empty list")
+    popped = _member(frame, items, k)
     frame.write(xs, (*items[:k % len(items)], *items[k % len(items) + 1:]))
     return popped
 
@@ -281,6 +296,9 @@ def _insert(frame: Frame, xs: Cell, items, i, new) -> None:
 
 def _pop(frame: Frame, xs: Cell, items, i=None):
     content = as_list(frame, xs)
+    if content.type.item == UNDEFINED:
+        _outside(frame, "pop from empty list")
+        raise TypeMismatchError("pop from a list into which nothing is put", current().line, "append to it first")
     last = i is None or frame.is_static(i) and frame.static(i, "this index") == -1
     rest, popped = tape_pop(content) if last else ops.list_pop_at(content, index_of(frame, i))
     frame.write(xs, rest)

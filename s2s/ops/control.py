@@ -87,11 +87,23 @@ def _carries(inits: Sequence[Value], names: Sequence[str], emit_body: Callable) 
         joined = [join_types(type, y.type, names[k] or "a loop's value", lambda: fresh_extent("any"))
                   for k, (type, y) in enumerate(zip(types, yields, strict=True))]
         if joined == types:
+            for init, type in zip(inits, types):
+                _say_what_fills(init, type)
             return [_settled(type) for type in types], blocks
         if attempt == WIDEN_AFTER - 1:
             joined = [UNKNOWN if new != old else new for old, new in zip(types, joined)]
         types = joined
     raise VerifyError("the types of a loop's carries do not settle", current().line)
+
+
+def _say_what_fills(init: Value, type: Type) -> None:
+    """Give the empty list that a loop starts with the type that its trips make of it.
+
+    A trip may read of the list, behind a condition, what an earlier one has put there: whatever emits the loop
+    anew must know at once what that is.
+    """
+    if init.type == List(UNDEFINED) and init.op is not None and init.op.name == "list_of" and isinstance(type, List):
+        init.op.attrs["item"], init.type = type.item, type
 
 
 # Note [Extents that meet]
@@ -487,6 +499,7 @@ tape_push = define("tape_push", evaluate=lambda tape, x: [*tape, x], infer=_infe
 tape_pop = define("tape_pop", evaluate=lambda tape: (tape[:-1], tape[-1]), infer=_infer_pop, writes=0, views=(0,),
                   linear=(0,), vjp=lambda bars, y, tape: (tape_push(*bars),))
 tape_len = define("tape_len", evaluate=len, infer=lambda tape: INT,
+                  fold=lambda tape: value(0) if tape.type == List(UNDEFINED) else None,
                   syntax=lambda tape: ast.Call(ast.Name("len", ast.Load()), [tape], []))
 
 

@@ -55,19 +55,19 @@ def _method(base: ast.expr, name: str, *args: ast.expr) -> ast.expr:
 # --------------------------------------------------------------------------------------- making lists
 
 
-def _infer_list(*items: Value) -> Type:
-    type = List(UNDEFINED)
+def _infer_list(*items: Value, item: Type = UNDEFINED) -> Type:
+    type = List(item)
     for x in items:
         type = join_types(type, List(x.type), "an item of a list")
     return type
 
 
 list_of = define(
-    "list_of",
-    evaluate=lambda *items: list(items),
+    "list_of",  # `item`: of what an empty one is filled with later
+    evaluate=lambda *items, item=None: list(items),
     infer=_infer_list,
-    syntax=lambda *items: ast.List(list(items), ast.Load()),
-    vjp=lambda bar, y, *items: tuple(list_get(bar, value(k)) if carries_derivative(x.type) else None
+    syntax=lambda *items, item=None: ast.List(list(items), ast.Load()),
+    vjp=lambda bar, y, *items, item=None: tuple(list_get(bar, value(k)) if carries_derivative(x.type) else None
                                      for k, x in enumerate(items)),
     linear=tuple(range(256)),
     views=tuple(range(256)),
@@ -315,7 +315,8 @@ def _cotangent_type(type: Type) -> Type:
 def _fold_zeros(xs: Value, *, kind):
     """Of a list that has just been made, item by item."""
     if xs.op is not None and xs.op.record is list_of:
-        return emit(list_of, *map(zeros_of, xs.op.inputs))
+        attrs = {name: _cotangent_type(item) for name, item in xs.op.attrs.items()}
+        return emit(list_of, *map(zeros_of, xs.op.inputs), **attrs)
     if xs.op is not None and xs.op.record is list_full:
         return list_full(zeros_of(xs.op.inputs[0]), xs.op.inputs[1])
     return None

@@ -692,3 +692,25 @@ def test_refused(f, message, remedy):
         s2s.grad(f)(1.0, 3)
     assert message in str(caught.value) and remedy in caught.value.remedy
     assert caught.value.line is not None and caught.value.line.text.strip() in str(caught.value)
+
+
+class Bead:
+    def __init__(self, x):
+        self.x = x
+
+    def energy(self):
+        return self.x * self.x
+
+
+def beads(x, n):
+    chain = [Bead(x[k]) for k in range(2)]
+    total = 0.0
+    for _ in range(n):
+        for b in chain:
+            b.x = b.x * 1.1
+        total = total + sum(b.energy() for b in chain)
+    return total
+
+
+def test_the_target_of_an_inner_loop_over_objects_is_bound_anew_in_each_trip():
+    judge(beads, np.array([0.3, 0.5]), 3)

@@ -465,8 +465,7 @@ def unlike_things(x, n):
 
 def empty_item(x, n):
     xs = []
-    for _ in range(n):
-        x = x + xs[0]
+    x = x * n + xs[0]
     return x
 
 
@@ -513,7 +512,7 @@ def repeated(x, n):
 
 REFUSED = [
     (unlike_things, (1.0, 1), "return xs[n]", "indexing a list of unlike things", "in a list of their own"),
-    (empty_item, (1.0, 2), "x = x + xs[0]", "list index out of range", "index within the list"),
+    (empty_item, (1.0, 2), "x = x * n + xs[0]", "list index out of range", "index within the list"),
     (shared_row, (1.0, 3), "row[0] = x * i", "may or may not share memory with rows", ".copy()"),
     (slice_written, (V,), "xs[1:3] = [0.0]", "writing into a slice of a list", "one by one"),
     (iterator, (V,), "it = iter(x)", "iter() of a sequence", "loop over it, or index it"),
@@ -593,3 +592,71 @@ def test_compiled_fsum_is_pythons():
     with pytest.raises(ValueError, match="-inf \\+ inf in fsum"):
         run(math.inf, 2)
     assert s2s.jit(s2s.grad(exact_and_wide))(0.7, 9) == s2s.grad(exact_and_wide)(0.7, 9)
+
+
+# ------------------------------------------------------------- lists that are read before anything is in them
+
+
+def a_step_back(x, n):
+    states = []
+    for k in range(n):
+        q = x * 1.0
+        if k > 0:
+            q = q * states[-1]
+        for s in reversed(states):
+            q = q - 0.1 * s
+        states.append(q)
+        if len(states) > 2:
+            states.pop(0)
+    return np.sum(states[-1])
+
+
+def falling(x, n):
+    stack, total = [], 0.0
+    for k in range(n):
+        while len(stack) > 1 and stack[-1] > stack[-2]:
+            total = total + stack.pop() * k
+        stack.append(x[k % 2] * (3 - k))
+    return total + sum(stack)
+
+
+def reads_nothing(x, n):
+    xs = []
+    for _ in range(n):
+        x = x + xs[0]
+    return x
+
+
+@pytest.mark.parametrize("f", [a_step_back, falling], ids=lambda f: f.__name__)
+def test_a_list_that_starts_empty_is_read_in_the_loop_that_fills_it(f):
+    judge(f, np.array([0.3, 0.4]), 5)
+
+
+def test_reading_a_list_that_nothing_fills_raises_what_python_raises():
+    assert s2s.grad(reads_nothing)(2.0, 0) == 1.0
+    with pytest.raises(IndexError, match="list index out of range"):
+        s2s.grad(reads_nothing)(2.0, 1)
+
+
+def rows_of_tuples(x):
+    A = np.zeros((2, 3))
+    A[0, :] = [x[0], x[1], 1.0]
+    A[1] = x[0], 2.0, x[1]
+    a, b = (v * v for v in x)
+    c, d = reversed(x)
+    return np.sum(A * A * A) + a * b * c / d
+
+
+def test_tuples_and_lists_are_written_into_rows_and_generator_expressions_unpacked():
+    judge(rows_of_tuples, np.array([0.3, 0.4]))
+
+
+def never_run(x):
+    xs = [x, 2 * x]
+    for _ in range(0):
+        xs[0] = xs[0] * 2
+    return xs[0] * xs[1]
+
+
+def test_a_loop_without_trips_leaves_lists_as_they_are():
+    judge(never_run, 0.3)
