@@ -256,6 +256,8 @@ UNARY = {
     "arcsinh": (lambda x, y: (1 + x * x) ** -0.5, lambda x, y: -x * (1 + x * x) ** -1.5),
     "arccosh": (lambda x, y: (x * x - 1) ** -0.5, lambda x, y: -x * (x * x - 1) ** -1.5),
     "arctanh": (lambda x, y: 1 / (1 - x * x), lambda x, y: 2 * x / (1 - x * x) ** 2),
+    "erf": (lambda x, y: 2 / SQRT_PI * np.exp(-x * x), lambda x, y: -4 * x / SQRT_PI * np.exp(-x * x)),
+    "erfc": (lambda x, y: -2 / SQRT_PI * np.exp(-x * x), lambda x, y: 4 * x / SQRT_PI * np.exp(-x * x)),
     "deg2rad": (lambda x, y: math.pi / 180, lambda x, y: 0.0),
     "rad2deg": (lambda x, y: 180 / math.pi, lambda x, y: 0.0),
     "radians": (lambda x, y: math.pi / 180, lambda x, y: 0.0),
@@ -305,7 +307,7 @@ PYTHONS = {"add", "subtract", "multiply", "power", "negative", "positive", "abso
 
 def apply(name: str, *inputs):
     """A ufunc of Hypers and plain values."""
-    ufunc = getattr(np, name)
+    ufunc = getattr(np, name, None) or np.vectorize(getattr(math, name), otypes=[float])
     if name == "matmul":
         return bilinear(np.matmul, *inputs)
     if name in SPLIT:
