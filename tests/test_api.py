@@ -366,6 +366,7 @@ def test_html_links_lines():
     assert page.count("data-line") > 3 and "def f_grad" in page and "a = np.sin(x) * y" in page
 
 
+@pytest.mark.slow
 def test_command_line(tmp_path):
     (tmp_path / "model.py").write_text("import numpy as np\n\ndef g(x):\n    return np.sin(x) * x\n")
     command = [sys.executable, "-m", "s2s", "source", "model:g", "--grad"]

@@ -244,6 +244,7 @@ def test_transformed_functions_are_copied_and_pickled(again):
     assert np.allclose(again(s2s.grad(model.energy))(X), s2s.grad(model.energy)(X))
 
 
+@pytest.mark.slow
 def test_a_lambda_in_another_process(tmp_path):
     cloudpickle = pytest.importorskip("cloudpickle")
     scale = 3.0
