@@ -453,6 +453,9 @@ def place(function: Function) -> str:
 def described(function: Function) -> Function:
     """`function`, whose docstring also says what its arguments are."""
     known = [f"{p.name}: {short(p.type)}" for p in function.params if not isinstance(p.type, (Unknown, Static))]
+    open_ones = [p.name for p in function.params if isinstance(p.type, Unknown) and p.type.dtype is None]
+    if open_ones:  # of complex numbers, derivatives are conjugated
+        known.append(f"real {', '.join(open_ones)}")
     if known:
         function.doc = f"{function.doc.rstrip('.')}, for {', '.join(known)}."
     return function

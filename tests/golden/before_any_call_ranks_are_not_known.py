@@ -37,7 +37,7 @@ def sum_to_shape(x_bar, shape):
 
 def f_grad(x, y):
     """The derivative of f (before_any_call_ranks_are_not_known.py, line 6) with respect to x and
-    y.
+    y, for real x, y.
     """
     t = np.sin(x)
     t_1 = t * y
