@@ -19,7 +19,7 @@ import numpy as np
 
 from . import pipeline, tree
 from .arguments import FIRST, numbers, resolved, static_names
-from .errors import TypeMismatchError, UnsupportedError
+from .errors import S2SError, TypeMismatchError, UnsupportedError
 from .front import beginning, from_text
 from .front.target import Keyworded
 from .ir.types import Type
@@ -81,7 +81,7 @@ def vjp(f: Callable, *primals, has_aux: bool = False):
     if not primals:
         return Transformed("vjp", f)
     if has_aux:
-        y, aux = f(*copies(undrawn(primals)))
+        y, aux = with_aux(f(*copies(undrawn(primals))), f)
         _, pull = vjp(first_of(f), *primals)
         return y, pull, aux
     args = with_defaults(f, primals)
@@ -116,7 +116,7 @@ def jvp(f: Callable, primals: Sequence | None = None, tangents: Sequence | None 
     rest = [zeros(x) for x in args[len(primals):]]
     y, y_dot = cached(f, "jvp", len(args))(*args, *tangents, *rest)
     if has_aux:
-        (y, aux), (y_dot, _) = y, y_dot
+        (y, aux), (y_dot, _) = with_aux(y, f), y_dot
         return y, y_dot, aux
     return y, y_dot
 
@@ -168,7 +168,8 @@ def by_columns(f: Callable, argnums, args: tuple, keywords: dict):
                 inside = [direction if m == n else zeros(other) for m, other in enumerate(leaves)]
                 tangents = [tree.unflatten(structure, inside) if i == k else z for i, z in enumerate(zeros_of_rest)]
                 columns.append(jvp(f, args, tangents)[1])
-            found.append(tree.map(lambda *cs: np.stack(cs, -1).reshape(np.shape(cs[0]) + x.shape)[()], *columns))
+            found.append(tree.map(lambda *cs: np.stack(cs, -1).reshape(np.shape(cs[0]) + x.shape)[()], *columns) if columns
+                         else tree.map(lambda y: np.zeros(np.shape(y) + x.shape), cached(f, "value", None)(*args)))
         return each_leaf_a_tree(found, structure)
 
     return one(argnums) if isinstance(argnums, int) else tuple(map(one, argnums))
@@ -190,7 +191,8 @@ def by_rows(f: Callable, argnums, args: tuple, keywords: dict):
 
     def one(k: int):
         found = [tree.map(lambda *bars: np.stack(bars).reshape(np.shape(leaf) + np.shape(bars[0]))[()],
-                          *(row[k] for row in each)) for leaf, each in zip(leaves, rows)]
+                          *(row[k] for row in each)) if each else
+                 tree.map(lambda x: np.zeros(np.shape(leaf) + np.shape(x)), args[k]) for leaf, each in zip(leaves, rows)]
         return tree.unflatten(structure, found)
 
     return one(argnums) if isinstance(argnums, int) else tuple(map(one, argnums))
@@ -226,6 +228,8 @@ def vmap(f: Callable, in_axes: int | Sequence[int | None] = 0,
 
     `in_axes` is one axis for all arguments, or one per argument, None for what all lanes share.
     """
+    if in_axes is None:
+        raise TypeMismatchError("in_axes=None: vmap over no argument", None, "say which axis of which argument has the lanes")
     return Transformed("vmap", f, {"in_axes": in_axes if isinstance(in_axes, int) else tuple(in_axes),
                                    "out_axes": out_axes})
 
@@ -417,6 +421,14 @@ def first_of(f: Callable) -> Callable:
     return Transformed("first", f)
 
 
+def with_aux(result, f: Callable) -> tuple:
+    """`result`, if it is (y, aux)."""
+    if isinstance(result, tuple) and len(result) == 2:
+        return result
+    raise TypeMismatchError(f"has_aux=True, and {getattr(f, '__name__', 'f')} returns no pair (result, more)", _beginning(f),
+                            "return a tuple of two")
+
+
 def is_inexact(x) -> bool:
     """Whether `x` can carry a derivative."""
     return np.asarray(x).dtype.kind in "fc"
@@ -461,10 +473,18 @@ def _beginning(f: Callable):
 
 def same_structure(given, like, what: str, f: Callable) -> None:
     """TypeMismatchError unless two trees have the same structure and shapes."""
-    a, b = tree.leaves(given), tree.leaves(like)
+    (a, own), (b, wanted) = tree.flatten(given), tree.flatten(like)
     shapes = [np.shape(x) for x in a], [np.shape(x) for x in b]
+    name = getattr(f, "__name__", "f")
+    try:
+        nested = not (a or b) or all(tree.structure(x).is_leaf() for x in wanted.flatten_up_to(given))
+    except (S2SError, TypeError, ValueError, LookupError, AttributeError):
+        nested = False
+    if not nested:
+        raise TypeMismatchError(f"{what} for {name} has the shapes {tree.unflatten(own, shapes[0])}, and "
+                                f"{tree.unflatten(wanted, shapes[1])} is needed", _beginning(f),
+                                "nest it as what it goes with is nested")
     if len(a) != len(b) or shapes[0] != shapes[1]:
-        name = getattr(f, "__name__", "f")
         raise TypeMismatchError(f"{what} for {name} has shapes {shapes[0]}, and {shapes[1]} is needed", _beginning(f),
                                 "make it as long and as deep as what it goes with")
 

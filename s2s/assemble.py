@@ -284,6 +284,9 @@ def with_scalar_result(function: Function, has_aux: bool = False) -> Function:
     if not indexed:
         function = with_ranks(function, function.results[:1])
         y = function.results[0] if function.results else None
+    if has_aux and y is not None and len(function.results) < 2 and not isinstance(y.type, Unknown):
+        raise TypeMismatchError(f"has_aux=True, and {function.name} returns {said_of(function)}", line_of_result(function),
+                                "return a tuple: the number first, and more beside it")
     several = function.tupled and not (has_aux and len(function.results) >= 2)
     if y is None or several or indexed or not isinstance(y.type, (Scalar, Unknown)) or not is_real(y.type):
         said = "nothing" if y is None else said_of(function)

@@ -170,6 +170,9 @@ def normalised(x):
     if type(x) in _PLAIN or x is None:
         return x
     if isinstance(x, np.ndarray):
+        if isinstance(x, (np.matrix, np.ma.MaskedArray)):
+            raise UnsupportedError(f"an argument is a {type(x).__name__}, whose arithmetic is its own", None,
+                                   "pass np.asarray(x), and a mask as an array beside it")
         return x[()] if x.ndim == 0 else x
     if type(x) is tuple:
         return tuple(map(normalised, x))

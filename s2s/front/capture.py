@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import UnsupportedError
 from ..ir.forms import form_of
 from ..ir.types import GENERATOR, Array, Extent, Scalar, Static, Tuple, Type
 from ..ops.record import type_of_constant
@@ -136,6 +137,9 @@ def type_of_data(x, name: str) -> Type:
     match x:
         case np.random.Generator():
             return GENERATOR
+        case np.matrix() | np.ma.MaskedArray():
+            raise UnsupportedError(f"{name} is a {type(x).__name__}, whose arithmetic is its own", None,
+                                   "make it an array with np.asarray, and a mask an array beside it")
         case np.ndarray() if x.ndim:
             return Array(x.dtype.name, tuple(1 if n == 1 else Extent(f"{name}.{axis}", 0, False)
                                              for axis, n in enumerate(x.shape)))

@@ -96,12 +96,24 @@ def _keys(frame, base, node):
     return tuple(base.members)
 
 
+class Entries(tuple):
+    """What a dict's values() or items() hold now, and what they hold once the dict was written into."""
+
+    now: Callable  # () -> the tuple of today
+
+
+def _entries(read: Callable) -> Entries:
+    found = Entries(read())
+    found.now = read
+    return found
+
+
 def _values(frame, base, node):
-    return tuple(base.members.values())
+    return _entries(lambda: tuple(base.members.values()))
 
 
 def _items(frame, base, node):
-    return tuple(base.members.items())
+    return _entries(lambda: tuple(base.members.items()))
 
 
 def _get(frame, base, node, key, default=None):

@@ -21,7 +21,7 @@ from .capture import Fixed, Keys, is_data
 from .consulted import consulted
 from .containers import key_in, new_dict, pairs
 from .frame import REST, Frame, Object, Text, Thrown
-from .lists import WRITES, extend_in_place, is_list, new_list, place_in
+from .lists import WRITES, extend_in_place, is_list, new_list, place_in, repeat_in_place
 from .made import Known, Local, Made, Method
 from .objects import Super, class_of, found_in, is_users, read, read_super
 from .objects import write as write_attribute
@@ -368,12 +368,18 @@ def augment(frame: Frame, node: gast.AugAssign) -> None:
 
 def _augmented_member(frame: Frame, old, v, node: gast.AugAssign):
     """What a member holds after `old op= v`: an array is written in place and stays the member."""
-    if is_list(frame, old):
+    if is_list(frame, old) and isinstance(node.op, gast.Add):
         extend_in_place(frame, old, v)
         return old
     found = overloaded_in_place(frame, BINARY[type(node.op)][0], old, v, node)
     if found is not NOTHING:
         return found
+    if is_list(frame, old):
+        new = binary(frame, node.op, old, v, node)
+        if not is_list(frame, new):
+            return new
+        repeat_in_place(frame, old, new, node)
+        return old
     if not isinstance(old, Cell) or isinstance(frame.heap.read(old).type, Unknown):
         return binary(frame, node.op, old, v, node)
     before, after = frame.heap.read(old), frame.value(binary(frame, node.op, old, v, node))
@@ -393,6 +399,9 @@ def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None
         frame.bind(name, found)
         return
     new = binary(frame, node.op, old, v, node)
+    if is_list(frame, old) and is_list(frame, new):
+        repeat_in_place(frame, old, new, node)
+        return
     if not isinstance(old, Cell) or is_list(frame, old):
         frame.bind(name, new)
         return

@@ -88,6 +88,7 @@ class Session:
     taken: set[str] = field(default_factory=set)  # names that captures may not have
     counters: dict[Value, tuple] = field(default_factory=dict)  # of a loop -> (lo, hi, step) of its range
     given: set = field(default_factory=set)  # the cells of the arguments, which a caller sees again
+    run_over: list = field(default_factory=list)  # the lists that the loops being read run over
     doubtful: bool = False  # whether one of them may have been changed through an array that may share its memory
     recursions: list = field(default_factory=list)  # functions that call themselves, in the order of their making
 

@@ -15,6 +15,7 @@ from ..ops.record import value
 from ..ops.shape import length
 from .access import take
 from .alias import Cell, Container
+from .containers import Entries
 from .frame import Frame, Object
 from .lists import length_of_list, take_item
 from .made import Generator
@@ -43,6 +44,8 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
             return binding
         case Generator():
             return binding.iterate()
+        case Entries():
+            return Iterable(lambda k: _entry(frame, binding, k, node), trips=len(binding), held=(binding,))
         case tuple() | list():
             return Iterable(lambda k: binding[k], trips=len(binding), held=(binding,))
         case Container() if binding.is_dict:
@@ -52,13 +55,9 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
         case range():
             return range_over(binding.start, binding.stop, binding.step)
         case Cell() if frame.heap.items(binding) is not None:
-            members = frame.heap.items(binding)
-            return Iterable(lambda k: members[k], trips=len(members), held=(binding,))
+            return Iterable(lambda k: take_item(frame, binding, k), trips=len(frame.heap.items(binding)), held=(binding,))
         case Cell() if isinstance(frame.heap.read(binding).type, List):
-            own = frame.heap.new(frame.heap.read(binding))  # what is done to the list in the loop does not matter
-            own.held = binding.root.held
-            binding.root.held |= {Cell()}
-            return Iterable(lambda k: take_item(frame, own, k), (0, length_of_list(frame, own), 1), held=(own,))
+            return Iterable(lambda k: take_item(frame, binding, k), (0, length_of_list(frame, binding), 1), held=(binding,))
         case Cell():
             content = frame.heap.read(binding)
             extent = content.type.dims[0] if hasattr(content.type, "dims") else None
@@ -68,6 +67,13 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
             raise TypeMismatchError("a loop over a number", frame.line(node), "loop over range(n)")
     kind = type(binding.content if isinstance(binding, Object) else binding).__name__
     raise frame.refuse(f"a loop over a {kind}", node, "loop over a range, an array or a tuple")
+
+
+def _entry(frame: Frame, entries: Entries, k: int, node: gast.AST):
+    now = entries.now()
+    if len(now) != len(entries):
+        raise frame.refuse("a dict that changes its size while a loop runs over it", node, "loop over a copy, e.g. list(d.items())")
+    return now[k]
 
 
 def range_over(lo, hi, step) -> Iterable:

@@ -201,6 +201,15 @@ def _is_none(bound) -> bool:
 # -------------------------------------------------------------------------------------------- methods
 
 
+RESIZING = {"append", "extend", "insert", "pop", "remove", "clear"}
+
+
+def _not_run_over(frame: Frame, xs: Cell, node: gast.AST | None) -> None:
+    if xs.root in frame.session.run_over:
+        raise frame.refuse("a list that changes its length while a loop runs over it", node,
+                           "loop over a copy, xs[:], or say `while k < len(xs)`")
+
+
 def apply_list_method(frame: Frame, xs: Cell, name: str, args: list, keywords: dict, node: gast.AST):
     """`xs.name(*args)`."""
     if name not in METHODS:
@@ -211,6 +220,8 @@ def apply_list_method(frame: Frame, xs: Cell, name: str, args: list, keywords: d
                    "index": (1, 1), "count": (1, 1)}.get(name, (0, 0))
     if not least <= len(args) <= most:
         raise TypeMismatchError(f"list.{name}() is given {len(args)} arguments", frame.line(node), "pass those that it takes")
+    if name in RESIZING:
+        _not_run_over(frame, xs, node)
     frame.live |= frame.pending
     items = frame.heap.items(xs)
     rule = _STATIC[name] if items is not None and _stays_static(frame, xs, name, args) else _RUN_TIME.get(name)
@@ -364,6 +375,13 @@ def repeat_list(frame: Frame, xs: Cell, count) -> Cell:
 def extend_in_place(frame: Frame, xs: Cell, more) -> None:
     """`xs += more`."""
     apply_list_method(frame, xs, "extend", [more], {}, None)
+
+
+def repeat_in_place(frame: Frame, xs: Cell, repeated: Cell, node: gast.AST) -> None:
+    """`xs *= count`, given `xs * count`."""
+    _not_run_over(frame, xs, node)
+    put_in_order(frame, xs, repeated)
+    hold(xs, repeated.root.held)
 
 
 def contains(frame: Frame, x, xs: Cell):

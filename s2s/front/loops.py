@@ -33,7 +33,7 @@ from .carry import (
 from .expressions import assign, condition, evaluate
 from .frame import BOUND, EXIT, OUT, RAISED, RESULT, RETURNED, STOP, UNBOUND, Ended, Frame
 from .iterables import Iterable, iterable
-from .lists import as_list
+from .lists import as_list, is_list
 from .made import FunctionKept
 from .raising import forget, is_flag
 from .scope import (
@@ -59,6 +59,16 @@ def run_for(frame: Frame, node: gast.For) -> None:
     """`for target in iterable: body`."""
     source = iterable(frame, evaluate(frame, node.iter), node.iter)
     frame.env[_holder(node)] = source.held
+    outer = frame.session.run_over
+    frame.session.run_over = [*outer, *(x.root for x in source.held if is_list(frame, x))]
+    try:
+        _run_through(frame, node, source)
+    finally:
+        frame.session.run_over = outer
+    frame.env.pop(_holder(node), None)
+
+
+def _run_through(frame: Frame, node: gast.For, source: Iterable) -> None:
     if source.trips is not None:
         _run_unrolled(frame, node, source)
     else:
@@ -73,7 +83,6 @@ def run_for(frame: Frame, node: gast.For) -> None:
             frame.restore(before)
             frame.live, frame.pending, frame.kept = place
             _run_unrolled(frame, node, Iterable(lambda k: source.get(indices[k]), trips=len(indices), held=source.held))
-    frame.env.pop(_holder(node), None)
 
 
 def run_while(frame: Frame, node: gast.While) -> None:

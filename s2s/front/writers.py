@@ -7,6 +7,7 @@ caller's arrays like a function of the user's; so views, aliases and derivatives
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 
 import gast
@@ -99,12 +100,14 @@ def out_of(function, args: list, keywords: dict) -> tuple[list, dict, object]:
 
 
 def _place_of_out(function) -> int | None:
-    """Which positional argument of a function of NumPy's is the array that the result goes to."""
+    """Which argument of a function of NumPy's is the array that the result goes to; behind all others, if only a keyword says it."""
     try:
-        names = list(inspect.signature(function).parameters)
+        parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
         return None
-    return names.index("out") if "out" in names else None
+    if "out" not in parameters:
+        return None
+    return sys.maxsize if parameters["out"].kind is inspect.Parameter.KEYWORD_ONLY else list(parameters).index("out")
 
 
 def write_out(frame: Frame, call: Call, function, args: list, keywords: dict, out, node: gast.AST):

@@ -19,6 +19,7 @@ from . import elementwise as ew
 from .cast import bool_, complex_, float_, int_
 from .control import item
 from .record import ATTRIBUTES, FUNCTIONS, METHODS, define, numpy_function, static, value
+from .shape import members
 from .ufunc import IN_MATH, builtin_syntax, is_none
 
 FUNCTIONS[abs] = ew.abs_
@@ -49,6 +50,21 @@ def where(condition: Value, *branches: Value) -> Value:
     if len(branches) == 1:
         raise UnsupportedError("np.where of two arguments", current().line, "say what both sides are, or neither")
     return ew.where(condition, *branches) if branches else FUNCTIONS[np.nonzero](condition)
+
+
+@numpy_function(np.select)
+def select(condlist, choicelist, default=0) -> Value:
+    """np.select: the choice that goes with the first condition that holds."""
+    conditions, choices = members(condlist), members(choicelist)
+    if conditions is None or choices is None:
+        raise UnsupportedError("np.select of something other than lists", current().line, "write the conditions and choices as lists")
+    if len(conditions) != len(choices):
+        raise TypeMismatchError(f"np.select with {len(conditions)} conditions and {len(choices)} choices", current().line,
+                                "give one choice for each condition")
+    found = value(default)
+    for condition, choice in zip(conditions[::-1], choices[::-1]):
+        found = ew.where(condition, choice, found)
+    return found
 
 
 @numpy_function(np.round, np.around, method="round")

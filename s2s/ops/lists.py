@@ -388,9 +388,23 @@ def added_to_slice(xs, values, lower, upper, step):
     return ys
 
 
+def nested_added_to_slice(xs, values, lower, upper, step):
+    """A list like `xs`, to whose slice the values have been added: lists or tuples, member by member."""
+    def plus(x, y):
+        return type(x)(map(plus, x, y)) if isinstance(x, (list, tuple)) else x + y
+
+    ys = list(xs)
+    places = range(*slice(lower, upper, step).indices(len(ys)))
+    for k in range(len(places)):
+        ys[places[k]] = plus(ys[places[k]], values[k])
+    return ys
+
+
 def _vjp_slice(bar, y, xs, *operands, flags):
+    add = nested_slice_plus if isinstance(xs.type.item, (List, Tuple)) else slice_plus
+
     def entering(old):
-        return slice_plus(zeros_of(xs) if old is None else old, bar, *operands, flags=flags)
+        return add(zeros_of(xs) if old is None else old, bar, *operands, flags=flags)
 
     return (entering, *(None for _ in operands))
 
@@ -411,18 +425,23 @@ def _given_bounds(flags, operands):
     return [next(rest) if flag else None for flag in flags]
 
 
-slice_plus = define(
-    "slice_plus",  # (xs, values, *bounds)
-    evaluate=lambda xs, values, *operands, flags: added_to_slice(xs, values, *_given_bounds(flags, operands)),
-    infer=lambda xs, values, *operands, flags: xs.type,
-    syntax=lambda xs, values, *operands, flags: _call(
-        "added_to_slice", xs, values, *(ast.Constant(None) if b is None else b for b in _given_bounds(flags, operands))),
-    helper=added_to_slice,
-    vjp=lambda bar, y, xs, values, *operands, flags: (
-        bar, list_slice(bar, *operands, flags=flags), *(None for _ in operands)),
-    linear=(0, 1),
-    views=(0, 1),
-)
+def _define_slice_plus(name: str, helper):
+    return define(
+        name,  # (xs, values, *bounds)
+        evaluate=lambda xs, values, *operands, flags: helper(xs, values, *_given_bounds(flags, operands)),
+        infer=lambda xs, values, *operands, flags: xs.type,
+        syntax=lambda xs, values, *operands, flags: _call(
+            helper.__name__, xs, values, *(ast.Constant(None) if b is None else b for b in _given_bounds(flags, operands))),
+        helper=helper,
+        vjp=lambda bar, y, xs, values, *operands, flags: (
+            bar, list_slice(bar, *operands, flags=flags), *(None for _ in operands)),
+        linear=(0, 1),
+        views=(0, 1),
+    )
+
+
+slice_plus = _define_slice_plus("slice_plus", added_to_slice)
+nested_slice_plus = _define_slice_plus("nested_slice_plus", nested_added_to_slice)
 
 
 def _vjp_join(bar, y, a, b):

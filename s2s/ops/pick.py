@@ -12,14 +12,23 @@ from ..ir.builder import current, fresh_shape
 from ..ir.graph import Value
 from ..ir.types import Array, Type, Unknown
 from .arrange import expand_dims
-from .create import arange, zeros
+from .create import arange, array, zeros
 from .index import additem, put, setitem, take
 from .join import along
 from .pattern import parse_index
 from .record import define, dims_of, dtype_of, numpy_function, rank, static, value
 from .reduce import sum_record
 from .reshape import ravel
-from .shape import length, literal, named_extent, normal_axis, numpy_call, static_axis, zeros_of
+from .shape import (
+    length,
+    literal,
+    members,
+    named_extent,
+    normal_axis,
+    numpy_call,
+    static_axis,
+    zeros_of,
+)
 
 
 @numpy_function(np.take, method="take")
@@ -32,7 +41,8 @@ def take_(x: Value, indices, axis=None, out=None, mode="raise") -> Value:
             current().line,
             "take remainders of the indices first",
         )
-    return take(ravel(x), indices) if axis is None else take(x, along(axis, indices))
+    entry = indices if members(indices) is None else array(indices)
+    return take(ravel(x), entry) if axis is None else take(x, along(axis, entry))
 
 
 def add_along_axis(values, indices, shape, axis):

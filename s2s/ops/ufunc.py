@@ -189,7 +189,7 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
                     infer=_infer(name, result or sampled(compute, name)), elementwise=True, cheap=True, scalar=scalar)
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
-    for function in (getattr(np, name, None), *also):
+    for function in (getattr(np, name, None) if name != "select" else None, *also):
         if function is not None:
             FUNCTIONS[function] = called(record, len(partials))
     if math is not None:
