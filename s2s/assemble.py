@@ -445,12 +445,7 @@ def _short(dtype: str) -> str:
 
 def place(function: Function) -> str:
     """Where `function` stands, for a docstring: " (model.py, line 12)"."""
-    source = function.source
-    if source is None:
-        return ""
-    if "ipykernel" in source.filename:  # a file that Jupyter made up, named after the hash of a cell
-        return f" (line {source.begins.number} of its cell)"
-    return f" ({source.filename.rsplit('/', 1)[-1]}, line {source.begins.number})"
+    return "" if function.source is None else function.source.place
 
 
 def described(function: Function) -> Function:

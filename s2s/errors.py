@@ -24,6 +24,13 @@ class Source:
         """The place where the function begins."""
         return Line(self, self.head or self.first_line)
 
+    @property
+    def place(self) -> str:
+        """Where the function stands, for a docstring: " (model.py, line 12)"."""
+        if "ipykernel" in self.filename:  # a file that Jupyter made up, named after the hash of a cell
+            return f" (line {self.begins.number} of its cell)"
+        return f" ({self.filename.rsplit('/', 1)[-1]}, line {self.begins.number})"
+
     def line(self, number: int) -> str:
         """The text of line `number` of the file, without its indentation."""
         lines = self.text.splitlines()

@@ -35,6 +35,7 @@ from .transform import jvp, vjp, vmap
 from .transform.cse import cse
 from .transform.dce import dce
 from .transform.decided import decided
+from .transform.heads import heads
 from .transform.inline import inline, inline_all
 from .transform.licm import licm
 from .transform.members import members
@@ -82,6 +83,7 @@ FINISH = ordered(
     Pass(simplify, "seeds of 1 and zeros of untouched cotangents fold away"),
     Pass(dce, "a value that only the result wanted is gone, and its name with it", after=simplify),
     Pass(cse, "the reverse sweep recomputes what the forward sweep still has", after=simplify),
+    Pass(heads, "both sides of a branch start the same cotangents from zero", after=cse),
     Pass(dce, "of the forward sweep, only what the reverse sweep reads remains", after=cse),
     Pass(licm, "adjoints repeat factors that no trip changes", after=cse),
     Pass(simplify, "carries that lost their other readers are constant now", after=dce),

@@ -144,7 +144,7 @@ class Layout:
             return False
         if _is_offset(op):
             return not op.output.name and self.can_move(op)
-        if op.output.name:
+        if op.output.name and not self._is_only_added(op):
             return False
         if len(self.uses[op.output]) == 1:
             return (
@@ -153,6 +153,18 @@ class Layout:
         if op.name in _SHAPES:
             return self._occurrences(op) <= MOST_SHAPES and self.can_move(op)
         return self._is_element_read(op) and self.can_move(op)
+
+    def _is_only_added(self, op: Op) -> bool:
+        """Whether this is a cotangent `v_bar` of which all that happens is `x_bar[i] += v_bar`."""
+        (user, k), *more = self.uses[op.output]
+        return (
+            not more
+            and op.line is not None
+            and op.line.backwards
+            and isinstance(user, Op)
+            and user.name in ("additem", "list_add")
+            and k == 1
+        )
 
     def _occurrences(self, op: Op) -> int:
         """How often `op` would be printed in expressions that are evaluated once."""
@@ -258,7 +270,8 @@ class Layout:
                 ):  # what stands inside `a and b` has no place of its own
                     for inner in op.blocks:
                         visit(inner)
-                if op in self.inlined and op.name not in NEVER_STATEMENTS and not _is_offset(op):
+                returned = op.name == "tuple" and self._is_returned(op)  # a line that may be broken
+                if op in self.inlined and op.name not in NEVER_STATEMENTS and not _is_offset(op) and not returned:
                     text = expression_text(self.expression(op.output, lambda x: x.name or "t"))
                     if len(text) > (LONGEST_OF_USER if self._is_on_one_line(op) else LONGEST):
                         self.inlined.discard(op)
@@ -266,6 +279,10 @@ class Layout:
                             self.inlined_owner.pop(inner)
 
         visit(self.function.block)
+
+    def _is_returned(self, op: Op) -> bool:
+        """Whether all that happens to what `op` makes is that the function returns it."""
+        return all(user is self.function.block for user, _ in self.uses.get(op.output, []))
 
     def _is_on_one_line(self, op: Op) -> bool:
         """Whether the user wrote `op` and what reads it on one line."""

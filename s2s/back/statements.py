@@ -348,8 +348,16 @@ class Writer:
             body if leaves(body) else body + self.moves(op.outputs, block.yields)
             for body, block in zip(bodies, op.blocks)
         ]
-        body = choose(self.expression(op.inputs[0]), *bodies)
+        test = self.expression(op.inputs[0])
+        if all(bodies) and isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and not _said_not(op):
+            test, bodies = test.operand, bodies[::-1]
+        body = choose(test, *bodies)
         return body if self.native else asserted(body)
+
+
+def _said_not(op: Op) -> bool:
+    """Whether the user wrote this branch with a `not`."""
+    return op.line is not None and not op.line.backwards and op.line.text.startswith(("if not ", "elif not "))
 
 
 def _as_argument(index: ast.expr) -> ast.expr:

@@ -464,8 +464,9 @@ def _depths(line: str, start: int) -> Iterator[tuple[int, int]]:
 
 
 def _may_break(line: str, k: int) -> bool:
-    """Whether a line may end before column k: after a comma or before an operator."""
-    return line[k - 1] == " " and (line[k - 2] == "," or line[k:].split(" ", 1)[0] in _BREAKING)
+    """Whether a line may end before column k: after a comma, but not in `for a, b in`, or before an operator."""
+    after_comma = line[k - 2] == "," and not re.search(r"\bfor (?:(?! in ).)*$", line[:k])
+    return line[k - 1] == " " and (after_comma or line[k:].split(" ", 1)[0] in _BREAKING)
 
 
-_BREAKING = ("+", "-", "*", "/", "@", "if", "else", "and", "or")
+_BREAKING = ("+", "-", "*", "/", "@", "if", "else", "and", "or", "for")

@@ -23,6 +23,8 @@ is needed as well.
 from __future__ import annotations
 
 from collections import ChainMap
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.rebuild import clone
@@ -48,7 +50,7 @@ def _share(block: Block, table: ChainMap, same: dict[Value, Value], owned: set[V
            read: set[Value]) -> None:
     kept = []
     for op in block.ops:
-        key = _key(op, same)
+        key = key_of(op, same)
         first = table.get(key) if key is not None else None
         if first is not None and _may_be_one(op, first, owned):
             for old, new in zip(op.outputs, first.outputs):
@@ -63,7 +65,7 @@ def _share(block: Block, table: ChainMap, same: dict[Value, Value], owned: set[V
     block.ops = kept
 
 
-def _key(op: Op, same: dict[Value, Value]) -> tuple | None:
+def key_of(op: Op, same: Mapping[Value, Value] = MappingProxyType({})) -> tuple | None:
     """Equal for ops that compute the same; None for ops that are not to be shared."""
     if op.blocks or has_effects(op) or op.record.writes is not None:
         return None

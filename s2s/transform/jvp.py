@@ -62,7 +62,9 @@ class Tangents:
         count = len(params) - len(primal.captures)
         block.params = [*params[:count], *dots, *params[count:]]
         block.yields = results + tangents
-        return primal.remade(block, name=f"{primal.name}_jvp", tupled=True)
+        where = primal.source.place if primal.source is not None else ""
+        doc = f"The value of {primal.name}{where} and its tangent, for the tangents of its arguments."
+        return primal.remade(block, name=f"{primal.name}_jvp", doc=doc, tupled=True)
 
     def tangent(self, x: Value) -> Value:
         """The tangent of `x`, zeros where it has none."""

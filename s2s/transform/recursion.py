@@ -135,6 +135,12 @@ def _pairs_of(wanted: dict[Recursive, set[int]], split: Callable) -> dict[Recurs
     return pairs
 
 
+def docs_of(function: Function) -> tuple[str, str]:
+    """The docstrings of f_fwd and f_bwd."""
+    where = f"{function.name}{function.source.place if function.source is not None else ''}"
+    return f"{where}, and what its cotangents need.", f"The cotangents of the arguments of {where}, for those of its results."
+
+
 def _sketch(function: Function, pair: Pair) -> Function:
     """The backward part as its callers see it before the tapes are known."""
     params = [Value(function.params[k].type) for k in pair.arguments]
@@ -210,8 +216,9 @@ class RecursiveSweeps(Sweeps):
         params = [*self.again([primal.params[k] for k in pair.arguments]), *(Value(t.type, t.name) for t in tapes)]
         params += [*(Value(s.type, s.name or "y_bar") for s in self.adjoint.seeds), *self.again(self.adjoint.incoming.values())]
         results = [*(Value(primal.params[k].type) for k in pair.wrt), *(Value(t.type) for t in tapes)]
-        return (Function(pair.forward.name, forward, primal.source, primal.doc, len(forward.yields) != 1),
-                Function(pair.backward.name, Block(params, [], results), primal.source, primal.doc, len(results) != 1))
+        docs = docs_of(primal)
+        return (Function(pair.forward.name, forward, primal.source, docs[0], len(forward.yields) != 1),
+                Function(pair.backward.name, Block(params, [], results), primal.source, docs[1], len(results) != 1))
 
     def again(self, values) -> list[Value]:
         return [Value(v.type, v.name) for v in values]
@@ -237,7 +244,7 @@ class RecursiveSweeps(Sweeps):
                     self.env.update(zip(given, block.params[last:], strict=True))
                     results = self.backward(self.root.adjoint, [])
                 block.yields = [*results, *(self.tapes[key] for key in keys)]
-            made.append(Function(stub.name, block, primal.source, primal.doc, len(block.yields) != 1))
+            made.append(Function(stub.name, block, primal.source, stub.doc, len(block.yields) != 1))
         return tuple(made)
 
     def forward(self, block: Block, args: Sequence[Value]) -> list[Value]:

@@ -33,11 +33,13 @@ def simplify(function: Function) -> Function:
     """`function` with everything folded that folds."""
     function = clone(function)
     same: dict[Value, Value] = {}
+    flags = only_asked(function)
     for op in walk(function.block):
         if op.name in ("for", "while"):
+            flags -= _left_by(op)
             _drop_constant_carries(op, same)
         elif op.name == "if":
-            _drop_equal_results(op, same)
+            _drop_equal_results(op, same, flags)
     substitute(function.block, same)
     ask_lengths_once(function.block)
     return rebuild(function)
@@ -60,16 +62,65 @@ def _drop_constant_carries(op: Op, same: dict[Value, Value]) -> None:
             del op.blocks[0].params[k]
 
 
-def _drop_equal_results(op: Op, same: dict[Value, Value]) -> None:
-    """A result that both branches take from outside, and alike, is that value; what is True here and False there is the condition."""
+def _drop_equal_results(op: Op, same: dict[Value, Value], flags: set[Value]) -> None:
+    """A result that both branches take from outside, and alike, is that value; what is True here and False there is the condition.
+
+    Unless the program could tell NumPy's truth values from Python's.
+    """
     asked = op.inputs[0]
     for k in reversed(range(len(op.outputs))):
         first, second = (block.yields[k] for block in op.blocks)
-        if first is second or (first.constant is True and second.constant is False and asked.type == op.outputs[k].type):
+        said = first.constant is True and second.constant is False and getattr(asked.type, "dtype", "") == "bool"
+        if first is second or said and (asked.type == op.outputs[k].type or op.outputs[k] in flags):
             same[op.outputs[k]] = first if first is second else asked
+            if said and not asked.name:
+                asked.name = op.outputs[k].name
             for block in op.blocks:
                 del block.yields[k]
             del op.outputs[k]
+
+
+def only_asked(function: Function) -> set[Value]:
+    """The truth values of which the program does nothing but ask: is it so?"""
+    found: set[Value] = set()
+    read: set[Value] = set(function.results)
+    flows: list[tuple[Value, Value]] = []  # what is asked of the second is asked of the first
+
+    def visit(block: Block) -> None:
+        found.update(p for p in block.params)
+        for op in block.ops:
+            found.update(op.outputs)
+            match op.name:
+                case "if":
+                    for inner in op.blocks:
+                        flows.extend(zip(inner.yields, op.outputs))
+                case "for" | "while":
+                    inputs, params, yields = carry_offset(op)
+                    read.update(op.inputs[:inputs])
+                    body = op.blocks[-1]
+                    for init, param, end, out in zip(op.inputs[inputs:], body.params[params:], body.yields[yields:], op.outputs):
+                        flows.extend(((init, param), (end, param), (param, out), (out, param)))
+                    if op.name == "while":
+                        flows.extend(zip(body.params, op.blocks[0].params))
+                case "tape_push" | "tape_pop" | "logical_not":
+                    flows.extend((x, y) for x in op.inputs for y in op.outputs)
+                case _:
+                    read.update(op.inputs)
+            for inner in op.blocks:
+                visit(inner)
+
+    visit(function.block)
+    while True:
+        more = {x for x, y in flows if y in read and x not in read}
+        if not more:
+            return found - read
+        read |= more
+
+
+def _left_by(loop: Op) -> set[Value]:
+    """What the last branch of a loop's body says of whether to leave the loop: `if c: ...; break`, which is good as it is."""
+    body = loop.blocks[-1]
+    return set(body.ops[-1].outputs) & {body.yields[0]} if loop.attrs["breaks"] and body.ops else set()
 
 
 def ask_lengths_once(block: Block) -> None:

@@ -17,7 +17,7 @@ from ..ir.graph import MISSING, Block, Function, Value, free_values
 from ..ir.rebuild import rebuild
 from ..ops.recursive import Recursive
 from .adjoint import Adjoint, drop_unread
-from .recursion import Pair, recursive_pair
+from .recursion import Pair, docs_of, recursive_pair
 from .sweeps import Sweeps
 
 
@@ -67,7 +67,8 @@ def _split(function: Function, wrt: tuple[int, ...]) -> Halves:
     drop_unread(front)
     rear.ops = constants + rear.ops
     rear.params = [*(params[k] for k in arguments), *kept, *seeds]
-    forward = Function(f"{function.name}_fwd", front, function.source, function.doc, len(front.yields) != 1)
-    backward = Function(f"{function.name}_bwd", rear, function.source, function.doc, len(rear.yields) != 1)
+    docs = docs_of(function)
+    forward = Function(f"{function.name}_fwd", front, function.source, docs[0], len(front.yields) != 1)
+    backward = Function(f"{function.name}_bwd", rear, function.source, docs[1], len(rear.yields) != 1)
     forward, backward = rebuild(forward), rebuild(backward)  # apart: they share no values
     return Halves(forward, backward, forward.results[len(ys):], arguments)

@@ -137,6 +137,14 @@ def test_long_lines_are_broken_inside_brackets():
     assert ast.dump(ast.parse(unparser.text)) == ast.dump(tree)
 
 
+def test_a_comprehension_is_broken_before_its_for():
+    items = ", ".join(f"a_long_name_{k}" for k in range(3))
+    unparser = Unparser()
+    unparser.dispatch(ast.parse(f"xs = [a + b for a, b in zip([{items}], [{items}])]").body)
+    lines = [line for line in unparser.text.splitlines() if line]
+    assert lines[:2] == ["xs = [a + b", "      for a, b in zip([a_long_name_0, a_long_name_1, a_long_name_2],"]
+
+
 def test_a_long_string_is_not_broken():
     tree = ast.parse(f"x = f('{'a b ' * 40}', y)")
     unparser = Unparser()

@@ -19,11 +19,12 @@ from s2s.ir.types import Array, Extent, Scalar
 from s2s.ir.verify import verify
 from s2s.transform.cse import cse
 from s2s.transform.dce import dce
+from s2s.transform.heads import heads
 from s2s.transform.inline import inline, inline_all
 from s2s.transform.licm import licm
 from s2s.transform.simplify import simplify
 
-PASSES = [simplify, cse, licm, dce, inline, inline_all]
+PASSES = [simplify, cse, heads, licm, dce, inline, inline_all]
 FLOAT64 = Scalar("float64")
 VECTOR = Array("float64", (Extent("x.0", 0, False),))
 
@@ -46,7 +47,7 @@ def show(function) -> None:
     print(shown(function))
 
 
-@pytest.mark.parametrize("name", ["simplify", "decided", "cse", "licm", "dce", "inline"])
+@pytest.mark.parametrize("name", ["simplify", "decided", "cse", "heads", "licm", "dce", "inline"])
 def test_docstring_shows_before_and_after(name):
     module = importlib.import_module(f"s2s.transform.{name}")
     tests = doctest.DocTestFinder().find(module, extraglobs={"read": read, "show": show, "np": np})
