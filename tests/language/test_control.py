@@ -374,3 +374,21 @@ def test_a_nonlocal_write_is_made_by_the_function_it_belongs_to():
                                                " itself(.|\n)*return the new value"):
         s2s.grad(written_by_another_call)(0.5)
     judge(returned_instead, 0.5)
+
+
+def told_and_counted(x):
+    if x > 0:
+        positive = True
+    else:
+        positive = False
+    return x * x, (positive, positive + positive)
+
+
+def test_what_the_program_can_see_of_a_flag_stays_a_truth_value_of_python():
+    _, aux = s2s.value_and_grad(told_and_counted, has_aux=True)(np.float64(1.5))[0]
+    assert aux == (True, 2) and type(aux[0]) is bool
+
+
+def test_what_is_only_asked_is_the_condition_itself():
+    source = s2s.grad(stops_all_loops).lower(np.ones(3), 5.0).source
+    assert "done = s > limit\n" in source and "done = True" not in source
