@@ -22,10 +22,12 @@ argument it was made like.
 
 from __future__ import annotations
 
+from ..ir.builder import Builder
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.rebuild import clone, rebuild
 from ..ir.substitute import substitute
 from ..ir.types import Array, Extent
+from ..ops.record import value
 from .dce import carry_offset
 
 
@@ -39,7 +41,7 @@ def simplify(function: Function) -> Function:
             flags -= _left_by(op)
             _drop_constant_carries(op, same)
         elif op.name == "if":
-            _drop_equal_results(op, same, flags)
+            _drop_equal_results(op, same, flags, function.block)
     substitute(function.block, same)
     ask_lengths_once(function.block)
     return rebuild(function)
@@ -62,19 +64,22 @@ def _drop_constant_carries(op: Op, same: dict[Value, Value]) -> None:
             del op.blocks[0].params[k]
 
 
-def _drop_equal_results(op: Op, same: dict[Value, Value], flags: set[Value]) -> None:
-    """A result that both branches take from outside, and alike, is that value; what is True here and False there is the condition.
+def _drop_equal_results(op: Op, same: dict[Value, Value], flags: set[Value], top: Block) -> None:
+    """A result that both branches take from outside, and alike, or that is one truth value in both, is that value; what
+    is True here and False there is the condition.
 
     Unless the program could tell NumPy's truth values from Python's.
     """
     asked = op.inputs[0]
     for k in reversed(range(len(op.outputs))):
         first, second = (block.yields[k] for block in op.blocks)
+        if first is not second and isinstance(first.constant, bool) and first.constant is second.constant:
+            with Builder(line=op.line) as builder:
+                first = second = value(first.constant)
+            top.ops[:0] = builder.block.ops  # where what follows can see it
         said = first.constant is True and second.constant is False and getattr(asked.type, "dtype", "") == "bool"
         if first is second or said and (asked.type == op.outputs[k].type or op.outputs[k] in flags):
             same[op.outputs[k]] = first if first is second else asked
-            if said and not asked.name:
-                asked.name = op.outputs[k].name
             for block in op.blocks:
                 del block.yields[k]
             del op.outputs[k]
