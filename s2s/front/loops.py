@@ -287,8 +287,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
         return go_on
 
     if source is not None:
-        named = isinstance(node.target, gast.Name) and node.target.id != "_"
-        index = node.target.id if named and source.is_range else source.index_name(frame)
+        index = node.target.id if isinstance(node.target, gast.Name) and source.is_range else source.index_name(frame)
         outputs = for_loop(*source.bounds, inits, body, carried.breaks, names, index)
     else:
         outputs = while_loop(inits, test, body, carried.breaks, names)

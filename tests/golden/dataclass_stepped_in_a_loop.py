@@ -32,7 +32,7 @@ def f_ssa(state: "State(pos: float64, vel: float64)", k: "float64", n: "int64"):
     state_pos: "float64" = state.pos
     state_vel: "float64" = state.vel
     t: "float64" = 0.1 * k
-    for i in range(n):
+    for _ in range(n):
         t_1: "float64" = t * state_pos
         vel: "float64" = state_vel - t_1
         t_2: "float64" = 0.1 * vel

@@ -19,7 +19,7 @@ WRT = 0
 
 def f_ssa(x: "float64", n: "int64"):
     states: "list of float64" = [x]
-    for i in range(n):
+    for _ in range(n):
         t: "float64" = states[-1]
         t_1: "float64" = np.sin(t)
         t_2: "float64" = t_1 * x
