@@ -268,7 +268,7 @@ def _unknown(frame: Frame, function, node: gast.AST) -> UnsupportedError:
 
 def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
     """A call of a function of the user's own."""
-    if frame.session.tries or any(_needs_the_caller(frame, a) for a in (*args, *keywords.values())):
+    if frame.session.tries or may_call_itself(function) or any(_needs_the_caller(frame, a) for a in (*args, *keywords.values())):
         return in_place(frame, function, args, keywords, node)
     if frame.session.recursions:
         plain, owner = plain_function(function)
