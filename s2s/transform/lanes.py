@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from ..ir.graph import Block, Function, Op, Value, op_free_values, walk
-from ..ir.types import Array, Extent, Scalar, Tape, Tuple, Type
+from ..ir.types import Array, Extent, List, Scalar, Tape, Tuple, Type
 from ..ops.recursive import Recursive
 from .activity import loop_parts
 
@@ -20,7 +20,7 @@ from .activity import loop_parts
 # A growing tape that a divergent op fills has another length in each lane, and so has `np.empty(n)` where n
 # is batched; no array can hold them all.  So everything between the making of such a value and its last use
 # is one region, which runs lane by lane.  A tape that such a region touches is filled and emptied lane by lane as
-# well, and so becomes one of them.  The versions of a tape are one family: whether one of them is
+# well, and so becomes one of them.  So is a list of the program's that holds what differs from lane to lane.  The versions of a tape are one family: whether one of them is
 # batched, or ragged, decides for all.  A ragged array is known by its extent, which is new where it is made.
 
 ASKS_FOR_SHAPE = ("length", "shape", "size")  # what lanes have in common
@@ -92,7 +92,11 @@ class Lanes:
                 self.ragged_extents.update(s for out in op.outputs for s in symbols_of(out.type) if s not in known)
         for op in self.run_by_lane(block):
             for x in (*op_free_values(op), *op.outputs):
-                if isinstance(x.type, Tape):
+                if isinstance(x.type, List):
+                    self.ragged.update(self.families.get(x, (x,)))
+        for op in block.ops:
+            for x in op.outputs:
+                if isinstance(x.type, List) and not isinstance(x.type, Tape) and x in self.batched:
                     self.ragged.update(self.families.get(x, (x,)))
 
     def control(self, op: Op) -> None:
@@ -116,7 +120,7 @@ class Lanes:
         if op in self.divergent:
             for out in op.outputs:
                 self.mark(out)
-                if isinstance(out.type, Tape):
+                if isinstance(out.type, List):
                     self.ragged.update(self.families[out])
 
     def mark_all(self, pairs: Iterable[tuple[Value, Value]]) -> None:
@@ -228,7 +232,7 @@ def symbols_of(type: Type) -> set[str]:
 def has_results_of_unknown_length(call: Op) -> bool:
     """Whether a call returns a tape, or an array of a shape that no argument has."""
     known = set().union(*(symbols_of(x.type) for x in call.inputs))
-    return any(isinstance(v.type, Tape) or symbols_of(v.type) - known for v in (*call.inputs, *call.outputs))
+    return any(isinstance(v.type, List) or symbols_of(v.type) - known for v in (*call.inputs, *call.outputs))
 
 
 def _tape_families(block: Block) -> dict[Value, set[Value]]:
@@ -236,7 +240,7 @@ def _tape_families(block: Block) -> dict[Value, set[Value]]:
     families: dict[Value, set[Value]] = {}
 
     def join(a: Value, b: Value) -> None:
-        if not (isinstance(a.type, Tape) and isinstance(b.type, Tape)):
+        if not (isinstance(a.type, List) and isinstance(b.type, List)):
             return
         whole = families.setdefault(a, {a}) | families.setdefault(b, {b})
         for member in whole:
@@ -254,8 +258,10 @@ def _tape_families(block: Block) -> dict[Value, set[Value]]:
                 for branch in op.blocks:
                     for out, y in zip(op.outputs, branch.yields):
                         join(out, y)
-            case "tape_push" | "tape_pop":
-                join(op.inputs[0], op.outputs[0])
             case "tape_new":
                 join(op.output, op.output)
+            case _:
+                for x in op.inputs:
+                    for out in op.outputs:
+                        join(x, out)
     return families
