@@ -66,7 +66,7 @@ def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
         unparser.statement(tree)
     lines = {number + 1: line for number, line in unparser.lines.items()}
     text = "\n".join(line.rstrip() for line in unparser.out) + "\n"
-    return CudaModule(text, main.name, lines, {k.name: signature(k) for k in host.kernels})
+    return CudaModule(text, main.name, lines, kernels={k.name: signature(k) for k in host.kernels})
 
 
 def _header(trees: list[ast.FunctionDef], threads: int) -> list[str]:

@@ -20,7 +20,7 @@ from s2s.back.cuda import render_cuda
 
 for name, (f, args) in EXAMPLES.items():
     function = s2s.jit(f, target="cuda").lower(*args).function
-    module = render_cuda(pipeline.loops_of(function))
+    module = render_cuda(pipeline.loops_of(function, "cuda"))
     namespace = {}
     exec(module.text, namespace)
     for kernel, signature in module.kernels.items():
