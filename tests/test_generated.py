@@ -57,6 +57,10 @@ def test_lanes_that_take_their_own_ways(seed):
     agree(seed, ["batched"])
 
 
+def test_zeros_like_what_only_one_path_binds():
+    agree(3440, ["twice"])
+
+
 @pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(generate.strategy())

@@ -20,11 +20,11 @@ Cotangents are why: each side starts the same ones from zero.  What is computed 
 
 from __future__ import annotations
 
-from ..ir.graph import Block, Function, Op
+from ..ir.graph import Block, Function, Op, Value
 from ..ir.rebuild import clone
 from ..ir.substitute import substitute
 from .cse import key_of
-from .effects import values_of
+from .effects import maybe_unbound, values_of
 
 MADE = ("zeros_like", "ones_like", "list_zeros")  # as long as what there is already: these cannot raise
 
@@ -32,26 +32,27 @@ MADE = ("zeros_like", "ones_like", "list_zeros")  # as long as what there is alr
 def heads(function: Function) -> Function:
     """`function`, in which the two sides of a branch do not both begin with the same cotangents of zero."""
     function = clone(function)
-    _hoist(function.block)
+    _hoist(function.block, maybe_unbound(function))
     return function
 
 
-def _hoist(block: Block) -> None:
+def _hoist(block: Block, unbound: set[Value]) -> None:
+    """Take out what does not read what is `unbound` on some path: its shape may be no shape."""
     ops: list[Op] = []
     for op in block.ops:
         for inner in op.blocks:
-            _hoist(inner)
+            _hoist(inner, unbound)
         if op.name == "if":
-            ops += _shared(op)
+            ops += _shared(op, unbound)
         ops.append(op)
     block.ops = ops
 
 
-def _shared(branch: Op) -> list[Op]:
+def _shared(branch: Op, unbound: set[Value]) -> list[Op]:
     """The ops taken out of both sides of `branch`, in order."""
     gone: list[Op] = []
     first, second = branch.blocks
-    inside = values_of(first) | values_of(second)
+    inside = values_of(first) | values_of(second) | unbound
     for op in list(first.ops):
         if not _may_leave(op, inside):
             continue
