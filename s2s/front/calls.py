@@ -183,6 +183,7 @@ def operate_as(frame: Frame, rule: Callable, name: str, args: list, keywords: di
         raise
     except TypeError as error:
         text = str(error).replace("<lambda>()", f"{name}()").replace("_infer", name)
+        text = text.partition(". Did you mean")[0]  # newer Pythons guess
         raise frame.refuse(f"{name} called like this: {text}", node, "use the arguments that s2s knows") from error
     if isinstance(result, tuple):
         return tuple(shared_result(frame, r, name, args, named, cells) for r in result)

@@ -75,9 +75,9 @@ def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Defi
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines and hasattr(linecache, "_getlines_from_code"):  # the prompt of Python 3.13 keeps texts by code object
         lines = linecache._getlines_from_code(code)
+    nowhere = SourceError(f"the source of {name} cannot be found (it says it is from {code.co_filename})", None, REMEDY)
     if not lines:
-        raise SourceError(f"the source of {name} cannot be found (it says it is from {code.co_filename})",
-                          None, REMEDY)
+        raise nowhere
     text = "".join(lines)
     try:
         tree = _parse(text)
@@ -90,6 +90,8 @@ def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Defi
         candidates = _by_columns(candidates, code) or _by_bytecode(candidates, code) or candidates
     if not candidates or not _says_what_runs(text, code):
         candidates = _moved(tree, text, code) or candidates
+    if not candidates and code.co_filename == "<string>":  # another text's: `python -c` of 3.13 gives its own that name
+        raise nowhere
     if not candidates:
         raise SourceError(f"line {code.co_firstlineno} of {code.co_filename} does not define {name}", None, CHANGED)
     node = candidates[0]
