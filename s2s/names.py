@@ -7,6 +7,7 @@ import types
 from collections.abc import Callable, Iterator
 
 from .errors import SourceError
+from .front.reach import all_names
 from .front.target import target_of
 
 
@@ -34,7 +35,7 @@ def functions_named(function: Callable) -> list[types.FunctionType]:
 
 def named_by(function: types.FunctionType) -> Iterator[object]:
     """What `function` reads from outside itself, by name."""
-    for name in sorted(global_names(function.__code__)):
+    for name in sorted(all_names(function.__code__)):
         if name in function.__globals__:
             yield function.__globals__[name]
     for cell in function.__closure__ or ():
@@ -42,12 +43,3 @@ def named_by(function: types.FunctionType) -> Iterator[object]:
             yield cell.cell_contents
         except ValueError:
             continue
-
-
-def global_names(code: types.CodeType) -> set[str]:
-    """The names that `code`, with the functions inside it, may read from its module."""
-    found = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            found |= global_names(constant)
-    return found
