@@ -2,8 +2,9 @@
 
     front.build -> PREPARE -> vjp | jvp | vmap -> FINISH -> render | lower -> render
 
-A pass is a function Function -> Function.  Each stands in a table with the reason for its place; a pass
-that must follow another says so, and importing this module checks that it does.
+A pass is a function Function -> Function, which may change the one it is given: `run` gives the first a copy.
+Each stands in a table with the reason for its place; a pass that must follow another says so, and importing
+this module checks that it does.
 
     S2S_CHECK=1    the IR is verified after every pass; generated code stops at the first NaN or inf
     S2S_DUMP=dir   every stage is written there, as a file that runs
@@ -25,6 +26,7 @@ from .errors import UnsupportedError, VerifyError
 from .flat import around, has_containers, spread
 from .front import build as front_build
 from .ir.graph import Function
+from .ir.rebuild import clone
 from .ir.types import Type
 from .ir.verify import verify
 from .ops.recursive import calls_itself, recursive_callees, with_callees
@@ -150,7 +152,8 @@ def flatten_calls(function: Function, target: str = "cpu") -> Function:
 
 
 def run(passes: Sequence[Pass], function: Function) -> Function:
-    """`function` after each of `passes` in turn."""
+    """`function` after each of `passes` in turn; it stays as it is."""
+    function = clone(function)
     for each in passes:
         function = stage(each.run(function), each.name)
     return function
@@ -197,7 +200,7 @@ def stage(function: Function, name: str) -> Function:
             error.message = f"after {name}: {error.message}"
             raise
     if _stages.get() is not None:
-        _stages.get().append((name, function))
+        _stages.get().append((name, clone(function)))
     dump(lambda: render(function, annotate=True).text, f"{function.name}_{name}")
     return function
 

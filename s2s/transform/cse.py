@@ -27,7 +27,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ..ir.graph import Block, Function, Op, Value, walk
-from ..ir.rebuild import clone
 from ..ir.substitute import substitute
 from ..ops.acts import has_effects
 from .effects import is_buffer, owned_buffers
@@ -37,7 +36,6 @@ COMMUTATIVE = ("add", "multiply", "equal", "not_equal")  # bit for bit, which ma
 
 def cse(function: Function) -> Function:
     """`function`, in which no pure op is repeated where its first result is visible."""
-    function = clone(function)
     owned = owned_buffers(function)
     same: dict[Value, Value] = {}
     read = {x for op in walk(function.block) for x in op.inputs}

@@ -21,13 +21,11 @@ pushed to.  A loop without effects goes when nothing reads its results, even if 
 from __future__ import annotations
 
 from ..ir.graph import Block, Function, Op, Value
-from ..ir.rebuild import clone
 from ..ops.acts import has_effects
 
 
 def dce(function: Function) -> Function:
     """`function` without the ops, loop carries, branch results and tapes that nothing demands."""
-    function = clone(function)
     alive = demanded(function)
     _sweep(function.block, alive)
     return function

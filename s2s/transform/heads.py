@@ -21,7 +21,6 @@ Cotangents are why: each side starts the same ones from zero.  What is computed 
 from __future__ import annotations
 
 from ..ir.graph import Block, Function, Op, Value
-from ..ir.rebuild import clone
 from ..ir.substitute import substitute
 from .cse import key_of
 from .effects import maybe_unbound, values_of
@@ -31,7 +30,6 @@ MADE = ("zeros_like", "ones_like", "list_zeros")  # as long as what there is alr
 
 def heads(function: Function) -> Function:
     """`function`, in which the two sides of a branch do not both begin with the same cotangents of zero."""
-    function = clone(function)
     _hoist(function.block, maybe_unbound(function))
     return function
 

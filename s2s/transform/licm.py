@@ -19,7 +19,6 @@ that every trip runs may leave.  Inner loops come first, so that an op climbs as
 from __future__ import annotations
 
 from ..ir.graph import Block, Function, Op
-from ..ir.rebuild import clone
 from ..ops.acts import has_effects
 from .effects import (
     is_buffer,
@@ -33,7 +32,6 @@ from .effects import (
 
 def licm(function: Function) -> Function:
     """`function`, in which loops repeat nothing that does not depend on the trip."""
-    function = clone(function)
     _hoist(function.block, owned_buffers(function), maybe_unbound(function))
     return function
 

@@ -28,7 +28,6 @@ from __future__ import annotations
 import operator
 
 from ..ir.graph import Block, Function, Op, Value
-from ..ir.rebuild import clone
 from ..ir.substitute import substitute
 from ..ir.types import Scalar
 
@@ -38,7 +37,6 @@ COMPARISONS = {"less": operator.lt, "less_equal": operator.le, "greater": operat
 
 def merge(function: Function) -> Function:
     """`function` with adjacent `if`s on one condition made one, and those inside it decided."""
-    function = clone(function)
     same: dict[Value, Value] = {}
     _merge(function.block, {}, same)
     substitute(function.block, same)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from ..ir.builder import Builder
 from ..ir.graph import Block, Function, Op, Value, walk
-from ..ir.rebuild import clone, rebuild
+from ..ir.rebuild import rebuild
 from ..ir.substitute import substitute
 from ..ir.types import Array, Extent
 from ..ops.record import value
@@ -33,7 +33,6 @@ from .dce import carry_offset
 
 def simplify(function: Function) -> Function:
     """`function` with everything folded that folds."""
-    function = clone(function)
     same: dict[Value, Value] = {}
     flags = only_asked(function)
     for op in walk(function.block):

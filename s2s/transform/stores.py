@@ -17,7 +17,6 @@ from collections import Counter
 
 from ..ir.builder import Builder
 from ..ir.graph import Block, Function, Op, Value, walk
-from ..ir.rebuild import clone
 from ..ir.substitute import substitute
 from ..ops.fold import base_offset
 from ..ops.index import additem, getitem, setitem
@@ -25,7 +24,6 @@ from ..ops.index import additem, getitem, setitem
 
 def stores(function: Function) -> Function:
     """`function`, with writes to one element merged into the last of them."""
-    function = clone(function)
     counters = {op.blocks[0].params[0]: op for op in walk(function.block) if op.name == "for"}
     reads = Counter(_reads(function.block))
     for block in _blocks(function.block):
