@@ -18,14 +18,11 @@ from unittest import mock
 import numpy as np
 
 from . import pipeline, tree
-from .arguments import FIRST, numbers, resolved, static_names
+from .arguments import FIRST, numbers, static_names
 from .errors import S2SError, TypeMismatchError, UnsupportedError
 from .front import beginning, from_text
-from .front.target import Keyworded
-from .ir.types import Type
-from .jacobians import Jacobian
 from .ops.record import MACROS, Macro
-from .signature import bind, signature_of, type_of
+from .signature import bind, signature_of
 from .transformed import Transformed
 
 # ------------------------------------------------------------------------------------------- reverse mode
@@ -106,19 +103,23 @@ def jvp(f: Callable, primals: Sequence | None = None, tangents: Sequence | None 
     """
     if primals is None:
         return Transformed("jvp", f)
-    primals, tangents = tuple(primals), tuple(tangents)
-    if len(primals) != len(tangents):
-        raise TypeMismatchError(f"jvp was given {len(primals)} primals and {len(tangents)} tangents", _beginning(f),
-                                "give one tangent for each primal")
-    for x, x_dot in zip(primals, tangents):
-        same_structure(x_dot, x, "a tangent given to jvp", f)
-    args = with_defaults(f, primals)
-    rest = [zeros(x) for x in args[len(primals):]]
-    y, y_dot = cached(f, "jvp", len(args))(*args, *tangents, *rest)
+    args, dots = directions(f, tuple(primals), tuple(tangents), "jvp")
+    y, y_dot = cached(f, "jvp", len(args))(*args, *dots)
     if has_aux:
         (y, aux), (y_dot, _) = with_aux(y, f), y_dot
         return y, y_dot, aux
     return y, y_dot
+
+
+def directions(f: Callable, primals: tuple, tangents: tuple, what: str) -> tuple[tuple, tuple]:
+    """All arguments of a call of `f`, and a tangent for each: zeros for the defaults; TypeMismatchError if they do not fit."""
+    if len(primals) != len(tangents):
+        raise TypeMismatchError(f"{what} was given {len(primals)} primals and {len(tangents)} tangents", _beginning(f),
+                                "give one tangent for each primal")
+    for x, x_dot in zip(primals, tangents):
+        same_structure(x_dot, x, f"a tangent given to {what}", f)
+    args = with_defaults(f, primals)
+    return args, (*tangents, *(zeros(x) for x in args[len(primals):]))
 
 
 def linearize(f: Callable, *primals):
@@ -135,87 +136,58 @@ def linearize(f: Callable, *primals):
 
 
 @decorator
-def jacfwd(f: Callable, argnums: Argnums = FIRST) -> Jacobian:
-    """The Jacobian of `f`, a column at a time by forward mode: shape y.shape + x.shape.
+def jacfwd(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomorphic: bool = False) -> Transformed:
+    """The Jacobian of `f`, all columns in one sweep of forward mode: shape y.shape + x.shape.
 
-    Of containers, a container like the result, whose leaves are containers like the argument; so does `jacrev`.
-    `argnums` are those of `grad`.
+    Of containers, a container like the result, whose leaves are containers like the argument, or tuples of such where
+    `argnums`, which are those of `grad`, is a tuple; so do `jacrev`, `jacobian` and `hessian`.  With `has_aux`, `f`
+    returns (result, aux), and what is returned is (Jacobian, aux).  Arguments and results are floats, or, with
+    `holomorphic`, complex; anything else is refused with TypeMismatchError.
     """
-    return Jacobian(by_columns, f, argnums)
+    return jacobian_of("jacfwd", f, argnums, has_aux, holomorphic)
 
 
 @decorator
-def jacrev(f: Callable, argnums: Argnums = FIRST) -> Jacobian:
-    """The Jacobian of `f`, a row at a time by reverse mode: shape y.shape + x.shape."""
-    return Jacobian(by_rows, f, argnums)
+def jacrev(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomorphic: bool = False,
+           allow_int: bool = False) -> Transformed:
+    """The Jacobian of `f`, all rows in one sweep of reverse mode: shape y.shape + x.shape.  See `jacfwd`.
 
-
-jacobian = jacrev
-
-
-def by_columns(f: Callable, argnums, args: tuple, keywords: dict):
-    """The Jacobian of `f` at these arguments, by forward mode."""
-    f, args = spread(f, args, keywords)
-    argnums = resolved(argnums, f, types_of(args))
-
-    def one(k: int):
-        leaves, structure = tree.flatten(args[k])
-        zeros_of_rest = [zeros(a) for a in args]
-        found = []  # for each leaf of x, the result's leaves with the axes of that leaf behind theirs
-        for n, leaf in enumerate(leaves):
-            x, columns = np.asarray(leaf, dtype=float_of(leaf)), []
-            for direction in basis(x):
-                inside = [direction if m == n else zeros(other) for m, other in enumerate(leaves)]
-                tangents = [tree.unflatten(structure, inside) if i == k else z for i, z in enumerate(zeros_of_rest)]
-                columns.append(jvp(f, args, tangents)[1])
-            found.append(tree.map(lambda *cs: np.stack(cs, -1).reshape(np.shape(cs[0]) + x.shape)[()], *columns) if columns
-                         else tree.map(lambda y: np.zeros(np.shape(y) + x.shape), cached(f, "value", None)(*args)))
-        return each_leaf_a_tree(found, structure)
-
-    return one(argnums) if isinstance(argnums, int) else tuple(map(one, argnums))
-
-
-def by_rows(f: Callable, argnums, args: tuple, keywords: dict):
-    """The Jacobian of `f` at these arguments, by reverse mode."""
-    f, args = spread(f, args, keywords)
-    argnums = resolved(argnums, f, types_of(args))
-    for k in [argnums] if isinstance(argnums, int) else argnums:
-        tree.map(float_of, args[k])
-    y, pull = vjp(f, *args)
-    leaves, structure = tree.flatten(y)
-    rows = []  # for each leaf of the result, one row for each of its elements
-    for n, leaf in enumerate(leaves):
-        given = [[direction if m == n else zeros(other) for m, other in enumerate(leaves)]
-                 for direction in basis(np.asarray(leaf))]
-        rows.append([pull(tree.unflatten(structure, y_bar)) for y_bar in given])
-
-    def one(k: int):
-        found = [tree.map(lambda *bars: np.stack(bars).reshape(np.shape(leaf) + np.shape(bars[0]))[()],
-                          *(row[k] for row in each)) if each else
-                 tree.map(lambda x: np.zeros(np.shape(leaf) + np.shape(x)), args[k]) for leaf, each in zip(leaves, rows)]
-        return tree.unflatten(structure, found)
-
-    return one(argnums) if isinstance(argnums, int) else tuple(map(one, argnums))
-
-
-def each_leaf_a_tree(found: list, structure):
-    """Trees like the result, one for each leaf of the argument: a tree like the result, whose leaves are like the argument."""
-    columns = [tree.flatten(each) for each in found]
-    if not columns:
-        return tree.unflatten(structure, [])
-    rows = [tree.unflatten(structure, list(row)) for row in zip(*(leaves for leaves, _ in columns))]
-    return tree.unflatten(columns[0][1], rows)
+    Arguments may be complex where results are real, as for `grad`; with `allow_int`, integers have zeros.
+    """
+    return jacobian_of("jacrev", f, argnums, has_aux, holomorphic, allow_int)
 
 
 @decorator
-def hessian(f: Callable, argnums: int | str = FIRST) -> Jacobian:
-    """The second derivatives of the number that `f` returns: shape x.shape + x.shape; forward over reverse."""
-    return jacfwd(grad(f, argnums), argnums)
+def jacobian(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomorphic: bool = False,
+             allow_int: bool = False) -> Transformed:
+    """The Jacobian of `f`, by `jacfwd` or `jacrev`, whichever has fewer directions at these shapes."""
+    return jacobian_of("jacobian", f, argnums, has_aux, holomorphic, allow_int)
 
 
-def hvp(f: Callable, primals: Sequence, tangents: Sequence):
-    """The Hessian of the number `f(*primals)` in the first argument, applied to `tangents`."""
-    return jvp(grad(f), primals, tangents)[1]
+@decorator
+def hessian(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomorphic: bool = False) -> Transformed:
+    """The second derivatives of `f`: shape y.shape + x.shape + x.shape; forward over reverse.  See `jacfwd`."""
+    return jacobian_of("hessian", f, argnums, has_aux, holomorphic)
+
+
+def jacobian_of(kind: str, f: Callable, argnums, has_aux: bool, holomorphic: bool, allow_int: bool = False) -> Transformed:
+    """A whole derivative of one kind."""
+    return Transformed(kind, f, {"argnums": numbers(argnums), "has_aux": has_aux, "holomorphic": holomorphic,
+                                 "allow_int": allow_int})
+
+
+def hvp(f: Callable, primals: Sequence | None = None, tangents: Sequence | None = None, argnums: Argnums = FIRST):
+    """The Hessian of the number `f(*primals)` in the arguments `argnums`, times the direction `tangents`.
+
+    `tangents` has one entry for each of `primals`: with other directions than zero for arguments beside `argnums`,
+    what is returned is the derivative of the whole gradient in that direction.  Forward over reverse: the cost is that
+    of a few gradients.  Without primals, the Transformed f_hvp(*xs, *x_dots) that computes it.
+    """
+    if primals is None:
+        return Transformed("hvp", f, {"argnums": numbers(argnums)})
+    primals, tangents = tuple(primals), tuple(tangents)
+    args, dots = directions(f, primals, tangents, "hvp")
+    return cached(f, "hvp", len(args), argnums=numbers(argnums))(*args, *dots)
 
 
 # ---------------------------------------------------------------------------------------------- batching
@@ -357,20 +329,6 @@ def with_defaults(f: Callable, args: tuple, keywords: dict | None = None) -> tup
     return bind(signature, args, keywords or {})
 
 
-def spread(f: Callable, args: tuple, keywords: dict) -> tuple[Callable, tuple]:
-    """`f` and its arguments in order; what a `**` parameter takes by names has parameters of its own."""
-    parameters = signature_of(f).parameters.values()
-    names = tuple(name for name in keywords if all(p.name != name for p in parameters))
-    if names and any(p.kind is p.VAR_KEYWORD for p in parameters):
-        f = f.named_by(keywords) if isinstance(f, Transformed) else Keyworded(f, names)
-    return f, with_defaults(f, args, keywords)
-
-
-def types_of(args: tuple) -> list[Type]:
-    """The types of arguments, for who asks which of them are meant."""
-    return [type_of(x, f"x{k}") for k, x in enumerate(args)]
-
-
 def by_position(f: Callable) -> Callable:
     """`f`, taking every argument by position, as what is generated from it does."""
     signature = f.signature if isinstance(f, Transformed) else signature_of(f)
@@ -383,16 +341,17 @@ def zeros(x):
     return tree.map(lambda leaf: np.zeros(np.shape(leaf)) if np.ndim(leaf) else 0.0, x)
 
 
-def cached(f: Callable, kind: str, count: int | None) -> Transformed:
+def cached(f: Callable, kind: str, count: int | None, **options) -> Transformed:
     """The Transformed behind `jvp(f, ...)` and `vjp(f, ...)`, kept with `f` so that code is generated once."""
-    options = {} if count is None else {"count": count}
+    key = (kind, count, *options.values())
+    options = {} if count is None else {"count": count, **options}
     try:
         kept = f.__dict__.setdefault("__s2s__", {})
     except AttributeError:  # a method, a partial, a class with slots
         return Transformed(kind, f, options)
-    if (kind, count) not in kept:
-        kept[kind, count] = Transformed(kind, f, options)
-    return kept[kind, count]
+    if key not in kept:
+        kept[key] = Transformed(kind, f, options)
+    return kept[key]
 
 
 def as_transformed(t: Callable) -> Transformed:
@@ -432,28 +391,6 @@ def with_aux(result, f: Callable) -> tuple:
 def is_inexact(x) -> bool:
     """Whether `x` can carry a derivative."""
     return np.asarray(x).dtype.kind in "fc"
-
-
-def float_of(x):
-    """The dtype of a derivative with respect to `x`."""
-    if not is_inexact(x):
-        kind = "an integer" if isinstance(x, (int, np.integer)) else "no float"
-        raise TypeMismatchError(f"a derivative with respect to {x!r}, which is {kind}", None,
-                                "pass a float, e.g. 2.0")
-    return np.asarray(x).dtype
-
-
-def scalar(x):
-    """A number instead of an array of rank 0."""
-    return x if np.ndim(x) else float(x)
-
-
-def basis(x: np.ndarray):
-    """The unit vectors of the space of `x`, in its shape."""
-    for k in range(x.size):
-        unit = np.zeros(x.size, x.dtype)
-        unit[k] = 1
-        yield unit.reshape(x.shape)[()]
 
 
 def random_like(rng: np.random.Generator, x):
@@ -505,18 +442,23 @@ def _linearize_inside(call: Callable, f, *primals):
     return call(f, *primals), Macro(lambda call, *tangents: _jvp_inside(call, f, primals, tangents)[1])
 
 
+def _hvp_inside(call: Callable, f, primals, tangents, argnums=FIRST):
+    return call(Transformed("hvp", f, {"count": len(primals), "argnums": numbers(argnums)}), *primals, *tangents)
+
+
 def _refused(name: str) -> Macro:
     def expand(call: Callable, *args, **keywords):
-        raise UnsupportedError(f"{name} inside a function that s2s reads", None, "use hvp, jvp or vjp there")
+        raise UnsupportedError(f"{name} inside a function that s2s reads", None, "call it outside")
 
     return Macro(expand)
 
 
 MACROS.update({
-    **{f: Macro(lambda call, *args, f=f, **options: f(*args, **options)) for f in (grad, value_and_grad, vmap, jit)},
+    **{f: Macro(lambda call, *args, f=f, **options: f(*args, **options))
+       for f in (grad, value_and_grad, jacfwd, jacrev, jacobian, hessian, vmap, jit)},
     jvp: Macro(_jvp_inside),
     vjp: Macro(_vjp_inside),
     linearize: Macro(_linearize_inside),
-    hvp: Macro(lambda call, f, primals, tangents: _jvp_inside(call, grad(f), primals, tangents)[1]),
-    **{f: _refused(f.__name__) for f in (jacfwd, jacrev, hessian, check_grads, source, stages, dump)},
+    hvp: Macro(_hvp_inside),
+    **{f: _refused(f.__name__) for f in (check_grads, source, stages, dump)},
 })

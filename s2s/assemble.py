@@ -119,6 +119,17 @@ def tangent(function: Function) -> Function:
                                                     defaults={})))
 
 
+def curvature(function: Function, argnums: int | tuple[int, ...]) -> Function:
+    """f(*xs) -> y becomes f_hvp(*xs, *x_dots) -> the derivative of its gradient in that direction."""
+    made = clone(tangent(gradient(function, argnums)))
+    if never_returns(made):
+        return made
+    made.name, made.tupled = f"{function.name}_hvp", False
+    made.doc = f"The Hessian of {function.name}{place(function)}, times the tangents of its arguments."
+    del made.block.yields[0]
+    return described(pipeline.finish(made))
+
+
 def batch(function: Function, in_axes: Sequence[int | None], out_axes, types: Sequence[Type] | None = None) -> Function:
     """f(*xs) -> *ys for one lane becomes f_vmap(*xs) -> *ys for many."""
     made = pipeline.batch(function, in_axes, out_axes, types)
@@ -303,7 +314,7 @@ def is_real(type: Type) -> bool:
     return carries_derivative(type) and not (type.dtype or "").startswith("complex")
 
 
-def check_arguments(function: Function, wrt: Sequence[int], allow_int: bool = False) -> None:
+def check_arguments(function: Function, wrt: Sequence[int], allow_int: bool = False, what: str = "grad") -> None:
     """Raise TypeMismatchError if a derivative is asked for in an argument that is not inexact, and that is not allowed."""
     count = len(function.params) - len(function.captures)
     for k in wrt:
@@ -315,7 +326,7 @@ def check_arguments(function: Function, wrt: Sequence[int], allow_int: bool = Fa
             whole = isinstance(param.type, (Scalar, Array))
             place = "" if whole else f"; {first_integer(param)} is no float"
             raise TypeMismatchError(
-                f"grad with respect to {param.name}, which is {describe(param.type)}: it has no derivative{place}",
+                f"{what} with respect to {param.name}, which is {describe(param.type)}: it has no derivative{place}",
                 first_line(function),
                 f"pass a float, e.g. `{param.name} = 2.0`" if whole else
                 "pass floats and arrays of floats, or allow_int=True, which gives zeros for the rest")

@@ -99,6 +99,10 @@ class UnsupportedError(S2SError):
     """A construct, function or argument that s2s does not know."""
 
 
+class RankError(UnsupportedError):
+    """What only the ranks of arguments decide, before they are known."""
+
+
 class TypeMismatchError(S2SError, TypeError):
     """Types or shapes that do not go together, or an argument of the wrong kind."""
 

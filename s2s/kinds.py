@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from . import assemble, pipeline
+from . import assemble, jacobians, pipeline
 from .arguments import resolved
 from .errors import TypeMismatchError
 from .front.target import names_of
@@ -129,6 +129,19 @@ def pullback_of(t, types: tuple) -> Function:
     return assemble.pullback(t.inner_function(types[:-1]))
 
 
+def jacobian_of(t, types: tuple) -> Function:
+    options = {**t.options, "argnums": resolved(t.options["argnums"], t.inner, types)}
+    return JACOBIANS[t.kind](t.inner_function(types), jacobians.Asked(**options))
+
+
+def curvature_of(t, types: tuple) -> Function:
+    inner = types[:len(types) // 2]
+    return assemble.curvature(t.inner_function(inner), resolved(t.options["argnums"], t.inner, inner))
+
+
+JACOBIANS = {"jacfwd": jacobians.columns, "jacrev": jacobians.rows, "jacobian": jacobians.either, "hessian": jacobians.second}
+
+
 def _axes(type: Type):
     """The number of axes of each leaf of a type."""
     return tuple(map(_axes, type.items)) if isinstance(type, Tuple) else len(getattr(type, "dims", ()))
@@ -138,7 +151,9 @@ KINDS: dict[str, Kind] = {
     "grad": Kind("_grad", gradient_of, same_signature, interpreted),
     "value_and_grad": Kind("_value_and_grad", gradient_of, same_signature, interpreted),
     "jvp": Kind("_jvp", tangent_of, doubled_signature, interpreted, names=doubled),
+    "hvp": Kind("_hvp", curvature_of, doubled_signature, interpreted, names=doubled),
     "vjp": Kind("_vjp", pullback_of, pullback_signature, interpreted, names=pulled_back),
+    **{kind: Kind(f"_{kind}", jacobian_of, same_signature, interpreted) for kind in JACOBIANS},
     "first": Kind("", first_of, same_signature, interpreted),
     "vmap": Kind("_vmap", batch_of, same_signature, interpreted),
     "value": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature, interpreted),

@@ -19,8 +19,8 @@ from .agreement import agreements, checker
 from .arguments import First, as_method, fixed_key
 from .carried import place_of, register_texts, texts_of
 from .display import side_by_side
-from .errors import S2SError, TypeMismatchError, UnsupportedError
-from .front import SharedError, annotated_types, beginning, placed
+from .errors import RankError, S2SError, TypeMismatchError, UnsupportedError
+from .front import annotated_types, beginning, placed
 from .front.consulted import consulted_too, consulting, is_current
 from .front.enclosed import Enclosed, Enclosing
 from .front.target import Keyworded, names_of
@@ -271,7 +271,7 @@ class Transformed:
         types = annotated_types(self)
         try:
             return self.function_for_types(types)
-        except SharedError as refused:
+        except RankError as refused:
             for guess in ranks_to_try(types):
                 try:
                     return self.function_for_types(guess)

@@ -58,21 +58,31 @@ def vmap_inside(x):
     return np.sum(s2s.vmap(cube)(x))
 
 
+def mixed(x):
+    return np.sin(x) * np.sum(x * x)
+
+
+def jacobians_inside(x):
+    return np.sum(s2s.jacfwd(mixed)(x) @ s2s.jacrev(mixed)(x) + s2s.jacobian(mixed)(x) ** 2)
+
+
+def hessian_inside(x):
+    return np.sum(s2s.hessian(squares)(x) * s2s.hessian(lambda z: np.sum(z**3) * x[0])(x))
+
+
+def newton(x):
+    for _ in range(3):
+        x = x - np.linalg.solve(s2s.jacfwd(mixed)(x) + np.eye(len(x)), mixed(x))
+    return np.sum(x)
+
+
 VECTOR = np.array([1.0, 2.0, 3.0])
 CASES = [(grad_inside, 2.0), (jvp_inside, 2.0), (vjp_inside, 2.0), (value_and_grad_inside, VECTOR),
          (grad_of_a_lambda, 2.0), (grad_of_a_nested_function_in_a_loop, 0.3), (hvp_inside, VECTOR),
-         (vmap_inside, VECTOR)]
+         (vmap_inside, VECTOR), (jacobians_inside, VECTOR), (hessian_inside, VECTOR), (newton, VECTOR / 10)]
 
 
 @pytest.mark.parametrize("function, x", CASES, ids=lambda x: getattr(x, "__name__", ""))
 def test_derivative_of_a_program_with_transformations(function, x):
     with pipeline.checked():
         s2s.check_grads(s2s.api.as_transformed(function), (x,), order=2)
-
-
-def test_jacobians_inside_are_refused():
-    def f(x):
-        return np.sum(s2s.jacrev(squares)(x))
-
-    with pytest.raises(s2s.UnsupportedError, match="jacrev inside a function(.|\n)*use hvp, jvp or vjp"):
-        s2s.grad(f)(VECTOR)

@@ -19,7 +19,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ..errors import UnsupportedError
+from ..errors import RankError, UnsupportedError
 from ..ir.builder import Builder, current
 from ..ir.forms import Form, form_of, list_form
 from ..ir.graph import Block, Value
@@ -30,7 +30,7 @@ from ..ops.lists import new_list
 from ..ops.record import value
 
 
-class SharedError(UnsupportedError):
+class SharedError(RankError):
     """A write whose effect on another name cannot be decided."""
 
 

@@ -88,6 +88,6 @@ def leaves_of(x: Value) -> list[Value]:
     found = []
     for k in range(len(x.type.items)):
         member = item(x, index=k)
-        member.name = member.name or member_name(x.name, x.type, k)
+        member.name = member.name or (member_name(x.name, x.type, k) if x.name else "")
         found += leaves_of(member)
     return found
