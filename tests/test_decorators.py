@@ -388,7 +388,7 @@ def test_whole_derivatives_are_transformed_like_any_function():
     assert np.allclose(s2s.jvp(j, (X,), (X,))[1], np.diag(6 * X**2))
     assert np.allclose(s2s.grad(lambda x: np.sum(j(x)))(X), 6 * X)
     assert np.allclose(s2s.jacfwd(s2s.grad(lambda x: np.sum(x**3)))(X), np.diag(6 * X))
-    assert "y_bar = np.eye(len(x))" in s2s.jacrev(lambda x: np.sin(x) * x[0]).lower(X).source
+    assert "y_bar = np.eye(" in s2s.jacrev(lambda x: np.sin(x) * x[0]).lower(X).source
 
 
 @pytest.mark.compile
