@@ -15,7 +15,6 @@ from types import MappingProxyType
 from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.types import Array, List, Scalar, Unknown, is_inexact
 from ..ops.control import member_syntax
-from ..ops.copy import copy
 from ..ops.lists import copy_syntax
 from ..ops.shape import numpy_call
 from .memory import Memory
@@ -349,11 +348,11 @@ class Layout:
         if op.name == "call":
             callee = op.attrs["callee"].function_for(op.inputs)
             return ast.Call(ast.Name(self.spelled.get(callee, callee.name), ast.Load()), inputs, [])
-        if op.record is copy and isinstance(op.inputs[0].type, Unknown) and not _has_copy(op, self):
+        if op.name == "copy" and isinstance(op.inputs[0].type, Unknown) and not _has_copy(op, self):
             return ast.UnaryOp(
                 ast.UAdd(), inputs[0]
             )  # of a number it is the number, of an array a copy
-        if op.record is copy and isinstance(op.output.type, List):
+        if op.name == "copy" and isinstance(op.output.type, List):
             return copy_syntax(op.output.type, *inputs)
         if (
             op.name == "zeros_like"

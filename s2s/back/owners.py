@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from ..ir.builder import Builder, add_op
+from ..ir.builder import Builder
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.rebuild import clone
 from ..ir.types import Array, List, Scalar, Tape, Unknown
-from ..ops.copy import copy
+from ..ops.copy import copy_again
 from ..ops.record import Record, same_shape
 from .memory import Memory, holds_memory, live_after_writes
 
@@ -330,9 +330,10 @@ def _insert_copies(function: Function, copied: frozenset) -> None:
 
     def made(block: Block, value: Value, name: str, line) -> Value:
         with Builder(Block(), line) as builder:
-            op = add_op(copy, [value], {}, [value.type], names=[name])
+            copied = copy_again(value)
+            copied.name = name
         block.ops += builder.block.ops
-        return op.output
+        return copied
 
     def visit(block: Block) -> None:
         ops, block.ops = block.ops, []
@@ -372,7 +373,7 @@ def _rename(block: Block, renamed: dict[Value, Value]) -> None:
     if not renamed:
         return
     for op in walk(block):
-        if not (op.record is copy and renamed.get(op.inputs[0]) is op.output):
+        if not (op.name == "copy" and renamed.get(op.inputs[0]) is op.output):
             op.inputs[:] = [renamed.get(x, x) for x in op.inputs]
         for inner in op.blocks:
             inner.yields[:] = [renamed.get(y, y) for y in inner.yields]

@@ -14,10 +14,10 @@ import ast
 
 import numpy as np
 
-from ..ir.builder import Builder, add_op
+from ..ir.builder import Builder
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import UNDEFINED, Array, List, Scalar, Tape, Tuple, Type, join
-from ..ops.copy import copy
+from ..ops.copy import copy_again
 from ..ops.record import Record
 from .apart import parts
 
@@ -157,7 +157,7 @@ def _copy_arrays(block: Block) -> None:
     for op in ops:
         if op.name == "tape_push" and isinstance(op.inputs[1].type, Array):
             with Builder(Block(), op.line) as builder:
-                op.inputs[1] = add_op(copy, [op.inputs[1]], {}, [op.inputs[1].type]).output
+                op.inputs[1] = copy_again(op.inputs[1])
             block.ops += builder.block.ops
         for inner in op.blocks:
             _copy_arrays(inner)

@@ -16,7 +16,8 @@ import numpy as np
 from ..errors import TypeMismatchError
 from ..ir.builder import current
 from ..ir.graph import Value
-from ..ir.types import Array, Scalar
+from ..ir.types import Array
+from ..ops.copy import is_made_in_order
 from ..ops.index import getitem, setitem
 from ..ops.pattern import is_basic, paired, parse_index
 from ..ops.record import FUNCTIONS, dtype_of, numpy_function, rank, value
@@ -35,7 +36,6 @@ READ_ONLY = {"diagonal", "diag", "broadcast_to"}
 PARTS = {"split", "array_split", "hsplit", "vsplit", "dsplit", "unstack", "view"}
 MAYBE = {"ascontiguousarray", "broadcast_arrays", "imag", "rot90", "stop_gradient", "astype", "array"} | SAME | RESHAPES | CONTIGUOUS | TRANSPOSES | INVOLUTIONS | PARTS | READ_ONLY
 COPIES = {"array", "copy", "flatten", "astype", "conj", "conjugate"}
-MADE = {"full", "arange", "linspace", "eye", "array"}  # ops whose results are in C order
 
 
 @numpy_function(attribute="flat")
@@ -196,7 +196,7 @@ def is_contiguous(frame: Frame, cell: Cell) -> bool:
         if cell.choice is not None:
             cell.contiguous = all(is_contiguous(frame, arm) for arm in cell.choice[1:])
         elif cell.base is None:
-            cell.contiguous = not cell.owner and not cell.origins and _made_contiguous(cell.made)
+            cell.contiguous = not cell.owner and not cell.origins and is_made_in_order(cell.made)
         else:
             cell.contiguous = cell.index is not None and _is_block(*cell.index) and is_contiguous(frame, cell.base)
     return cell.contiguous
@@ -215,20 +215,3 @@ def _is_block(pattern, operands) -> bool:
                 return False
             whole = True
     return True
-
-
-def _made_contiguous(x: Value) -> bool:
-    """Whether what made `x` always makes it contiguous."""
-    op = x.op
-    if op is None or isinstance(x.type, Scalar):
-        return isinstance(x.type, Scalar)
-    if op.name in MADE:
-        return True
-    if op.record.writes is not None:
-        return _made_contiguous(op.inputs[op.record.writes])
-    if op.record.views or op.blocks or op.name == "call":
-        return False
-    if isinstance(x.type, Array) and x.type.rank == 1:
-        return True
-    return (op.record.elementwise or op.name in ("full_like", "zeros_like")) and all(
-        _made_contiguous(v) for v in op.inputs)

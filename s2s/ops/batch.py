@@ -159,7 +159,7 @@ for _name in ("zeros_like", "ones_like", "empty_like"):
         RECORDS[_name].batch = lambda flags, x, record=RECORDS[_name], **attrs: record(x, **attrs)
 for _name in ("copy", "stop_gradient"):
     if _name in RECORDS:
-        RECORDS[_name].batch = lambda flags, x, record=RECORDS[_name]: record(x)
+        RECORDS[_name].batch = lambda flags, x, record=RECORDS[_name], **attrs: record(x, **attrs)
 
 # ------------------------------------------------------------------------------------------ indexing
 #

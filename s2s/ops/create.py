@@ -424,7 +424,7 @@ def _fold_as_array(x: Value, *, function: str):
         case Scalar(dtype):
             return convert(x, dtype=dtype)
         case Array():
-            return x if function == "asarray" else copy(x)
+            return x if function == "asarray" else copy(x, "K")
     return None
 
 
@@ -463,5 +463,5 @@ def copy_(a: Value) -> Value:
 
 
 @numpy_function(method="copy")
-def copy_method(x: Value) -> Value:
-    return copy(x)
+def copy_method(x: Value, order="C") -> Value:
+    return copy(x, static(order, "the order of a copy"))
