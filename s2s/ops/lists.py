@@ -783,13 +783,13 @@ def _question(name: str) -> Record:
 list_index, list_count = _question("index"), _question("count")
 
 
-def sorting_order(xs, backwards):
-    """The indices that sort `xs`, equal ones in the order in which they stand, as sorted() leaves them."""
-    keys = np.array(xs)
-    if backwards:
-        n = len(xs)
-        return [n - 1 - k for k in np.argsort(keys[::-1], kind="mergesort")][::-1]
-    return [k for k in np.argsort(keys, kind="mergesort")]
+def sorting_order(keys, reverse):
+    """The indices that sort `keys`, equal ones in the order in which they stand, as sorted() leaves them."""
+    array = np.array(keys)
+    if reverse:
+        n = len(keys)
+        return [n - 1 - k for k in np.argsort(array[::-1], kind="mergesort")][::-1]
+    return [k for k in np.argsort(array, kind="mergesort")]
 
 
 list_order = define(

@@ -165,3 +165,16 @@ def test_a_prompt_that_keeps_texts_by_code_object(monkeypatch):
     kept = {namespace["f"].__code__: text.splitlines(keepends=True)}
     monkeypatch.setattr(linecache, "_getlines_from_code", lambda code: kept.get(code, []), raising=False)
     assert interpret(build(namespace["f"], [FLOAT]), 2.0) == 10.0
+
+
+def test_a_printed_helper_with_an_attribute_reads_back_as_its_op():
+    """`sorting_order(keys, reverse)` in a dump is one op, whose second operand is known when it is read."""
+    from s2s.pipeline import render
+
+    def middle(a):
+        return sum(sorted([v * 2 for v in a])[1:3])
+
+    built = build(middle, [Array("float64", (Extent("n"),))])
+    parsed = build_from_text(render(built, annotate=True).text, {"np": np}, "<dump>")
+    a = np.array([3.0, 1.0, 2.0, 5.0])
+    assert interpret(parsed, a) == interpret(built, a) == middle(a)
