@@ -56,6 +56,7 @@ def _twins() -> dict[str, Callable]:
         "reciprocal": lambda x: 1.0 / x,
         "exp2": lambda x: 2.0 ** x,
         "positive": lambda x: x,
+        "quotient": lambda a, b: a / b,
         "sign": lambda x: select(x > 0, 1.0, select(x < 0, -1.0, x * 0.0)),
         "maximum": lambda a, b: select(ew["not_equal"](a, a), a, select(a < b, b, a)),
         "minimum": lambda a, b: select(ew["not_equal"](a, a), a, select(b < a, b, a)),

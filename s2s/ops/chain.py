@@ -17,7 +17,7 @@ import numpy as np
 from ..ir.builder import current
 from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Scalar, Type, carries_derivative, is_inexact
-from .record import RECORDS, dtype_of, same_shape, value
+from .record import RECORDS, deriving, dtype_of, same_shape, value
 from .shape import spread, sum_to
 
 
@@ -47,12 +47,14 @@ def times(bar, partial, atoms: tuple = ()):
     if bar.op is not None and bar.op.name in ("where", "select") and any(_is_zero(x) for x in bar.op.inputs[1:]):
         condition, *sides = bar.op.inputs
         return RECORDS["where"](condition, *(x if _is_zero(x) else times(x, partial, atoms) for x in sides))
+    if bar.op is not None and bar.op.name == "negative":
+        return -times(bar.op.inputs[0], partial, atoms)
     if partial.op is not None and all(partial is not atom for atom in atoms):
         inputs = partial.op.inputs
         match partial.op.name:
             case "negative":
                 return -times(bar, inputs[0], atoms)
-            case "divide":
+            case "divide" | "quotient":
                 return times(bar, inputs[0], atoms) / inputs[1]
             case "multiply" if not (_is_seed(bar) and inputs[0].constant is not MISSING):
                 return times(times(bar, inputs[0], atoms), inputs[1], atoms)
@@ -85,9 +87,12 @@ def _times_number(bar, number):
             return -_times_number(bar.op.inputs[0], number)
         case "spread":
             return spread(_times_number(bar.op.inputs[0], number), bar.op.inputs[1])
+        case "where" | "select" if any(_is_zero(x) for x in bar.op.inputs[1:]):
+            condition, *sides = bar.op.inputs
+            return RECORDS["where"](condition, *(x if _is_zero(x) else _times_number(x, number) for x in sides))
         case "multiply" if (found := _number_in(bar)) is not None:
             return _times_number(found[1], number * found[0])
-        case "divide" if (n := bar.op.inputs[0]).op is not None and n.op.name == "multiply" \
+        case "divide" | "quotient" if (n := bar.op.inputs[0]).op is not None and n.op.name == "multiply" \
                 and type(n.op.inputs[0].constant) in (int, float):
             return _times_number(n, number) / bar.op.inputs[1]
     return number * bar
@@ -112,7 +117,7 @@ def _number_in(product: Value) -> tuple | None:
 def elementwise_vjp(bar, y, *xs, record, **attrs) -> tuple:
     """The contribution of y's cotangent to the cotangent of each operand, in that operand's shape and dtype."""
     return tuple(None if partial is None or not _differentiable(x) else
-                 like_operand(sum_to(_product(bar, partial, y, xs, attrs), x), x)
+                 like_operand(sum_to(_product(bar, partial, y, xs, attrs, record), x), x)
                  for partial, x in zip(record.partials, xs, strict=True))
 
 
@@ -125,7 +130,7 @@ def elementwise_jvp(dots, y, *xs, record, **attrs):
             continue
         if isinstance(dot, Value) and dot.op is not None and dot.op.name == "spread":
             dot, covered = dot.op.inputs[0], False
-        term = _product(dot, partial, y, xs, attrs)
+        term = _product(dot, partial, y, xs, attrs, record)
         total = term if total is None else total + term
     if total is None:
         return None
@@ -138,8 +143,9 @@ def like_tangent(total, y, covered: bool = False):
     return total if covered else spread(total, y)
 
 
-def _product(bar, partial, y, xs, attrs):
-    product = times(bar, partial(y, *xs, **attrs) if callable(partial) else partial, (y, *xs))
+def _product(bar, partial, y, xs, attrs, record):
+    with deriving(record, y):
+        product = times(bar, partial(y, *xs, **attrs) if callable(partial) else partial, (y, *xs))
     if isinstance(product, Value) and isinstance(bar, Value) and product.constant is not MISSING \
             and not isinstance(bar.type, Scalar):
         return spread(product, bar)

@@ -18,7 +18,7 @@ from math import pi
 
 import numpy as np
 
-from ..ir.graph import OPERATORS
+from ..ir.graph import OPERATORS, Value
 from ..ir.types import Scalar
 from . import fold
 from .chain import like_operand, like_tangent
@@ -32,6 +32,8 @@ add = elementwise("add",                  1,                          1,        
 subtract = elementwise("subtract",        1,                          -1,                 python="a - b", fold=fold.subtract)
 multiply = elementwise("multiply",        lambda y, a, b: b,          lambda y, a, b: a,  python="a * b", fold=fold.multiply)
 divide = elementwise("divide",            lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, python="a / b", fold=fold.divide)
+quotient = elementwise("quotient",        lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, evaluate=np.divide, syntax=numpy_syntax("divide"),
+                       fold=fold.quotient)  # see Note [Derivatives do not raise]
 power = elementwise("power",              lambda y, a, b: _power_slope(y, a, b),
                                           lambda y, a, b: y * log(_positive(a)),          python="a ** b", fold=fold.power, math=math.pow)
 floor_divide = elementwise("floor_divide", None,                      None,               python="a // b")
@@ -159,6 +161,9 @@ signbit = elementwise("signbit",                None)
 
 OPERATORS.update({name: RECORDS[name] for name in RECORDS if RECORDS[name].elementwise})
 
+for _name in ("divide", "math.log", "math.log2", "math.log10", "math.log1p", "math.atanh"):
+    RECORDS[_name].guards = True
+
 # ------------------------------------------------------------------------- what does not fit in a row
 
 
@@ -173,9 +178,16 @@ def _power_slope(y, a, b):
             return n * a
         case int() | float() as n if n == 0.5:
             return 0.5 / y
+        case int() | float() as n if n < 1 and _is_pythons(a):
+            return n / a ** (1 - n) if n > 0 else n * y / a  # a power of 0 would raise, and one of a large number
         case int() | float() as n:
             return n * a ** (n - 1)
-    return b * a ** where(equal(b, 0), 1, b - 1)
+    base = RECORDS["convert"](a, dtype="float64") if _is_pythons(a) and _is_pythons(b) and b.type.dtype == "float64" else a
+    return b * base ** where(equal(b, 0), 1, b - 1)
+
+
+def _is_pythons(x) -> bool:
+    return isinstance(x, Value) and isinstance(x.type, Scalar) and x.type.weak
 
 
 def _positive(a):

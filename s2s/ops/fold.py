@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 from ..ir.graph import Value
-from ..ir.types import INT, Scalar, is_inexact
-from .record import RECORDS, dtype_of, runs_backwards, value
+from ..ir.types import INT, Array, Scalar, is_inexact
+from .record import RECORDS, deriving, dtype_of, runs_backwards, value
 
 
 def _is(x: Value, number) -> bool:
@@ -38,7 +38,7 @@ def _surely_inexact(x: Value, depth: int = 4) -> bool:
         return False
     if x.op.name in ("add", "subtract", "multiply", "negative"):
         return any(_surely_inexact(v, depth - 1) for v in x.op.inputs)
-    return x.op.name == "divide" or x.op.record.scalar in _FLOATS
+    return x.op.name in ("divide", "quotient") or x.op.record.scalar in _FLOATS
 
 
 _FLOATS = frozenset(f"math.{name}" for name in (
@@ -61,13 +61,13 @@ def add(record, a: Value, b: Value):
 
 
 def _masked_alike(record, a: Value, b: Value):
-    """where(c, p, 0) + where(c, q, 0) is where(c, p + q, 0)."""
+    """where(c, p, 0) + where(c, q, 0) is where(c, p + q, 0), and so with minus."""
     if a.op is None or b.op is None or a.op is b.op or not a.op.name == b.op.name in ("where", "select"):
         return None
     (condition, *sides), (other, *sides_of_b) = a.op.inputs, b.op.inputs
     for k in (0, 1):
         if condition is other and _is(sides[k], 0) and _is(sides_of_b[k], 0):
-            total = sides[1 - k] + sides_of_b[1 - k]
+            total = record(sides[1 - k], sides_of_b[1 - k])
             branches = [sides[k], total] if k == 0 else [total, sides[k]]
             return _same_type(RECORDS["where"](condition, *branches), record, a, b)
     return None
@@ -79,7 +79,7 @@ def subtract(record, a: Value, b: Value):
         return a + _negated(b)
     if _is(b, 0):
         return _same_type(a, record, a, b)
-    return _same_type(_affine(a, b, -1), record, a, b) if _integers(a, b) else None
+    return _same_type(_affine(a, b, -1), record, a, b) if _integers(a, b) else _masked_alike(record, a, b)
 
 
 def _affine(a: Value, b: Value, sign: int):
@@ -148,6 +148,8 @@ def _counted(x: Value) -> Value | None:
 
 def divide(record, a: Value, b: Value):
     """a / 1 is a; (-a) / b is -(a / b); 1.0 * i / x is i / x for an integer i."""
+    if deriving.quietly and may_raise(a, b):
+        return RECORDS["quotient"](a, b)
     if _is(b, 1):
         return _same_type(a, record, a, b)
     if _negated(a) is not None:
@@ -155,6 +157,60 @@ def divide(record, a: Value, b: Value):
     if _counted(a) is not None and is_inexact(dtype_of(b.type)):
         return _same_type(_counted(a) / b, record, a, b)
     return None
+
+
+def quotient(record, a: Value, b: Value):
+    """Python's division where it does not raise; (-a) / b is -(a / b)."""
+    if not may_raise(a, b):
+        return RECORDS["divide"](a, b)
+    return -record(_negated(a), b) if _negated(a) is not None else None
+
+
+def may_raise(a: Value, b: Value) -> bool:
+    """Whether a / b might be a division of Python's own numbers, by zero.  See Note [Derivatives do not raise]."""
+    return not _is_numpys(b) and not _is_numpys(a) and not _is_not_zero(b)
+
+
+def _is_numpys(x: Value, depth: int = 8) -> bool:
+    """Whether `x` is surely no Python number: where one comes from another path, or from a caller, its type does not tell."""
+    if not isinstance(x.type, Scalar):
+        return True
+    if x.type.weak or x.op is None or x.op.blocks or not depth:
+        return False
+    match x.op.name:
+        case "select" | "max_" | "min_":
+            return all(_is_numpys(side, depth - 1) for side in x.op.inputs[-2:])
+        case "add" | "subtract" | "multiply" | "divide" | "power" | "remainder" | "negative" | "abs_":
+            return any(_is_numpys(operand, depth - 1) for operand in x.op.inputs)
+        case "constant" | "getitem":
+            return True
+    return x.op.record.elementwise or isinstance(x.op.inputs[0].type, Array)
+
+
+def _is_not_zero(x: Value) -> bool:
+    """Whether `x` is surely not 0: a number that is not, 1 + x * x, x where the program has asked."""
+    if type(x.constant) in (int, float, complex):
+        return x.constant != 0
+    match x.op.name if x.op is not None else "":
+        case "add":
+            return any(type(a.constant) in (int, float) and a.constant > 0 and _is_not_negative(b)
+                       for a, b in (x.op.inputs, x.op.inputs[::-1]))
+        case "negative" | "abs_":
+            return _is_not_zero(x.op.inputs[0])
+        case "select":
+            condition, *sides = x.op.inputs
+            asked = condition.op.inputs if condition.op is not None and condition.op.name == "equal" else ()
+            return _is_not_zero(sides[0]) and sides[1] in asked and any(_is(v, 0) for v in asked)
+        case name:
+            return name == "math.cosh"
+
+
+def _is_not_negative(x: Value) -> bool:
+    if x.op is None:
+        return False
+    squared = x.op.name == "multiply" and x.op.inputs[0] is x.op.inputs[1]
+    even = x.op.name == "power" and type(x.op.inputs[1].constant) is int and x.op.inputs[1].constant in (2, 4)
+    return squared or even or x.op.name in ("abs_", "math.exp", "math.fabs", "math.cosh")
 
 
 def power(record, a: Value, b: Value):
@@ -165,8 +221,14 @@ def power(record, a: Value, b: Value):
 
 
 def negative(record, a: Value):
-    """-(-a) is a, for integers too."""
-    return a.op.inputs[0] if a.op is not None and a.op.record is record else None
+    """-(-a) is a, for integers too; in adjoints the sign goes to the side of a choice that is not 0."""
+    if a.op is not None and a.op.record is record:
+        return a.op.inputs[0]
+    if a.op is not None and a.op.name in ("where", "select") and runs_backwards() \
+            and [_is(side, 0) for side in a.op.inputs[1:]].count(True) == 1:
+        condition, *sides = a.op.inputs
+        return _same_type(RECORDS["where"](condition, *(x if _is(x, 0) else -x for x in sides)), record, a)
+    return None
 
 
 def where(record, condition: Value, a: Value, b: Value):

@@ -49,6 +49,7 @@ class Record:
     views: tuple[int, ...] = ()  # inputs whose memory the result may share
     shapes: tuple[int, ...] = ()  # inputs of which only the shape is read
     writes: int | None = None  # the input that prints as overwritten in place: `a[i] = v`
+    guards: bool = False  # of Python's numbers it raises itself wherever its derivative would divide by zero
     scalar: str = ""  # how compiled scalar code spells it: "math.sin"
     helper: Callable | None = None  # a module-level function the spelling calls; its source is printed along
     rebuild: Callable | None = None  # ops with blocks: (op, inputs, inner) -> outputs, emitted again
@@ -251,3 +252,29 @@ def runs_backwards() -> bool:
     """Whether what is emitted now belongs to an adjoint, where the sign of a zero does not matter."""
     line = current().line
     return line is not None and line.backwards
+
+
+# Note [Derivatives do not raise]
+# Python's own numbers raise when divided by zero, and NumPy's do not.  Of a Python number x, `np.sin(x) / x` is NumPy's
+# and nan at 0; its derivative has the factor 1.0 / x, which is Python's and would raise.  What runs without raising
+# has a derivative that does: inf or nan, as in NumPy.  So where a rule divides by a Python number, it divides as
+# np.divide does (the op `quotient`), unless the other operand is surely NumPy's, the divisor surely not 0, or the op
+# itself has raised where it is: then `1 / x` stays what it is, and x = 0 stays a ZeroDivisionError.
+# Considered: to convert the divisor, np.float64(x), which makes the derivatives of float32 programs float64; to let
+# cotangents start as np.float64(1.0), which spoils every product that the seed is multiplied away from, and does not
+# help where the zeros of another path, Python's, are what is divided.
+
+
+class deriving:
+    """`with deriving(record, y):` makes divisions emitted inside it those of the derivative of y = record(...)."""
+
+    quietly = False  # whether a division by zero may not raise now
+
+    def __init__(self, record: Record, y):
+        self.quiet = not (record.guards and isinstance(y, Value) and isinstance(y.type, Scalar) and y.type.weak)
+
+    def __enter__(self) -> None:
+        self.saved, deriving.quietly = deriving.quietly, self.quiet
+
+    def __exit__(self, *exc) -> None:
+        deriving.quietly = self.saved

@@ -248,10 +248,17 @@ def _in_math(partial: Callable) -> Callable:
         with Builder(block):
             result = value(partial(y, *xs))
         env: dict[Value, Value] = {}
-        emit_block(block, (), env, lambda op, inputs: IN_MATH[op.record](*inputs) if op.record in IN_MATH else None)
+        emit_block(block, (), env, lambda op, inputs: _twin(op, inputs))
         return env.get(result, result)
 
     return respelled
+
+
+def _twin(op, inputs: list[Value]):
+    """`op` with Python's math module, if that has it; a number that the rule has made NumPy's stays that."""
+    if op.record not in IN_MATH or inputs[0].op is not None and inputs[0].op.name == "convert":
+        return None
+    return IN_MATH[op.record](*inputs)
 
 
 def _fold_python(name: str, compute: Callable, constants: list):

@@ -48,7 +48,7 @@ def f_grad(w, b, X, y):
     t_1 = 1 + t
     p = 1 / t_1
     # line 3, backwards: return -np.mean(y * np.log(p) + (1 - y) * np.log(1 - p))
-    t_2 = 1.0 / y.size
+    t_2 = np.divide(1.0, y.size)
     p_bar = t_2 * (1 - y) / (1 - p) - t_2 * y / p
     # line 2, backwards
     t_3 = p_bar * p / t_1 * t

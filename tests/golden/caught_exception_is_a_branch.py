@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 
 def f(x, y):
     try:
@@ -33,7 +35,7 @@ def f_ssa(x: "float64", y: "float64"):
 
 
 def f_grad(x, y):
-    """The derivative of f (caught_exception_is_a_branch.py, line 6) with respect to x and y, for
+    """The derivative of f (caught_exception_is_a_branch.py, line 8) with respect to x and y, for
     x: float, y: float.
     """
     t = x - y
@@ -45,7 +47,7 @@ def f_grad(x, y):
     if t_1:
         t_2 = 0.0
     else:
-        t_2 = 0.5 * x / math.sqrt(t)
+        t_2 = np.divide(0.5 * x, math.sqrt(t))
     y_bar = -t_2
     x_bar = r + t_2
     return x_bar, y_bar

@@ -1,0 +1,126 @@
+"""Derivatives raise where the program does, and nowhere else: divisions by zero of Python's own numbers."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from scipy import special
+
+import s2s
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+def masked(x):
+    return np.where(x == 0.0, 1.0, np.sin(x) / x)
+
+
+def masked_twice(x):
+    y = np.where(x > 0.0, np.sqrt(x), 0.0)
+    return np.where(y > 0.0, np.log(y) / y, -x)
+
+
+def in_a_loop(x):
+    total = 0.0
+    for k in range(3):
+        total = total + np.where(x == k, 1.0, np.sin(x - k) / (x - k))
+    return total
+
+
+def in_a_branch(x):
+    y = 0.0
+    if x > 1.0:
+        y = np.cos(x)
+    return np.sin(y) / np.float64(3.0) + np.where(y == 0.0, x, np.tan(y) / y)
+
+
+RUN = {  # name -> (function, argument, first derivative, second derivative), of Python floats where these divide by zero
+    "masked": (masked, 0.0, 0.0, 0.0),
+    "masked_twice": (masked_twice, 0.0, -1.0, 0.0),
+    "in_a_loop": (in_a_loop, 1.0, 0.0, None),
+    "in_a_branch": (in_a_branch, 0.0, 1.0, 0.0),
+    "sinc": (lambda x: np.sin(x) / x, 0.0, math.nan, math.nan),
+    "log": (lambda x: np.log(x), 0.0, math.inf, -math.inf),
+    "sqrt": (lambda x: math.sqrt(x), 0.0, math.inf, -math.inf),
+    "power": (lambda x: x**0.5, 0.0, math.inf, -math.inf),
+    "other_power": (lambda x: x**1.5, 0.0, 0.0, math.inf),
+    "math_pow": (lambda x: math.pow(x, 0.5), 0.0, math.inf, -math.inf),
+    "exponent": (lambda x: x ** (x + 0.5), 0.0, math.inf, None),
+    "small": (lambda x: x**-2, 1e-150, -math.inf, math.inf),
+    "large": (lambda x: x**-2.0, 1e160, 0.0, 0.0),
+    "asin": (lambda x: math.asin(x), 1.0, math.inf, None),
+    "acosh": (lambda x: math.acosh(x), 1.0, math.inf, None),
+    "hypot": (lambda x: math.hypot(x, 0.0), 0.0, math.nan, None),
+    "atan2": (lambda x: math.atan2(x, 0.0), 0.0, math.nan, None),
+    "logit": (lambda x: special.logit(x), 1.0, math.inf, None),
+    "numpys": (lambda x: np.float64(1.0) / x, 0.0, -math.inf, None),
+    "arctan": (lambda x: math.atan(1.0 / (x + 1.0)), 0.0, -0.5, 0.5),
+}
+
+
+def both(t, x):
+    """What `t` gives, interpreted and compiled."""
+    return t(x), s2s.jit(t)(x)
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_does_not_raise(name):
+    f, x, first, second = RUN[name]
+    f(x)
+    values = [s2s.grad(f)(x), s2s.jvp(f, (x,), (1.0,))[1], s2s.vjp(f, x)[1](1.0)[0], s2s.value_and_grad(f)(x)[1]]
+    np.testing.assert_allclose(values, [first] * 4, rtol=1e-14)
+    curvatures = [s2s.grad(s2s.grad(f))(x), s2s.jvp(s2s.grad(f), (x,), (1.0,))[1], s2s.grad(lambda x: s2s.jvp(f, (x,), (1.0,))[1])(x)]
+    if second is not None:
+        np.testing.assert_allclose(curvatures, [second] * 3, rtol=1e-14)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", ["masked", "log", "sqrt", "in_a_loop"])
+def test_does_not_raise_compiled(name):
+    f, x, first, second = RUN[name]
+    np.testing.assert_allclose(s2s.jit(s2s.grad(f))(x), first)
+    curvature = s2s.jit(s2s.grad(s2s.grad(f)))(x)
+    if second is not None:
+        np.testing.assert_allclose(curvature, second)
+
+
+RAISE = {
+    "reciprocal": (lambda x: 1.0 / x, ZeroDivisionError),
+    "constant": (lambda x: x / (x - x), ZeroDivisionError),
+    "power": (lambda x: x**-1, ZeroDivisionError),
+    "log": (lambda x: math.log(x), (ValueError, ZeroDivisionError)),
+    "remainder": (lambda x: 3.0 % x, ZeroDivisionError),
+}
+
+
+@pytest.mark.parametrize("name", RAISE)
+def test_raises_where_the_program_does(name):
+    f, kind = RAISE[name]
+    for t in (f, s2s.grad(f), s2s.value_and_grad(f), lambda x: s2s.jvp(f, (x,), (1.0,))):
+        with pytest.raises(kind):
+            t(0.0)
+
+
+def test_a_division_that_the_program_guards_is_pythons():
+    """The text says np.divide only where Python might raise."""
+    assert "np" not in s2s.grad(lambda x: 1.0 / x + math.log(x) + math.atan(x) + 2.0 * x / 3).source.split('"""')[2]
+
+
+def test_numpys_warning_of_the_derivative():
+    with pytest.warns(RuntimeWarning, match="divide by zero encountered in divide"):
+        assert s2s.grad(lambda x: np.log(x))(0.0) == np.inf
+
+
+def test_mean_of_nothing():
+    """NumPy's nan with a warning, not an error."""
+
+    def f(x):
+        return x[x > 10.0].mean() + np.sum(x)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        value, slope = s2s.value_and_grad(f)(np.ones(3))
+        assert np.isnan(value)
+        np.testing.assert_array_equal(slope, np.ones(3))
+        np.testing.assert_array_equal(s2s.jvp(f, (np.ones(3),), (np.ones(3),))[1], np.nan)
