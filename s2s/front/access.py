@@ -8,16 +8,16 @@ from ..errors import TypeMismatchError
 from ..ir.builder import current
 from ..ir.graph import Value
 from ..ir.types import Array, List, Scalar, Tuple, Unknown
-from ..ops.control import item
+from ..ops.control import if_, item
 from ..ops.create import array
-from ..ops.index import getitem, setitem
+from ..ops.index import getitem, setitem, within
 from ..ops.lists import OF_LISTS
 from ..ops.pattern import is_advanced, parse_index
 from ..ops.record import FUNCTIONS, value
 from ..ops.shape import length
 from .alias import Cell, Container, is_shared
 from .capture import Length
-from .compose import composed
+from .compose import Transposed, composed
 from .containers import entry, set_entry
 from .frame import Frame, Object
 from .guards import guard_index, guard_list_index
@@ -52,21 +52,20 @@ def take(frame: Frame, base, key):
             except (TypeError, AttributeError):  # np.mgrid and its kind
                 raise frame.refuse(f"indexing a {type(base).__name__}", None, "index arrays and tuples") from None
         raise frame.refuse(f"indexing a {type(base).__name__}", None, "index arrays and tuples")
-    content = frame.heap.read(base) if base.index is None or frame.heap.is_current(base) else None
-    if content is not None and content.op is not None and content.op.name == "shape":
-        axis = key.constant if isinstance(key, Value) else key
-        if isinstance(axis, int) and not isinstance(axis, bool):
-            return length(content.op.inputs[0], axis=axis)
+    if base.base is None and base.choice is None:
+        content = frame.heap.read(base)
+        if content.op is not None and content.op.name == "shape":
+            axis = key.constant if isinstance(key, Value) else key
+            if isinstance(axis, int) and not isinstance(axis, bool):
+                return length(content.op.inputs[0], axis=axis)
     pattern, operands = _parsed(frame, key)
     if frame.session.tries:
         guard_index(frame, frame.heap.read(base), pattern, operands)
     cell, *index = _composed(frame, base, pattern, operands)
-    if content is None and cell is base:
-        content = frame.heap.read(base)
-    if content is None:
-        result = getitem(frame.heap.read(cell), *index[1], pattern=index[0])
+    if frame.heap.is_current(base) and not _is_read_through(frame, base, cell, index):
+        result = getitem(frame.heap.read(base), *operands, pattern=pattern)
     else:
-        result = getitem(content, *operands, pattern=pattern)
+        result = _read_part(frame, cell, *index)
     if not is_shared(result.type) and ... not in pattern:  # x[..., 0] is a view even of one number
         return frame.wrap(result)
     if any(isinstance(x.type, Unknown) for p, x in _integers(pattern, operands)):
@@ -74,6 +73,47 @@ def take(frame: Frame, base, key):
     if is_advanced(pattern, operands) or base.flat:
         return frame.heap.new(result)
     return view_of_part(frame, cell, result, *index)
+
+
+# Note [Reads through views]
+# `row = a[i]` ... `row[j]` is read as a[i, j], whether `a` has been written into since or not.  Read as row[j] it would
+# have to be read anew after each write, and its cotangent would be a row: as long as the row for each element read,
+# which is quadratic in a loop.  To redirect the cotangent alone, in the reverse sweep, would leave tapes of rows; and
+# writes go to a[i, j] already, so the two are seen to be of one element.  Not so where the index composed is no plain
+# one (`place_within`, `i // m`) or lengths would be lost (a slice of a slice): there a view that is up to date is read itself,
+# whose cotangent is made once, if the view is made outside the loops.
+
+
+def _is_read_through(frame: Frame, view: Cell, cell: Cell, index: tuple) -> bool:
+    """Whether `index` of `cell` is read, and not the up-to-date view of it: one element, or any part of a row."""
+    if cell.choice is not None:
+        return _is_made_in_loop(frame, view)
+    if cell is view:
+        return False
+    if view.index is not None and set(view.index[0]) <= {"i"}:
+        return True
+    pattern, operands = index
+    plain = isinstance(view.place, Transposed) or view.index is not None and all(
+        x.op is None or x.op.record is not within for x in operands)
+    return set(pattern) <= {"i"} and (plain or _is_made_in_loop(frame, view))
+
+
+def _is_made_in_loop(frame: Frame, view: Cell) -> bool:
+    return bool(frame.session.loops) and view not in frame.session.loops[0]
+
+
+def _read_part(frame: Frame, cell: Cell, pattern, operands) -> Value:
+    """cell[pattern], of the arrays themselves: where a condition chooses one of two, the element of the one or the other."""
+    cell, pattern, operands = _composed(frame, cell, pattern, operands)
+    if cell.choice is None or frame.heap.is_current(cell) and not _is_made_in_loop(frame, cell):
+        return getitem(frame.heap.read(cell), *operands, pattern=pattern)
+    condition, *arms = cell.choice
+
+    def read(arm: Cell) -> list[Value]:
+        with frame.heap.apart():
+            return [_read_part(frame, arm, pattern, operands)]
+
+    return if_(condition, lambda: read(arms[0]), lambda: read(arms[1]))[0]
 
 
 def view_of_part(frame: Frame, base: Cell, content: Value, pattern, operands) -> Cell:
@@ -286,8 +326,10 @@ def _integers(pattern, operands):
 
 def _composed(frame: Frame, cell: Cell, pattern, operands):
     """`a[i][j]` as `a[i, j]`: the array, pattern and operands of an index into a view, as far as one index says it."""
-    while cell.index is not None:
-        index = composed(frame.heap.read(cell.base), cell.index, (pattern, operands), frame.session.counters)
+    while cell.index is not None or cell.place is not None:
+        base, counters = frame.heap.read(cell.base), frame.session.counters
+        index = (composed(base, cell.index, (pattern, operands), counters) if cell.index is not None
+                 else cell.place(base, (pattern, operands), counters))
         if index is None:
             break
         cell, (pattern, operands) = cell.base, index

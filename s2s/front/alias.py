@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ..errors import RankError, UnsupportedError
 from ..ir.builder import Builder, current
 from ..ir.forms import Form, form_of, list_form
 from ..ir.graph import Block, Value
-from ..ir.types import Array, List, Unknown
+from ..ir.types import Array, List, Type, Unknown
 from ..ops.control import if_, packed
 from ..ops.index import setitem
 from ..ops.lists import new_list
@@ -42,6 +43,7 @@ class Cell:
     view: Callable | None = None  # base's Value -> its own
     write_back: Callable | None = None  # (base's Value, its own new Value) -> base's new Value
     index: tuple | None = None  # (pattern, operands), where it is base[integers, slices and new axes]
+    place: Callable | None = None  # (base's Value, index into it, counters) -> the index into its base, or None
     doubtful: bool = False  # perhaps a view, perhaps a number: an element of an array of unknown rank
     reads: tuple = ()  # Values that `view` and `write_back` read
     choice: tuple | None = None  # (condition, the cell that it is where that holds, the one that it is elsewhere)
@@ -168,7 +170,7 @@ class Heap:
     def new_view(self, base: Cell, content: Value, view: Callable, write_back: Callable,
                  index: tuple | None = None, doubtful: bool = False, reads: tuple = ()) -> Cell:
         """A cell for a view of `base`, whose Value is now `content`."""
-        cell = Cell(base, view, write_back, index, doubtful, reads)
+        cell = Cell(base, view, write_back, index, doubtful=doubtful, reads=reads)
         self.seen[cell] = (self.read(base), content)
         return cell
 
@@ -209,6 +211,10 @@ class Heap:
             self.seen[cell] = (base, content)
         return self.seen[cell][1]
 
+    def type_of(self, cell: Cell) -> Type:
+        """The type of what `cell` holds, without an op that reads a view whose base has been written into."""
+        return (self.seen[cell][1] if cell in self.seen else self.read(cell)).type
+
     def items(self, cell) -> tuple | None:
         """The bindings of the items of a list whose length is known; None of anything else."""
         content = self.contents.get(cell) if isinstance(cell, Cell) else None
@@ -242,12 +248,19 @@ class Heap:
         name = self.seen[cell][1].name if cell in self.seen else ""
 
         def read(arm: Cell) -> list[Value]:
-            seen, self.seen = self.seen, dict(self.seen)
-            content = self.read(arm)
-            self.seen = seen
-            return [content]
+            with self.apart():
+                return [self.read(arm)]
 
         return if_(condition, lambda: read(arms[0]), lambda: read(arms[1]), [name])[0]
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Inside this, views are read by ops that are not there afterwards: those of an arm."""
+        seen, self.seen = self.seen, dict(self.seen)
+        try:
+            yield
+        finally:
+            self.seen = seen
 
     def write(self, cell: Cell, content: Value | tuple, reachable: Iterable[tuple[str, Cell]], through: Cell,
               update: Callable | None = None) -> None:

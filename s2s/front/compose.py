@@ -4,6 +4,8 @@
     x[1:-1][1:]     is   x[2:-1]
     a[k][:, 0]      is   a[k, :, 0]
     x[lo:hi][i]     is   x[within(i, len(x), lo, hi, None)]   where nothing is known of i
+    a.T[i, j]       is   a[j, i]
+    a.ravel()[i]    is   a[i // m, i % m]                     where `a` has m columns
 
 The two are the same for every array for which the first does not raise, and the second raises where the
 first does; where that cannot be told, there is no such index, and the view is written back whole.
@@ -11,8 +13,11 @@ first does; where that cannot be told, there is no such index, and the view is w
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from ..ir.graph import Value
-from ..ir.types import Array, Scalar
+from ..ir.types import Array, Extent, Scalar
 from ..ops.fold import base_offset
 from ..ops.index import within
 from ..ops.pattern import Pattern, is_advanced, is_integer, paired
@@ -49,10 +54,12 @@ def composed(x: Value, first: Index, second: Index, counters: Counters) -> Index
             made.append(inner.pop(0))
         picked = inner.pop(0)
         if entry is None:
-            if picked != FULL:
+            if picked == FULL:
+                made.append(None)
+            elif not is_one(picked) or picked.constant not in (0, -1):
                 return None
-            made.append(None)
-        elif entry == FULL or picked == FULL:
+            continue
+        if entry == FULL or picked == FULL:
             made.append(picked if entry == FULL else entry)
         elif isinstance(picked, tuple):
             made.append(_slice_of_slice(entry, picked, extent, counters))
@@ -62,9 +69,13 @@ def composed(x: Value, first: Index, second: Index, counters: Counters) -> Index
             return None
         if made[-1] is MISSING:
             return None
-    made += inner
+    return _spelled(made + inner)
+
+
+def _spelled(entries: list) -> Index:
+    """The index that has these entries."""
     pattern, operands = [], []
-    for entry in made:
+    for entry in entries:
         if isinstance(entry, tuple):
             pattern.append("".join("." if bound is None else "x" for bound in entry))
             operands += [value(bound) for bound in entry if bound is not None]
@@ -74,6 +85,88 @@ def composed(x: Value, first: Index, second: Index, counters: Counters) -> Index
     while pattern and pattern[-1] == "...":
         pattern.pop()
     return tuple(pattern) or (...,), operands
+
+
+@dataclass(frozen=True)
+class Transposed:
+    """`a.T[i, j]` as a[j, i]: what an index into a transpose is, whose k-th axis is the axis order[k] of `a`."""
+
+    order: tuple[int, ...]
+
+    def __call__(self, x: Value, index: Index, counters: Counters) -> Index | None:
+        entries = _entries(*index, len(self.order))
+        if entries is None or None in entries or any(is_one(entry) and not is_integer(entry) for entry in entries):
+            return None
+        left = [axis for axis, entry in zip(self.order, entries) if not is_one(entry)]
+        return _spelled([entries[self.order.index(k)] for k in range(len(entries))]) if left == sorted(left) else None
+
+
+def flattened(x: Value, index: Index, counters: Counters) -> Index | None:
+    """`a.ravel()[i]` as a[i // m, i % m], which is right of negative i, too."""
+    entries = _entries(*index, 1)
+    if entries is None or len(entries) != 1 or not is_one(entries[0]) or not is_integer(entries[0]):
+        return None
+    i, places = entries[0], []
+    if i.constant in (0, -1):
+        return _spelled([i] * x.type.rank)
+    for k in range(x.type.rank - 1, 0, -1):
+        n = length(x, axis=k)
+        places.insert(0, i % n)
+        i = i // n
+    return _spelled([i, *places])
+
+
+def reshaped(lengths: list[Value]) -> Callable:
+    """`x.reshape(n, m)[i, j]` as x[i * m + j], where j is from 0 to m - 1 for certain."""
+
+    def place(x: Value, index: Index, counters: Counters) -> Index | None:
+        entries = _entries(*index, len(lengths))
+        if entries is None or not all(is_one(entry) and is_integer(entry) for entry in entries):
+            return None
+        if not all(_is_inside(i, extent_of(n), counters) for i, n in zip(entries[1:], lengths[1:])):
+            return None
+        at = entries[0]
+        for i, n in zip(entries[1:], lengths[1:]):
+            at = i if at.constant == 0 else at * n if i.constant == 0 else at * n + i
+        return _spelled([at])
+
+    return place
+
+
+def _is_inside(i: Value, extent, counters: Counters) -> bool:
+    """Whether the integer `i` is from 0 to below `extent` for certain."""
+    if not is_natural(i, counters):
+        return False
+    if type(i.constant) is int:
+        return isinstance(extent, int) and i.constant < extent
+    return _is_less(_end_of(i, counters), extent)
+
+
+def _end_of(i: Value, counters: Counters):
+    """What the natural number `i`, a counter give or take a number, is below for certain: as an extent, None if unknown."""
+    base, offset = base_offset(i)
+    if base not in counters or not is_natural(base, counters):
+        return None
+    start, stop, step = counters[base]
+    pace = _least(step, counters)
+    if pace is None or pace <= 0:
+        return None
+    end, shift = base_offset(value(stop))
+    if end is not None and end.op is not None and end.op.name == "length" and isinstance(end.op.inputs[0].type, Array):
+        extent = end.op.inputs[0].type.dims[end.op.attrs["axis"]]
+        # a length of n - 2 is 0 where n is 1, but then there is no trip, unless the range goes on behind its end
+        if hasattr(extent, "symbol") and not extent.accepts_any and (shift <= 0 or extent.offset >= 0):
+            return Extent(extent.symbol, extent.offset + shift + offset)
+    bound = extent_of(value(stop))
+    return bound + offset if isinstance(bound, int) else Extent(bound.symbol, bound.offset + offset)
+
+
+def _is_less(end, extent) -> bool:
+    """Whether one extent is at most another for certain."""
+    if isinstance(end, int) and isinstance(extent, int):
+        return end <= extent
+    same = isinstance(end, Extent) and isinstance(extent, Extent) and end.symbol == extent.symbol
+    return same and end.offset <= extent.offset
 
 
 FULL = (None, None, None)  # the slice of all
@@ -128,22 +221,27 @@ def _element_of_slice(x: Value, axis: int, extent, bounds: tuple, i: Value, coun
             at = i if stride == 1 else i * stride
             return at if lo in (None, 0) else bounds[0] + at if type(at.constant) is int else at + bounds[0]
         if stride == -1 and lo is None and hi is None:
-            return -1 - i
+            base, offset = base_offset(i)
+            return value(-1 - offset) if base is None else value(-1 - offset) - base if offset != -1 else -base
+    if stride == 1 and hi is None and type(i.constant) is int and i.constant < 0 and _leaves(
+            -i.constant, extent, bounds[0], counters):
+        return i
     return within(i, length(x, axis=axis), *(value(bound) for bound in bounds))
 
 
+def _leaves(count: int, extent, lo: Value | None, counters: Counters) -> bool:
+    """Whether at least `count` elements of an axis follow `lo`, a counter give or take a number, for certain."""
+    if lo is None:
+        return True
+    end = _end_of(lo, counters) if is_natural(lo, counters) else None
+    return isinstance(extent, Extent) and _is_less(end, Extent(extent.symbol, extent.offset - count + 1))
+
+
 def _is_below(i: Value, extent, lo, hi, stride, counters: Counters) -> bool:
-    """Whether the counter `i` is below the length of x[lo:hi] for certain."""
-    base, offset = base_offset(i)
-    if base not in counters or offset > 0 or stride != 1 or MISSING in (lo, hi) or hi is None or hi >= 0:
+    """Whether `i` is below the length of x[lo:hi] for certain."""
+    if stride != 1 or MISSING in (lo, hi) or hi is None or hi >= 0 or not isinstance(extent, Extent):
         return False
-    start, stop, step = counters[base]
-    if _least(step, counters) is None or _least(step, counters) <= 0:
-        return False
-    bound = extent_of(value(stop))
-    if not hasattr(extent, "symbol") or not hasattr(bound, "symbol"):
-        return False
-    return bound.symbol == extent.symbol and bound.offset <= extent.offset - (lo or 0) + hi
+    return _is_less(_end_of(i, counters), Extent(extent.symbol, extent.offset - (lo or 0) + hi))
 
 
 def _slice_of_slice(outer: tuple, inner: tuple, extent, counters: Counters):

@@ -33,7 +33,7 @@ def new_list(frame: Frame, items) -> Cell:
 def is_list(frame: Frame, binding) -> bool:
     """Whether a binding is a list of the program's."""
     return isinstance(binding, Cell) and (frame.heap.items(binding) is not None
-                                          or isinstance(frame.heap.read(binding).type, List))
+                                          or isinstance(frame.heap.type_of(binding), List))
 
 
 def as_list(frame: Frame, binding) -> Value:

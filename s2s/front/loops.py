@@ -286,11 +286,15 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
             raise Again
         return go_on
 
-    if source is not None:
-        index = node.target.id if isinstance(node.target, gast.Name) and source.is_range else source.index_name(frame)
-        outputs = for_loop(*source.bounds, inits, body, carried.breaks, names, index)
-    else:
-        outputs = while_loop(inits, test, body, carried.breaks, names)
+    frame.session.loops.append(before[2])
+    try:
+        if source is not None:
+            index = node.target.id if isinstance(node.target, gast.Name) and source.is_range else source.index_name(frame)
+            outputs = for_loop(*source.bounds, inits, body, carried.breaks, names, index)
+        else:
+            outputs = while_loop(inits, test, body, carried.breaks, names)
+    finally:
+        frame.session.loops.pop()
     if ended:
         raise Ended
     frame.restore(before)

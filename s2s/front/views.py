@@ -25,6 +25,7 @@ from ..ops.reshape import reshape, reshape_like
 from ..ops.shape import length
 from .access import view_of_part
 from .alias import Cell, cells_in, is_shared
+from .compose import Transposed, flattened, reshaped
 from .frame import Frame
 
 SAME = {"asarray", "asanyarray", "real", "conj", "conjugate", "atleast_1d", "atleast_2d", "atleast_3d", "squeeze"}  # the argument itself, where nothing has to be done
@@ -95,24 +96,36 @@ def _views(content: Value, cells: dict[Value, Cell]) -> bool:
 def _view(frame: Frame, content: Value, name: str, args: list, named: dict, base: Value,
           again: Callable | None, reads: tuple) -> Cell | None:
     """A cell for what is certainly a view of the first argument, None where it may be none."""
-    cell, contiguous = args[0], None
+    cell, contiguous, index, place = args[0], None, None, None
     if again is None:
         return None
+    known = isinstance(base.type, Array)
     if name in INVOLUTIONS or (name == "transpose" and len(args) == 1 and not named):
+        if known and (index := _as_index(frame, name, args[1:], named, base.type.dims)) is None:
+            place = _place_in_transpose(frame, name, args[1:], named, base.type.rank)
+
         def back(x, y):
             return again(y)
-    elif not isinstance(base.type, Array):
+    elif not known:
         return None
     elif name in TRANSPOSES:
         order = _order(frame, name, args[1:], named, base.type.rank)
         if order is None:
             return None
         inverse = tuple(int(k) for k in np.argsort(order))
+        place = Transposed(order)
 
         def back(x, y):
             return FUNCTIONS[np.transpose](y, None if inverse == tuple(range(len(inverse)))[::-1] else inverse)
     elif name in RESHAPES or (name in CONTIGUOUS and _is_view_if_reshaped(frame, name, cell, base)):
         contiguous = is_contiguous(frame, cell)
+        if name in RESHAPES:
+            index = _as_index(frame, name, args[1:], named, base.type.dims)
+        elif rank(content) == 1:
+            place = flattened
+        elif base.type.rank == 1 and isinstance(content.type, Array):
+            lengths = [length(content, axis=k) for k in range(content.type.rank)]
+            place, reads = reshaped(lengths), (*reads, *lengths)
 
         def back(x, y):
             return reshape_like(y, x)
@@ -120,8 +133,8 @@ def _view(frame: Frame, content: Value, name: str, args: list, named: dict, base
         back = _read_only
     else:
         return _part_of(frame, content, cell, base) if name in PARTS else None
-    made = frame.heap.new_view(cell, content, again, back, reads=reads)
-    made.contiguous, made.flat = contiguous, name == "flat"
+    made = frame.heap.new_view(cell, content, again, back, index, reads=reads)
+    made.contiguous, made.flat, made.place = contiguous, name == "flat", place
     return made
 
 
@@ -130,13 +143,23 @@ def _read_only(x: Value, y: Value) -> Value:
                             "write into the array that it is a view of, or take a copy (`.copy()`) first")
 
 
+def _place_in_transpose(frame: Frame, name: str, args: list, named: dict, count: int) -> Callable | None:
+    order = _order(frame, name, args, named, count)
+    return None if order is None else Transposed(order)
+
+
 def _order(frame: Frame, name: str, args: list, named: dict, count: int) -> tuple | None:
     """The axes of a transpose of `count` axes in terms of its base's."""
-    if not all(map(frame.is_static, (*args, *named.values()))):
+    known = _known_axes(frame, args, named)
+    if known is None:
         return None
+    args, named = known
     sample = np.empty(tuple(range(2, count + 2)))
-    args, named = [frame.static(a, "an axis") for a in args], {k: frame.static(v, k) for k, v in named.items()}
     match name:
+        case "T":
+            made = sample.T
+        case "mT":
+            made = np.swapaxes(sample, -1, -2)
         case "transpose" if not named:
             made = sample.transpose(*args)
         case "permute_dims":
@@ -144,6 +167,32 @@ def _order(frame: Frame, name: str, args: list, named: dict, count: int) -> tupl
         case _:
             made = getattr(np, name)(sample, *args, **named)
     return tuple(n - 2 for n in made.shape)
+
+
+def _as_index(frame: Frame, name: str, args: list, named: dict, dims: tuple) -> tuple | None:
+    """The index that does what a function does which flips axes, adds or removes some; None of another function."""
+    known = _known_axes(frame, args, named)
+    if known is None or not (name.startswith("flip") or name in RESHAPES):
+        return None
+    args, named = known
+    sample = np.empty((2,) * len(dims))
+    if name.startswith("flip"):
+        made = getattr(np, name)(sample, *args, **named)
+        key = [slice(None, None, -1) if step < 0 else slice(None) for step in made.strides]
+    elif name == "squeeze":
+        axes = (args or [named.get("axis")])[0]
+        axes = [k for k, n in enumerate(dims) if n == 1] if axes is None else np.atleast_1d(axes) % len(dims)
+        key = [0 if k in axes else slice(None) for k in range(len(dims))]
+    else:
+        key = [None if n == 1 else slice(None) for n in getattr(np, name)(sample, *args, **named).shape]
+    return parse_index(tuple(key))
+
+
+def _known_axes(frame: Frame, args: list, named: dict) -> tuple[list, dict] | None:
+    """Arguments that say axes, as Python's objects; None where they depend on run-time data."""
+    if not all(map(frame.is_static, (*args, *named.values()))):
+        return None
+    return [frame.static(a, "an axis") for a in args], {k: frame.static(v, k) for k, v in named.items()}
 
 
 def _parts(frame: Frame, parts: tuple, name: str, cell: Cell, base: Value, again: Callable | None) -> tuple:

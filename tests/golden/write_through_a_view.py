@@ -19,8 +19,7 @@ WRT = 0
 
 def f_ssa(x: "float64[x.0, x.1]"):
     a: "float64[x.0, x.1]" = x * 1.5
-    row: "float64[x.1]" = a[1]
-    t: "float64" = row[1]
+    t: "float64" = a[1, 1]
     t_1: "float64" = a[0, 0]
     t_2: "float64" = t * t_1
     a[1, 0] = t_2
@@ -37,9 +36,8 @@ def f_grad(x):
     x: float64[:, :].
     """
     a = x * 1.5
-    row = a[1]
     # line 4: row[0] = row[1] * a[0, 0]
-    t = row[1]
+    t = a[1, 1]
     t_1 = a[0, 0]
     a[1, 0] = t * t_1
     # line 5, backwards: return np.sum(a * a)
@@ -48,10 +46,7 @@ def f_grad(x):
     t_2 = a_bar[1, 0]
     a_bar[1, 0] = 0.0
     a_bar[0, 0] += t_2 * t
-    row_bar = np.zeros_like(row)
-    row_bar[1] = t_2 * t_1
-    # line 3, backwards: row = a[1]
-    a_bar[1] += row_bar
+    a_bar[1, 1] += t_2 * t_1
     # line 2, backwards: a = x * 1.5
     x_bar = 1.5 * a_bar
     return x_bar
