@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gast
 
-from ..errors import TypeMismatchError
 from ..ir.builder import at, current
+from ..ops.control import if_
+from ..ops.record import value
 from .frame import RESULT, RETURNED, Ended, Frame
+from .maybe import Maybe, settled
 from .nonlocals import lend
 from .raising import hand_over
 from .scope import parameter_names
@@ -51,8 +53,9 @@ def result_of(frame: Frame):
     returned = frame.env[RETURNED]
     if returned is False:
         return None
-    result = frame.env.get(RESULT)
-    if returned is not True and result is not None:
-        raise TypeMismatchError("this function returns a value on some paths and nothing on others",
-                                frame.line(frame.node), "end it with a `return` of the same kind")
-    return result
+    result = settled(frame.session.assumed, frame.env.get(RESULT))
+    if returned is True or result is None:
+        return result
+    if not isinstance(result, Maybe):
+        return Maybe(returned, result)
+    return Maybe(if_(returned, lambda: [value(result.is_set)], lambda: [value(False)], [""])[0], result.content)

@@ -29,6 +29,7 @@ from ..ops.control import if_, packed
 from ..ops.index import setitem
 from ..ops.lists import new_list
 from ..ops.record import value
+from .maybe import Maybe, refused
 
 
 class SharedError(RankError):
@@ -230,6 +231,8 @@ class Heap:
         """Items of a list as Values, and lists among them as run-time lists; `whole`: as one list."""
         values = []
         for item in items:
+            if isinstance(item, Maybe):
+                raise refused("a list of run-time length", current().line)
             inner = self.items(item)
             values.append(self.list_value(inner) if inner is not None else
                           packed([self.list_value((x,), False) for x in item], form_of(item)) if isinstance(item, tuple) else

@@ -34,6 +34,7 @@ from .frame import (
 )
 from .lists import as_list
 from .made import Chosen, Made
+from .maybe import Maybe, assume, settled
 from .parted import parted
 from .texts import choices, chosen, retold
 from .unbound import go_on_bound, note_arms
@@ -41,18 +42,22 @@ from .unbound import go_on_bound, note_arms
 NUMBERS = (bool, int, float, complex)
 
 
-def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, live: frozenset):
+def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, live: frozenset, tells: bool = True):
     """Run `then()` or `otherwise()`, as `condition` says at run time; returns what they returned, joined.
 
-    `live` are the names that may be read afterwards.
+    `live` are the names that may be read afterwards.  With `tells`, what follows from the condition is known on its sides.
     """
     if condition.constant is not MISSING:
         return then() if condition.constant else otherwise()
     before = frame.snapshot()
     place = frame.live, frame.pending, frame.kept
-    arms, states, ended = [], [], []
+    arms, states, ended, facts = [], [], [], []
+    assumed = frame.session.assumed
     for body in (then, otherwise):
         frame.restore(before)
+        frame.session.assumed = dict(assumed)
+        if tells:
+            assume(frame.session.assumed, condition, body is then)
         block = Block()
         with Builder(block):
             try:
@@ -63,10 +68,13 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
                 ended.append(True)
         arms.append(block)
         states.append(frame.snapshot())
+        facts.append(frame.session.assumed)
+    frame.session.assumed = assumed
     if any(ended):
+        assumed.update(facts[ended.index(False)] if False in ended else {})
         return _go_on(frame, condition, arms, states, ended)
     frame.restore(before)
-    join = Join(frame, condition, arms, states, before[1])
+    join = Join(frame, condition, arms, states, before[1], facts)
     first, second = states[0][0], states[1][0]
     note_arms(frame, first, second, live)
     pairs = {name: (first.get(name, UNBOUND), second.get(name, UNBOUND))
@@ -128,8 +136,8 @@ def clear_flags(frame: Frame) -> None:
 class Join:
     """The pairs of Values on which two arms differ, and how the joined bindings are made of their join."""
 
-    def __init__(self, frame: Frame, condition: Value, arms: list[Block], states: list[tuple], before: dict):
-        self.condition = condition
+    def __init__(self, frame: Frame, condition: Value, arms: list[Block], states: list[tuple], before: dict, facts: list[dict]):
+        self.condition, self.facts = condition, facts
         self.frame, self.arms = frame, arms
         self.heaps, self.seen = [contents for _, contents, _ in states], [seen for _, _, seen in states]
         self.pairs: list[tuple[Value, Value]] = []
@@ -145,6 +153,11 @@ class Join:
         if a is b:
             self.needed.update(root for cell in self.frame.cells_held(a) for root in cell.roots)
             return lambda outputs: a
+        a, b = settled(self.facts[0], a), settled(self.facts[1], b)
+        if (a is None or b is None) and (a is UNBOUND or b is UNBOUND):  # that it is bound is asked before it is read
+            return lambda outputs: None
+        if isinstance(a, Maybe) or isinstance(b, Maybe) or (a is None) is not (b is None):
+            return self.maybe(a, b, name)
         if isinstance(a, (tuple, list)) and type(a) is type(b) and len(a) == len(b):
             items = [self.bindings(x, y, name) for x, y in zip(a, b)]
             return lambda outputs: like(a, [item(outputs) for item in items])
@@ -179,11 +192,23 @@ class Join:
         if is_function(a) and is_function(b):
             self.needed.update(root for x in (a, b) for cell in self.frame.cells_held(x) for root in cell.roots)
             return lambda outputs: Chosen(self.condition, (a, b))
-        if name == RESULT and (a is None and b is UNBOUND or a is UNBOUND and b is None):
-            return lambda outputs: None  # a function that ends without `return` returns None, too
         name = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
         raise TypeMismatchError(f"{name} is {described(a)} on one path and {described(b)} on another", current().line,
                                 "give it one kind of value on all paths")
+
+    def maybe(self, a, b, name: str) -> Callable:
+        """A function from the outputs to what one of the arms may leave as None."""
+        for x in (a, b):
+            if not may_be_none(x):
+                called = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
+                raise TypeMismatchError(f"{called} is {described(a)} on one path and {described(b)} on another",
+                                        current().line, "give it one kind of value on all paths")
+        sides = [x if isinstance(x, Maybe) else Maybe(False, UNBOUND) if x is None or x is UNBOUND else Maybe(True, x)
+                 for x in (a, b)]
+        flags = [x.is_set if isinstance(x.is_set, Value) else value_in(arm, x.is_set) for x, arm in zip(sides, self.arms)]
+        flag = flags[0] if flags[0] is flags[1] else self._pair(*flags, f"has_{self.frame.label(name) or 'result'}")
+        content = self.bindings(sides[0].content, sides[1].content, name)
+        return lambda outputs: Maybe(flag if isinstance(flag, Value) else outputs[flag], content(outputs))
 
     def contents(self, cell: Cell) -> Callable:
         """A function from the outputs to what `cell` holds after either arm."""
@@ -339,6 +364,13 @@ def value_in(arm: Block, constant) -> Value:
 
 def _is_number(binding) -> bool:
     return isinstance(binding, (Value, Cell, *NUMBERS)) or binding is UNBOUND
+
+
+def may_be_none(binding) -> bool:
+    """Whether a binding can be joined with None: one that is data, or None."""
+    if isinstance(binding, (tuple, list)):
+        return all(map(may_be_none, binding))
+    return binding is None or isinstance(binding, Container) or _is_number(binding)
 
 
 def is_function(binding) -> bool:

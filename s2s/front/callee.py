@@ -22,9 +22,11 @@ from .calls import apply, bound_arguments, default_binding, outside_definition
 from .capture import is_data, type_of_data
 from .comprehensions import comprehension
 from .consulted import consulted_too, consulting, is_current
+from .demand import demand
 from .expressions import attribute
 from .find import definition_of
 from .frame import Ended, Frame, Session
+from .maybe import has_maybe
 from .reach import may_call_itself
 from .recursion import call_recursive
 from .statements import execute
@@ -50,7 +52,7 @@ class Built:
     """A function's IR for some types, and what a caller must know of it."""
 
     function: Function
-    in_place: bool  # it changes its arguments or returns memory that is theirs: no `call` op says that
+    in_place: bool  # it changes its arguments, returns memory that is theirs, or may return None: no `call` op says that
     consulted: dict[Callable, object]  # getter -> the function or other object that a name stood for
 
     def is_current(self) -> bool:
@@ -79,7 +81,7 @@ def _run(function: Callable, types: Sequence[Type]) -> tuple[Function, bool]:
     definition = definition_of(plain)
     block = Block()
     session = Session(execute, callee_of, comprehension, lambda frame, source: BUILTINS[list](frame, None, source), block,
-                      apply, default_binding, attribute)
+                      apply, default_binding, attribute, demand)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
     frame = Frame(definition.node, definition.body, definition.source, session, plain.__globals__, closure)
     session.taken.update(frame.locals)
@@ -99,10 +101,10 @@ def _run(function: Callable, types: Sequence[Type]) -> tuple[Function, bool]:
                 result = call_recursive(frame, outside_definition(plain), bindings, definition.node)
             else:
                 result = run(frame, bindings)
-            tupled = type(result) is tuple
-            block.yields = [frame.value(y) for y in (result if tupled else [result])]
+            tupled, optional = type(result) is tuple, has_maybe(result)
+            block.yields = [frame.value(y) for y in (result if tupled else [demand(frame, result, what="the result")])]
         except Ended:
-            result, tupled, block.yields = None, False, [make_undefined()]
+            result, tupled, optional, block.yields = None, False, False, [make_undefined()]
     changes = any(frame.heap.contents[cell] is not content for cell, content in before.items())
     captured = {cell for _, binding in session.captures.values() for cell in cells_in(binding)}
     shared = {root for cell in (*cells, *captured) for root in cell.roots}
@@ -112,7 +114,7 @@ def _run(function: Callable, types: Sequence[Type]) -> tuple[Function, bool]:
     made = Function(name_of(function), block, definition.source, inspect.cleandoc(plain.__doc__ or ""), tupled,
                     {param.name: getter for getter, (param, _) in captures.items()},
                     _defaults(function), _own_meetings(meetings, block.params))
-    return made, changes or shares or session.doubtful
+    return made, changes or shares or session.doubtful or optional
 
 
 def _own_meetings(meetings: list[Meeting], params: list[Value]) -> tuple[Meeting, ...]:
@@ -218,7 +220,7 @@ class Callee:
         if all(a == p.type for a, p in zip(types[count:], found.captured)):
             return found
         key = self._key(types)
-        self.built[key] = Built(rebuild(found.function, list(key)), found.in_place, found.consulted)
+        self.built[key] = replace(found, function=rebuild(found.function, list(key)))
         return self.built[key]
 
     def _build(self, types: tuple) -> Built:

@@ -34,6 +34,7 @@ from .builtin import BUILTINS
 from .capture import Fixed, Item, Member, is_data
 from .consulted import consulted
 from .containers import dict_method
+from .demand import demand
 from .enclosed import Enclosed, Enclosing
 from .find import definition_of, lambda_body
 from .frame import Ended, Frame, Object, Text, Thrown
@@ -41,6 +42,7 @@ from .guards import guard_function
 from .iterables import Iterable
 from .lists import apply_list_method, is_list, put_in_order
 from .made import Chosen, Known, Local, Made, Method, Partial
+from .maybe import Maybe, has_maybe, refused
 from .nonlocals import borrow
 from .objects import class_of, instantiate, is_users, read
 from .reach import local_may_call_itself, may_call_itself, plain_function, reached
@@ -79,6 +81,11 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
             return apply(frame, function.__func__, [owner, *args], keywords, node)
         case type() if is_users(function):
             return instantiate(frame, function, args, keywords, node)
+    if any(map(has_maybe, (*args, *keywords.values()))) and not is_plain(function):
+        if function in (print, str, repr, isinstance, type, id, format, bool) or keywords:
+            raise refused(f"{_name_of(function)}()", frame.line(node))
+        args = [demand(frame, a, getattr(node, "args", [None] * len(args))[k] if len(getattr(node, "args", ())) == len(args) else None)
+                for k, a in enumerate(args)]
     if class_of(function) is not None:
         return apply(frame, read(frame, function, "__call__", node), args, keywords, node)
     if isinstance(function, Object):
@@ -286,9 +293,17 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
     return _emit_call(frame, callee, values, node)
 
 
+def is_plain(function) -> bool:
+    """Whether a function is the user's own, in Python."""
+    return isinstance(function, types.FunctionType) and not _is_of_numpy(function) and function not in BUILTINS \
+        and function not in FUNCTIONS and function not in MACROS
+
+
 def _needs_the_caller(frame: Frame, binding) -> bool:
     """Whether an argument means something only inside the caller: a function, an object, a range, a list."""
     match binding:
+        case Maybe():
+            return True
         case tuple() | list():
             return any(_needs_the_caller(frame, b) for b in binding)
         case Made() | Object() | Iterable() | Container() | dict() | Text() | Thrown():

@@ -8,6 +8,7 @@ where nothing was bound before, the type of a value that the first trip does not
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -15,14 +16,17 @@ import numpy as np
 
 from ..errors import TypeMismatchError
 from ..ir.graph import MISSING, Value
-from ..ir.types import Scalar
-from ..ops.control import make_undefined
-from ..ops.record import value
+from ..ir.types import UNDEFINED, Array, List, Scalar
+from ..ops.control import make_undefined, packed
+from ..ops.lists import new_list
+from ..ops.record import FUNCTIONS, value
+from ..ops.shape import length
 from .alias import Cell, Container
-from .branches import NUMBERS, described, is_function
+from .branches import NUMBERS, described, is_function, may_be_none
 from .frame import BOUND, RAISED, RESULT, RETURNED, STOP, UNBOUND, Frame, like
-from .lists import as_list
+from .lists import as_list, is_list
 from .made import FunctionKept
+from .maybe import Maybe, settled
 from .raising import in_flight
 from .unbound import is_bound
 
@@ -48,6 +52,7 @@ class Carried:
     settled_breaks: bool = False
     test_inside: bool = False
     grow: dict[Cell, None] = field(default_factory=dict)  # lists that a trip leaves longer, or with other things in them
+    renewed: dict[Cell, tuple] = field(default_factory=dict)  # lists of known length, and with what they are to enter
     before: dict = field(default_factory=dict)  # what each cell held on entry
     held: dict = field(default_factory=dict)  # what the lists were known to share on entry
     settled_held: bool = False
@@ -131,6 +136,11 @@ def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: di
     yields = []
     for name, binding in carried.names.items():
         end = bound(frame, name)
+        entry = with_maybes(frame, binding, end)
+        if entry is not binding:
+            carried.names[name] = entry
+            raise Again
+        end = as_entered(frame, binding, end)
         yields += _yielded(frame, binding, end, carried, name)
         ends[name] = _as_it_is(end)
     for cell in carried.cells:
@@ -141,6 +151,11 @@ def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: di
             carried.grow[cell] = None
             raise Again
         else:
+            entry = with_maybes(frame, items, content)
+            if entry is not items:
+                carried.renewed[cell] = entry
+                raise Again
+            content = as_entered(frame, items, content)
             ends[cell] = content
             yields += [y for a, b in zip(items, content) for y in _yielded(frame, a, b, carried, "an item of a list")]
     grown = any((cell.held, cell.alike) != known for cell, known in carried.held.items())
@@ -286,18 +301,97 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
     if end is UNBOUND:
         return [make_undefined()]
     if not _is_carried(end):
-        if binding is UNBOUND and end is None and name == RESULT:
-            carried.names[name] = None
-            raise Again
         _refuse_functions(name, binding, end)
         raise TypeMismatchError(f"{_called(name)} is a number or an array before the loop, or nothing, and "
                                 f"{end!r} after a trip", None, "give it one kind of value")
     leaf = leaf_value(frame, end)
     if binding is UNBOUND and carried.names.get(name) is UNBOUND and name in carried.exposed and isinstance(
-            leaf.type, Scalar):
-        carried.names[name] = PLACEHOLDERS.get(np.dtype(leaf.type.dtype or "float64").kind, 0)
+            leaf.type, (Scalar, Array)):
+        carried.names[name] = stand_in(frame, leaf)
         raise Again
     return [leaf]
+
+
+def with_maybes(frame: Frame, binding, end):
+    """The binding on entry, with a Maybe where one of entry and end is None and the other is not."""
+    end = settled(frame.session.assumed, end)
+    if binding is UNBOUND and end is None:
+        return None
+    if isinstance(binding, Maybe) or isinstance(end, Maybe) or (binding is None) is not (end is None):
+        if end is UNBOUND or not (may_be_none(binding) and may_be_none(end)):
+            return binding
+        start = binding if isinstance(binding, Maybe) else Maybe(binding is not None and binding is not UNBOUND, binding)
+        last = end.content if isinstance(end, Maybe) else UNBOUND if end is None else end
+        content = start.content
+        if content is None or content is UNBOUND:
+            content = stand_in(frame, last)
+        elif last is not UNBOUND:
+            content = with_maybes(frame, content, last)
+        if isinstance(binding, Maybe) and content is binding.content:
+            return binding
+        return Maybe(start.is_set, content)
+    if isinstance(binding, (tuple, list)) and type(binding) is type(end) and len(binding) == len(end):
+        items = [with_maybes(frame, a, b) for a, b in zip(binding, end)]
+        return binding if all(map(operator.is_, items, binding)) else like(binding, items)
+    return binding
+
+
+def stand_in(frame: Frame, binding):
+    """What stands for `binding` where there is nothing yet: there must be something for a reverse sweep to save."""
+    if isinstance(binding, (tuple, list)):
+        return like(binding, [stand_in(frame, item) for item in binding])
+    if isinstance(binding, Container):
+        members = {key: stand_in(frame, b) for key, b in binding.members.items()}
+        return Container(binding.heap, binding.cls, binding.factory, initial=members, is_blank=True)
+    if binding is UNBOUND or not _is_carried(binding):
+        return binding
+    if is_list(frame, binding):
+        return Blank(List(UNDEFINED))
+    type = getattr(frame.peek(binding), "type", None)
+    if isinstance(type, Scalar):
+        return PLACEHOLDERS.get(np.dtype(type.dtype or "float64").kind, 0)
+    if isinstance(type, Array):
+        return Blank(type)
+    return PLACEHOLDERS["f"] if isinstance(binding, float) else 0 if isinstance(binding, int) else UNBOUND
+
+
+@dataclass(frozen=True)
+class Blank:
+    """An array of zeros of this type, or an empty list, made before the loop."""
+
+    type: Array | List
+
+
+def _zeros(frame: Frame, type: Array) -> Value:
+    """Zeros of the extents that arrays which are known now say; an extent that none of them has is 0."""
+    known = {dim: (content, axis) for binding in frame.env.values() if isinstance(content := frame.peek(binding), Value)
+             and isinstance(content.type, Array) for axis, dim in enumerate(content.type.dims)}
+    shape = [dim if isinstance(dim, int) else length(known[dim][0], axis=known[dim][1]) if dim in known else 0
+             for dim in type.dims]
+    return FUNCTIONS[np.zeros](packed([*map(value, shape)], None), type.dtype or "float64")
+
+
+def as_entered(frame: Frame, binding, end):
+    """The end of a trip, with Maybes where the binding on entry has them."""
+    end = settled(frame.session.assumed, end)
+    if isinstance(binding, Maybe):
+        if end is None or end is UNBOUND:
+            return Maybe(False, _nothing_like(frame, binding.content))
+        last = end if isinstance(end, Maybe) else Maybe(True, end)
+        return Maybe(last.is_set, as_entered(frame, binding.content, last.content))
+    if isinstance(binding, (tuple, list)) and type(binding) is type(end) and len(binding) == len(end):
+        return like(end, [as_entered(frame, a, b) for a, b in zip(binding, end)])
+    return end
+
+
+def _nothing_like(frame: Frame, binding):
+    """What a trip hands on where it leaves nothing: a number that nobody reads."""
+    if isinstance(binding, Maybe):
+        return Maybe(False, _nothing_like(frame, binding.content))
+    if isinstance(binding, (tuple, list)):
+        return like(binding, [_nothing_like(frame, item) for item in binding])
+    return binding if isinstance(binding, NUMBERS) else stand_in(frame, binding) if isinstance(
+        binding, Value) else _unbound_like(binding)
 
 
 def _refuse_functions(name: str, binding, end) -> None:
@@ -405,11 +499,15 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Car
 
 def _is_carried(leaf) -> bool:
     """Whether a leaf is a run-time value, which a loop can carry."""
-    return leaf is UNBOUND or isinstance(leaf, (Value, Cell, *NUMBERS))
+    return leaf is UNBOUND or isinstance(leaf, (Value, Cell, Blank, *NUMBERS))
 
 
 def leaves(frame: Frame, binding, name: str = "") -> Iterator[tuple]:
     """(leaf, what it is called in generated code) for each leaf of a binding called `name`."""
+    if isinstance(binding, Maybe):
+        yield binding.is_set, f"has_{name}" if name else ""
+        yield from leaves(frame, binding.content, name)
+        return
     if isinstance(binding, Container) or isinstance(binding, tuple) and hasattr(binding, "_fields"):
         members = binding.members if isinstance(binding, Container) else binding._asdict()
         for key, item in members.items():
@@ -424,6 +522,8 @@ def leaves(frame: Frame, binding, name: str = "") -> Iterator[tuple]:
 def leaf_value(frame: Frame, leaf) -> Value:
     if leaf is UNBOUND:
         return make_undefined()
+    if isinstance(leaf, Blank):
+        return new_list() if isinstance(leaf.type, List) else _zeros(frame, leaf.type)
     if frame.heap.items(leaf) is not None:
         return as_list(frame, leaf)
     return frame.heap.read(leaf) if isinstance(leaf, Cell) else value(leaf)

@@ -19,7 +19,7 @@ import gast
 
 from ..ir.graph import MISSING, Value
 from .activation import run
-from .expressions import assign, condition, evaluate
+from .expressions import assign, condition, evaluate, evaluate_any
 from .frame import Frame
 from .inside import comprehension_scope
 from .iterables import Iterable, counted, iterable
@@ -80,7 +80,7 @@ def _unrolled(frame: Frame, node, source: Iterable) -> list | None:
                 items = None
                 break
             if all(test.constant for test in taken):
-                items.append(evaluate(frame, node.elt) if not isinstance(node, gast.DictComp)
+                items.append(evaluate_any(frame, node.elt) if not isinstance(node, gast.DictComp)
                              else (evaluate(frame, node.key), evaluate(frame, node.value)))
     for name in {n.id for n in gast.walk(loop.target) if isinstance(n, gast.Name)}:
         frame.env.pop(name, None)

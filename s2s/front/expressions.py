@@ -20,9 +20,11 @@ from .calls import apply, apply_method
 from .capture import Fixed, Keys, is_data
 from .consulted import consulted
 from .containers import key_in, new_dict, pairs
+from .demand import demand
 from .frame import REST, Frame, Object, Text, Thrown
 from .lists import WRITES, extend_in_place, is_list, new_list, place_in, repeat_in_place
 from .made import Known, Local, Made, Method
+from .maybe import Maybe
 from .objects import Super, class_of, found_in, is_users, read, read_super
 from .objects import write as write_attribute
 from .operators import BINARY, binary, compare, decide, negation, truth, unary
@@ -40,7 +42,16 @@ STATIC_MODULES = ("numpy", "math", "scipy", "builtins", "cmath")
 
 
 def evaluate(frame: Frame, node: gast.AST):
-    """The binding of an expression."""
+    """The binding of an expression, where None would not do if it is a number on some paths."""
+    binding = evaluate_any(frame, node)
+    if not isinstance(binding, Maybe):
+        return binding
+    with at(frame.line(node)):
+        return demand(frame, binding, node)
+
+
+def evaluate_any(frame: Frame, node: gast.AST):
+    """The binding of an expression, which may be a Maybe."""
     match node:
         case gast.Constant():
             return node.value
@@ -64,11 +75,12 @@ def _evaluate(frame: Frame, node: gast.AST):
         case gast.UnaryOp():
             return unary(frame, node.op, evaluate(frame, node.operand), node)
         case gast.BoolOp():
-            return _short_circuit(frame, isinstance(node.op, gast.And), node.values, evaluate)
+            return _short_circuit(frame, isinstance(node.op, gast.And), node.values, evaluate_any)
         case gast.Compare():
-            return _chain(frame, node, evaluate(frame, node.left), 0)
+            return _chain(frame, node, evaluate_any(frame, node.left), 0)
         case gast.IfExp():
-            return branch(frame, condition(frame, node.test), lambda: evaluate(frame, node.body), lambda: evaluate(frame, node.orelse),
+            return branch(frame, condition(frame, node.test), lambda: evaluate_any(frame, node.body),
+                          lambda: evaluate_any(frame, node.orelse),
                           frame.live | frame.pending)
         case gast.Call():
             return _call(frame, node)
@@ -82,7 +94,7 @@ def _evaluate(frame: Frame, node: gast.AST):
         case gast.List():
             return new_list(frame, _items(frame, node.elts))
         case gast.NamedExpr():
-            binding = evaluate(frame, node.value)
+            binding = evaluate_any(frame, node.value)
             frame.bind(node.target.id, binding)
             return frame.env[node.target.id]
         case gast.Lambda():
@@ -110,7 +122,7 @@ def _dict(frame: Frame, node: gast.Dict) -> Container:
             members.update(pairs(frame, evaluate(frame, item), node))
         else:
             key = key_in(frame, evaluate(frame, key), node)
-            members[key] = evaluate(frame, item)
+            members[key] = evaluate_any(frame, item)
     made = new_dict(frame, members)
     for key, binding in members.items():
         frame.name_member(made, key, binding)
@@ -123,7 +135,7 @@ def _items(frame: Frame, nodes: list) -> list:
         if isinstance(node, gast.Starred):
             items += _spread(frame, evaluate(frame, node.value), node)
         else:
-            items.append(evaluate(frame, node))
+            items.append(evaluate_any(frame, node))
     return items
 
 
@@ -159,8 +171,8 @@ def condition(frame: Frame, node: gast.AST) -> Value:
             return value(negation(frame, condition(frame, node.operand)))
         case gast.Compare() if len(node.ops) > 1:
             with at(frame.line(node)):
-                return truth(frame, _chain(frame, node, evaluate(frame, node.left), 0, True), node)
-    return truth(frame, evaluate(frame, node), node)
+                return truth(frame, _chain(frame, node, evaluate_any(frame, node.left), 0, True), node)
+    return truth(frame, evaluate_any(frame, node), node)
 
 
 def _short_circuit(frame: Frame, both: bool, nodes: list, operand: Callable):
@@ -173,7 +185,7 @@ def _short_circuit(frame: Frame, both: bool, nodes: list, operand: Callable):
 
 
 def _chain(frame: Frame, node: gast.Compare, left, k: int, truth_only: bool = False):
-    right = evaluate(frame, node.comparators[k])
+    right = evaluate_any(frame, node.comparators[k])
     first = compare(frame, node.ops[k], left, right, node)
     if k + 1 == len(node.ops):
         return first
@@ -199,7 +211,7 @@ def _call(frame: Frame, node: gast.Call):
     args = _items(frame, node.args)
     keywords = {}
     for keyword in node.keywords:
-        given = {keyword.arg: evaluate(frame, keyword.value)} if keyword.arg else _named(frame, keyword.value)
+        given = {keyword.arg: evaluate_any(frame, keyword.value)} if keyword.arg else _named(frame, keyword.value)
         for name in given:
             if name in keywords:
                 raise TypeMismatchError(f"two values for the keyword argument {name}", frame.line(node), "pass it once")
@@ -306,6 +318,7 @@ def assign(frame: Frame, target: gast.AST, binding, node: gast.AST) -> None:
         case gast.Name():
             frame.bind(target.id, binding)
         case gast.Tuple() | gast.List():
+            binding = demand(frame, binding, getattr(node, "value", None))
             stars = [k for k, item in enumerate(target.elts) if isinstance(item, gast.Starred)]
             with at(frame.line(node)):
                 items = unpack(frame, binding, len(target.elts), stars[0] if stars else None)

@@ -27,6 +27,7 @@ from .alias import Cell, Container, Heap, cells_in, is_shared
 from .capture import Closed, Fixed, Global, Item, Member, is_data, type_of_data
 from .consulted import consulted
 from .made import Local, Made
+from .maybe import Maybe
 from .scope import Liveness, Outline, outline_of, read_names
 
 EXIT, STOP, RETURNED, RESULT, RESULT_OF = "<exit>", "<stop>", "<returned>", "<result>", "<value>"
@@ -79,6 +80,7 @@ class Session:
     call: Callable  # (frame, function, args, keywords, node) -> binding
     default: Callable  # (frame, default of a parameter, its name) -> binding
     attribute: Callable  # (frame, binding, name, node) -> binding
+    demand: Callable  # (frame, what may be None) -> what it is where it is not
     heap: Heap = field(default_factory=Heap)
     tries: list = field(default_factory=list)  # those that are being run, the innermost last: raising.py
     point: object = None  # the statement that is being run, where it may be left
@@ -91,6 +93,7 @@ class Session:
     given: set = field(default_factory=set)  # the cells of the arguments, which a caller sees again
     run_over: list = field(default_factory=list)  # the lists that the loops being read run over
     doubtful: bool = False  # whether one of them may have been changed through an array that may share its memory
+    assumed: dict[Value, bool] = field(default_factory=dict)  # conditions that hold here, or do not: maybe.py
     recursions: list = field(default_factory=list)  # functions that call themselves, in the order of their making
 
 
@@ -230,6 +233,8 @@ class Frame:
                 return packed([self.value(b) for b in items], list_form(len(items)))
             case Cell():
                 return self.heap.read(binding)
+            case Maybe():
+                return self.value(self.session.demand(self, binding))
             case tuple() | list():
                 return packed([self.value(b) for b in binding], form_of(binding))
             case Container():

@@ -153,7 +153,7 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
     node, source = loop.node, loop.source
     live = frame.liveness.heads[id(node)]
     targets = names_in(node.target) if source is not None else []
-    before, kept = frame.snapshot(), frame.kept
+    before, kept, assumed = frame.snapshot(), frame.kept, frame.session.assumed
     carried = Carried(breaks=may_stop(loop.body), exposed=frame.liveness.exposed[id(node)])
     carried.test_inside = source is None and any(isinstance(n, gast.NamedExpr) for n in inside(loop.test))
     if carried.test_inside:
@@ -179,8 +179,10 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
     for _ in range(50):
         frame.restore(before)
         frame.kept = kept
+        frame.session.assumed = dict(assumed)
         try:
-            return _attempt(frame, loop, carried, live)
+            _attempt(frame, loop, carried, live)
+            return
         except Again:
             if carried.grow:
                 frame.restore(before)
@@ -188,6 +190,11 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
                     with at(frame.line(node)):
                         as_list(frame, cell)
                 carried.grow = {}
+                before = frame.snapshot()
+            if carried.renewed:
+                frame.restore(before)
+                frame.heap.contents.update(carried.renewed)
+                carried.renewed = {}
                 before = frame.snapshot()
             continue
         except SharedError:
@@ -232,11 +239,13 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
             inits.append(leaf_value(frame, leaf))
             names.append(called or inits[-1].name)
     ends: dict = {}  # by name, and of lists by cell
+    assumed = frame.session.assumed
     ended: list[bool] = []  # whether the test raises, whatever it is asked
 
     def enter(params: list[Value]) -> dict[str, object]:
         """The state at the head of the loop; returns the carried names' bindings."""
         frame.restore(before)
+        frame.session.assumed = dict(assumed)
         frame.kept = (*outer_kept, live)
         rest = params
         entered = {}
@@ -298,6 +307,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
     if ended:
         raise Ended
     frame.restore(before)
+    frame.session.assumed = assumed
     frame.kept = outer_kept
     _after(frame, loop, carried, ends, list(outputs))
 

@@ -20,10 +20,12 @@ from ..ops.create import array
 from ..ops.record import RECORDS, value
 from .alias import Cell, Container
 from .branches import NUMBERS, branch
+from .demand import demand
 from .frame import Frame, Object, Text
 from .guards import guard_known, guard_operator
 from .lists import contains, is_list, join_lists, repeat_list
 from .made import Made
+from .maybe import Maybe, has_maybe, is_given, is_none, refused, settled
 from .objects import OPERATOR_METHODS
 from .overloads import NOTHING, call_special, compared, is_same, overloaded
 from .texts import is_equal
@@ -45,6 +47,7 @@ COMPARE = {gast.Lt: ("less", operator.lt), gast.LtE: ("less_equal", operator.le)
 def binary(frame: Frame, op: gast.AST, a, b, node: gast.AST):
     """`a op b`."""
     name, compute = BINARY[type(op)]
+    a, b = demand(frame, a), demand(frame, b)
     if _known(a) and _known(b):
         try:
             return compute(a, b)
@@ -108,6 +111,7 @@ def _of_tuples(frame: Frame, name: str, a, b, node: gast.AST):
 
 def unary(frame: Frame, op: gast.AST, x, node: gast.AST):
     """`op x`, `not` apart."""
+    x = demand(frame, x)
     name, compute = UNARY[type(op)]
     if _known(x):
         try:
@@ -120,6 +124,11 @@ def unary(frame: Frame, op: gast.AST, x, node: gast.AST):
 
 def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
     """The condition that Python tests where it is given `binding`, as a Value."""
+    binding = settled(frame.session.assumed, binding)
+    if isinstance(binding, Maybe):
+        flag = is_given(frame.session.assumed, binding)
+        return branch(frame, flag, lambda: truth(frame, binding.content, node), lambda: value(False),
+                      frame.live | frame.pending)
     if isinstance(binding, (tuple, list, str)):
         return value(bool(binding))
     if frame.heap.items(binding) is not None:
@@ -156,6 +165,8 @@ def negation(frame: Frame, test: Value):
     """`not test`."""
     if test.constant is not MISSING:
         return not test.constant
+    if test.op is not None and test.op.name == "not_":
+        return test.op.inputs[0]
     return RECORDS["not_"](test)
 
 
@@ -171,6 +182,16 @@ def decide(frame: Frame, both: bool, first, rest: Callable, node: gast.AST, trut
 
 def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
     """`a op b`, for one comparison."""
+    a, b = (settled(frame.session.assumed, x) for x in (a, b))
+    if (isinstance(a, Maybe) and b is None or a is None and isinstance(b, Maybe)) and isinstance(
+            op, (gast.Is, gast.IsNot, gast.Eq, gast.NotEq)):
+        same = is_none(frame, a if b is None else b)
+        if isinstance(op, (gast.Is, gast.Eq)):
+            return same
+        return negation(frame, value(same))
+    if isinstance(op, (gast.Is, gast.IsNot, gast.In, gast.NotIn, gast.Eq, gast.NotEq)) and (has_maybe(a) or has_maybe(b)):
+        raise refused("a comparison", frame.line(node))
+    a, b = demand(frame, a), demand(frame, b)
     match op:
         case gast.Is() | gast.IsNot():
             same = _is(frame, a, b, node)

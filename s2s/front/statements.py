@@ -17,7 +17,7 @@ from .acts import run_assert, run_raise
 from .alias import Container
 from .branches import branch, unless_left
 from .containers import delete_entry
-from .expressions import assign, augment, condition, evaluate, key_of
+from .expressions import assign, augment, condition, evaluate, evaluate_any, key_of
 from .frame import EXIT, RESULT, RETURNED, STOP, Frame, Object
 from .functional import decorated
 from .iterables import Iterable
@@ -72,7 +72,7 @@ SIMPLE = (gast.Assign, gast.AugAssign, gast.AnnAssign, gast.Expr, gast.Return, g
 
 def _run_guarded(frame: Frame, stmt: gast.AST, rest: list, live: frozenset, tail: bool, passed: int = 0) -> bool:
     """A statement that may raise what is caught, past its first guards; returns whether `rest` has been run with it."""
-    session, before = frame.session, frame.snapshot()
+    session, before, assumed = frame.session, frame.snapshot(), dict(frame.session.assumed)
     around, session.point = session.point, Point(current().block, passed) if isinstance(stmt, SIMPLE) else None
     try:
         _run(frame, stmt)
@@ -82,6 +82,7 @@ def _run_guarded(frame: Frame, stmt: gast.AST, rest: list, live: frozenset, tail
     finally:
         session.point = around
     frame.restore(before)
+    session.assumed = assumed
 
     def go_on() -> None:
         if not _run_guarded(frame, stmt, rest, live, tail, passed + 1):
@@ -94,7 +95,8 @@ def _run_guarded(frame: Frame, stmt: gast.AST, rest: list, live: frozenset, tail
             frame.env[EXIT] = False
 
     with at(frame.line(stmt)):
-        branch(frame, condition, lambda: throw(frame, thrown), go_on, live.union(*frame.kept[-1:]))
+        branch(frame, condition, lambda: throw(frame, thrown), go_on, live.union(*frame.kept[-1:]),
+               tells=False)  # the statement is run again, and is to ask what it has asked
     return True
 
 
@@ -145,18 +147,18 @@ def _run(frame: Frame, stmt: gast.AST) -> None:
 def _dispatch(frame: Frame, stmt: gast.AST) -> None:
     match stmt:
         case gast.Assign():
-            binding = evaluate(frame, stmt.value)
+            binding = evaluate_any(frame, stmt.value)
             for target in stmt.targets:
                 assign(frame, target, binding, stmt)
         case gast.AugAssign():
             augment(frame, stmt)
         case gast.AnnAssign():
             if stmt.value is not None:
-                assign(frame, stmt.target, _annotated(frame, stmt, evaluate(frame, stmt.value)), stmt)
+                assign(frame, stmt.target, _annotated(frame, stmt, evaluate_any(frame, stmt.value)), stmt)
         case gast.Expr():
-            evaluate(frame, stmt.value)
+            evaluate_any(frame, stmt.value)
         case gast.Return():
-            result = evaluate(frame, stmt.value) if stmt.value is not None else None
+            result = evaluate_any(frame, stmt.value) if stmt.value is not None else None
             if frame.caller is None:
                 _returnable(frame, result, stmt)
             frame.env[RESULT] = result

@@ -128,24 +128,12 @@ def undefined_name(x):
     return x + no_such_name
 
 
-def one_path_returns(x):
-    if x > 0:
-        return x
-
-
 def two_kinds(x):
     if x > 0:
         y = (x, x)
     else:
         y = x
     return y
-
-
-def none_then_number(x, n):
-    best = None
-    for i in range(n):
-        best = x * i
-    return best
 
 
 def array_truth(x):
@@ -186,9 +174,7 @@ def int_in_place(x):
 MISMATCHED = [
     (unbound, [FLOAT], "z is read before it is bound", "on every path"),
     (undefined_name, [FLOAT], "the name no_such_name is not defined", "define it"),
-    (one_path_returns, [FLOAT], "on some paths and nothing on others", "end it with a `return`"),
     (two_kinds, [FLOAT], "y is a tuple of 2 on one path and a number (float64) on another", "one kind of value"),
-    (none_then_number, [FLOAT, INT], "best is None before the loop", "before the loop"),
     (array_truth, [VECTOR], "the truth of an array is ambiguous", ".any() or .all()"),
     (indexes_a_number, [FLOAT], "x is a number and cannot be indexed", "index an array"),
     (too_many_names, [FLOAT], "3 values for 2 names", "as many names"),
