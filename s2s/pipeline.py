@@ -34,6 +34,7 @@ from .runtime.compile import compiled as numba_code
 from .runtime.compile import decorated
 from .runtime.cuda import compiled as cuda_code
 from .transform import jvp, vjp, vmap
+from .transform.arrays import arrays
 from .transform.cse import cse
 from .transform.dce import dce
 from .transform.decided import decided
@@ -44,6 +45,7 @@ from .transform.members import members
 from .transform.merge import merge
 from .transform.simplify import simplify
 from .transform.stores import stores
+from .transform.unread import unread
 
 _checking: ContextVar[bool] = ContextVar("checking", default=False)
 
@@ -75,6 +77,7 @@ PREPARE = ordered(
     Pass(decided, "a flag that one branch sets and another asks is gone, however deep inside it is set", after=simplify),
     Pass(cse, "what is computed once is differentiated once", after=simplify),
     Pass(merge, "branches on one condition, which cse has found to be one, are one branch", after=cse),
+    Pass(arrays, "of an array that a loop fills nothing is saved, of a list all", after=simplify),
     Pass(licm, "what leaves a loop needs no tape", after=cse),
     Pass(simplify, "an element read at an index that is now the same is what was written there", after=licm),
     Pass(cse, "and what is computed from it is computed once", after=simplify),
@@ -91,6 +94,7 @@ FINISH = ordered(
     Pass(simplify, "carries that lost their other readers are constant now", after=dce),
     Pass(cse, "hoisted ops meet their equals", after=licm),
     Pass(stores, "an adjoint clears an element and adds to it again", after=cse),
+    Pass(unread, "what is left to clear is seen once elements are written once", after=stores),
     Pass(dce, "what folded away leaves operands behind", after=simplify),
 )
 
