@@ -312,7 +312,7 @@ class Writer:
         for target, value in zip(targets, values, strict=True):
             if value.op is not None and value.op.name == "undefined":
                 if not bound and self.names.find(target) in self.must_be_bound:
-                    pending.append((self.names[target], placeholder(target.type), set(), ""))
+                    pending.append((self.names[target], placeholder(target.type, self.native), set(), ""))
                 continue
             name, expression = self.names[target], self.expression(value)
             if isinstance(expression, ast.Name) and expression.id == name:

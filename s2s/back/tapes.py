@@ -164,7 +164,8 @@ def _copy_arrays(block: Block) -> None:
         block.ops.append(op)
 
 
-def _spelled(type: Type) -> str:
+def spelled(type: Type) -> str:
+    """An expression for some value of this type: of a list, an empty one."""
     match type:
         case Scalar("float64" | "int64" | "bool" | "complex128" as dtype):
             return {"float64": "0.0", "int64": "0", "bool": "False", "complex128": "0j"}[dtype]
@@ -173,11 +174,11 @@ def _spelled(type: Type) -> str:
         case Array(dtype, dims):
             return f"np.empty({(0,) * len(dims)}, np.{np.dtype(dtype).name})"
         case List(item):
-            return f"[{_spelled(item)}][:0]"
+            return f"[{spelled(item)}][:0]"
         case Tuple(items):
-            return f"({', '.join(map(_spelled, items))},)"
+            return f"({', '.join(map(spelled, items))},)"
     return "0.0"
 
 
 empty_list = Record("empty_list", evaluate=lambda *, item, kind: [], infer=lambda *, item, kind: kind(item),
-                    syntax=lambda *, item, kind: ast.parse(f"[{_spelled(item)}][:0]", mode="eval").body)
+                    syntax=lambda *, item, kind: ast.parse(f"[{spelled(item)}][:0]", mode="eval").body)

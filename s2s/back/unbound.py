@@ -12,7 +12,8 @@ import ast
 from collections.abc import Callable, Iterable
 
 from ..ir.graph import Function, Op, Value, walk
-from ..ir.types import Array, Scalar, Type, Unknown
+from ..ir.types import Array, List, Scalar, Type, Unknown
+from .tapes import spelled
 
 HANDED_ON = frozenset({"tape_push", "tuple", "call", "copy", "length", "shape"})  # ops that read what may not matter
 
@@ -68,9 +69,11 @@ def must_be_bound(
     return {variable(x) for x in read if x in found}
 
 
-def placeholder(type: Type) -> ast.expr:
-    """Something of `type` that nobody will look at."""
+def placeholder(type: Type, native: bool = False) -> ast.expr:
+    """Something of `type` that nobody will look at, though its length may be asked."""
     match type:
+        case List():
+            return ast.parse(spelled(type) if native else "[]", mode="eval").body
         case Scalar(dtype):
             return ast.Constant({"b": False, "f": 0.0, "c": 0j}.get(dtype[0], 0))
         case Array(dtype, dims) if dtype == "float64":

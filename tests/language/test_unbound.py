@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from judge import judge
 
 import s2s
 
@@ -224,3 +225,23 @@ def test_what_the_sweeps_hand_on_is_bound_on_every_path():
     expected = np.zeros(5)
     expected[0] = 2 * (1.0 + 2 * 0.3 * a[0]) * 2 * 0.3
     np.testing.assert_allclose(s2s.grad(slope)(a, 0.3), expected)
+
+
+def list_on_one_path(x, y, a):
+    if x > 0:
+        grown = []
+        if a[-1] > 2.0:
+            grown.append(np.tanh(np.maximum(y, 1.0 / (1.0 + x ** 2))))
+        y = np.tanh(grown[-1]) if len(grown) > 0 else 0.5
+    else:
+        held = [a * 0.5]
+        for _ in range(3):
+            held.append(np.sin(held[-1]))
+        a = a * 0.8
+    return x * y + np.sum(a * a)
+
+
+@pytest.mark.parametrize("x", [0.7, -0.7])
+@pytest.mark.parametrize("last", [1.0, 3.0])
+def test_a_list_that_one_path_binds_has_a_cotangent_there_alone(x, last):
+    judge(list_on_one_path, x, 0.3, np.array([0.2, -0.4, last]))
