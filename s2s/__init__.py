@@ -37,6 +37,7 @@ from .errors import (
     VerifyError,
 )
 from .ops.barrier import stop_gradient
+from .ops.checkpoint import checkpoint
 from .transformed import Lowered, Transformed
 
 __version__ = "0.1.0"
@@ -52,6 +53,7 @@ __all__ = [
     "UnsupportedError",
     "VerifyError",
     "check_grads",
+    "checkpoint",
     "dump",
     "from_source",
     "grad",

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from ..errors import TypeMismatchError
 from ..ir.graph import Value
 from ..ir.types import Array, Scalar, Tape, Unknown
+from ..ops.checkpoint import checkpoint, planned
 from ..ops.lists import list_copy, list_unstack
 from ..ops.record import FUNCTIONS, value
 from .access import length_of
 from .acts import print_
 from .alias import Cell, Container
+from .consulted import consulted
 from .frame import Frame, Object
 from .iterables import Iterable, enumerated, iterable, popped, range_over, reversed_, zipped
 from .lists import is_list, new_list, sharing_items
@@ -39,6 +42,24 @@ def _range(frame: Frame, node, *bounds):
     if all(isinstance(b, int) for b in bounds) and bounds[2] == 0:
         raise TypeMismatchError("range with a step of 0", frame.line(node), "use another step")
     return range_over(*bounds)
+
+
+def _checkpoint(frame: Frame, node, source, snapshots=None, memory=None):
+    """`s2s.checkpoint` of what a loop runs over; that of a function is in calls.py."""
+    plan = planned(_option(frame, node, snapshots, "snapshots"), _option(frame, node, memory, "memory"))
+    return replace(iterable(frame, source, node), plan=plan)
+
+
+def _option(frame: Frame, node, binding, name: str):
+    """An option of `checkpoint`; a variable outside the function is read now, and consulted again at each call."""
+    for getter, (_, captured) in frame.session.captures.items():
+        if captured is binding:
+            consulted(getter, getter())
+            return getter()
+    if not frame.is_static(binding):
+        raise frame.refuse(f"checkpoint with a number of {name} that depends on run-time data", node,
+                           "write it as a literal, or as a variable outside the function")
+    return frame.static(binding, name)
 
 
 def _enumerate(frame: Frame, node, source, start=0):
@@ -146,6 +167,7 @@ BUILTINS: dict[object, Callable] = {
     **QUESTIONS, **CONTEXTS, **FUNCTIONS_OF_OBJECTS,
     range: _range, enumerate: _enumerate, zip: _zip, reversed: _reversed, len: _len, isinstance: _isinstance,
     tuple: _tuple, list: _list,
+    checkpoint: _checkpoint,
     print: print_, str: str_, repr: repr_, format: format_,
     builtins.open: refused("opening a file", "read it before, and pass the data"),
     builtins.input: refused("input", "pass the data as an argument"),

@@ -10,6 +10,7 @@ import gast
 from ..errors import TypeMismatchError
 from ..ir.graph import Value
 from ..ir.types import Extent, List, Scalar
+from ..ops.checkpoint import Plan
 from ..ops.control import tape_len, tape_pop
 from ..ops.record import value
 from ..ops.shape import length
@@ -31,6 +32,7 @@ class Iterable:
     held: tuple = ()  # bindings that it reads from
     is_range: bool = False
     extent: object = None  # of the axis that it runs along, where known
+    plan: Plan | None = None  # how a reverse sweep is to run the loop again
 
     def index_name(self, frame: Frame) -> str:
         used = {*frame.locals, *frame.env}

@@ -299,7 +299,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
     try:
         if source is not None:
             index = node.target.id if isinstance(node.target, gast.Name) and source.is_range else source.index_name(frame)
-            outputs = for_loop(*source.bounds, inits, body, carried.breaks, names, index)
+            outputs = for_loop(*source.bounds, inits, body, carried.breaks, names, index, source.plan)
         else:
             outputs = while_loop(inits, test, body, carried.breaks, names)
     finally:

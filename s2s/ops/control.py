@@ -5,6 +5,7 @@
     while_  (*carries)                test(*carries) -> condition,  body(*carries) -> carries
     call    (*arguments)              a function the user wrote, kept as a call
 
+A loop may have a `plan` (ops/checkpoint.py): its reverse sweep runs trips again instead of saving each of them.
 With `breaks` set, the first yield of a loop's body is a flag: True ends the loop after this iteration
 (with the yielded carries), so `break`, and `return` inside a loop, need no op of their own.
 
@@ -162,7 +163,7 @@ def _settled(type: Type) -> Type:
 
 
 def for_loop(lo, hi, step, inits: Sequence, body: Callable, breaks: bool = False,
-             names: Sequence[str] = (), index: str = "i") -> tuple[Value, ...]:
+             names: Sequence[str] = (), index: str = "i", plan=None) -> tuple[Value, ...]:
     """Emit `for index in range(lo, hi, step)`; `body(i, *carries)` returns `[stop,] *carries`."""
     lo, hi, step = value(lo), value(hi), value(step)
     inits = [value(x) for x in inits]
@@ -175,11 +176,15 @@ def for_loop(lo, hi, step, inits: Sequence, body: Callable, breaks: bool = False
         return [block], yields[1:] if breaks else yields
 
     types, blocks = _carries(inits, names, emit_body)
-    return tuple(add_op(for_record, [lo, hi, step, *inits], {"breaks": breaks}, types, blocks, names).outputs)
+    return tuple(add_op(for_record, [lo, hi, step, *inits], _attrs(breaks, plan), types, blocks, names).outputs)
+
+
+def _attrs(breaks: bool, plan) -> dict:
+    return {"breaks": breaks} if plan is None else {"breaks": breaks, "plan": plan}
 
 
 def while_loop(inits: Sequence, test: Callable, body: Callable, breaks: bool = False,
-               names: Sequence[str] = ()) -> tuple[Value, ...]:
+               names: Sequence[str] = (), plan=None) -> tuple[Value, ...]:
     """Emit `while test(*carries)`; `body(*carries)` returns `[stop,] *carries`, `test` one condition."""
     inits = [value(x) for x in inits]
     names = [names[k] if k < len(names) else x.name for k, x in enumerate(inits)]
@@ -193,7 +198,7 @@ def while_loop(inits: Sequence, test: Callable, body: Callable, breaks: bool = F
     if blocks[0].yields[0].constant is False:
         test(*inits)  # for what it does besides
         return tuple(inits)
-    return tuple(add_op(while_record, inits, {"breaks": breaks}, types, blocks, names).outputs)
+    return tuple(add_op(while_record, inits, _attrs(breaks, plan), types, blocks, names).outputs)
 
 
 # ----------------------------------------------------------------------------- rebuilding and running
@@ -206,13 +211,13 @@ def _rebuild_if(op: Op, inputs: list[Value], inner: Callable) -> Sequence[Value]
 def _rebuild_for(op: Op, inputs: list[Value], inner: Callable) -> Sequence[Value]:
     block = op.blocks[0]
     return for_loop(*inputs[:3], inputs[3:], lambda *params: inner(block, params), op.attrs["breaks"],
-                    [p.name for p in block.params[1:]], block.params[0].name)
+                    [p.name for p in block.params[1:]], block.params[0].name, op.attrs.get("plan"))
 
 
 def _rebuild_while(op: Op, inputs: list[Value], inner: Callable) -> Sequence[Value]:
     head, block = op.blocks
     return while_loop(inputs, lambda *params: inner(head, params)[0], lambda *params: inner(block, params),
-                      op.attrs["breaks"], [p.name for p in block.params])
+                      op.attrs["breaks"], [p.name for p in block.params], op.attrs.get("plan"))
 
 
 def _run_if(op: Op, inputs: list, run_block: Callable) -> list:

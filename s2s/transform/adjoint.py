@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ..errors import DerivativeError
 from ..ir.builder import Builder, add_op, at, current, join_types
 from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, op_free_values
+from ..ir.rebuild import emit_block
 from ..ir.types import INT, Array, List, Scalar, Tape, Tuple, carries_derivative
 from ..ops.acts import has_effects
 from ..ops.chain import like_operand, times
@@ -22,18 +23,21 @@ from ..ops.lists import sum_of
 from ..ops.recursive import Recursive
 from ..ops.shape import zeros_of
 from .activity import active_values, loop_parts
+from .checkpoint import Rerunning
 from .tape import Region
 
 
 class Adjoint:
     """The reverse sweep of `function`, reading primal values wherever they are defined.
 
-    `split(callee, wrt)` gives the two halves of the derivative of a function that is called.  The
-    cotangents of the parameters in `summed` so far are handed in: their sums start from `incoming`.
+    `split(callee, wrt)` gives the two halves of the derivative of a function that is called, and
+    `whole(function, wrt, summed)` both as one function.  The cotangents of the parameters in `summed` so far are
+    handed in: their sums start from `incoming`.
     """
 
-    def __init__(self, function: Function, wrt: list[Value], split: Callable, summed: Sequence[Value] = ()):
-        self.function, self.wrt, self.split = function, wrt, split
+    def __init__(self, function: Function, wrt: list[Value], split: Callable, whole: Callable,
+                 summed: Sequence[Value] = ()):
+        self.function, self.wrt, self.split, self.whole = function, wrt, split, whole
         self.active = active_values(function, wrt)
         self.home = {v: block for block in blocks_of(function.block)
                      for v in [*block.params, *(v for op in block.ops for v in op.outputs)]}
@@ -42,6 +46,7 @@ class Adjoint:
         self.calls: dict[Op, tuple[Function, list[Value]]] = {}  # forward part, and what it keeps
         self.pairs: dict[Op, object] = {}  # of calls of recursive functions: their pairs
         self.backs: dict[Op, tuple[Op, object]] = {}  # calls of backward parts being made: the call, and the pair
+        self.reruns: dict[Op, tuple[Rerunning, list[Value]]] = {}  # loops that are checkpointed, and what they keep
         self.incoming = {x: Value(x.type, bar_name(x)) for x in summed}
         self.seeds = [Value(y.type, bar_name(y)) for y in differentiable_results(function)]
         root = self.regions[function.block] = Region(function.block)
@@ -84,6 +89,8 @@ class Adjoint:
             if any(out in self.active for out in op.outputs):
                 with at(op.line.reversed() if op.line else None):
                     match op.name:
+                        case "for" | "while" if "plan" in op.attrs:
+                            self.rerun(op)
                         case "for" | "while":
                             self.loop(op)
                         case "if":
@@ -217,6 +224,36 @@ class Adjoint:
         self.bars.update(zip(read, outs[len(carried):]))
         for k, out in zip(carried, outs):
             self.add(inits[k], in_kind(out, inits[k]))
+
+    def rerun(self, op: Op) -> None:
+        """A loop that is checkpointed: the same, its trips run again (checkpoint.py)."""
+        _, params, ends, body = loop_parts(op)
+        carried = [k for k, param in enumerate(params) if param in self.active]
+        if not any(op.outputs[k] in self.bars for k in carried):
+            return
+        rerun = Rerunning(op)
+        with Builder(Block(), above=self.home):
+            _, kept = rerun.forward(rerun.inputs)
+        kept = [Value(v.type, v.name, op) for v in kept]
+        self.home.update((v, self.home[op.outputs[0]]) for v in kept)
+        self.reruns[op] = rerun, kept
+        step = rerun.step.remade(Block(rerun.step.params, rerun.step.block.ops, [rerun.step.results[k] for k in carried]))
+        inner = dict(zip(rerun.free, step.params[len(step.params) - len(rerun.free):]))
+        read = [x for x in rerun.free if x in self.active]
+        wrt = [step.params[len(body.params) - len(params) + k] for k in carried]
+        vjp = self.whole(step, [*wrt, *(inner[x] for x in read)], [inner[x] for x in read])
+        starts = [self.take(op.outputs[k]) for k in carried]
+        starts += [self.bars[x] if x in self.bars else zeros_of(x) for x in read]
+
+        def adjoint(trip: list[Value], *bars: Value) -> list[Value]:
+            seeds = [in_kind(bar, ends[k]) for k, bar in zip(carried, bars)]
+            return emit_block(vjp.block, [*trip, *rerun.free, *seeds, *bars[len(carried):]], {})[len(carried):]
+
+        names = [bar_name(params[k]) for k in carried] + [bar_name(x) for x in read]
+        outs = rerun.backward(rerun.inputs, kept, starts, names, adjoint)
+        self.bars.update(zip(read, outs[len(carried):]))
+        for k, out in zip(carried, outs):
+            self.add(op.inputs[rerun.skip + k], in_kind(out, op.inputs[rerun.skip + k]))
 
     def reversed_range(self, op: Op, region: Region) -> tuple:
         """The range over which the adjoint of a loop counts."""

@@ -178,7 +178,7 @@ class Tangents:
         inits, params, ends, body = loop_parts(op)
         varied = [k for k, param in enumerate(params) if param in self.varied]
         count = len(params)
-        breaks = op.attrs["breaks"]
+        breaks, plan = op.attrs["breaks"], op.attrs.get("plan")
         starts = [self.env[x] for x in inits] + [self.tangent(inits[k]) for k in varied]
         names = [p.name for p in params] + [dot_name(params[k]) for k in varied]
 
@@ -188,9 +188,9 @@ class Tangents:
             return self.block(body, [*index, *carries[:count]]) + [self.tangent(ends[k]) for k in varied]
 
         if op.name == "for":
-            outs = for_loop(*(self.env[x] for x in op.inputs[:3]), starts, step, breaks, names, body.params[0].name)
+            outs = for_loop(*(self.env[x] for x in op.inputs[:3]), starts, step, breaks, names, body.params[0].name, plan)
         else:
-            outs = while_loop(starts, lambda *c: self.test(op.blocks[0], c[:count]), step, breaks, names)
+            outs = while_loop(starts, lambda *c: self.test(op.blocks[0], c[:count]), step, breaks, names, plan)
         self.env.update(zip(op.outputs, outs))
         self.dots.update(zip([op.outputs[k] for k in varied], outs[count:]))
 

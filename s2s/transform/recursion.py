@@ -50,12 +50,12 @@ class Pair:
 _pairs: WeakKeyDictionary[Recursive, dict[tuple[int, ...], Pair]] = WeakKeyDictionary()
 
 
-def recursive_pair(callee: Recursive, wrt: Sequence[int], split: Callable) -> Pair:
-    """The two parts for the arguments in `wrt`, and perhaps more; `split` is for functions that are not recursive."""
+def recursive_pair(callee: Recursive, wrt: Sequence[int], split: Callable, whole: Callable) -> Pair:
+    """The two parts for the arguments in `wrt`, and perhaps more; `split` and `whole` are for functions that are not recursive."""
     known = _pairs.setdefault(callee, {})
     if tuple(wrt) not in known:
         wanted = closed_wrt(callee, wrt, active_values)
-        for member, pair in _pairs_of(wanted, split).items():
+        for member, pair in _pairs_of(wanted, split, whole).items():
             _pairs.setdefault(member, {})[tuple(pair.wrt)] = pair
         known[tuple(wrt)] = known[tuple(sorted(wanted[callee]))]
     return known[tuple(wrt)]
@@ -94,7 +94,7 @@ def closed_wrt(callee: Recursive, wrt: Sequence[int], carrying: Callable) -> dic
             return {member: ks for member, ks in wanted.items() if ks}
 
 
-def _pairs_of(wanted: dict[Recursive, set[int]], split: Callable) -> dict[Recursive, Pair]:
+def _pairs_of(wanted: dict[Recursive, set[int]], split: Callable, whole: Callable) -> dict[Recursive, Pair]:
     written = written_params(list(wanted))
     pairs = {}
     for member, ks in wanted.items():
@@ -111,7 +111,7 @@ def _pairs_of(wanted: dict[Recursive, set[int]], split: Callable) -> dict[Recurs
             pair.sketch = Known(_sketch(member.function, pair))
         for member, pair in pairs.items():
             function = member.function
-            adjoint = Adjoint(function, [function.params[k] for k in pair.wrt], either,
+            adjoint = Adjoint(function, [function.params[k] for k in pair.wrt], either, whole,
                               [function.params[k] for k in pair.summed])
             sweeps[member] = RecursiveSweeps(adjoint, written[member])
         read = {member: each.arguments() for member, each in sweeps.items()}

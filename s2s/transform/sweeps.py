@@ -178,7 +178,7 @@ class Sweeps:
         """Both sweeps as one function."""
         block, count = self.emit()
         primal = self.primal
-        data = len(block.params) - len(self.adjoint.seeds) - len(primal.captures)
+        data = len(primal.params) - len(primal.captures)
         seeds = block.params[data + len(primal.captures):]
         block.params = [*block.params[:data], *seeds, *block.params[data:data + len(primal.captures)]]
         return primal.remade(block, name=f"{primal.name}_vjp", tupled=True)
@@ -190,7 +190,8 @@ class Sweeps:
         names = {p.name for p in primal.params}
         params = [Value(p.type, p.name) for p in primal.params]
         seeds = [Value(s.type, s.name if s.name and s.name not in names else "y_bar") for s in self.adjoint.seeds]
-        block = Block([*params, *seeds])
+        incoming = [Value(s.type, s.name) for s in self.adjoint.incoming.values()]
+        block = Block([*params, *seeds, *incoming])
         with Builder(block):
             results = self.forward(primal.block, params)
             for y, seed in zip(differentiable_results(primal), seeds):
@@ -199,7 +200,7 @@ class Sweeps:
             for region in self.regions.values():
                 if region.trips is not None and not self.is_counted(region):
                     self.env[region.trips] = tape_len(self.tapes[self.own_stacks(region)[0]])
-            self.env.update(zip(self.adjoint.seeds, seeds))
+            self.env.update(zip([*self.adjoint.seeds, *self.adjoint.incoming.values()], [*seeds, *incoming]))
             block.yields = results + self.backward(self.regions[primal.block].adjoint, [])
         return block, count
 
@@ -228,6 +229,11 @@ class Sweeps:
     def forward_op(self, op: Op) -> None:
         if op in self.adjoint.calls:
             return self.forward_call(op, *self.adjoint.calls[op])
+        if op in self.adjoint.reruns:
+            rerun, kept = self.adjoint.reruns[op]
+            outs, found = rerun.forward([self.env[x] for x in rerun.inputs])
+            self.env.update(zip(kept, found))
+            return self.rename(op, outs)
         regions = [self.regions[b] for b in op.blocks if b in self.regions]
         if not regions:
             return emit_op(op, self.env)

@@ -26,7 +26,12 @@ def vjp(function: Function, wrt: Sequence[int]) -> Function:
 
     A result that carries no derivative has no y_bar.  Raises DerivativeError where an op has no rule.
     """
-    return Sweeps(Adjoint(function, [function.params[k] for k in wrt], split_vjp)).function()
+    return Sweeps(Adjoint(function, [function.params[k] for k in wrt], split_vjp, whole_vjp)).function()
+
+
+def whole_vjp(function: Function, wrt: Sequence[Value], summed: Sequence[Value] = ()) -> Function:
+    """`vjp`, given parameters; the cotangents so far of those in `summed` are handed in behind the y_bars."""
+    return Sweeps(Adjoint(function, list(wrt), split_vjp, whole_vjp, summed)).function()
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ _halves: WeakKeyDictionary[Function, dict[tuple[int, ...], Halves]] = WeakKeyDic
 def split_vjp(function: Function | Recursive, wrt: tuple[int, ...]) -> Halves | Pair:
     """The two sweeps as two functions, for callers that run other code in between."""
     if isinstance(function, Recursive):
-        return recursive_pair(function, wrt, split_vjp)
+        return recursive_pair(function, wrt, split_vjp, whole_vjp)
     known = _halves.setdefault(function, {})
     if wrt not in known:
         known[wrt] = _split(function, wrt)
@@ -54,7 +59,7 @@ def split_vjp(function: Function | Recursive, wrt: tuple[int, ...]) -> Halves | 
 
 
 def _split(function: Function, wrt: tuple[int, ...]) -> Halves:
-    block, count = Sweeps(Adjoint(function, [function.params[k] for k in wrt], split_vjp)).emit()
+    block, count = Sweeps(Adjoint(function, [function.params[k] for k in wrt], split_vjp, whole_vjp)).emit()
     params, seeds = block.params[:len(function.params)], block.params[len(function.params):]
     ys, x_bars = block.yields[:len(function.results)], block.yields[len(function.results):]
     rear = Block([], block.ops[count:], x_bars)

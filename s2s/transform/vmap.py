@@ -239,11 +239,11 @@ class Batched:
                     for y, p in zip(body.yields[stops:], params)]
             return [self.env[y] for y in body.yields[:stops]] + ends
 
-        names = [p.name for p in params]
+        names, breaks, plan = [p.name for p in params], op.attrs["breaks"], op.attrs.get("plan")
         if op.name == "for":
             bounds = [self.env[x] for x in op.inputs[:3]]
-            return for_loop(*bounds, starts, step, op.attrs["breaks"], names, body.params[0].name)
-        return while_loop(starts, lambda *c: self.block(op.blocks[0], c)[0], step, op.attrs["breaks"], names)
+            return for_loop(*bounds, starts, step, breaks, names, body.params[0].name, plan)
+        return while_loop(starts, lambda *c: self.block(op.blocks[0], c)[0], step, breaks, names, plan)
 
     def call(self, op: Op):
         """A call of the callee's own batched version."""

@@ -1,0 +1,370 @@
+"""The adjoint of a loop that is checkpointed: its trips are run again, from few of the states between them.
+
+The forward sweep leaves snapshots: the state (what the loop carries) before some of its trips, on a stack.  The
+reverse sweep takes the trips from the last to the first.  For each it goes on from the last snapshot to the state
+before the trip, leaving further snapshots on the way while there is room; then it runs the trip once more and
+its adjoint; then it drops the snapshot, if there was one of this very trip.
+
+    x_kept, at = np.empty(20), np.empty(20, int)         # forward
+    for i in range(n):
+        if i == stop: ...                                # a snapshot: x_kept[used], at[used] = x, i; used += 1
+        x = step(i, x)
+    for k in range(n - 1, -1, -1):                       # backward
+        x = x_kept[used - 1]
+        for i in range(at[used - 1], k):
+            if i == stop: ...
+            x = step(i, x)
+        x_bar = step_vjp(k, x, x_bar)
+        if at[used - 1] == k: used -= 1
+
+Where snapshots stand is `gap` of ops/checkpoint.py, which makes this Revolve (binomial checkpointing).
+
+Other designs that were considered: a recursive function, as in treeverse (the schedule is the call tree, but the state and all that
+the body reads go through its parameters, and GPU kernels have no recursion); two levels, sqrt(n) trips a segment (one more
+loop, but never less memory than 2 sqrt(n) states, which few whole grids may already exceed); a table of actions made
+before the loop (an interpreter in the generated code: nobody can read what it does).
+
+Note [Loops that do not say how often they run]
+Where to leave snapshots depends on the number of trips.  A `while`, and a `for` that may be left, only count them; the
+state before the first is saved, and the first snapshots are left when the reverse sweep goes from there to the last
+trip: the trips are run once more than they would be.
+
+Note [What acts does so once]
+The trips that run again print nothing, and raise nothing that has not been raised.  Drawing again would draw other
+numbers: loops that draw from a generator of the caller's are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..errors import UnsupportedError
+from ..ir.builder import emit
+from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
+from ..ir.rebuild import clone, emit_block
+from ..ir.types import Array, Generator, Scalar, Undefined
+from ..ops.acts import acts
+from ..ops.cast import bool_, complex_, float_, int_
+from ..ops.checkpoint import Rerun, gap_record
+from ..ops.control import (
+    Known,
+    at_least_zero,
+    for_loop,
+    if_,
+    tape_new,
+    tape_pop,
+    tape_push,
+    while_loop,
+)
+from ..ops.copy import copy
+from ..ops.create import empty, zeros
+from ..ops.draws import first_draw
+from ..ops.elementwise import equal, max_, min_, sqrt
+from ..ops.index import put, take
+from ..ops.record import value
+from ..ops.recursive import Recursive
+from ..ops.shape import length
+from .activity import loop_parts
+
+
+class Rerunning:
+    """Both sweeps of one checkpointed loop: `forward` is emitted in place of the loop, `backward` in its adjoint.
+
+    `inputs` is what both are given: the loop's own inputs, then what its body reads from outside, constants last.
+    """
+
+    def __init__(self, op: Op):
+        self.op, self.plan = op, op.attrs["plan"]
+        self.inits, self.params, self.ends, self.body = loop_parts(op)
+        self.skip = 3 if op.name == "for" else 0
+        found = dict.fromkeys(x for block in op.blocks for x in free_values(block))
+        self.free = [x for x in found if x.constant is MISSING]
+        constants = [x for x in found if x.constant is not MISSING]
+        self.inputs = [*op.inputs, *self.free, *constants]
+        refuse_draws(Function("step", self.body), op)
+        self.says = op.name == "for" and not op.attrs["breaks"] and isinstance(op.inputs[2].constant, int)
+        self.step = quiet(Function("step", Block([*self.body.params, *self.free], [*(x.op for x in constants), *self.body.ops],
+                                             list(self.ends)), tupled=True))
+
+    # emitting
+
+    def bounds(self, args: Sequence[Value]) -> tuple[Value, Value]:
+        """The first place and the one behind the last: the counter itself where it counts by 1, else trips from 0."""
+        lo, hi, step = args[:3]
+        if step.constant == 1:
+            return lo, hi
+        span = hi - lo if step.constant > 0 else lo - hi
+        size = abs(step.constant)
+        return value(0), at_least_zero(span if size == 1 else (span + (size - 1)) // size)
+
+    def counter(self, args: Sequence[Value], place: Value) -> list[Value]:
+        """What the trip at `place` is given besides its state."""
+        if not self.skip:
+            return []
+        lo, _, step = args[:3]
+        return [place if self.says and step.constant == 1 else lo + place * step]
+
+    def run_step(self, args: Sequence[Value], place: Value, state: Sequence[Value]) -> list[Value]:
+        """One trip, again."""
+        first = len(self.op.inputs)
+        free = args[first:first + len(self.free)]
+        return emit_block(self.step.block, [*self.counter(args, place), *state, *free], {})
+
+    def forward(self, args: Sequence[Value]) -> tuple[Sequence[Value], list[Value]]:
+        """The loop: what it returns, and what the backward sweep is to be given of it."""
+        inits = args[self.skip:len(self.op.inputs)]
+        outside = dict(zip(self.inputs, args))
+        if not self.says:
+            return self.count(args, outside)
+        lo, hi = self.bounds(args)
+        stack = Stack(self, args, hi - lo)
+
+        def trip(place: Value, *carries: Value) -> list[Value]:
+            state, rest = carries[:len(inits)], carries[len(inits):]
+            stack.enter(rest[:-1])
+            stop = stack.leave_at(place, hi, rest[-1], state)
+            ends = emit_block(self.body, [*self.counter(args, place), *state], dict(outside))
+            return [*ends, *stack.now, stop]
+
+        outs = for_loop(lo, hi, 1, [*inits, *stack.now, lo], trip, names=[*self.names, *stack.names, "stop"], index=self.index)
+        return outs[:len(inits)], list(outs[len(inits):-1])
+
+    def count(self, args: Sequence[Value], outside: dict) -> tuple[Sequence[Value], list[Value]]:
+        """The loop, and how often it has run."""
+        op, inits = self.op, args[self.skip:len(self.op.inputs)]
+
+        def trip(*params: Value) -> list[Value]:
+            return [*emit_block(self.body, params[:-1], dict(outside)), params[-1] + 1]
+
+        starts, names = [*inits, value(0)], [*self.names, "trips"]
+        if self.skip:
+            outs = for_loop(*args[:3], starts, trip, op.attrs["breaks"], names, self.index)
+        else:
+            outs = while_loop(starts, lambda *params: emit_block(op.blocks[0], params[:-1], dict(outside))[0], trip,
+                              op.attrs["breaks"], names)
+        return outs[:-1], [outs[-1]]
+
+    def backward(self, args: Sequence[Value], kept: Sequence[Value], bars: Sequence[Value], names: Sequence[str],
+                 adjoint: Callable) -> Sequence[Value]:
+        """`bars`, carried backwards through all trips; `adjoint(counter and state, *bars)` emits one of them."""
+        inits = args[self.skip:len(self.op.inputs)]
+        if self.says:
+            lo, hi = self.bounds(args)
+            stack = Stack(self, args, hi - lo, kept)
+        else:
+            lo, hi = value(0), kept[0]
+            stack = Stack(self, args, hi)
+            stack.push(lo, inits)
+
+        def back(k: Value, *carries: Value) -> list[Value]:
+            count = len(bars)
+            stack.enter(carries[count:])
+            first, state = stack.last()
+            stop = first + gap_record(k + 1 - first, stack.slots - stack.used)
+
+            def trip(place: Value, *inner: Value) -> list[Value]:
+                state, rest = inner[:len(inits)], inner[len(inits):]
+                stack.enter(rest[:-1])
+                stop = stack.leave_at(place, k + 1, rest[-1], state)
+                return [*self.run_step(args, place, state), *stack.now, stop]
+
+            outs = for_loop(first, k, 1, [*state, *stack.now, stop], trip, names=[*self.names, *stack.names, "stop"],
+                            index=self.index)
+            stack.enter(outs[len(inits):-1])
+            found = adjoint([*self.counter(args, k), *outs[:len(inits)]], *carries[:count])
+            stack.drop(k)
+            return [*found, *stack.now]
+
+        outs = for_loop(hi - 1, lo - 1, -1, [*bars, *stack.now], back, names=[*names, *stack.names], index="k")
+        return outs[:len(bars)]
+
+    @property
+    def names(self) -> list[str]:
+        return [p.name for p in self.params]
+
+    @property
+    def index(self) -> str:
+        return self.body.params[0].name if self.skip else "i"
+
+
+class Stack:
+    """The snapshots, as they are now: where they are, what they hold, and which is the last.
+
+    What has a known size has an array; anything else (a list, an array whose length changes) goes to a growing tape.
+    """
+
+    def __init__(self, loop: Rerunning, args: Sequence[Value], trips: Value, kept: Sequence[Value] | None = None):
+        self.loop = loop
+        inits = args[loop.skip:len(loop.op.inputs)]
+        self.sizes = [sizes_of(p, x) for p, x in zip(loop.params, inits)]
+        if kept is not None:
+            self.now = list(kept)
+            self.slots = loop.plan.snapshots or length(kept[1], axis=0)
+        else:
+            self.slots = slots = self.room(trips)
+            made = [emit(tape_new) if sizes is None else empty(value((slots, *sizes)), dtype=p.type.dtype)
+                    for p, sizes in zip(loop.params, self.sizes)]
+            self.now = [value(0), empty(value((slots,)), dtype="int64"), *made]
+        self.narrow = is_narrow(loop.body)
+
+    @property
+    def names(self) -> list[str]:
+        return ["used", "at", *(f"{p.name or 't'}_kept" for p in self.loop.params)]
+
+    @property
+    def used(self) -> Value:
+        """The number of snapshots."""
+        return self.now[0]
+
+    def room(self, trips: Value):
+        """The number of snapshots that there is room for."""
+        plan = self.loop.plan
+        if plan.snapshots is not None:
+            return plan.snapshots
+        if plan.memory is None:
+            return int_(sqrt(2.0 * trips)) + 1
+        each = value(8)
+        for p, sizes in zip(self.loop.params, self.sizes):
+            if sizes is None:
+                raise UnsupportedError(f"checkpoint with memory=, of a loop that carries {p.name or 'a value'}, whose size is "
+                                       "not known before the loop", self.loop.op.line, "give a number of snapshots")
+            size = value(np.dtype(p.type.dtype).itemsize)
+            for n in sizes:
+                size = n * size
+            each = each + size
+        return max_(min_(plan.memory // each, trips), 1)
+
+    def enter(self, values: Sequence[Value]) -> None:
+        """What it is in a block that carries it."""
+        self.now = list(values)
+
+    def push(self, place: Value, state: Sequence[Value]) -> None:
+        """Leave a snapshot of `state`, before the trip at `place`."""
+        used, at, *kept = self.now
+        kept = [tape_push(xs, x) if sizes is None else put(xs, used, bound(x, p))
+                for xs, x, p, sizes in zip(kept, state, self.loop.params, self.sizes)]
+        self.now = [used + 1, put(at, used, place), *kept]
+
+    def leave_at(self, place: Value, end: Value, stop: Value, state: Sequence[Value]) -> Value:
+        """Leave a snapshot if `place` is where to; returns where to leave the next, of those before `end`."""
+        before = self.now
+
+        def leave() -> list[Value]:
+            self.enter(before)
+            free = self.slots - 1 - self.used
+            self.push(place, state)
+            return [*self.now, place + gap_record(end - place, free)]
+
+        *now, stop = if_(equal(place, stop), leave, lambda: [*before, stop], [*self.names, "stop"])
+        self.now = now
+        return stop
+
+    def last(self) -> tuple[Value, list[Value]]:
+        """The place of the last snapshot, and the state there."""
+        used, at, *kept = self.now
+        state = []
+        for k, (p, sizes) in enumerate(zip(self.loop.params, self.sizes)):
+            if sizes is None:
+                rest, x = tape_pop(kept[k])
+                self.now[2 + k] = tape_push(rest, x)
+            elif sizes:
+                x = copy(take(kept[k], used - 1))
+            else:
+                x = take(kept[k], used - 1)
+                if self.narrow and p.type.weak:
+                    x = python_number(x)
+            state.append(x)
+        return take(at, used - 1), state
+
+    def drop(self, k: Value) -> None:
+        """Forget the last snapshot, if it is of the trip at `k`, which has been reversed."""
+        used, at, *kept = self.now
+        tapes = [n for n, sizes in enumerate(self.sizes) if sizes is None]
+
+        def less() -> list[Value]:
+            return [used - 1, *(tape_pop(kept[n])[0] for n in tapes)]
+
+        used, *found = if_(equal(take(at, used - 1), k), less, lambda: [used, *(kept[n] for n in tapes)],
+                           ["used", *(self.names[2 + n] for n in tapes)])
+        for n, tape in zip(tapes, found):
+            kept[n] = tape
+        self.now = [used, at, *kept]
+
+
+def sizes_of(p: Value, x: Value) -> list[Value] | None:
+    """The lengths of the axes of a carry that starts as `x`, the same in all trips; None where they are not known."""
+    if isinstance(p.type, Scalar):
+        return []
+    if isinstance(p.type, Array) and isinstance(x.type, Undefined) and all(isinstance(d, int) for d in p.type.dims):
+        return list(map(value, p.type.dims))
+    if isinstance(p.type, Array) and isinstance(x.type, Array) and p.type.dims == x.type.dims:
+        return [length(x, axis=k) for k in range(p.type.rank)]
+    return None
+
+
+def bound(x: Value, p: Value) -> Value:
+    """`x`, or 0 where nothing has bound it yet: the carry `p` is not read before something has."""
+    if not isinstance(x.type, Undefined):
+        return x
+    return zeros(value(p.type.dims), dtype=p.type.dtype) if isinstance(p.type, Array) else value(np.dtype(p.type.dtype).type(0).item())
+
+
+NUMBERS = {"b": bool_, "i": int_, "f": float_, "c": complex_}
+WIDE = ("float64", "complex128", "int64", "bool")
+
+
+def python_number(x: Value) -> Value:
+    """A number from an array as the Python number that was put there: NumPy's own would promote single precision."""
+    return NUMBERS[np.dtype(x.type.dtype).kind](x)
+
+
+def is_narrow(block: Block) -> bool:
+    """Whether something in `block` has another precision than Python's numbers."""
+    values = [*block.params, *(v for op in walk(block) for v in (*op.inputs, *op.outputs))]
+    return any(getattr(v.type, "dtype", None) not in (None, *WIDE) for v in values)
+
+
+# ----------------------------------------------------------------------------------- functions that run again
+
+
+def quiet(function: Function) -> Function:
+    """A copy of `function` that does not act, for a run after the first."""
+    function = clone(function)
+    _be_quiet(function.block)
+    return function
+
+
+def _be_quiet(block: Block) -> None:
+    ops = []
+    for op in block.ops:
+        for inner in op.blocks:
+            _be_quiet(inner)
+        if op.name in ("print", "raise"):
+            continue
+        if op.name == "call":
+            op.attrs = {**op.attrs, "callee": quiet_callee(op)}
+        ops.append(op)
+    block.ops = ops
+
+
+def quiet_callee(op: Op):
+    """The callee of a `call`, such that it does not act."""
+    callee = op.attrs["callee"]
+    if not acts(callee.function_for(op.inputs)):
+        return callee
+    if isinstance(callee, Recursive):
+        raise UnsupportedError(f"{callee.name}, which calls itself and prints, raises or draws, in what is checkpointed", op.line,
+                               "leave the checkpoint away, or do it outside")
+    made = Known(quiet(callee.function_for(op.inputs)))
+    return Rerun(made) if isinstance(callee, Rerun) else made
+
+
+def refuse_draws(function: Function, op: Op) -> None:
+    """Refuse what draws from a generator that it has not made itself: drawing again gives other numbers."""
+    made = {out for inner in walk(function.block) if inner.name == "default_rng" for out in inner.outputs}
+    drawn = first_draw(function)
+    if drawn is not None and not all(x in made for x in drawn.inputs if isinstance(x.type, Generator)):
+        raise UnsupportedError("a draw in what is checkpointed, which runs again", drawn.line or op.line,
+                               "draw before, into an array, and read that")
