@@ -120,6 +120,7 @@ class Rerunning:
             return self.count(args, outside)
         lo, hi = self.bounds(args)
         stack = Stack(self, args, hi - lo)
+        inits = stack.bound(inits)
 
         def trip(place: Value, *carries: Value) -> list[Value]:
             state, rest = carries[:len(inits)], carries[len(inits):]
@@ -156,7 +157,7 @@ class Rerunning:
         else:
             lo, hi = value(0), kept[0]
             stack = Stack(self, args, hi)
-            stack.push(lo, inits)
+            stack.push(lo, stack.bound(inits))
 
         def back(k: Value, *carries: Value) -> list[Value]:
             count = len(bars)
@@ -236,6 +237,12 @@ class Stack:
             each = each + size
         return max_(min_(plan.memory // each, trips), 1)
 
+    def bound(self, inits: Sequence[Value]) -> list[Value]:
+        """The state before the first trip: zeros for what nothing has bound yet, which no trip reads before it is bound."""
+        return [x if sizes is None or not isinstance(x.type, Undefined) else
+                zeros(value(tuple(sizes)), dtype=p.type.dtype) if sizes else value(np.dtype(p.type.dtype).type(0).item())
+                for x, p, sizes in zip(inits, self.loop.params, self.sizes)]
+
     def enter(self, values: Sequence[Value]) -> None:
         """What it is in a block that carries it."""
         self.now = list(values)
@@ -243,8 +250,8 @@ class Stack:
     def push(self, place: Value, state: Sequence[Value]) -> None:
         """Leave a snapshot of `state`, before the trip at `place`."""
         used, at, *kept = self.now
-        kept = [tape_push(xs, x) if sizes is None else put(xs, used, bound(x, p))
-                for xs, x, p, sizes in zip(kept, state, self.loop.params, self.sizes)]
+        kept = [tape_push(xs, x) if sizes is None else put(xs, used, x)
+                for xs, x, sizes in zip(kept, state, self.sizes)]
         self.now = [used + 1, put(at, used, place), *kept]
 
     def leave_at(self, place: Value, end: Value, stop: Value, state: Sequence[Value]) -> Value:
@@ -302,13 +309,6 @@ def sizes_of(p: Value, x: Value) -> list[Value] | None:
     if isinstance(p.type, Array) and isinstance(x.type, Array) and p.type.dims == x.type.dims:
         return [length(x, axis=k) for k in range(p.type.rank)]
     return None
-
-
-def bound(x: Value, p: Value) -> Value:
-    """`x`, or 0 where nothing has bound it yet: the carry `p` is not read before something has."""
-    if not isinstance(x.type, Undefined):
-        return x
-    return zeros(value(p.type.dims), dtype=p.type.dtype) if isinstance(p.type, Array) else value(np.dtype(p.type.dtype).type(0).item())
 
 
 NUMBERS = {"b": bool_, "i": int_, "f": float_, "c": complex_}
