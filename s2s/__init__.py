@@ -36,6 +36,7 @@ from .errors import (
     UnsupportedError,
     VerifyError,
 )
+from .front import custom_jvp, custom_vjp
 from .ops.barrier import stop_gradient
 from .ops.checkpoint import checkpoint
 from .transformed import Lowered, Transformed
@@ -54,6 +55,8 @@ __all__ = [
     "VerifyError",
     "check_grads",
     "checkpoint",
+    "custom_jvp",
+    "custom_vjp",
     "dump",
     "from_source",
     "grad",

@@ -20,8 +20,8 @@ from .ops.cast import complex_, float_
 from .ops.chain import like_operand
 from .ops.control import item, member_syntax, never_returns, packed
 from .ops.record import value
+from .ops.trees import leaf_types, leaves_of, parameter_tree, result_tree
 from .signature import members_of_axes
-from .transform.members import leaf_types, leaves_of, parameter_tree, result_tree
 from .transform.ranks import must_be_array, types_from_results
 
 MOST_IN_RETURN = 3  # leaves of a container that is written where it is returned
@@ -102,6 +102,7 @@ def tangent(function: Function) -> Function:
         plain = function.params[:len(function.params) - len(function.captures)]
         return raising(function, [f"{p.name}_dot" for p in plain], f"{function.name}_jvp")
     wrt = differentiable_arguments(function)
+    function = pipeline.with_captures_of_rules(function, wrt, "jvp")
     flat, leaves = flattened(function, wrt)
     inner = pipeline.push_forward(flat, [k for ks in leaves.values() for k in ks])
     plain, count = len(function.params) - len(function.captures), len(flat.results)
@@ -187,6 +188,7 @@ def reverse(function: Function, wrt: Sequence[int], seeds: Callable, results: Ca
     `seeds()` emits the cotangents of the results; `results(ys, bars)` says what is returned, from the values of f
     and the cotangents of its arguments, and whether that is a tuple.
     """
+    function = pipeline.with_captures_of_rules(function, wrt, "vjp")
     flat, leaves = flattened(function, wrt)
     inner = pipeline.differentiate(flat, [k for ks in leaves.values() for k in ks])
     plain, count = len(function.params) - len(function.captures), len(flat.results)

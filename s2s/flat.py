@@ -16,7 +16,7 @@ from .ir.graph import Block, Function
 from .ir.rebuild import emit_block
 from .ir.types import Static, Tuple, Type
 from .ops.control import container_syntax, member_syntax
-from .transform.members import leaf_types, leaves_of, parameter_tree
+from .ops.trees import leaf_types, leaves_of, parameter_tree
 
 
 def has_containers(function: Function) -> bool:

@@ -48,7 +48,7 @@ from .ops.index import take
 from .ops.record import RECORDS, array_type, dims_of, dtype_of, rank, value
 from .ops.reshape import reshape
 from .ops.shape import length
-from .transform.members import leaf_types, leaves_of
+from .ops.trees import leaf_types, leaves_of
 
 
 @dataclass(frozen=True)

@@ -39,10 +39,11 @@ from .transform.cse import cse
 from .transform.dce import dce
 from .transform.decided import decided
 from .transform.heads import heads
-from .transform.inline import inline, inline_all
+from .transform.inline import inline, inline_ruled
 from .transform.licm import licm
 from .transform.members import members
 from .transform.merge import merge
+from .transform.rules import lifted
 from .transform.simplify import simplify
 from .transform.stores import stores
 from .transform.unread import unread
@@ -99,8 +100,8 @@ FINISH = ordered(
 )
 
 COMPILE = ordered(
-    Pass(inline_all, "one loop nest can fuse only what stands in one function"),
-    Pass(simplify, "the bodies of calls meet their arguments", after=inline_all),
+    Pass(inline_ruled, "one loop nest can fuse only what stands in one function"),
+    Pass(simplify, "the bodies of calls meet their arguments", after=inline_ruled),
     Pass(cse, "two calls often compute the same", after=simplify),
     Pass(dce, "inlined bodies return more than is used", after=cse),
 )
@@ -123,6 +124,11 @@ def run_on_callees(passes: Sequence[Pass], function: Function) -> None:
         if not callee.cleaned:
             callee.cleaned = True
             callee.function = run(passes, callee.function)
+
+
+def with_captures_of_rules(function: Function, wrt: Sequence[int], mode: str) -> Function:
+    """`function`, which is given what the rules capture that its derivative ("jvp" or "vjp") in `wrt` will ask."""
+    return stage(lifted(function, wrt, mode), "rules")
 
 
 def differentiate(function: Function, wrt: Sequence[int]) -> Function:

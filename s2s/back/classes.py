@@ -1,21 +1,28 @@
-"""The classes whose instances generated code makes: what they are called there, and how it gets at them."""
+"""The classes whose instances generated code makes, and the functions that it calls as they are: what they are called
+there, and how it gets at them.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
 
-from ..ir.graph import Function, walk
-from ..ops.acts import is_importable
+from ..ir.graph import Function, Op, walk
+from ..ops.foreign import called, foreign, foreign_call, home_of, objects_named
 
 
 class Classes:
-    """The classes that some functions, printed in one module, need; `named` are those that have their names already."""
+    """The classes that some functions, printed in one module, need; `named` are those that have their names already.
 
-    def __init__(self, functions: list[Function], named: Mapping[str, type] = MappingProxyType({})):
+    What the module itself defines is called as in `taken`.
+    """
+
+    def __init__(self, functions: list[Function], named: Mapping[str, type] = MappingProxyType({}), taken: Iterable[str] = ()):
         self.names: dict[object, str] = {cls: name for name, cls in named.items()}
+        self.taken = frozenset(taken)
         for function in functions:
             for op in walk(function.block):
                 form = op.attrs.get("form")
@@ -23,15 +30,17 @@ class Classes:
                     self._add(form.cls)
                     if form.factory is not None and form.factory.__module__ != "builtins":
                         self._add(form.factory)
+                for x in objects_called(op):
+                    self._add(x)
                 if op.name == "constant" and isinstance(op.attrs["value"], Enum):
                     self._add(type(op.attrs["value"]))
 
     def _add(self, cls) -> None:
         if cls not in self.names:
-            name, k = cls.__name__, 0
-            while name in self.names.values():
+            name, k = called(cls), 0
+            while name in self.names.values() or name in self.taken:
                 k += 1
-                name = f"{cls.__name__}_{k}"
+                name = f"{called(cls)}_{k}"
             self.names[cls] = name
 
     def rename(self, tree: ast.AST) -> None:
@@ -40,15 +49,28 @@ class Classes:
             if isinstance(node, ast.Name) and hasattr(node, "cls"):
                 node.id = self.names[node.cls]
 
+    def renamed(self, source: str, helper) -> str:
+        """The text of a helper, with the names that the objects it calls have here."""
+        for x in getattr(helper, "calls", ()):
+            source = re.sub(rf"\b{called(x)}\b", self.names[x], source)
+        return source
+
     def imports(self) -> Iterator[str]:
         """The statements that import those of them that can be imported."""
         for cls, name in self.names.items():
-            if is_importable(cls):
-                renamed = "" if name == cls.__name__ else f" as {name}"
-                yield f"from {cls.__module__} import {cls.__name__}{renamed}"
+            if home_of(cls) is not None:
+                renamed = "" if name == called(cls) else f" as {name}"
+                yield f"from {home_of(cls)} import {called(cls)}{renamed}"
 
     def unreachable(self) -> dict[str, object]:
         """Those that cannot be imported: the module is given them when it is run."""
-        return {name: cls for cls, name in self.names.items() if not is_importable(cls)}
+        return {name: cls for cls, name in self.names.items() if home_of(cls) is None}
 
 
+def objects_called(op: Op) -> list:
+    """The functions, and their fixed arguments, that the spelling of `op` names."""
+    if op.name == "call":
+        op = foreign_call(op.attrs["callee"].function_for(op.inputs)) or op
+    if op.record is foreign:
+        return objects_named(op)
+    return list(getattr(op.record.helper, "calls", ()))  # made by opaque.py

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.types import Array, List, Scalar, Unknown, is_inexact
 from ..ops.control import member_syntax
+from ..ops.foreign import foreign_call
 from ..ops.lists import copy_syntax
 from ..ops.shape import numpy_call
 from .memory import Memory
@@ -347,6 +348,9 @@ class Layout:
         inputs = [self.expression(x, name) for x in op.inputs]
         if op.name == "call":
             callee = op.attrs["callee"].function_for(op.inputs)
+            inside = foreign_call(callee)
+            if inside is not None:
+                return inside.record.syntax(*inputs, **inside.attrs)
             return ast.Call(ast.Name(self.spelled.get(callee, callee.name), ast.Load()), inputs, [])
         if op.name == "copy" and isinstance(op.inputs[0].type, Unknown) and not _has_copy(op, self):
             return ast.UnaryOp(

@@ -191,12 +191,12 @@ class Memory:
             and is_advanced(op.attrs["pattern"], op.inputs[1:])
         ):
             views = ()
-        if op.name == "call" and isinstance(op.attrs["callee"], Recursive):
-            shared, borrowed = results_of(op.attrs["callee"])[op.outputs.index(output)]
+        if op.name == "call":
+            shared, borrowed = results_of_call(op)[op.outputs.index(output)]
             if borrowed:
                 self.borrowed.add(output)
             return frozenset({(output, False)}).union(*(self.entering(op, k) for k in shared))
-        if op.name == "call":
+        if op.name == "foreign":
             self.borrowed.add(output)
             views = tuple(range(len(op.inputs)))
         elif op.name == "constant":
@@ -218,7 +218,7 @@ class Memory:
             return _items(roots, depth_of(op.inputs[0].type))
         if op.name in READ_ONLY:
             roots |= {("read-only", False)}
-        if not views or op.name == "call":
+        if not views or op.name == "foreign":
             roots |= {(output, False)}
         return roots
 
@@ -313,6 +313,17 @@ def results_of(callee: Recursive) -> list[tuple[frozenset[int], bool]]:
             if before == [_results[member.function] for member in members]:
                 break
     return _results[callee.function]
+
+
+def results_of_call(op: Op) -> list[tuple[frozenset[int], bool]]:
+    """The same of the function that a `call` calls."""
+    callee = op.attrs["callee"]
+    if isinstance(callee, Recursive):
+        return results_of(callee)
+    function = callee.function_for(op.inputs)
+    if function not in _results:
+        _results[function] = _results_in(function)
+    return _results[function]
 
 
 def _results_in(function: Function) -> list[tuple[frozenset[int], bool]]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 import linecache
 import math
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -27,6 +28,7 @@ from ..ir.graph import Op, Value
 from ..ir.types import Array, Generator, List, Scalar
 from ..ops.acts import Field, Operand, within
 from ..ops.draws import NATIVE_DRAWS
+from ..ops.foreign import foreign, objects_named
 from ..ops.lists import native_array, native_concatenate, native_nested, native_stack
 from ..ops.record import Record
 from .unparse import expression_text
@@ -34,7 +36,7 @@ from .unparse import expression_text
 FOUND = frozenset({"nonzero", "flatnonzero", "searchsorted", "digitize", "bincount"})  # in data, by Numba's own
 KEPT = FOUND | {"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det", "argsort", "tuple", "call",
                 "tape_push", "unique", "isin", "histogram", "lexsort", "delete", "insert", "list_of", "list_full", "list_set",
-                "list_add", "list_insert", "list_total", "list_unstack", "list_cut"}
+                "list_add", "list_insert", "list_total", "list_unstack", "list_cut", "foreign"}
 NATIVE = frozenset({"tuple", "item", "call", "tape_new", "tape_push", "tape_pop", "tape_len", "getitem", "setitem",
                     "additem", "length", "size", "shape", "ndim", "constant", "undefined", "stop_gradient", "copy",
                     "list_of", "list_full", "list_get", "list_unstack", "list_sum", "list_total"}) | NATIVE_DRAWS
@@ -45,7 +47,7 @@ DRAWN = NATIVE_DRAWS | IN_PYTHON
 FLOATS = ("float32", "float64", "complex64", "complex128")
 
 generator_type = typeof(np.random.default_rng(0))
-_made: dict[str, Record] = {}  # text of the function -> the op that calls it
+_made: dict[tuple, Record] = {}  # text of the function -> the op that calls it
 
 
 def is_opaque(op: Op) -> bool:
@@ -55,7 +57,7 @@ def is_opaque(op: Op) -> bool:
 
 def is_native(op: Op) -> bool:
     """Whether Numba compiles `op` as it stands."""
-    if op.name == "round_decimal":
+    if op.name in ("round_decimal", "foreign"):
         return False
     arrays = [x for x in (*op.inputs, *op.outputs) if isinstance(x.type, Array)]
     if not arrays and op.name not in IN_PYTHON or op.name in NATIVE or op.blocks or op.record.writes is not None or op.record.helper is not None:
@@ -79,16 +81,17 @@ def in_python(op: Op) -> Record:
         return native_concatenate
     names = [f"x{k}" if len(op.inputs) > 1 else "x" for k in range(len(op.inputs))]
     call = ast.unparse(ast.fix_missing_locations(op.record.syntax(*(ast.Name(n, ast.Load()) for n in names), **op.attrs)))
-    name = f"numpy_{op.name.replace('.', '_').strip('_')}"
+    called = objects_named(op) if op.record is foreign else []
+    name = f"python_{called[0].__name__}" if called and called[0].__name__.isidentifier() else f"numpy_{op.name.replace('.', '_').strip('_')}"
     types = [t if t == "generator_type" else repr(t) for t in map(numba_type, op.outputs)]
     ys = ["y"] if len(types) == 1 else [f"y{k}" for k in range(len(types))]
     text = (f"def {{name}}({', '.join(names)}):\n"
-            f"    # Numba does not know this: NumPy does it, called from compiled code\n"
+            f"    # Numba does not know this: {'Python' if called else 'NumPy'} does it, called from compiled code\n"
             f"    with objmode({', '.join(f'{y}={t}' for y, t in zip(ys, types))}):\n"
             f"        {', '.join(ys)} = {call}\n"
             f"    return {', '.join(ys)}\n")
     return _calling(text, name, partial(op.record.evaluate, **op.attrs),
-                    lambda *xs, **attrs: [y.type for y in op.outputs] if len(ys) > 1 else op.output.type, op.record.pure)
+                    lambda *xs, **attrs: [y.type for y in op.outputs] if len(ys) > 1 else op.output.type, op.record.pure, called)
 
 
 def printing(op: Op) -> Record:
@@ -115,15 +118,19 @@ def shown_plainly(op: Op) -> set[int]:
     return {t.index for t in (*op.attrs["items"], *plain) if isinstance(t, Operand)}
 
 
-def _calling(text: str, stem: str, evaluate, infer, pure: bool) -> Record:
-    """The op that calls the function that `text` defines; each module numbers those of one stem anew (python.py)."""
-    if text not in _made:
+def _calling(text: str, stem: str, evaluate, infer, pure: bool, calls: Sequence = ()) -> Record:
+    """The op that calls the function that `text` defines, which calls the objects `calls`.
+
+    Each module numbers those of one stem anew (python.py).
+    """
+    key = text, *map(id, calls)
+    if key not in _made:
         name = f"{stem}__{len(_made)}"
         function = _function(text.replace("{name}", name, 1), name)
-        function.stem = stem
-        _made[text] = Record(name, evaluate=evaluate, infer=infer, pure=pure, helper=function,
+        function.stem, function.calls = stem, tuple(calls)
+        _made[key] = Record(name, evaluate=evaluate, infer=infer, pure=pure, helper=function,
                              syntax=lambda *xs, **attrs: ast.Call(ast.Name(name, ast.Load()), list(xs), []))
-    return _made[text]
+    return _made[key]
 
 
 def numba_type(x: Value) -> str:

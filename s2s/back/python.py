@@ -20,6 +20,7 @@ from ..errors import Line
 from ..ir.forms import stores_its_arguments, with_attributes
 from ..ir.graph import Function, Op, walk
 from ..ir.types import Tape
+from ..ops.foreign import foreign_call
 from ..ops.recursive import Recursive, recursive_callees
 from .classes import Classes
 from .comments import with_comments
@@ -68,7 +69,7 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
         spelled[function] = spelled[whole]
     helpers: dict[Callable, None] = {}
     definitions = []
-    classes = Classes([function, *callees], {} if native else named_classes([function, *callees]))
+    classes = Classes([function, *callees], {} if native else named_classes([function, *callees]), spelled.values())
     reserved = frozenset({*spelled.values(), *classes.names.values()}) | names_acted_with([function, *callees])
     for called in (*callees, function):
         for op in walk(called.block):
@@ -91,6 +92,7 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
         node.id for tree in definitions for node in ast.walk(tree) if isinstance(node, ast.Name)
     }
     sources = [textwrap.dedent(inspect.getsource(helper)).rstrip() for helper in helpers]
+    sources = [classes.renamed(source, helper) for helper, source in zip(helpers, sources)]
     numbered = _numbered(helpers, used)
     sources = [re.sub(rf"\b{helper.__name__}\b", numbered.get(helper.__name__, helper.__name__), source)
                for helper, source in zip(helpers, sources)]
@@ -264,7 +266,7 @@ def _callees(function: Function) -> list[Function]:
         for op in walk(caller.block):
             if op.name == "call":
                 callee = op.attrs["callee"].function_for(op.inputs)
-                if callee not in active:
+                if callee not in active and foreign_call(callee) is None:
                     active.add(callee)
                     visit(callee)
                     found[callee] = None

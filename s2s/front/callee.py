@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ..errors import S2SError, TypeMismatchError, UnsupportedError
+from ..errors import S2SError, Source, TypeMismatchError, UnsupportedError
 from ..ir.builder import Builder, at, symbols_of
 from ..ir.graph import Block, Function, Meeting, Value, free_values
 from ..ir.rebuild import rebuild
@@ -53,6 +53,7 @@ class Built:
 
     function: Function
     in_place: bool  # it changes its arguments, returns memory that is theirs, or may return None: no `call` op says that
+    changes: bool  # it may change its arguments
     consulted: dict[Callable, object]  # getter -> the function or other object that a name stood for
 
     def is_current(self) -> bool:
@@ -75,7 +76,7 @@ def _build(function: Callable, types: Sequence[Type]) -> Built:
         return Built(*_run(function, types), found)
 
 
-def _run(function: Callable, types: Sequence[Type]) -> tuple[Function, bool]:
+def _run(function: Callable, types: Sequence[Type]) -> tuple[Function, bool, bool]:
     target = target_of(function)
     plain = target.function
     definition = definition_of(plain)
@@ -111,10 +112,21 @@ def _run(function: Callable, types: Sequence[Type]) -> tuple[Function, bool]:
     shares = any(cell.family() & shared for cell in frame.cells_held(result))
     captures = _used(block, session)
     block.params = [*block.params, *(param for param, _ in captures.values())]
-    made = Function(name_of(function), block, definition.source, inspect.cleandoc(plain.__doc__ or ""), tupled,
+    made = Function(name_of(function), block, _shown(function) or definition.source, inspect.cleandoc(plain.__doc__ or ""), tupled,
                     {param.name: getter for getter, (param, _) in captures.items()},
                     _defaults(function), _own_meetings(meetings, block.params))
-    return made, changes or shares or session.doubtful or optional
+    changes = changes or session.doubtful
+    return made, changes or shares or optional, changes
+
+
+def _shown(function: Callable) -> Source | None:
+    """The text of the function that one with rules of its own is made of, which nobody wants to see called."""
+    if not hasattr(type(function), "apply_in"):
+        return None
+    try:
+        return definition_of(target_of(function.function).function).source
+    except S2SError:
+        return None
 
 
 def _own_meetings(meetings: list[Meeting], params: list[Value]) -> tuple[Meeting, ...]:

@@ -91,6 +91,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     if isinstance(function, Object):
         consulted(function.getter, function.content)
         function = function.content
+    if hasattr(type(function), "apply_in"):  # a function with rules of its own: rules.py
+        return function.apply_in(frame, args, keywords, node)
     macro = function if isinstance(function, Macro) else MACROS.get(function) if _hashable(function) else None
     if macro is not None:
         args = [_enclosed(frame, a, node) if isinstance(a, Made) else a for a in args]
@@ -113,7 +115,7 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         return operate_as(frame, rule, _name_of(function), args, keywords, node, function=function)
     if hasattr(function, "function_for"):
         function = function.named_by(keywords) if hasattr(function, "named_by") else function
-        args = _ordered(frame, signature_of(function), _name_of(function), args, keywords, node)
+        args = ordered(frame, signature_of(function), _name_of(function), args, keywords, node)
         return _emit_transformed(frame, function, args, node)
     if _hashable(function) and function in KNOWN_NOW:
         if _all_static(frame, args, keywords):
@@ -283,10 +285,10 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
         if plain is not None and is_open(frame, reached(plain, owner)):
             return in_place(frame, function, args, keywords, node)
     callee = frame.session.callee(function)
-    ordered = _ordered(frame, signature_of(function), callee.name, args, keywords, node)
-    if any(_needs_the_caller(frame, a) for a in ordered):
+    in_order = ordered(frame, signature_of(function), callee.name, args, keywords, node)
+    if any(_needs_the_caller(frame, a) for a in in_order):
         return in_place(frame, function, args, keywords, node)
-    values = [frame.value(a) for a in ordered]
+    values = [frame.value(a) for a in in_order]
     built = callee.built_for(values)
     if built.in_place:
         return in_place(frame, function, args, keywords, node)
@@ -315,24 +317,24 @@ def _needs_the_caller(frame: Frame, binding) -> bool:
     return callable(binding)
 
 
-def _ordered(frame: Frame, signature: inspect.Signature, name: str, args: list, keywords: dict, node) -> list:
+def ordered(frame: Frame, signature: inspect.Signature, name: str, args: list, keywords: dict, node) -> list:
     """The arguments in the order of the parameters, defaults filled in, `*args` spread."""
     try:
         bound = signature.bind(*args, **keywords)
     except TypeError as error:
         raise TypeMismatchError(f"{name}(): {error}", frame.line(node), "pass the arguments that it takes") from None
-    ordered = []
+    found = []
     for parameter in signature.parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
-            ordered += bound.arguments.get(parameter.name, ())
+            found += bound.arguments.get(parameter.name, ())
         elif parameter.kind is parameter.VAR_KEYWORD:
             if bound.arguments.get(parameter.name):
-                ordered.append(bound.arguments[parameter.name])  # a dict, which a `call` op does not take
+                found.append(bound.arguments[parameter.name])  # a dict, which a `call` op does not take
         elif parameter.name in bound.arguments:
-            ordered.append(bound.arguments[parameter.name])
+            found.append(bound.arguments[parameter.name])
         else:
-            ordered.append(default_binding(frame, parameter.default, parameter.name))
-    return ordered
+            found.append(default_binding(frame, parameter.default, parameter.name))
+    return found
 
 
 def default_binding(frame: Frame, default, name: str):
@@ -354,7 +356,7 @@ def _emit_transformed(frame: Frame, function, args: list, node: gast.AST):
             consulted(a.getter, a.content)
     values = [value(None) if k in known else frame.value(a) for k, a in enumerate(args)]
     made = function.function_for_types([Static(known[k]) if k in known else v.type for k, v in enumerate(values)])
-    return _results(frame, made, emit_block(made.block, [*values, *_captured(frame, made)], {}))
+    return _results(frame, made, emit_block(made.block, [*values, *captured_in(frame, made)], {}))
 
 
 def _results(frame: Frame, function, outputs):
@@ -367,7 +369,7 @@ def _results(frame: Frame, function, outputs):
     return results if function.tupled else results[0]
 
 
-def _captured(frame: Frame, function) -> list[Value]:
+def captured_in(frame: Frame, function) -> list[Value]:
     """What `function` captures, captured here."""
     first = len(function.params) - len(function.captures)
     return [getter.value if isinstance(getter, Enclosing) else frame.value(frame.captured(param.type, getter, name))
@@ -378,7 +380,7 @@ def _emit_call(frame: Frame, callee, args: list, node: gast.AST):
     """A `call` op; what the callee captures, the caller captures and hands on."""
     values = [frame.value(a) for a in args]
     function = callee.function_for(values)
-    values += _captured(frame, function)
+    values += captured_in(frame, function)
     if any(isinstance(getter, Enclosing) for getter in function.captures.values()):
         outputs = emit_block(function.block, values, {})  # it cannot be made again outside this program
     else:

@@ -96,7 +96,8 @@ def _unused(filename: str, text: str) -> str:
 
 def annotated_types(function: Callable) -> list[Type]:
     """What the annotations of a function's parameters say: `"float64[n, 3]"`, `float`; Unknown where nothing."""
-    return [_annotated(p) for p in inspect.signature(function).parameters.values()]
+    signature = getattr(function, "signature", None) or inspect.signature(function)
+    return [_annotated(p) for p in signature.parameters.values()]
 
 
 def _annotated(p: inspect.Parameter) -> Type:

@@ -13,6 +13,7 @@ from . import (  # noqa: F401
     draws,
     einsum,
     elementwise,
+    foreign,
     index,
     join,
     linalg,

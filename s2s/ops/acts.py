@@ -200,10 +200,10 @@ def builtin_base(kind: type) -> type:
     return next(base for base in kind.__mro__ if getattr(builtins, base.__name__, None) is base)
 
 
-def is_importable(kind: type) -> bool:
-    """Whether `from module import name` finds the class in any process."""
-    module = sys.modules.get(kind.__module__)
-    return kind.__module__ != "__main__" and getattr(module, kind.__name__, None) is kind
+def is_importable(kind) -> bool:
+    """Whether `from module import name` finds the class or function in any process."""
+    module, name = getattr(kind, "__module__", None), getattr(kind, "__name__", None)
+    return module != "__main__" and name is not None and getattr(sys.modules.get(module), name, None) is kind
 
 
 # --------------------------------------------------------------------------------------------------- ops

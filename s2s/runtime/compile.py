@@ -131,12 +131,14 @@ def decorated(module: Module, fastmath: bool, checks: bool) -> Module:
         text += [looks[number]] if number in looks else []
     lines, raises = ({moved[number]: x for number, x in found.items() if number in moved}
                      for found in (module.lines, module.raises))
-    return Module("\n".join(text) + "\n", module.entry, lines, {}, raises)
+    return Module("\n".join(text) + "\n", module.entry, lines, module.given, raises)
 
 
 def loaded(module: Module, cache: bool) -> types.ModuleType:
     """The module object of the text, its dispatchers connected with the cache on disk."""
     key = disk.key_of(module.text, "cpu")
+    if module.given:  # objects of this process, which no other knows
+        key, cache = f"{key}_{'_'.join(str(id(x)) for x in module.given.values())}", False
     if key in _modules:
         return _modules[key]
     name = f"s2s_{module.entry}_{key}"
@@ -147,6 +149,7 @@ def loaded(module: Module, cache: bool) -> types.ModuleType:
     made = types.ModuleType(name)
     made.__file__ = filename
     made.print = counted
+    made.__dict__.update(module.given)
     sys.modules[name] = made  # machine code from the cache refers to its module by name
     exec(compile(module.text, filename, "exec"), made.__dict__)
     entry = getattr(made, module.entry)

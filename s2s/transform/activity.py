@@ -94,4 +94,4 @@ def _gather(block: Block, varied: set[Value], useful: set[Value]) -> None:
                     _gather(branch, varied, useful)
             case _:
                 if any(out in useful and out in varied for out in op.outputs):
-                    useful.update(op.inputs)
+                    useful.update(x for k, x in enumerate(op.inputs) if x not in varied or passes_derivative(op, k))

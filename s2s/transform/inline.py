@@ -17,18 +17,24 @@ from __future__ import annotations
 from ..ir.graph import Function, Op, Value, walk
 from ..ir.rebuild import emit_block, rebuild
 from ..ops.recursive import calls_itself
+from ..ops.rules import is_ruled
 
 SMALL = 6  # ops: what reads better in place than under a name of its own
 
 
 def inline(function: Function) -> Function:
-    """`function` with calls of small straight-line functions replaced by what they do."""
+    """`function` with calls of small straight-line functions replaced by what they do; not where they have rules."""
     return _inlined(function, is_small)
 
 
 def inline_all(function: Function) -> Function:
-    """`function` without calls, except those of functions that call themselves."""
+    """`function` without calls, except those of functions that call themselves or have rules for derivatives."""
     return _inlined(function, lambda callee: True)
+
+
+def inline_ruled(function: Function) -> Function:
+    """`function`, of which no derivative is asked any more, without calls, except of functions that call themselves."""
+    return _inlined(function, lambda callee: True, rules=False)
 
 
 def is_small(callee: Function) -> bool:
@@ -42,7 +48,7 @@ def only_calls(callee: Function) -> bool:
     return [op.name for op in callee.block.ops if op.name not in ("constant", "tuple", "item")] == ["call"]
 
 
-def _inlined(function: Function, wanted) -> Function:
+def _inlined(function: Function, wanted, rules: bool = True) -> Function:
     if not any(op.name == "call" for op in walk(function.block)):
         return function
     open_calls: list = []
@@ -50,7 +56,7 @@ def _inlined(function: Function, wanted) -> Function:
     def rule(op: Op, inputs: list[Value]):
         if op.name != "call" or op.attrs["callee"] in open_calls:
             return None
-        if calls_itself(op.attrs["callee"]):
+        if calls_itself(op.attrs["callee"]) or rules and is_ruled(op.attrs["callee"]):
             return None
         body = op.attrs["callee"].function_for(inputs)
         if not wanted(body) and not only_calls(body):

@@ -28,9 +28,11 @@ from ..ops.control import (
     while_loop,
 )
 from ..ops.recursive import Recursive
+from ..ops.rules import is_ruled
 from ..ops.shape import zeros_of
 from .activity import loop_parts, varied_values
 from .recursion import closed_wrt
+from .rules import tangents_by_rule
 
 
 def jvp(function: Function, wrt: Sequence[int]) -> Function:
@@ -139,6 +141,8 @@ class Tangents:
         if not wrt:
             return emit_op(op, self.env)
         inputs = [self.env[x] for x in op.inputs]
+        if is_ruled(op.attrs["callee"]):
+            return self.called(op, tangents_by_rule(op, inputs, {k: self.dots[op.inputs[k]] for k in wrt}))
         if isinstance(op.attrs["callee"], Recursive):
             return self.recursive_call(op, inputs, wrt)
         function = op.attrs["callee"].function_for(inputs)

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from ..ir.graph import Block, Function, Op, Value, op_free_values, walk
 from ..ir.types import Array, Extent, List, Scalar, Tape, Tuple, Type
 from ..ops.recursive import Recursive
+from ..ops.rules import is_ruled
 from .activity import loop_parts
 
 # Note [Ragged values]
@@ -211,6 +212,8 @@ _results: WeakKeyDictionary[Function, dict[tuple[bool, ...], tuple[bool, ...]]] 
 def batched_results(callee, flags: tuple[bool, ...], types: tuple[Type, ...]) -> tuple[bool, ...]:
     """Which results of a called function are batched, if these of its arguments are; all, where it calls itself."""
     function = callee.function_for([Value(t) for t in types])
+    if is_ruled(callee):  # what its rules make of a result differs from lane to lane where the result does
+        return (any(flags),) * len(function.results)
     known = _results.setdefault(function, {})
     if flags not in known:
         known[flags] = (True,) * len(function.results)

@@ -7,15 +7,15 @@ A cotangent that is a tuple would be made anew by each of its readers; that of a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 from ..ir.builder import Builder
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.rebuild import emit_block, rebuild
-from ..ir.types import Tuple, Type
-from ..ops.control import Known, call, item, packed
+from ..ir.types import Tuple
+from ..ops.control import Known, call
 from ..ops.record import value
+from ..ops.trees import leaves_of, parameter_tree, result_tree
 
 _spread: WeakKeyDictionary[Function, Function] = WeakKeyDictionary()
 
@@ -53,41 +53,3 @@ def _spread_out(function: Function, open_calls: frozenset) -> Function:
         block.yields = [leaf for y in emit_block(function.block, args, {}) for leaf in leaves_of(y)]
     made = function.remade(block, tupled=len(block.yields) != 1, defaults={})
     return _members(made, open_calls)
-
-
-def parameter_tree(type, name: str, params: list[Value]):
-    """A parameter for each leaf of `type`, appended to `params`; the tree of them."""
-    if isinstance(type, Tuple):
-        return packed([parameter_tree(t, member_name(name, type, k), params) for k, t in enumerate(type.items)], type.form)
-    params.append(Value(type, name))
-    return params[-1]
-
-
-def result_tree(type, rest: Iterator[Value]):
-    """The tree of the next of `rest` that has the structure of `type`."""
-    if not isinstance(type, Tuple):
-        return next(rest)
-    return packed([result_tree(t, rest) for t in type.items], type.form)
-
-
-def member_name(name: str, type: Tuple, k: int) -> str:
-    """What member `k` of a tuple or dict called `name` is called."""
-    key = k if type.form is None else type.form.keys[k]
-    return f"{name}_{key}" if f"{name}_{key}".isidentifier() else f"{name}_{k}"
-
-
-def leaf_types(type: Type) -> list[Type]:
-    """The types of the leaves of a tuple, in order."""
-    return [t for inner in type.items for t in leaf_types(inner)] if isinstance(type, Tuple) else [type]
-
-
-def leaves_of(x: Value) -> list[Value]:
-    """The leaves of a tuple, in order; a value that is no tuple is its own leaf."""
-    if not isinstance(x.type, Tuple):
-        return [x]
-    found = []
-    for k in range(len(x.type.items)):
-        member = item(x, index=k)
-        member.name = member.name or (member_name(x.name, x.type, k) if x.name else "")
-        found += leaves_of(member)
-    return found

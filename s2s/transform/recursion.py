@@ -30,6 +30,7 @@ from ..ops.control import Known, call
 from ..ops.recursive import Recursive, recursive_callees, written_params
 from .activity import active_values
 from .adjoint import Adjoint, differentiable_results
+from .rules import expanded
 from .sweeps import Sweeps, tape_name
 from .tape import Region, cut, operands, unstable_values
 
@@ -105,12 +106,13 @@ def _pairs_of(wanted: dict[Recursive, set[int]], split: Callable, whole: Callabl
     def either(callee, wrt):
         return pairs[callee] if callee in pairs else split(callee, wrt)
 
+    functions = {member: expanded(member.function, pair.wrt, split) for member, pair in pairs.items()}
     while True:
         sweeps = {}
         for member, pair in pairs.items():
             pair.sketch = Known(_sketch(member.function, pair))
         for member, pair in pairs.items():
-            function = member.function
+            function = functions[member]
             adjoint = Adjoint(function, [function.params[k] for k in pair.wrt], either, whole,
                               [function.params[k] for k in pair.summed])
             sweeps[member] = RecursiveSweeps(adjoint, written[member])

@@ -124,7 +124,9 @@ def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Va
 
 def operands(v: Value, kept: dict[Value, Kept]) -> Sequence[Value]:
     """What the reverse sweep computes `v` from, where it does not read it from a tape."""
-    return (kept[v].array, *kept[v].indices) if v in kept else v.op.inputs
+    if v in kept:
+        return (kept[v].array, *kept[v].indices)
+    return v.op.inputs if v.op.record.stands_for is None else [v.op.record.stands_for(v.op, v)]
 
 
 def _in_order(block: Block, values: set[Value]) -> list[Value]:

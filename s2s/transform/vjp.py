@@ -18,6 +18,7 @@ from ..ir.rebuild import rebuild
 from ..ops.recursive import Recursive
 from .adjoint import Adjoint, drop_unread
 from .recursion import Pair, docs_of, recursive_pair
+from .rules import expanded
 from .sweeps import Sweeps
 
 
@@ -26,12 +27,15 @@ def vjp(function: Function, wrt: Sequence[int]) -> Function:
 
     A result that carries no derivative has no y_bar.  Raises DerivativeError where an op has no rule.
     """
-    return Sweeps(Adjoint(function, [function.params[k] for k in wrt], split_vjp, whole_vjp)).function()
+    return whole_vjp(function, [function.params[k] for k in wrt])
 
 
 def whole_vjp(function: Function, wrt: Sequence[Value], summed: Sequence[Value] = ()) -> Function:
     """`vjp`, given parameters; the cotangents so far of those in `summed` are handed in behind the y_bars."""
-    return Sweeps(Adjoint(function, list(wrt), split_vjp, whole_vjp, summed)).function()
+    places = [function.params.index(x) for x in wrt], [function.params.index(x) for x in summed]
+    function = expanded(function, places[0], split_vjp)
+    wrt, summed = ([function.params[k] for k in ks] for ks in places)
+    return Sweeps(Adjoint(function, wrt, split_vjp, whole_vjp, summed)).function()
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ def split_vjp(function: Function | Recursive, wrt: tuple[int, ...]) -> Halves | 
 
 
 def _split(function: Function, wrt: tuple[int, ...]) -> Halves:
+    function = expanded(function, wrt, split_vjp)
     block, count = Sweeps(Adjoint(function, [function.params[k] for k in wrt], split_vjp, whole_vjp)).emit()
     params, seeds = block.params[:len(function.params)], block.params[len(function.params):]
     ys, x_bars = block.yields[:len(function.results)], block.yields[len(function.results):]

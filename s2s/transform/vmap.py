@@ -19,8 +19,18 @@ import numpy as np
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import Builder, at, current, emit, in_scope
 from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
-from ..ir.rebuild import emit_block, emit_op
-from ..ir.types import Array, Extent, Scalar, Static, Tape, Tuple, Type, Undefined
+from ..ir.rebuild import clone, emit_block, emit_op
+from ..ir.types import (
+    Array,
+    Extent,
+    Scalar,
+    Static,
+    Tape,
+    Tuple,
+    Type,
+    Undefined,
+    carries_derivative,
+)
 from ..ops.arrange import moveaxis
 from ..ops.batch import align, batched_over, same_lanes
 from ..ops.control import (
@@ -37,6 +47,8 @@ from ..ops.create import empty, zeros
 from ..ops.draws import first_draw
 from ..ops.index import put, take
 from ..ops.record import RECORDS, dims_of, dtype_of, rank, value
+from ..ops.reduce import sum_
+from ..ops.rules import Halves, differentiable_arguments, is_ruled
 from ..ops.shape import length
 from .inline import inline_all
 from .lanes import Lanes, batched_results, has_results_of_unknown_length
@@ -248,7 +260,8 @@ class Batched:
     def call(self, op: Op):
         """A call of the callee's own batched version."""
         flags = tuple(x in self.lanes.batched for x in op.inputs)
-        callee = BatchedCallee(op.attrs["callee"], flags, tuple(x.type for x in op.inputs))
+        kind = BatchedRules if is_ruled(op.attrs["callee"]) else BatchedCallee
+        callee = kind(op.attrs["callee"], flags, tuple(x.type for x in op.inputs))
         return emit(call, *(self.env[x] for x in op.inputs), callee=callee)
 
     # lane style
@@ -347,6 +360,66 @@ class BatchedCallee:
 
     def __hash__(self) -> int:
         return hash((self.callee, self.flags, self.types))
+
+
+class BatchedRules(BatchedCallee):
+    """A function with rules for its derivatives, over lanes: so are its rules.
+
+    All its results have the axis of lanes.  Where an argument is the same in every lane, so is its tangent, and its
+    cotangent is the sum of those of the lanes.
+    """
+
+    def __init__(self, callee, flags: tuple[bool, ...], types: tuple[Type, ...]):
+        super().__init__(callee, flags, types)
+        self.count, self.fixed = callee.count, callee.fixed
+        self.lane = [Value(t) for t in types]
+
+    def missing(self, mode: str):
+        return self.callee.missing(mode)
+
+    def getters(self, values: Sequence[Value]) -> tuple:
+        return self.callee.getters(self.lane)
+
+    def function_for(self, values: Sequence[Value]) -> Function:
+        lane = self.callee.function_for(self.lane)
+        return self.over_lanes(lane, self.flags, values)
+
+    def jvp(self, values: Sequence[Value]) -> Function | None:
+        rule = self.callee.jvp(self.lane[:self.count])
+        if rule is None:
+            return None
+        wanted = differentiable_arguments(self.callee, self.lane)
+        flags = [*self.flags[:self.count], *(self.flags[k] for k in wanted)]
+        return self.over_lanes(rule, flags, [*values[:self.count], *(values[k] for k in wanted)])
+
+    def vjp(self, values: Sequence[Value]) -> Halves | None:
+        rule = self.callee.vjp(self.lane[:self.count])
+        if rule is None:
+            return None
+        results = len(self.callee.function_for(self.lane).results)
+        forward = self.over_lanes(rule.forward, self.flags[:self.count], values[:self.count])
+        count = len(rule.backward.params) - len(rule.backward.captures)
+        flags = [self.flags[k] for k in rule.arguments] + [True] * (count - len(rule.arguments))
+        given = [(values[k] if k < self.count else Value(rule.forward.params[k].type)).type for k in rule.arguments]
+        kept = [y.type for y in forward.results[results:]]
+        bars = [y.type for y in forward.results[:results] if carries_derivative(y.type)]
+        backward = self.over_lanes(rule.backward, flags, [Value(t) for t in (*given, *kept, *bars)])
+        return Halves(forward, self.summed(backward, rule), rule.arguments, rule.covers)
+
+    def summed(self, backward: Function, rule: Halves) -> Function:
+        """The backward part, whose cotangents of what all lanes share are sums."""
+        made = clone(backward)
+        with Builder(made.block):
+            made.block.yields = [y if self.flags[k] else sum_(y, axis=0) for k, y in zip(rule.covers, made.block.yields)]
+        return made
+
+    def over_lanes(self, function: Function, flags: Sequence[bool], values: Sequence[Value]) -> Function:
+        """`function`, of some arguments with an axis for the lanes, and all results."""
+        kept, key = _batched.setdefault(function, {}), (tuple(flags), True, tuple(v.type for v in values))
+        if key not in kept:
+            kept[key] = vmap(function, [0 if flag else None for flag in flags], [0] * len(function.results),
+                             [v.type for v in values])
+        return kept[key]
 
 
 # ------------------------------------------------------------------------------------------ axes
