@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from .errors import Line, ShapeMismatchError
-from .ir.graph import Function
+from .ir.graph import Function, Meeting
 from .ir.types import Array, Dim, Tuple, Type
 from .ops.control import member_syntax
 
@@ -25,6 +25,7 @@ class Agreement:
     text: str
     operands: tuple[str, str]  # Python for the two lengths
     line: Line | None
+    remedy: str = Meeting.remedy
 
 
 def agreements(function: Function) -> list[Agreement]:
@@ -44,7 +45,7 @@ def agreements(function: Function) -> list[Agreement]:
         texts = [f"{sides[0]} == {sides[1]}"]
         if m.broadcasts:
             texts += [f"{side} == 1" for side, d in zip(sides, (m.a, m.b)) if not isinstance(d, int) and d.may_be_one]
-        found.append(Agreement(" or ".join(texts), tuple(sides), m.line))
+        found.append(Agreement(" or ".join(texts), tuple(sides), m.line, m.remedy))
     return found
 
 
@@ -69,8 +70,11 @@ def _spelled(d: Dim, places: dict[str, str]) -> str | None:
     return places[d.symbol] if not d.offset else f"max({places[d.symbol]}{d.offset:+d}, 0)"
 
 
-def checker(function: Function) -> Callable[..., None] | None:
-    """A function of the arguments that raises ShapeMismatchError where they do not agree; None: nothing to ask."""
+def checker(function: Function, beginning: Line | None) -> Callable[..., None] | None:
+    """A function of the arguments that raises ShapeMismatchError where they do not agree; None: nothing to ask.
+
+    `beginning` is the line to name where no op's is to blame.
+    """
     asked = agreements(function)
     if not asked:
         return None
@@ -89,7 +93,7 @@ def checker(function: Function) -> Callable[..., None] | None:
                 said = [f"{text} is {number}" for text, number in ((left, m), (right, n)) if text != str(number)]
                 raise ShapeMismatchError(
                     f"{function.name}: {' and '.join(said)}" + (f", and {n if right == str(n) else m} is needed" if len(said) == 1 else ""),
-                    agreement.line, "pass arrays whose lengths go together")
+                    agreement.line or beginning, agreement.remedy)
 
     return check
 

@@ -326,7 +326,11 @@ def with_defaults(f: Callable, args: tuple, keywords: dict | None = None) -> tup
     signature = signature_of(f)
     if not keywords and len(args) == len(signature.parameters):
         return tuple(args)  # those that have to be named as well, from a caller who bound them before
-    return bind(signature, args, keywords or {})
+    try:
+        return bind(signature, args, keywords or {})
+    except TypeError as error:
+        name = getattr(f, "__name__", type(f).__name__)
+        raise TypeMismatchError(f"{'f' if name == '<lambda>' else name}{signature}: {error}", _beginning(f), "pass the arguments that it takes") from None
 
 
 def by_position(f: Callable) -> Callable:

@@ -103,7 +103,7 @@ class Transformed:
         functools.update_wrapper(self, inner, updated=())
         self.kind, self.inner, self.options = kind, inner, options or {}
         self.derive = KINDS[kind]
-        self.signature = self.derive.signature(self)
+        self.signature = self.__signature__ = self.derive.signature(self)
         self.specialised: dict[tuple, list[Specialised]] = {}
         self.functions: dict[tuple, tuple[Function, dict]] = {}  # types -> the IR, and what was consulted for it
         self.method: Transformed | None = None  # this, as a method
@@ -201,7 +201,7 @@ class Transformed:
         matches = None if function.captures else matcher(args, [a.text for a in agreements(function)])
         if fixed and matches is not None:
             matches = also_same(matches, [(k, args[k]) for k in fixed])
-        made = Specialised(function, capture_key, call, found, matches, checker(function))
+        made = Specialised(function, capture_key, call, found, matches, checker(function, beginning(self.base)))
         self.specialised.setdefault(key, []).insert(0, made)
         return made
 

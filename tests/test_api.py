@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import subprocess
 import sys
 
@@ -512,3 +513,23 @@ def test_option_that_jit_does_not_have_is_named():
 def test_argnums_that_are_no_numbers_are_refused():
     with pytest.raises(s2s.TypeMismatchError, match="argnums is 1.5\nInstead: give the numbers"):
         s2s.grad(f, argnums=1.5)
+
+
+def test_source_of_jvp_and_vjp_before_a_call():
+    f = lambda x, y: x * y  # noqa: E731
+    assert "return x * y, x_dot * y + y_dot * x" in s2s.jvp(f).source
+    assert "def f_vjp(x, y, y_bar):" in s2s.vjp(f).source
+    assert str(inspect.signature(s2s.jvp(f))) == "(x, y, x_dot, y_dot, /)"
+    space = {}
+    exec(s2s.jvp(s2s.grad(f)).source, space)
+    assert space["f_grad_jvp"](2.0, 3.0, 1.0, 0.5) == (3.0, 0.5)
+
+
+def test_arguments_missing_in_jvp_and_vjp():
+    def f(x, y):
+        return x * y
+
+    for call in (lambda: s2s.jvp(f, (1.0,), (1.0,)), lambda: s2s.vjp(f, 1.0), lambda: s2s.check_grads(f, (1.0,))):
+        with pytest.raises(s2s.TypeMismatchError, match=r"(?s)def f\(x, y\):.*f\(x, y\): missing a required argument: 'y'\n"
+                                                        "Instead: pass the arguments that it takes"):
+            call()

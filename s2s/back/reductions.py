@@ -6,7 +6,7 @@ Sums run in index order, where NumPy sums pairwise: results differ in the last b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -52,6 +52,7 @@ REDUCTIONS = {
     "any": Reduction(lambda dtype: False, "logical_or"),
     "all": Reduction(lambda dtype: True, "logical_and"),
 }
+REDUCTIONS["added_up"] = replace(REDUCTIONS["sum"], accumulator=lambda dtype: dtype)
 REDUCTIONS["amax"], REDUCTIONS["amin"] = REDUCTIONS["max"], REDUCTIONS["min"]
 
 

@@ -9,27 +9,39 @@
     k ** n, of integers      k ** natural_exponent(n): what Numba makes of a negative n is 0
     np.stack(xs, axis)       np.concatenate of xs with a new axis each
     np.append(a, v)          np.concatenate((a, np.array([v])))
+    a < b, of complex numbers          by real parts, where those are equal by imaginary parts, as NumPy compares them
 
 Matrix products of floats stay: they are BLAS's.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
 
-from ..ir.graph import Function, Op, Value
+from ..ir.graph import MISSING, Function, Op, Value
 from ..ir.rebuild import rebuild
 from ..ir.types import Array, Scalar
 from ..ops.arrange import expand_dims
 from ..ops.cast import astype, convert, int_
 from ..ops.create import array
-from ..ops.elementwise import absolute, fmod, power, sign
+from ..ops.elementwise import (
+    absolute,
+    bitwise_and,
+    bitwise_or,
+    equal,
+    fmod,
+    imag,
+    power,
+    real,
+    sign,
+)
 from ..ops.join import concatenate_record
 from ..ops.lists import native_exact_sum
 from ..ops.product import matmul
-from ..ops.record import rank
+from ..ops.record import RECORDS, rank, value
 from ..ops.reduce import sum_record
 from .buffers import natural_exponent_op
 
@@ -63,10 +75,20 @@ def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
             return _product(op, *inputs)
         case "append":
             return [concatenate_record(inputs[0], array((inputs[1],)), axis=0)]
+        case "less" | "less_equal" | "greater" | "greater_equal" if any(x.type.dtype.startswith("complex") for x in inputs):
+            return [_complex_order(op.record, *inputs)]
         case "stack" if isinstance(inputs[0].type, Array):
             axis = op.attrs["axis"]
             return [concatenate_record(*(expand_dims(x, axis) for x in inputs), axis=axis)]
     return None
+
+
+def _complex_order(compare, a: Value, b: Value) -> Value:
+    (a, p), (b, q) = ((real(x), imag(x)) if x.type.dtype.startswith("complex") else (x, value(0.0)) for x in (a, b))
+    strictly = RECORDS[compare.name.removesuffix("_equal")]
+    apart = [strictly(a, b), *(equal(x, x) for x in (p, q) if x.constant is MISSING)]  # and no part is NaN
+    alike = bitwise_and(equal(a, b), compare(p, q))
+    return bitwise_or(functools.reduce(bitwise_and, apart), alike)
 
 
 def _product(op: Op, a: Value, b: Value) -> Sequence[Value] | None:

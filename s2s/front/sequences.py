@@ -92,6 +92,8 @@ def _sum(frame: Frame, node, source, start=0):
     members, source = _members(frame, node, source)
     if members is not None:
         return functools.reduce(lambda a, b: binary(frame, gast.Add(), a, b, node), members, start)
+    if isinstance(source, Cell) and not is_list(frame, source) and not (frame.is_static(start) and start == 0):
+        return say(frame, node, said.summed, source, _number(start))
     return operate(frame, sum, [source, start], {}, node)
 
 

@@ -107,6 +107,7 @@ class Meeting:
     b: Dim
     broadcasts: bool
     line: Line | None
+    remedy: str = "pass arrays whose lengths go together"
 
 
 @dataclass(eq=False)

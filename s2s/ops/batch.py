@@ -259,6 +259,9 @@ for _name in ("sum", "prod", "max", "min", "any", "all"):
     RECORDS[_name].batch = _batch_reduction(RECORDS[_name])
 
 
+RECORDS["added_up"].batch = lambda flags, x, *, axis: RECORDS["added_up"](moveaxis(x, 1, 0), axis=0)
+
+
 def _batch_along(record):
     """An op along one axis; along all of them, raveled, it has no rule unless there is only one."""
     def batch(flags, x: Value, *rest: Value, axis, **attrs):

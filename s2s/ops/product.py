@@ -20,7 +20,7 @@ from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_shape, meet
 from ..ir.graph import OPERATORS, Value
 from ..ir.types import Array, Scalar, Type, Unknown
-from .arrange import expand_dims, swapaxes, transpose_record
+from .arrange import expand_dims, moveaxis, swapaxes, transpose_record
 from .chain import like_operand
 from .elementwise import conjugate
 from .record import (
@@ -157,22 +157,35 @@ def _fold_dot(a: Value, b: Value):
     if rank(a) == 0 or rank(b) == 0:
         return a * b
     if rank(a) is not None and rank(b) is not None:
-        if rank(b) > 2:
-            raise UnsupportedError(
-                f"np.dot with an array of {rank(b)} axes on the right",
-                current().line,
-                "use @ or np.tensordot",
-            )
-        return matmul(a, b)
+        return matmul(a, b) if rank(b) <= 2 else None
     return None
 
 
+def _infer_dot(a: Value, b: Value) -> Type:
+    if rank(a) is None or rank(b) is None:
+        return Unknown(fresh_shape(), product_dtype(a, b))
+    (*rows, n), (*stacks, m, columns) = dims_of(a.type), dims_of(b.type)
+    check_inner(n, m, "dot")
+    return Array(product_dtype(a, b), (*rows, *stacks, columns))
+
+
+def _vjp_dot(bar, y, a, b):
+    """y[i, j, k, m] = sum over n of a[i, j, n] * b[k, n, m]."""
+    if rank(a) is None or rank(b) is None:
+        return _vjp_product(bar, y, a, b)
+    rows = rank(a) - 1
+    right = tuple(range(rows, rank(y)))
+    a_bar = tensordot(bar, moveaxis(b, -2, -1), axes=(right, tuple(range(rank(b) - 1))))
+    b_bar = tensordot(a, bar, axes=(tuple(range(rows)), tuple(range(rows))))
+    return like_operand(shaped_like(a_bar, a), a), like_operand(shaped_like(moveaxis(b_bar, 0, -2), b), b)
+
+
 dot_record = define(
-    "dot",  # where some rank is unknown
+    "dot",  # where some rank is unknown, or the right operand is a stack of matrices
     evaluate=np.dot,
-    infer=lambda a, b: Unknown(fresh_shape(), product_dtype(a, b)),
+    infer=_infer_dot,
     fold=_fold_dot,
-    vjp=_vjp_product,
+    vjp=_vjp_dot,
     syntax=lambda a, b: numpy_call("dot", a, b),
 )
 dot_record.jvp = _jvp_bilinear(dot_record)

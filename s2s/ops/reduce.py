@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import special
 
-from ..errors import UnsupportedError
+from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_shape
 from ..ir.graph import Value
 from ..ir.types import Scalar, Static, Tuple, Type, Unknown, is_inexact
@@ -44,6 +44,7 @@ from .shape import (
     spread,
     static_axis,
 )
+from .ufunc import builtin_syntax
 
 # -------------------------------------------------------------------------------------------- in common
 
@@ -141,6 +142,23 @@ def sum_(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where
     return _reduce(sum_record, as_dtype(as_array(x), dtype), axis, keepdims)
 
 
+def _infer_added_up(x: Value, *, axis) -> Type:
+    if rank(x) == 0:
+        raise TypeMismatchError(f"sum of a number, {x.type}", current().line, "give it an array or a list")
+    dtype = dtype_of(x.type)
+    return reduced(x, axis, False, dtype and (0 + np.ones(1, dtype)[0]).dtype.name)
+
+
+added_up = define(  # Python's sum, one element (or row) after another, where np.sum adds in pairs of pairs
+    "added_up",
+    evaluate=lambda x, *, axis: builtins.sum(x),
+    infer=_infer_added_up,
+    linear=(0,),
+    vjp=lambda bar, y, x, *, axis: (spread(over(bar, axis, False), x),),
+    syntax=lambda x, *, axis: builtin_syntax("sum")(x),
+)
+
+
 @numpy_function(builtins.sum)
 def builtin_sum(x, start=0) -> Value:
     """sum(x): of a tuple member by member, of an array along its first axis."""
@@ -149,7 +167,7 @@ def builtin_sum(x, start=0) -> Value:
         for member in _members(x):
             start = start + member
         return start
-    total = sum_record(x, axis=0 if rank(x) != 1 else None, keepdims=False)
+    total = added_up(x, axis=0 if rank(x) != 1 else None)
     return total if start.constant == 0 else start + total
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import Builder, at, current, emit, in_scope
-from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
+from ..ir.graph import MISSING, Block, Function, Meeting, Op, Value, free_values, walk
 from ..ir.rebuild import clone, emit_block, emit_op
 from ..ir.types import (
     Array,
@@ -49,7 +49,7 @@ from ..ops.index import put, take
 from ..ops.record import RECORDS, dims_of, dtype_of, rank, value
 from ..ops.reduce import sum_
 from ..ops.rules import Halves, differentiable_arguments, is_ruled
-from ..ops.shape import length
+from ..ops.shape import extent_of, length
 from .inline import inline_all
 from .lanes import Lanes, batched_results, has_results_of_unknown_length
 
@@ -82,6 +82,9 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes, types: Seq
     return Batched(function, Lanes(function, roots)).function(types, axes, out_axes)
 
 
+AS_MANY = "give all batched arguments equally many lanes"
+
+
 def lane_extent(function: Function) -> Extent:
     """The extent of the new axis: a symbol that the function's parameters do not use yet."""
     used = {d.symbol for p in function.params for d in dims_of(p.type) if isinstance(d, Extent)}
@@ -104,19 +107,20 @@ class Batched:
                  out_axes: Sequence[int | None]) -> Function:
         lane = self.lane
         params = [Value(type, p.name) for p, type in zip(lane.params, types, strict=True)]
-        block = Block(params)
+        block, counts = Block(params), []
         with Builder(block):
             for old, new, axis in zip(lane.params, params, in_axes):
                 if axis is not None:
                     new = to_front(new, axis)
-                    if self.count is None:
-                        self.count = lane_count(new)
-                    else:
-                        require_as_many(self.count, lane_count(new), new)
+                    counts.append(lane_count(new))
+                    if len(counts) > 1:
+                        require_as_many(counts[0], counts[-1], new)
                 self.env[old] = new
+            self.count = counts[0] if counts else None
             self.emit_ops(lane.block, lane.results)
             block.yields = [self.result(y, axis) for y, axis in zip(lane.results, out_axes, strict=True)]
-        return lane.remade(block, name=f"{lane.name}_vmap")
+            meetings = [Meeting(extent_of(counts[0]), extent_of(n), False, None, AS_MANY) for n in counts[1:]]
+        return lane.remade(block, name=f"{lane.name}_vmap", meetings=(*meetings, *lane.meetings))
 
     def result(self, y: Value, axis: int | None) -> Value:
         if isinstance(y.type, Undefined):  # it raises
@@ -489,7 +493,7 @@ def require_as_many(count: Value, other: Value, x: Value) -> None:
     """Emit the check that two arguments have equally many lanes; refuse those that are known not to."""
     if (count.constant == 1) != (other.constant == 1):
         raise TypeMismatchError(f"{x.name or 'an argument'} has another number of lanes than the arguments before it",
-                                remedy="give all batched arguments equally many lanes")
+                                remedy=AS_MANY)
     same_lanes(count, other)
 
 

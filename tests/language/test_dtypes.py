@@ -327,3 +327,16 @@ def test_integers_of_two_kinds():
     small = N.astype(np.int8)
     assert s2s.grad(chosen_integer)(-1.0, small, 300) == 300
     assert s2s.grad(chosen_integer)(1.0, small, 300) == 2
+
+
+@pytest.mark.compile
+def test_complex_numbers_are_ordered_as_numpy_orders_them():
+    z = np.array([1 + 1j, 1, 0, -1j, 2j, np.nan + 1j, complex(1, np.nan), -1 + 5j])
+    for f in (lambda z: (z > 0) * 1.0, lambda z: (z <= 1) * 1.0, lambda z: (z >= z[::-1]) * 1.0, lambda z: (z < z[::-1]) * 1.0):
+        np.testing.assert_array_equal(s2s.jit(f)(z), f(z))
+
+    def turned(x):
+        return x if np.exp(1j * x) > 0 else 2 * x
+
+    assert s2s.jit(s2s.value_and_grad(turned))(2.0) == (4.0, 2.0)
+    assert s2s.value_and_grad(turned)(2.0) == (4.0, 2.0)

@@ -5,6 +5,7 @@ import operator
 
 import numpy as np
 import pytest
+from judge import judge as judge_program
 from judging import array, judge, traced
 
 from s2s.errors import TypeMismatchError, UnsupportedError
@@ -178,8 +179,14 @@ def test_known_lengths_must_agree():
 
 
 def test_dot_with_a_stack_on_the_right():
-    with pytest.raises(UnsupportedError, match="np.dot with an array of 3 axes on the right"):
-        traced(FUNCTIONS[np.dot], [V, B])
+    """Its matrices are summed over by their rows, one stack beside the other, which is not what @ does."""
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 4, 5))
+    for a in (left, left[0], left[0, 0]):
+        judge_program(lambda a, b: np.sum(np.dot(a, b) ** 2), a, right)
+    block = Block([Value(Array("float64", (2, 3)), "a"), Value(Array("float64", (2, 4, 5)), "b")])
+    with Builder(block), pytest.raises(TypeMismatchError, match="dot of axes of lengths 3 and 4"):
+        FUNCTIONS[np.dot](*block.params)
 
 
 def spelled(v: Value) -> str:

@@ -4,9 +4,11 @@ import builtins
 
 import numpy as np
 import pytest
+from judge import judge as judge_program
 from judging import array, judge, traced
 from scipy import special
 
+import s2s
 from s2s.errors import TypeMismatchError, UnsupportedError
 from s2s.ir.interpret import interpret
 from s2s.ops.record import FUNCTIONS, METHODS
@@ -187,3 +189,33 @@ def test_an_axis_that_is_not_there():
 def test_arguments_not_supported():
     with pytest.raises(UnsupportedError, match="the argument where= of a reduction"):
         traced(lambda x: FUNCTIONS[np.sum](x, where=x > 0), [X])
+
+
+# ------------------------------------------------------------------------------------------- Python's sum
+
+
+def moments(x):
+    return sum(x) * sum(x * x, 0.5) + np.sum(np.sqrt(abs(sum(x.reshape(-1, 3)))))
+
+
+@pytest.mark.parametrize("through", [lambda f: f, pytest.param(s2s.jit, marks=pytest.mark.compile)])
+def test_sum_adds_one_after_another(through):
+    """np.sum adds in pairs, so its last bits are others."""
+    x = np.random.default_rng(0).normal(size=300) ** 3
+    assert sum(x) != np.sum(x)
+    assert through(s2s.value_and_grad(lambda x: sum(x)))(x)[0] == sum(x)
+    single = x.astype(np.float32)
+    assert through(s2s.value_and_grad(lambda x: sum(x)))(single)[0] == sum(single)
+    judge_program(moments, x, compiled=through is s2s.jit)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.int32, np.uint8, np.int64, np.float32, np.complex64])
+def test_sum_has_pythons_dtype(dtype):
+    x = (np.arange(90) % 7).astype(dtype)
+    found = s2s.jvp(lambda x, t: (sum(x), t), (x, 1.0), (x.astype(float) if dtype != np.complex64 else x, 1.0))[0][0]
+    assert (found, type(found)) == (sum(x), type(sum(x)))
+
+
+def test_sum_of_a_number():
+    with pytest.raises(TypeMismatchError, match="sum of a number"):
+        s2s.grad(lambda x: sum(x))(1.0)

@@ -7,7 +7,7 @@ import pytest
 
 import s2s
 from s2s import pipeline
-from s2s.errors import TypeMismatchError, UnsupportedError
+from s2s.errors import ShapeMismatchError, TypeMismatchError, UnsupportedError
 
 rng = np.random.default_rng(7)
 A, V, M = rng.normal(size=(5, 4)), rng.normal(size=(6, 4)), rng.normal(size=(6, 3, 4))
@@ -368,7 +368,7 @@ def test_lanes_of_different_lengths_are_refused():
 def test_arguments_with_different_numbers_of_lanes(transform):
     product = transform(s2s.vmap(lambda x, n: power_by_loop(x, n)))
     agree(product(S, np.arange(6)), S ** np.arange(6), 1e-12)
-    with pytest.raises(ValueError, match="each must have as many lanes"):
+    with pytest.raises(ShapeMismatchError, match=r"x.shape\[0\] is 6 and n.shape\[0\] is 7\n.*equally many lanes"):
         product(S, np.arange(7))
     with pytest.raises(TypeMismatchError, match="another number of lanes"):
         product(S, np.arange(1))
