@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from ..ir.graph import Block, Function, Op, Value, op_free_values, walk
 from ..ir.types import Array, Extent, List, Scalar, Tape, Tuple, Type
+from ..ops.acts import has_effects
 from ..ops.recursive import Recursive
 from ..ops.rules import is_ruled
 from .activity import loop_parts
@@ -91,10 +92,14 @@ class Lanes:
             if op in self.divergent:
                 known = self.known_extents.union(*(symbols_of(x.type) for x in op_free_values(op)))
                 self.ragged_extents.update(s for out in op.outputs for s in symbols_of(out.type) if s not in known)
+        made: set[Value] = set()
         for op in self.run_by_lane(block):
             for x in (*op_free_values(op), *op.outputs):
                 if isinstance(x.type, List):
                     self.ragged.update(self.families.get(x, (x,)))
+            if not self.is_shared(op, made):  # each lane makes its own, though they may all be alike
+                made.update(op.outputs)
+                self.batched.update(x for x in op.outputs if not isinstance(x.type, List))
         for op in block.ops:
             for x in op.outputs:
                 if isinstance(x.type, List) and not isinstance(x.type, Tape) and x in self.batched:
@@ -162,7 +167,7 @@ class Lanes:
         for k, op in enumerate(block.ops):
             spanned = any(start <= k <= end for start, end in together)
             if not self.is_batched(op) or self.asks_for_known_shape(op):
-                if op.record.pure and not op.blocks and not made.intersection(op.inputs):
+                if self.is_shared(op, made):
                     regions.append(Region([op]))  # the same in every lane: before the pending ones
                 elif spanned:
                     pend(op)
@@ -191,6 +196,12 @@ class Lanes:
     def is_batched(self, op: Op) -> bool:
         return any(v in self.batched for v in (*op.outputs, *op.inputs)) or any(
             self.is_batched(inner) for block in op.blocks for inner in block.ops)
+
+    def is_shared(self, op: Op, made: set[Value]) -> bool:
+        """Whether `op` is the same in every lane, and may stand before what lanes have `made`."""
+        if op.name not in ASKS_FOR_SHAPE and self.is_batched(op) or has_effects(op):
+            return False
+        return not made.intersection(op_free_values(op)) and not any(isinstance(x.type, List) for x in op.outputs)
 
     def asks_for_known_shape(self, op: Op) -> bool:
         """Whether `op` asks for lengths that arguments have."""

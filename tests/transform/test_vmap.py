@@ -296,8 +296,19 @@ def of_pair(x, n):
     return a * b
 
 
+def replaced(x, y, a, n):
+    """The loop over `a`, between two that lanes run each for itself, is the same in every lane."""
+    z = y
+    for _ in range(n):
+        z = z * y
+    for _ in a:
+        x = 1.0
+    return x + z + a[4] ** 2
+
+
 LANE_STYLE = [
     (of_pair, (0, 0), (S, np.array([0, 1, 2, 3, 4, 5]))),
+    (replaced, (None, 0, None, 0), (0.3, S, S, np.array([0, 1, 2, 3, 4, 5]))),
     (newton, (0, None), (S, 1e-12)), (newton, (0, 0), (S, np.full(6, 1e-12))), (relu, (0,), (S,)),
     (power_by_loop, (0, 0), (S, np.array([0, 1, 2, 3, 4, 5]))), (early, (0,), (np.append(S, 20.0),)),
     (relaxed, (0, None), (V, 0.01)), (mixed, (None, 0, None), (A, V, 1.2)),
