@@ -46,6 +46,7 @@ from .transform.merge import merge
 from .transform.rules import lifted
 from .transform.simplify import simplify
 from .transform.stores import stores
+from .transform.tuples import as_tuples
 from .transform.unread import unread
 
 _checking: ContextVar[bool] = ContextVar("checking", default=False)
@@ -101,7 +102,8 @@ FINISH = ordered(
 
 COMPILE = ordered(
     Pass(inline_ruled, "one loop nest can fuse only what stands in one function"),
-    Pass(simplify, "the bodies of calls meet their arguments", after=inline_ruled),
+    Pass(as_tuples, "native code knows no classes; no call is left whose other end would have to agree", after=inline_ruled),
+    Pass(simplify, "the bodies of calls meet their arguments, and members of tuples their values", after=as_tuples),
     Pass(cse, "two calls often compute the same", after=simplify),
     Pass(dce, "inlined bodies return more than is used", after=cse),
 )

@@ -140,6 +140,7 @@ class Hyper:
         return each(self, lambda x: np.asarray(x).astype(dtype)) if np.issubdtype(dtype, np.inexact) else self.v.astype(dtype)
 
     def item(self, *key): return each(self, lambda x: x.item(*key))
+    def view(self): return each(self, lambda x: x.view())
     def flatten(self): return each(self, np.ravel).copy()
     def fill(self, new): self[...] = new
     def sort(self, axis=-1): self[...] = FUNCTIONS["sort"](self.copy(), axis)
@@ -684,6 +685,12 @@ MATH = types.SimpleNamespace(**{name: _math_function(name) if callable(getattr(m
                                 for name in dir(math) if not name.startswith("_")})
 
 
+# Transformations inside a program, of functions of one number that say by hand what their slope is.
+TRANSFORMATIONS = types.SimpleNamespace(
+    grad=lambda g: g.slope, value_and_grad=lambda g: lambda x: (g(x), g.slope(x)),
+    jvp=lambda g, primals, tangents: (g(*primals), g.slope(*primals) * tangents[0]), vmap=lambda g: g, jit=lambda g: g)
+
+
 def _complex(real=0.0, imag=0.0):
     return real + 1j * imag if isinstance(real, Hyper) or isinstance(imag, Hyper) else complex(real, imag)
 
@@ -726,6 +733,8 @@ def hyper_function(f: Callable, memo: dict | None = None, classes: Sequence[type
             return NUMPY
         if x is math:
             return MATH
+        if isinstance(x, types.ModuleType) and x.__name__ == "s2s":
+            return TRANSFORMATIONS
         if isinstance(x, np.ndarray) and np.issubdtype(x.dtype, np.inexact):
             return Hyper(x)
         if isinstance(x, types.FunctionType) and x.__module__ == f.__module__ and x is not f:
@@ -745,6 +754,7 @@ def hyper_function(f: Callable, memo: dict | None = None, classes: Sequence[type
                               tuple(types.CellType() for _ in f.__closure__ or ()))
     copy.__kwdefaults__ = f.__kwdefaults__
     memo[f] = copy
+    copy.__dict__.update({name: replaced(x) for name, x in vars(f).items() if name == "slope"})
     scope.update({name: copy if f.__globals__[name] is f else replaced(f.__globals__[name])
                   for name in names if name in f.__globals__})
     for cell, old in zip(copy.__closure__ or (), f.__closure__ or ()):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from ..errors import S2SError, UnsupportedError, VerifyError
@@ -433,7 +433,7 @@ def member_syntax(container: ast.expr, form: Form | None, index: int) -> ast.exp
 
 tuple_record = define(
     "tuple",
-    evaluate=lambda *items, form=None: tuple(items) if form is None else form.build(items),
+    evaluate=lambda *items, form=None: made_of(items, form),
     infer=_infer_container,
     syntax=container_syntax,
     vjp=lambda bar, y, *items, form=None: tuple(item(bar, index=k) for k in range(len(items))),
@@ -443,14 +443,20 @@ tuple_record = define(
 )
 
 
-def _evaluate_item(t, *, index: int):
-    form = None if type(t) is tuple else form_of(t)
-    return t[index] if form is None else form.members(t)[index]
+def made_of(items: Iterable, form: Form | None):
+    """The container of this form, of these members: objects."""
+    return tuple(items) if form is None else form.build(list(items))
+
+
+def members_of(x) -> Sequence:
+    """The members of a container."""
+    form = None if type(x) is tuple else form_of(x)
+    return x if form is None else form.members(x)
 
 
 item = define(
     "item",
-    evaluate=_evaluate_item,
+    evaluate=lambda t, *, index: members_of(t)[index],
     infer=_infer_item,
     fold=_fold_item,
     syntax=lambda t, *, index: ast.Subscript(t, ast.Constant(index), ast.Load()),

@@ -33,12 +33,24 @@ from ..ir.types import (
     Extent,
     List,
     Scalar,
+    Static,
     Tuple,
     Type,
     Unknown,
     carries_derivative,
 )
-from .control import for_loop, item, item_type, tape_len, tape_push
+from .control import (
+    container_syntax,
+    for_loop,
+    item,
+    item_type,
+    made_of,
+    member_syntax,
+    members_of,
+    packed,
+    tape_len,
+    tape_push,
+)
 from .create import as_dtype
 from .record import FUNCTIONS, Record, array_type, define, rank, value
 from .shape import kind_of_item, normal_axis, numpy_call, shaped_like, static_axis, zeros_of
@@ -254,10 +266,12 @@ def _zero(kind, x):
     match kind:
         case ("list", inner):
             return [_zero(inner, y) for y in x]
-        case ("tuple", *inner):
-            return tuple(map(_zero, inner, x))
+        case ("members", form, *inner):
+            return made_of(map(_zero, inner, members_of(x)), form)
         case "number":
             return 0.0
+        case "fixed":
+            return x
     return np.zeros(np.shape(x))
 
 
@@ -269,11 +283,12 @@ def _zero_syntax(kind, x: ast.expr, depth: int = 0) -> ast.expr:
             name = "x" if depth == 0 else f"x_{depth}"
             element = _zero_syntax(inner, ast.Name(name, ast.Load()), depth + 1)
             return ast.ListComp(element, [ast.comprehension(ast.Name(name, ast.Store()), x, [], 0)])
-        case ("tuple", *inner):
-            return ast.Tuple([_zero_syntax(k, ast.Subscript(x, ast.Constant(n), ast.Load()), depth)
-                              for n, k in enumerate(inner)], ast.Load())
+        case ("members", form, *inner):
+            return container_syntax(*(_zero_syntax(k, member_syntax(x, form, n), depth) for n, k in enumerate(inner)), form=form)
         case "number":
             return ast.Constant(0.0)
+        case "fixed":
+            return x
     return numpy_call("zeros", numpy_call("shape", x))
 
 
@@ -281,8 +296,10 @@ def _plus(kind, x, y):
     match kind:
         case ("list", inner):
             return [_plus(inner, a, b) for a, b in zip(x, y)]
-        case ("tuple", *inner):
-            return tuple(map(_plus, inner, x, y))
+        case ("members", form, *inner):
+            return made_of(map(_plus, inner, members_of(x), members_of(y)), form)
+        case "fixed":
+            return x
     return x + y
 
 
@@ -293,9 +310,11 @@ def plus_syntax(kind, x: ast.expr, y: ast.expr, depth: int = 0) -> ast.expr:
             element = plus_syntax(inner, ast.Name(a, ast.Load()), ast.Name(b, ast.Load()), depth + 1)
             pair = ast.Tuple([ast.Name(a, ast.Store()), ast.Name(b, ast.Store())], ast.Store())
             return ast.ListComp(element, [ast.comprehension(pair, _call("zip", x, y), [], 0)])
-        case ("tuple", *inner):
-            return ast.Tuple([plus_syntax(k, *(ast.Subscript(t, ast.Constant(n), ast.Load()) for t in (x, y)), depth)
-                              for n, k in enumerate(inner)], ast.Load())
+        case ("members", form, *inner):
+            return container_syntax(*(plus_syntax(k, member_syntax(x, form, n), member_syntax(y, form, n), depth)
+                                      for n, k in enumerate(inner)), form=form)
+        case "fixed":
+            return x
     return ast.BinOp(x, ast.Add(), y)
 
 
@@ -303,8 +322,8 @@ def _cotangent_type(type: Type) -> Type:
     match type:
         case List(item):
             return List(_cotangent_type(item))
-        case Tuple(items):
-            return Tuple(tuple(map(_cotangent_type, items)))
+        case Tuple(items, form):
+            return Tuple(tuple(map(_cotangent_type, items)), form)
         case Scalar(dtype):
             return Scalar(dtype if dtype is None or dtype.startswith("complex") else "float64", True)
         case Array(dtype, dims):
@@ -345,10 +364,16 @@ list_plus = define(
 def sum_of(a: Value, b: Value) -> Value:
     """The sum of two cotangents of one value."""
     match a.type:
+        case Scalar() if a.constant == 0.0:  # of a container whose other members have one
+            return b
+        case Scalar() if b.constant == 0.0:
+            return a
         case List():
             return list_plus(a, b, kind=kind_of_item(a.type))
         case Tuple(items):
-            return value(tuple(sum_of(item(a, index=k), item(b, index=k)) for k in range(len(items))))
+            return packed([sum_of(item(a, index=k), item(b, index=k)) for k in range(len(items))], a.type.form)
+        case Static():
+            return a
     return a + b
 
 
@@ -358,7 +383,7 @@ def _into_member(bar: Value, t: Value, index: int):
         whole = zeros_of(t) if old is None else old
         members = [item(whole, index=k) for k in range(len(t.type.items))]
         members[index] = bar if old is None else sum_of(members[index], bar)
-        return value(tuple(members))
+        return packed(members, t.type.form)
 
     return enter
 

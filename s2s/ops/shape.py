@@ -565,14 +565,19 @@ shaped_like = define(
 
 
 def kind_of_item(type: Type):
-    """What a value is, as far as its zeros and sums are concerned: "number", "array", or of which kinds it is made."""
+    """What a value is, as far as its zeros and sums are concerned: "number", "array", "fixed", or of which kinds it is made.
+
+    A container is ("members", form, *kinds): its cotangent is one of the same form.
+    """
     match type:
         case List(item_type):
             return ("list", kind_of_item(item_type))
-        case Tuple(items):
-            return ("tuple", *map(kind_of_item, items))
+        case Tuple(items, form):
+            return ("members", form, *map(kind_of_item, items))
         case Scalar():
             return "number"
+        case Static():
+            return "fixed"
     return "array"
 
 

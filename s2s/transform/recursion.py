@@ -159,8 +159,8 @@ def tape_type(type: Type) -> Type:
             return Array(dtype, tuple(fresh_extent() if isinstance(d, Extent) else d for d in dims))
         case Unknown(_, dtype):
             return Unknown(None, dtype)
-        case Tuple(items):
-            return Tuple(tuple(map(tape_type, items)))
+        case Tuple(items, form):
+            return Tuple(tuple(map(tape_type, items)), form)
         case Tape(item):
             return Tape(tape_type(item))
     return type

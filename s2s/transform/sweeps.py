@@ -13,7 +13,7 @@ from dataclasses import replace
 from ..ir.builder import Builder, add_op, at, emit, join_types
 from ..ir.graph import MISSING, Block, Function, Op, Value
 from ..ir.rebuild import emit_op
-from ..ir.types import Array, List, Scalar, Unknown, has_unknown
+from ..ir.types import Array, List, Scalar, Unknown
 from ..ops.control import (
     Known,
     at_least_zero,
@@ -104,7 +104,7 @@ class Sweeps:
             self.kinds[region, v] = "result"
             stand_in = self.stand_ins[region, v] = Value(v.type, v.name, region.op)
             self.home[stand_in] = region.parent.primal
-        elif not isinstance(v.type, List) and all(r.trips is None for r in loops) and self.hoistable_sizes(loops) and not has_unknown(v.type) and (
+        elif isinstance(v.type, (Scalar, Array)) and all(r.trips is None for r in loops) and self.hoistable_sizes(loops) and (
                 not is_array or all(self.hoisted_length(v, k) for k in range(len(v.type.dims)))):
             self.kinds[region, v] = "array"
         else:

@@ -47,7 +47,7 @@ def show(function) -> None:
     print(shown(function))
 
 
-@pytest.mark.parametrize("name", ["simplify", "decided", "cse", "heads", "licm", "dce", "inline", "arrays", "unread", "merge"])
+@pytest.mark.parametrize("name", ["simplify", "decided", "cse", "heads", "licm", "dce", "inline", "arrays", "unread", "merge", "tuples"])
 def test_docstring_shows_before_and_after(name):
     module = importlib.import_module(f"s2s.transform.{name}")
     tests = doctest.DocTestFinder().find(module, extraglobs={"read": read, "show": show, "np": np})
