@@ -686,9 +686,16 @@ MATH = types.SimpleNamespace(**{name: _math_function(name) if callable(getattr(m
 
 
 # Transformations inside a program, of functions of one number that say by hand what their slope is.
-TRANSFORMATIONS = types.SimpleNamespace(
-    grad=lambda g: g.slope, value_and_grad=lambda g: lambda x: (g(x), g.slope(x)),
-    jvp=lambda g, primals, tangents: (g(*primals), g.slope(*primals) * tangents[0]), vmap=lambda g: g, jit=lambda g: g)
+TRANSFORMATIONS = {
+    "grad": lambda g: g.slope, "value_and_grad": lambda g: lambda x: (g(x), g.slope(x)), "vmap": lambda g: g, "jit": lambda g: g,
+    "jvp": lambda g, primals, tangents: (g(*primals), g.slope(*primals) * tangents[0]),
+}
+
+
+def _transformations(module: types.ModuleType) -> types.SimpleNamespace:
+    def either(name: str) -> Callable:
+        return lambda g, *rest, **options: (TRANSFORMATIONS[name] if hasattr(g, "slope") else getattr(module, name))(g, *rest, **options)
+    return types.SimpleNamespace(**{**vars(module), **{name: either(name) for name in TRANSFORMATIONS}})
 
 
 def _complex(real=0.0, imag=0.0):
@@ -734,7 +741,7 @@ def hyper_function(f: Callable, memo: dict | None = None, classes: Sequence[type
         if x is math:
             return MATH
         if isinstance(x, types.ModuleType) and x.__name__ == "s2s":
-            return TRANSFORMATIONS
+            return _transformations(x)
         if isinstance(x, np.ndarray) and np.issubdtype(x.dtype, np.inexact):
             return Hyper(x)
         if isinstance(x, types.FunctionType) and x.__module__ == f.__module__ and x is not f:
