@@ -21,8 +21,12 @@ from . import pipeline, tree
 from .arguments import FIRST, numbers, static_names
 from .errors import S2SError, TypeMismatchError, UnsupportedError
 from .front import beginning, from_text
+from .front.calls import apply
+from .front.made import Known
+from .halves import First, LinearMap, Second, halves_of, kept_from
+from .kinds import native_inside, positional
 from .ops.record import MACROS, Macro
-from .signature import bind, signature_of
+from .signature import bind, normalised, signature_of
 from .transformed import Transformed
 
 # ------------------------------------------------------------------------------------------- reverse mode
@@ -77,20 +81,47 @@ def vjp(f: Callable, *primals, has_aux: bool = False):
     """
     if not primals:
         return Transformed("vjp", f)
-    if has_aux:
-        y, aux = with_aux(f(*copies(undrawn(primals))), f)
-        _, pull = vjp(first_of(f), *primals)
-        return y, pull, aux
     args = with_defaults(f, primals)
-    before = undrawn(args)
-    back = cached(f, "vjp", len(args))
-    y = by_position(cached(f, "value", None))(*args)
+    (y, *aux), back = linear_map(f, "reverse half", args, has_aux, lambda y: [y], "the cotangent given to the pullback",
+                                 lambda bars: (bars if len(args) != 1 else (bars,))[:len(primals)])
+    return y, back, *aux
 
-    def pullback(y_bar):
-        same_structure(y_bar, y, "the cotangent given to the pullback", f)
-        return back(*undrawn(before), y_bar)[:len(primals)]  # it draws what the value has drawn
 
-    return y, pullback
+def linear_map(f: Callable, kind: str, args: tuple, has_aux: bool, like: Callable, what: str, finish: Callable,
+               rest: Sequence = ()) -> tuple:
+    """What the first half of a derivative returns, but what it saves, and the second half as a function.
+
+    `like(y)` are trees like the directions that it takes, each called `what`; `rest` are directions that are always the
+    same; `finish` is run on its result.
+    """
+    first = cached(f, kind, None, has_aux=has_aux)
+    found = by_position(first)(*args)
+    halves = halves_of(first.last.function)
+    results = found[:1 + has_aux]
+    wanted = like(results[0])
+
+    def accept(directions: tuple) -> list:
+        if len(directions) != len(wanted):
+            raise TypeMismatchError(f"{what} for {getattr(f, '__name__', 'f')}: {len(directions)} are given, and {len(wanted)} needed",
+                                    _beginning(f), "give one for each")
+        for direction, x in zip(directions, wanted):
+            same_structure(direction, x, what, f)
+        return [tree.map(direction_like, x, direction) for direction, x in zip(directions, wanted)] + [*rest]
+
+    held = [*(args[k] for k in halves.arguments), *(found[j] for j in halves.saved), *(get() for get in halves.second.captures.values())]
+    held = kept_from(held, [args, results, held[len(held) - len(halves.second.captures):]])
+    return results, LinearMap(halves, map(normalised, held), accept, finish, native_inside(first))
+
+
+def direction_like(x, direction):
+    """A tangent or cotangent in the dtype of what it goes with."""
+    if not is_inexact(x):
+        return direction
+    if np.iscomplexobj(direction) and not np.iscomplexobj(x):
+        raise TypeMismatchError(f"a complex direction, {direction!r}, for a real number", None, "give its real part")
+    if isinstance(x, np.ndarray) and x.ndim:
+        return np.asarray(direction, x.dtype)
+    return type(x)(direction) if isinstance(x, (float, complex)) else np.asarray(x).dtype.type(direction)
 
 
 # ------------------------------------------------------------------------------------------- forward mode
@@ -122,14 +153,20 @@ def directions(f: Callable, primals: tuple, tangents: tuple, what: str) -> tuple
     return args, (*tangents, *(zeros(x) for x in args[len(primals):]))
 
 
-def linearize(f: Callable, *primals):
-    """(y, pushforward): `pushforward(*x_dots)` is the derivative of `f` at `primals` in that direction."""
-    y = cached(f, "value", None)(*primals)
+def linearize(f: Callable, *primals, has_aux: bool = False):
+    """(y, pushforward): `pushforward(*x_dots)` is the derivative of `f` at `primals` in that direction.
 
-    def pushforward(*tangents):
-        return jvp(f, primals, tangents)[1]
-
-    return y, pushforward
+    What does not depend on the direction is done once, now; `pushforward` may be called many times, and is transformed
+    like any function.  With `has_aux`, `f` returns (result, aux), and aux comes last.  Without primals, the Transformed
+    f_jvp(*xs, *x_dots) -> (y, y_dot) in which the primal comes first and the tangents after it.
+    """
+    if not primals:
+        return Transformed("linearize", f)
+    args = with_defaults(f, primals)
+    rest = [zeros(x) for x in args[len(primals):]]
+    (y, *aux), push = linear_map(f, "forward half", args, has_aux, lambda y: list(primals), "a tangent given to the pushforward",
+                                 lambda y_dot: y_dot, rest)
+    return y, push, *aux
 
 
 # -------------------------------------------------------------------------------------- whole derivatives
@@ -348,7 +385,7 @@ def zeros(x):
 def cached(f: Callable, kind: str, count: int | None, **options) -> Transformed:
     """The Transformed behind `jvp(f, ...)` and `vjp(f, ...)`, kept with `f` so that code is generated once."""
     key = (kind, count, *options.values())
-    options = {} if count is None else {"count": count, **options}
+    options = options if count is None else {"count": count, **options}
     try:
         kept = f.__dict__.setdefault("__s2s__", {})
     except AttributeError:  # a method, a partial, a class with slots
@@ -437,13 +474,27 @@ def _jvp_inside(call: Callable, f, primals, tangents):
     return call(Transformed("jvp", f, {"count": len(primals)}), *primals, *tangents)
 
 
-def _vjp_inside(call: Callable, f, *primals):
-    back = Transformed("vjp", f, {"count": len(primals)})
-    return call(f, *primals), Macro(lambda call, y_bar: call(back, *primals, y_bar))
+def _vjp_inside(call: Callable, f, *primals, has_aux: bool = False):
+    return _halves_inside(call, f, primals, "reverse half", has_aux)
 
 
-def _linearize_inside(call: Callable, f, *primals):
-    return call(f, *primals), Macro(lambda call, *tangents: _jvp_inside(call, f, primals, tangents)[1])
+def _linearize_inside(call: Callable, f, *primals, has_aux: bool = False):
+    return _halves_inside(call, f, primals, "forward half", has_aux)
+
+
+def _halves_inside(call: Callable, f, primals: tuple, kind: str, has_aux: bool) -> tuple:
+    """What vjp and linearize return inside a program: a call of the first half, and a function that calls the second."""
+    first = First(cached(f, kind, None, has_aux=has_aux))
+    found = call(first, *primals)
+    halves = first.halves
+    given = [*(primals[k] for k in halves.arguments), *(found[j] for j in halves.saved)]
+
+    def run(frame, node, *directions):
+        bars = apply(frame, Second(halves), [*directions, *given], {}, node)
+        return bars if halves.together or len(primals) != 1 else (bars,)
+
+    names = [f"x{k}_dot" for k in range(len(primals))] if halves.together else ["y_bar"]
+    return found[0], Known(run, tuple(given), positional(names)), *found[1:1 + has_aux]
 
 
 def _hvp_inside(call: Callable, f, primals, tangents, argnums=FIRST):

@@ -15,7 +15,7 @@ from .ir.builder import Builder
 from .ir.graph import Block, Function, Value, walk
 from .ir.rebuild import clone, emit_block, rebuild
 from .ir.types import UNKNOWN, Array, Scalar, Static, Tuple, Type, Unknown, carries_derivative
-from .ops.barrier import stopped
+from .ops.barrier import put_aside, taken_back
 from .ops.cast import complex_, float_
 from .ops.chain import like_operand
 from .ops.control import item, member_syntax, never_returns, packed
@@ -84,18 +84,21 @@ def pullback(function: Function) -> Function:
     plain = function.params[:len(function.params) - len(function.captures)]
     y_bar = Value(cotangent_of([y.type for y in function.results], function.tupled), "y_bar")
 
-    def seeds():
-        bars = [item(y_bar, index=k) for k in range(len(function.results))] if function.tupled else [y_bar]
-        return [leaf for bar in bars for leaf in leaves_of(bar) if carries_derivative(leaf.type)]
-
     doc = f"The cotangents of the arguments of {function.name}{place(function)} for a cotangent y_bar of its result."
-    made = reverse(function, differentiable_arguments(function), seeds, lambda ys, bars: (bars, True),
+    made = reverse(function, differentiable_arguments(function), lambda: seeds_of(function, y_bar), lambda ys, bars: (bars, True),
                    f"{function.name}_vjp", doc, [y_bar])
     name_results(made, [f"{p.name}_bar" for p in plain])
     return made
 
 
-def tangent(function: Function) -> Function:
+def seeds_of(function: Function, y_bar: Value, has_aux: bool = False) -> list[Value]:
+    """The cotangents of the leaves of the results: those of `y_bar`, and zeros for what is beside."""
+    bars = [item(y_bar, index=k) for k in range(len(function.results))] if function.tupled and not has_aux else [y_bar]
+    found = [leaf for bar in bars for leaf in leaves_of(bar) if carries_derivative(leaf.type)]
+    return [*found, *(value(0.0) for _ in range(len(differentiable(function)) - len(found)))]
+
+
+def tangent(function: Function, sweep: Callable = pipeline.push_forward) -> Function:
     """f(*xs) -> y becomes f_jvp(*xs, *x_dots) -> (y, y_dot); the x_dot of an integer is not read."""
     function = with_ranks(function)
     if never_returns(function):
@@ -104,7 +107,7 @@ def tangent(function: Function) -> Function:
     wrt = differentiable_arguments(function)
     function = pipeline.with_captures_of_rules(function, wrt, "jvp")
     flat, leaves = flattened(function, wrt)
-    inner = pipeline.push_forward(flat, [k for ks in leaves.values() for k in ks])
+    inner = sweep(flat, [k for ks in leaves.values() for k in ks])
     plain, count = len(function.params) - len(function.captures), len(flat.results)
     params = [Value(p.type, p.name) for p in function.params]
     dots = [Value(p.type, f"{p.name}_dot") for p in params[:plain]]
@@ -199,7 +202,7 @@ def reverse(function: Function, wrt: Sequence[int], seeds: Callable, results: Ca
         bars = iter(found[count:])
         bars = [gathered(p.type, bars) if k in leaves else None if isinstance(p.type, Static) else zero_of(p.type)
                 for k, p in enumerate(params[:plain])]
-        yields, tupled = results(regrouped(function, found[:count]), bars)
+        yields, tupled = results(regrouped(function, list(map(taken_back, found[:count]))), bars)
         block.yields = [value(y) for y in yields]
     return described(pipeline.finish(function.remade(block, name=name, doc=doc, tupled=tupled)))
 
@@ -374,11 +377,19 @@ def zero_of(type: Type):
     return 0.0
 
 
+def with_pair(function: Function, has_aux: bool) -> Function:
+    """`function`, if it returns a pair (result, aux) or that is not asked."""
+    if has_aux and not never_returns(function) and not (function.tupled and len(function.results) == 2):
+        raise TypeMismatchError(f"has_aux=True, and {function.name} returns no pair (result, more)", line_of_result(function),
+                                "return a tuple of two")
+    return function
+
+
 def with_constant_aux(function: Function) -> Function:
-    """`function`, whose results beyond the first carry no derivative."""
+    """`function`, whose results beyond the first are put aside: `reverse` takes them back."""
     function = clone(function)
     with Builder(function.block):
-        function.block.yields[1:] = [stopped(y) for y in function.results[1:]]
+        function.block.yields[1:] = [put_aside(y) for y in function.results[1:]]
     return function
 
 

@@ -37,11 +37,12 @@ from .assemble import (
 )
 from .errors import RankError, TypeMismatchError
 from .ir.builder import Builder
-from .ir.graph import Block, Function, Op, Value, op_free_values
+from .ir.graph import Block, Function, Value, ops_behind
 from .ir.rebuild import emit_op
 from .ir.types import Array, Extent, Scalar, Static, Tuple, Type, carries_derivative, has_unknown
 from .ops.arrange import moveaxis
-from .ops.control import if_, never_returns, packed
+from .ops.barrier import taken_back
+from .ops.control import Known, if_, never_returns, packed
 from .ops.create import eye, zeros
 from .ops.elementwise import real
 from .ops.index import take
@@ -49,6 +50,7 @@ from .ops.record import RECORDS, array_type, dims_of, dtype_of, rank, value
 from .ops.reshape import reshape
 from .ops.shape import length
 from .ops.trees import leaf_types, leaves_of
+from .transform.lanes import batched_results
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ def columns(function: Function, asked: Asked, name: str = "") -> Function:
     function = checked(function, asked, "jacfwd")
     if never_returns(function):
         return raising(function, [], name)
+    function = pipeline.with_captures_of_rules(function, asked.wrt, "jvp")
     flat, leaves = flattened(function, asked.wrt)
     wanted = [k for ks in leaves.values() for k in ks]
     inner = pipeline.finish(pipeline.push_forward(flat, wanted))
@@ -81,8 +84,7 @@ def columns(function: Function, asked: Asked, name: str = "") -> Function:
     dots = inner.params[plain:plain + len(wanted)]
     one = len(dots) == 1 and not dims_of(dots[0].type)
     if not one:
-        outs = [None] * count + [0] * (len(inner.results) - count)
-        inner = batched(inner, range(plain, plain + len(wanted)), outs)
+        inner = batched(inner, range(plain, plain + len(wanted)), count)
     block, params = opened(function)
     with Builder(block):
         xs = spread_out(function, params, asked.wrt)
@@ -106,7 +108,8 @@ def rows(function: Function, asked: Asked, name: str = "") -> Function:
     function = checked(function, asked, "jacrev")
     if never_returns(function):
         return raising(function, [], name)
-    flat, leaves = flattened(function, asked.wrt)
+    function = pipeline.with_captures_of_rules(function, asked.wrt, "vjp")
+    flat, leaves = flattened(with_constant_aux(function) if asked.has_aux else function, asked.wrt)
     wanted = [k for ks in leaves.values() for k in ks]
     number = len(leaf_types(function.results[0].type)) if asked.has_aux else len(flat.results)
     seeded = [j for j, y in enumerate(flat.results) if carries_derivative(y.type)]
@@ -116,7 +119,7 @@ def rows(function: Function, asked: Asked, name: str = "") -> Function:
     bars = inner.params[plain:plain + len(seeded)]
     one = len(of_y) == 1 and not dims_of(bars[of_y[0]].type)
     if not one and of_y:
-        inner = batched(inner, [plain + n for n in of_y], [None] * count + [0] * len(wanted))
+        inner = batched(inner, [plain + n for n in of_y], count)
     block, params = opened(function)
     with Builder(block):
         xs = spread_out(function, params, asked.wrt)
@@ -130,7 +133,7 @@ def rows(function: Function, asked: Asked, name: str = "") -> Function:
 
         args = [*xs, *([None] * len(seeded)), *params[len(params) - len(flat.captures):]]
         found = emit_parts(inner, args, range(count), seeds)
-        ys, x_bars = found[:count], found[count:]
+        ys, x_bars = list(map(taken_back, found[:count])), found[count:]
         blocks = {}
         for j, part in zip(seeded, parts):
             for k, x_bar in zip(wanted, x_bars):
@@ -177,15 +180,23 @@ def either(function: Function, asked: Asked) -> Function:
 # --------------------------------------------------------------------------------------- emitting the sweep
 
 
-def batched(function: Function, positions: Sequence[int], out_axes: list) -> Function:
-    """`function` for many directions: the parameters at `positions` have an axis of them in front."""
+def batched(function: Function, positions: Sequence[int], count: int) -> Function:
+    """`function` for many directions: the parameters at `positions` have an axis of them in front, and so have its results
+    beyond the first `count`."""
     positions = set(positions)
     lanes = Extent("directions")
     plain = len(function.params) - len(function.captures)
     types = [array_type(p.type.dtype, (lanes, *dims_of(p.type))) if k in positions else p.type
              for k, p in enumerate(function.params[:plain])]
     axes = [0 if k in positions else None for k in range(plain)]
-    return pipeline.finish(pipeline.batch(function, axes, out_axes, types))
+    flags = tuple(k in positions for k in range(len(function.params)))
+    differ = batched_results(Known(function), flags, tuple(p.type for p in function.params))
+    outs = [0 if k >= count or flag else None for k, flag in enumerate(differ)]
+    made = pipeline.batch(function, axes, outs, types)
+    if any(differ[:count]):  # what a loop over lanes makes beside it, each alike
+        with Builder(made.block):
+            made.block.yields[:count] = [take(y, 0) if flag else y for y, flag in zip(made.results[:count], differ)]
+    return pipeline.finish(made)
 
 
 def opened(function: Function) -> tuple[Block, list[Value]]:
@@ -212,16 +223,6 @@ def emit_parts(function: Function, args: Sequence[Value | None], early: Sequence
         if op in behind:
             emit_op(op, env)
     return [env.get(y, y) for y in function.results]
-
-
-def ops_behind(block: Block, params: Sequence[Value]) -> set[Op]:
-    """The ops of `block` that need what `params` are."""
-    needs, found = set(params), set()
-    for op in block.ops:
-        if any(x in needs for x in op_free_values(op)):
-            found.add(op)
-            needs.update(op.outputs)
-    return found
 
 
 # --------------------------------------------------------------------------------------------- directions
@@ -365,7 +366,6 @@ def checked(function: Function, asked: Asked, what: str) -> Function:
         if len(function.results) < 2 or not function.tupled:
             raise TypeMismatchError(f"has_aux=True, and {function.name} returns {describe(function.results[0].type)}",
                                     line_of_result(function), "return a tuple: the result first, and more beside it")
-        function = with_constant_aux(function)
     ys = function.results[:1] if asked.has_aux else function.results
     types = [p.type for k, p in enumerate(function.params) if k in asked.wrt] + [y.type for y in ys]
     if any(map(has_unknown, types)):

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from . import assemble, jacobians, pipeline
+from . import assemble, halves, jacobians, pipeline
 from .arguments import resolved
 from .errors import TypeMismatchError
 from .front.target import names_of
@@ -35,6 +35,17 @@ def interpreted(transformed, function: Function) -> Callable:
     """The generated source, run by Python."""
     module = pipeline.readable(function)
     return load(module.text, module.entry, module.lines, given=module.given)
+
+
+def run_like_inside(transformed, function: Function) -> Callable:
+    """Compiled where the function inside is, interpreted otherwise."""
+    native = native_inside(transformed)
+    return native(function) if native is not None else interpreted(transformed, function)
+
+
+def native_inside(transformed) -> Callable | None:
+    """What compiles a function as the one inside is compiled; None if it is not."""
+    return transformed.inner.compiled if getattr(transformed.inner, "kind", "") == "jit" else None
 
 
 def same_signature(transformed) -> inspect.Signature:
@@ -154,6 +165,12 @@ KINDS: dict[str, Kind] = {
     "hvp": Kind("_hvp", curvature_of, doubled_signature, interpreted, names=doubled),
     "vjp": Kind("_vjp", pullback_of, pullback_signature, interpreted, names=pulled_back),
     **{kind: Kind(f"_{kind}", jacobian_of, same_signature, interpreted) for kind in JACOBIANS},
+    "linearize": Kind("_jvp", lambda t, types: assemble.tangent(t.inner_function(types[:len(types) // 2]), pipeline.linearize),
+                      doubled_signature, interpreted, names=doubled),
+    "reverse half": Kind("_fwd", lambda t, types: halves.reverse_halves(t.inner_function(types), t.options.get("has_aux", False)),
+                         same_signature, run_like_inside),
+    "forward half": Kind("_fwd", lambda t, types: halves.forward_halves(t.inner_function(types), t.options.get("has_aux", False)),
+                         same_signature, run_like_inside),
     "first": Kind("", first_of, same_signature, interpreted),
     "vmap": Kind("_vmap", batch_of, same_signature, interpreted),
     "value": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature, interpreted),

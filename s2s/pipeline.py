@@ -41,6 +41,7 @@ from .transform.decided import decided
 from .transform.heads import heads
 from .transform.inline import inline, inline_ruled
 from .transform.licm import licm
+from .transform.linearize import linearize as linear
 from .transform.members import members
 from .transform.merge import merge
 from .transform.rules import lifted
@@ -141,6 +142,11 @@ def differentiate(function: Function, wrt: Sequence[int]) -> Function:
 def push_forward(function: Function, wrt: Sequence[int]) -> Function:
     """f(*xs) -> *ys becomes f_jvp(*xs, *x_dots) -> (*ys, *y_dots)."""
     return stage(jvp.jvp(function, wrt), "jvp")
+
+
+def linearize(function: Function, wrt: Sequence[int]) -> Function:
+    """f(*xs) -> *ys becomes f_jvp(*xs, *x_dots) -> (*ys, *y_dots), the primal first and then its tangents."""
+    return stage(linear(function, wrt), "linearize")
 
 
 def batch(function: Function, in_axes: Sequence[int | None], out_axes, types: Sequence[Type] | None = None) -> Function:

@@ -21,9 +21,11 @@ from .carried import place_of, register_texts, texts_of
 from .display import side_by_side
 from .errors import RankError, S2SError, TypeMismatchError, UnsupportedError
 from .front import annotated_types, beginning, placed
+from .front.capture import Saved
 from .front.consulted import consulted_too, consulting, is_current
 from .front.enclosed import Enclosed, Enclosing
 from .front.target import Keyworded, names_of
+from .halves import LinearMap
 from .ir.graph import Block, Function, Value
 from .ir.types import Static, Type
 from .kinds import KINDS
@@ -58,7 +60,7 @@ class Specialised:
         """Whether captured values have the types, and names stand for the functions, that the code is for."""
         if not is_current(self.consulted):
             return False
-        return not self.getters or tuple(key_of(get()) for get in self.getters) == self.capture_key
+        return not self.getters or captured_key(self.function) == self.capture_key
 
 
 @dataclass(eq=False)
@@ -196,7 +198,7 @@ class Transformed:
                 return found
         with consulting() as found:
             function = self.function_for_types(self.types_of(args))
-            capture_key = tuple(key_of(get()) for get in function.captures.values())
+            capture_key = captured_key(function)
             call = self.derive.callable(self, function)
         matches = None if function.captures else matcher(args, [a.text for a in agreements(function)])
         if fixed and matches is not None:
@@ -261,7 +263,7 @@ class Transformed:
         """The IR of the function that is transformed, for arguments of these types."""
         if isinstance(self.inner, Transformed):
             return self.inner.function_for_types(types)
-        if isinstance(self.inner, Enclosed):
+        if isinstance(self.inner, (Enclosed, LinearMap)):
             made = self.inner.function_for([Value(type) for type in types])
             return pipeline.run(pipeline.PREPARE, pipeline.stage(made, "front"))
         return pipeline.build(self.inner, types)
@@ -348,11 +350,16 @@ def also_same(matches: Callable[..., bool], fixed: Sequence[tuple[int, object]])
     return lambda *args: all(args[k] is x for k, x in fixed) and matches(*args)
 
 
+def captured_key(function: Function) -> tuple:
+    """What of the captured values decides which generated code runs."""
+    return tuple(key_of(get()) for get in function.captures.values() if not isinstance(get, Saved))
+
+
 def captures_have_their_types(function: Function) -> bool:
     """Whether the captured values that `function` reads are still what it was generated for."""
     captured = function.params[len(function.params) - len(function.captures):]
     for param, (name, get) in zip(captured, function.captures.items()):
-        if isinstance(get, Enclosing):
+        if isinstance(get, (Enclosing, Saved)):
             continue
         try:
             if type_of(normalised(get()), name) != param.type:

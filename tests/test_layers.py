@@ -21,7 +21,7 @@ LAYERS = [
     {"pipeline"},
     {"agreement", "arguments", "signature", "display", "names"},
     {"assemble"},
-    {"jacobians"},
+    {"halves", "jacobians"},
     {"kinds", "carried"},
     {"transformed"},
     {"api"},

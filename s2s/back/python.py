@@ -194,7 +194,8 @@ def definition(
     while not annotate and layout.inline_moved(names):
         names = Names(layout, reserved, native)
     writer = Writer(layout, names, native)
-    body = writer.function_body(function.block, function.tupled)
+    alone = not entry and not annotate and len(function.results) == 1  # callers want no tuple of one
+    body = writer.function_body(function.block, function.tupled and not alone)
     if not annotate:
         body = with_returns(body)
     uses = [

@@ -28,7 +28,7 @@ from .pieces import (
 )
 from .prune import handed_on
 from .raises import asserted, raised
-from .trips import loop
+from .trips import is_read_as_it_is, loop
 from .unbound import must_be_bound, placeholder
 
 _OPERATORS = {"add": ast.Add, "subtract": ast.Sub, "multiply": ast.Mult, "divide": ast.Div}
@@ -143,6 +143,8 @@ class Writer:
                 return self.write(op)
             case "raise":
                 return [raised(op, [self.expression(x) for x in op.inputs], self.native)]
+            case "tape_copy" | "tape_reversed" if is_read_as_it_is(self, op):
+                return []
             case "tape_push":
                 return self.alias(op) + [
                     do(method_call(self.names[op.output], "append", self.expression(op.inputs[1])))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..ir.graph import MISSING, Block, Op, Value
+from ..ops.control import tape_source
 from .pieces import Body, choose, end_of, leaves, negated, placed, range_call, unnested
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def loop(writer: Writer, op: Op) -> Body:
         writer.skipped.add(pop)
         targets = [writer.target(y) for y in pop.outputs[1:]]
         target = targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())
-        trips = ast.Call(ast.Name("reversed", ast.Load()), [writer.expression(inits[k])], [])
+        trips = _items(writer, inits[k])
         params, inits, yields = ([*xs[:k], *xs[k + 1 :]] for xs in (params, inits, yields))
     elif is_for:
         target = ast.Name(writer.names[body.params[0]], ast.Store())
@@ -70,10 +71,33 @@ def _popped(writer: Writer, op: Op) -> tuple[Op, int] | None:
         return None
     if body.yields[k] is not first.outputs[0] or writer.reads[first.outputs[0]] != 1:
         return None
-    tape = op.inputs[3 + k]
+    tape = tape_source(op.inputs[3 + k])
     forwards = lo.constant == 0 and step.constant == 1 and _is_length(hi, tape, 0)
     backwards = hi.constant == -1 and step.constant == -1 and _is_length(lo, tape, -1)
     return (first, k) if forwards or backwards else None
+
+
+def is_read_as_it_is(writer: Writer, op: Op) -> bool:
+    """Whether a copy of a tape, or the tape turned round, is only what such a loop runs over: it needs no copy."""
+    users = writer.layout.uses.get(op.output, [])
+    if len(users) != 1 or writer.native or writer.annotate:
+        return False
+    ((loop, k),) = users
+    if not isinstance(loop, Op) or loop.name != "for":
+        return False
+    popped = _popped(writer, loop)
+    return popped is not None and popped[1] == k - 3 and all(
+        isinstance(user, Op) and user.name in ("tape_copy", "tape_reversed", "tape_len")
+        for user, _ in writer.layout.uses[op.inputs[0]])
+
+
+def _items(writer: Writer, tape: Value) -> ast.expr:
+    """What a loop runs over that takes its items from the end of `tape`."""
+    whole = tape.op if tape_source(tape) is not tape and is_read_as_it_is(writer, tape.op) else None
+    source = writer.expression(tape if whole is None else whole.inputs[0])
+    if whole is not None and whole.name == "tape_reversed":
+        return source
+    return ast.Call(ast.Name("reversed", ast.Load()), [source], [])
 
 
 def _loop_body(

@@ -413,6 +413,8 @@ def _made_signature(frame: Frame, function, node: gast.AST) -> inspect.Signature
             return inspect.Signature([p for p in inner[len(function.args):] if p.name not in function.keywords])
         case Chosen(_, (first, _)):
             return _made_signature(frame, first, node)
+        case Known(signature=inspect.Signature()):
+            return function.signature
         case Made():
             raise frame.refuse("a transformation of this function", node, "write a lambda around it")
     return signature_of(function)

@@ -120,6 +120,11 @@ class Fixed:
         return hash(id(self.content))
 
 
+@dataclass(frozen=True, eq=False)
+class Saved(Fixed):
+    """Reads what one half of a derivative has saved for the other, which nobody else has and nothing changes."""
+
+
 def is_data(x) -> bool:
     """Whether `x` is a number, an array or a tuple of such: something a program computes with."""
     match x:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from inspect import Signature
 
 import gast
 
@@ -77,6 +78,7 @@ class Known(Made):
 
     run: Callable
     holds: tuple = field(default=())
+    signature: Signature | None = None
 
     def held(self) -> Iterator:
         return iter(self.holds)

@@ -7,7 +7,7 @@ around them.  There is no control-flow graph, and nothing here knows what any op
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import Line, Source
@@ -188,3 +188,13 @@ def op_free_values(op: Op) -> list[Value]:
     for block in op.blocks:
         found.update(dict.fromkeys(free_values(block)))
     return list(found)
+
+
+def ops_behind(block: Block, values: Sequence[Value]) -> set[Op]:
+    """The ops of `block` itself that need what `values` are, directly or not."""
+    needs, found = set(values), set()
+    for op in block.ops:
+        if any(x in needs for x in op_free_values(op)):
+            found.add(op)
+            needs.update(op.outputs)
+    return found

@@ -509,9 +509,21 @@ tape_push = define("tape_push", evaluate=lambda tape, x: [*tape, x], infer=_infe
                    linear=(0, 1), vjp=lambda bar, y, tape, x: tape_pop(bar))
 tape_pop = define("tape_pop", evaluate=lambda tape: (tape[:-1], tape[-1]), infer=_infer_pop, writes=0, views=(0,),
                   linear=(0,), vjp=lambda bars, y, tape: (tape_push(*bars),))
+tape_copy = define("tape_copy", evaluate=lambda tape: tape[:], infer=lambda tape: tape.type, linear=(0,), views=(0,),
+                   vjp=lambda bar, y, tape: (bar,),
+                   syntax=lambda tape: ast.Call(ast.Attribute(tape, "copy", ast.Load()), [], []))
+tape_reversed = define("tape_reversed", evaluate=lambda tape: tape[::-1], infer=lambda tape: tape.type, linear=(0,), views=(0,),
+                       vjp=lambda bar, y, tape: (tape_reversed(bar),),
+                       syntax=lambda tape: ast.Subscript(tape, ast.Slice(None, None, ast.Constant(-1)), ast.Load()))
 tape_len = define("tape_len", evaluate=len, infer=lambda tape: INT,
-                  fold=lambda tape: value(0) if tape.type == List(UNDEFINED) else None,
+                  fold=lambda tape: value(0) if tape.type == List(UNDEFINED) else
+                  tape_len(tape_source(tape)) if tape_source(tape) is not tape else None,
                   syntax=lambda tape: ast.Call(ast.Name("len", ast.Load()), [tape], []))
+
+
+def tape_source(tape: Value) -> Value:
+    """The tape that `tape` is a copy of, in whatever order; itself if it is none."""
+    return tape.op.inputs[0] if tape.op is not None and tape.op.name in ("tape_copy", "tape_reversed") else tape
 
 
 at_least_zero = define(

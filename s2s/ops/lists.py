@@ -34,6 +34,7 @@ from ..ir.types import (
     List,
     Scalar,
     Static,
+    Tape,
     Tuple,
     Type,
     Unknown,
@@ -48,6 +49,7 @@ from .control import (
     member_syntax,
     members_of,
     packed,
+    tape_copy,
     tape_len,
     tape_push,
 )
@@ -356,7 +358,7 @@ list_plus = define(
     evaluate=lambda a, b, *, kind: _plus(kind, a, b),
     infer=lambda a, b, *, kind: join_types(a.type, b.type, "a cotangent"),
     syntax=lambda a, b, *, kind: plus_syntax(kind, a, b),
-    vjp=lambda bar, y, a, b, *, kind: (bar, bar),
+    vjp=lambda bar, y, a, b, *, kind: (bar, tape_copy(bar) if isinstance(bar.type, Tape) else bar),  # each empties its own
     linear=(0, 1),
 )
 

@@ -35,6 +35,8 @@ class Adjoint:
     handed in: their sums start from `incoming`.
     """
 
+    forwards = False  # it runs through loops from their last trip to the first
+
     def __init__(self, function: Function, wrt: list[Value], split: Callable, whole: Callable,
                  summed: Sequence[Value] = ()):
         self.function, self.wrt, self.split, self.whole = function, wrt, split, whole
@@ -48,12 +50,13 @@ class Adjoint:
         self.backs: dict[Op, tuple[Op, object]] = {}  # calls of backward parts being made: the call, and the pair
         self.reruns: dict[Op, tuple[Rerunning, list[Value]]] = {}  # loops that are checkpointed, and what they keep
         self.incoming = {x: Value(x.type, bar_name(x)) for x in summed}
-        self.seeds = [Value(y.type, bar_name(y)) for y in differentiable_results(function)]
+        self.seeded = differentiable_results(function)
+        self.seeds = [Value(y.type, bar_name(y)) for y in self.seeded]
         root = self.regions[function.block] = Region(function.block)
         root.adjoint = Block()
         self.bars.update(self.incoming)
         with Builder(root.adjoint, above=self.home):
-            for y, seed in zip(differentiable_results(function), self.seeds):
+            for y, seed in zip(self.seeded, self.seeds):
                 self.add(y, seed)
             self.run_backwards(function.block)
             root.adjoint.yields = [self.take(x) for x in wrt]

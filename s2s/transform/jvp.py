@@ -40,7 +40,7 @@ def jvp(function: Function, wrt: Sequence[int]) -> Function:
 
     A result that carries no derivative has no y_dot.  Raises DerivativeError where an op has no rule.
     """
-    return Tangents(function, [function.params[k] for k in wrt]).function()
+    return Tangents(function, [function.params[k] for k in wrt]).made()
 
 
 class Tangents:
@@ -52,7 +52,7 @@ class Tangents:
         self.env: dict[Value, Value] = {}
         self.dots: dict[Value, Value] = {}  # by primal value; absent where there is no tangent
 
-    def function(self) -> Function:
+    def made(self) -> Function:
         primal = self.primal
         params = [Value(p.type, p.name) for p in primal.params]
         dots = [Value(tangent_type(x.type), dot_name(x)) for x in self.wrt]
@@ -80,24 +80,32 @@ class Tangents:
         self.env.update(zip(block.params, args, strict=True))
         for op in block.ops:
             with at(op.line):
-                match op.name:
-                    case "if" if self.any_varied(op):
-                        self.branch(op)
-                    case "for" | "while" if self.any_varied(op):
-                        self.loop(op)
-                    case "call" if self.any_varied(op):
-                        self.call(op)
-                    case "tuple" | "item":
-                        self.member(op)
-                    case _:
-                        self.simple(op)
+                self.op(op)
         return [self.env[y] for y in block.yields]
+
+    def op(self, op: Op) -> None:
+        """One op, and its tangent."""
+        match op.name:
+            case "if" if self.any_varied(op):
+                self.branch(op)
+            case "for" | "while" if self.any_varied(op):
+                self.loop(op)
+            case "call" if self.any_varied(op):
+                self.call(op)
+            case "tuple" | "item":
+                self.member(op)
+            case _:
+                self.simple(op)
+
+    def again(self, op: Op) -> None:
+        """The primal op."""
+        emit_op(op, self.env)
 
     def any_varied(self, op: Op) -> bool:
         return any(out in self.varied for out in op.outputs)
 
     def simple(self, op: Op) -> None:
-        emit_op(op, self.env)
+        self.again(op)
         dots = tuple(self.dots.get(x) for x in op.inputs)
         if not self.any_varied(op) or all(dot is None for dot in dots):
             return
@@ -128,7 +136,7 @@ class Tangents:
 
     def member(self, op: Op) -> None:
         """Tuples have tuples of tangents."""
-        emit_op(op, self.env)
+        self.again(op)
         if op.name == "tuple":
             if any(x in self.dots for x in op.inputs):
                 self.dots[op.output] = packed([self.tangent(x) for x in op.inputs], op.output.type.form)

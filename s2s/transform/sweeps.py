@@ -25,6 +25,7 @@ from ..ops.control import (
     tape_new,
     tape_pop,
     tape_push,
+    tape_reversed,
     while_loop,
 )
 from ..ops.create import empty
@@ -32,7 +33,7 @@ from ..ops.index import put, take
 from ..ops.record import value
 from ..ops.shape import length
 from .activity import loop_parts
-from .adjoint import Adjoint, blocks_of, differentiable_results
+from .adjoint import Adjoint, blocks_of
 from .asked import ask_shapes_here
 from .kept import kept_values
 from .tape import Region, cut, operands, unstable_values
@@ -194,9 +195,12 @@ class Sweeps:
         block = Block([*params, *seeds, *incoming])
         with Builder(block):
             results = self.forward(primal.block, params)
-            for y, seed in zip(differentiable_results(primal), seeds):
+            for y, seed in zip(self.adjoint.seeded, seeds):
                 seed.type = self.env[y].type  # its extents are called otherwise now
             count = len(block.ops)
+            if self.adjoint.forwards:  # what was saved first is read first
+                for key, tape in self.tapes.items():
+                    self.tapes[key] = tape_reversed(tape) if self.kinds[key] == "stack" else tape
             for region in self.regions.values():
                 if region.trips is not None and not self.is_counted(region):
                     self.env[region.trips] = tape_len(self.tapes[self.own_stacks(region)[0]])

@@ -49,7 +49,7 @@ class Halves:
     arguments: list[int]  # which arguments the backward part reads
 
 
-_halves: WeakKeyDictionary[Function, dict[tuple[int, ...], Halves]] = WeakKeyDictionary()
+_halves: WeakKeyDictionary[Function, dict[tuple, Halves]] = WeakKeyDictionary()
 
 
 def split_vjp(function: Function | Recursive, wrt: tuple[int, ...]) -> Halves | Pair:
@@ -58,13 +58,14 @@ def split_vjp(function: Function | Recursive, wrt: tuple[int, ...]) -> Halves | 
         return recursive_pair(function, wrt, split_vjp, whole_vjp)
     known = _halves.setdefault(function, {})
     if wrt not in known:
-        known[wrt] = _split(function, wrt)
+        whole = expanded(function, wrt, split_vjp)
+        known[wrt] = split(whole, Adjoint(whole, [whole.params[k] for k in wrt], split_vjp, whole_vjp))
     return known[wrt]
 
 
-def _split(function: Function, wrt: tuple[int, ...]) -> Halves:
-    function = expanded(function, wrt, split_vjp)
-    block, count = Sweeps(Adjoint(function, [function.params[k] for k in wrt], split_vjp, whole_vjp)).emit()
+def split(function: Function, second: Adjoint, suffix: str = "bwd") -> Halves:
+    """`function`, which also returns what `second` reads, the program that runs after it; and that program."""
+    block, count = Sweeps(second).emit()
     params, seeds = block.params[:len(function.params)], block.params[len(function.params):]
     ys, x_bars = block.yields[:len(function.results)], block.yields[len(function.results):]
     rear = Block([], block.ops[count:], x_bars)
@@ -79,6 +80,6 @@ def _split(function: Function, wrt: tuple[int, ...]) -> Halves:
     rear.params = [*(params[k] for k in arguments), *kept, *seeds]
     docs = docs_of(function)
     forward = Function(f"{function.name}_fwd", front, function.source, docs[0], len(front.yields) != 1)
-    backward = Function(f"{function.name}_bwd", rear, function.source, docs[1], len(rear.yields) != 1)
+    backward = Function(f"{function.name}_{suffix}", rear, function.source, docs[1], len(rear.yields) != 1)
     forward, backward = rebuild(forward), rebuild(backward)  # apart: they share no values
     return Halves(forward, backward, forward.results[len(ys):], arguments)

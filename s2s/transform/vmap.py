@@ -166,7 +166,7 @@ class Batched:
 
     def op(self, op: Op) -> bool:
         """Emit one op for all lanes; False if it has no rule for these operands."""
-        if not self.lanes.is_batched(op) or op.name in ("tape_pop", "tape_len", "tape_new"):
+        if not self.lanes.is_batched(op) or op.name in ("tape_pop", "tape_len", "tape_new", "tape_copy", "tape_reversed"):
             emit_op(op, self.env)
             return True
         match op.name:
