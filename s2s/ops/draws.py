@@ -198,7 +198,7 @@ def normal(rng: Value, loc=0.0, scale=1.0, size=None) -> Value:
     return _located(loc, scale, standard_normal(rng, *_size_for(size, loc, scale)))
 
 
-NEVER_NEGATIVE = ("exp", "exp2", "absolute", "abs_", "sqrt", "square", "logaddexp")
+NEVER_NEGATIVE = ("exp", "exp2", "absolute", "abs_", "sqrt", "root", "square", "logaddexp")
 
 
 def _not_negative(scale: Value) -> Value:

@@ -5,9 +5,9 @@ Both modes, batching and fusion follow from that.  A partial of 1 or -1 is writt
 that the operand carries no derivative.  `python` is the op as Python itself spells it, if it does; `math` is its
 twin in Python's math module; `fold` are identities that hold bit for bit.
 
-Where calculus is silent: at a tie, maximum and minimum give each operand half, as JAX does; Python's max and
-min and np.clip follow the operand they return; abs has derivative 0 at 0; a ** b has derivative 0 with respect
-to b where a is not positive.
+Where calculus is silent: at a tie, maximum, minimum and clip give each operand half, as JAX does; Python's max and
+min follow the operand they return; abs has derivative 0 at 0, and so have hypot, norms and standard deviations; a ** b has
+derivative 0 with respect to b where a is not positive.  docs/non-smooth.md is a table of it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..ir.types import Scalar
 from . import fold
 from .chain import like_operand, like_tangent
 from .record import RECORDS
-from .ufunc import builtin_syntax, elementwise, joined, numpy_syntax, sampled
+from .ufunc import IN_MATH, builtin_syntax, elementwise, joined, numpy_syntax, sampled
 
 # ----------------------------------------------------------------------------------------- arithmetic
 #                                         ∂y/∂a                       ∂y/∂b
@@ -53,12 +53,13 @@ log2 = elementwise("log2",                lambda y, x: 1 / (math.log(2) * x),   
 log10 = elementwise("log10",              lambda y, x: 1 / (math.log(10) * x),  math=math.log10)
 log1p = elementwise("log1p",              lambda y, x: 1 / (1 + x),             math=math.log1p)
 sqrt = elementwise("sqrt",                lambda y, x: 0.5 / y,                 math=math.sqrt)
+root = elementwise("root",                lambda y, x: 0.5 / _not_zero(y), evaluate=np.sqrt, syntax=numpy_syntax("sqrt"))  # of a sum of squares
 cbrt = elementwise("cbrt",                lambda y, x: 1 / (3 * y * y))
 square = elementwise("square",            lambda y, x: 2 * x)
 reciprocal = elementwise("reciprocal",    lambda y, x: -y * y)
 #                                         ∂y/∂a                       ∂y/∂b
 logaddexp = elementwise("logaddexp",      lambda y, a, b: exp(a - y), lambda y, a, b: exp(b - y))
-hypot = elementwise("hypot",              lambda y, a, b: a / y,      lambda y, a, b: b / y,      math=math.hypot)
+hypot = elementwise("hypot",              lambda y, a, b: a / _not_zero(y), lambda y, a, b: b / _not_zero(y), math=math.hypot)
 
 # -------------------------------------------------------------------------- trigonometric and hyperbolic
 #                                         ∂y/∂x
@@ -101,7 +102,7 @@ where = elementwise("where",              None,    lambda y, c, a, b: where(c, 1
 select = elementwise("select",            None,    lambda y, c, a, b: where(c, 1, 0), lambda y, c, a, b: where(c, 0, 1),
                      python="b if a else c", result=lambda c, a, b: _type_of_choice(c, a, b))
 #                                         ∂y/∂x                              ∂y/∂lo, ∂y/∂hi
-clip = elementwise("clip",                lambda y, x, lo, hi: where(equal(y, x), 1, 0),
+clip = elementwise("clip",                lambda y, x, lo, hi: where(equal(y, x), where(bitwise_or(equal(x, lo), equal(x, hi)), 0.5, 1), 0),
                                                                              lambda y, x, lo, hi: _below(x, lo, hi),
                                                                              lambda y, x, lo, hi: _above(x, lo, hi),
                    fold=fold.clip)
@@ -161,6 +162,7 @@ signbit = elementwise("signbit",                None)
 
 OPERATORS.update({name: RECORDS[name] for name in RECORDS if RECORDS[name].elementwise})
 
+IN_MATH[root] = RECORDS["math.sqrt"]
 for _name in ("divide", "math.log", "math.log2", "math.log10", "math.log1p", "math.atanh"):
     RECORDS[_name].guards = True
 
@@ -219,18 +221,23 @@ def _chosen(y, a, b):
 
 
 def _below(x, lo, hi):
-    """1 where clip(x, lo, hi) is lo."""
-    return where(greater(lo, x), where(greater(lo, hi), 0, 1), 0)
+    """1 where clip(x, lo, hi) is lo; half of it where x is, too."""
+    return where(greater(lo, hi), 0, _larger(lo, x))
 
 
 def _above(x, lo, hi):
-    """1 where clip(x, lo, hi) is hi."""
-    return where(greater(maximum(x, lo), hi), 1, 0)
+    """1 where clip(x, lo, hi) is hi; half of it where x is, too."""
+    return _larger(maximum(x, lo), hi)
 
 
 def _direction(y, x):
     """x / |x|, conjugated, with y = |x|; 0 at 0.  Of a real number it is the sign, which is constant."""
-    return conjugate(x) / where(equal(y, 0), 1, y) if _is_complex(x) else sign(x)
+    return conjugate(x) / _not_zero(y) if _is_complex(x) else sign(x)
+
+
+def _not_zero(y):
+    """`y`, with 1 where it is 0, to divide by: what is divided is 0 there, and stays it."""
+    return where(equal(y, 0), 1, y)
 
 
 _type_of_where = sampled(np.where, "where")

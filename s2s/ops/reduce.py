@@ -21,7 +21,7 @@ from .barrier import barrier
 from .cast import as_dtype
 from .control import item
 from .create import asarray
-from .elementwise import absolute, add, equal, exp, imag, log, not_equal, real, sqrt, where
+from .elementwise import absolute, add, equal, exp, imag, log, not_equal, real, root, where
 from .record import (
     RECORDS,
     array_type,
@@ -223,7 +223,7 @@ def var(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
 @numpy_function(np.std, method="std")
 def std(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None) -> Value:
     """np.std."""
-    return sqrt(var(x, axis, dtype, out, ddof, keepdims, where=where))
+    return root(var(x, axis, dtype, out, ddof, keepdims, where=where))
 
 
 @numpy_function(np.count_nonzero)
@@ -351,9 +351,9 @@ def norm(x, ord=None, axis=None, keepdims=False) -> Value:
         case None | 2 | "fro":
             if axis is None and not keepdims and rank(x) is not None and is_inexact(dtype_of(x.type)):
                 parts = [RECORDS["matmul"](part, part) for part in _parts(RECORDS["ravel"](x))]  # as NumPy does, bit for bit
-                return sqrt(functools.reduce(add, parts))
+                return root(functools.reduce(add, parts))
             squares = functools.reduce(add, [part * part for part in _parts(x)])
-            return sqrt(sum_record(squares, axis=axis, keepdims=keepdims))
+            return root(sum_record(squares, axis=axis, keepdims=keepdims))
         case 1:
             return sum_record(absolute(x), axis=axis, keepdims=keepdims)
         case float() if ord == np.inf:

@@ -52,22 +52,29 @@ def f_grad(state, k, n):
     """
     state_pos = state.pos
     state_vel = state.vel
+    # step, line 2: vel = self.vel - dt * k * self.pos
     t = 0.1 * k
+    # line 2: for _ in range(n):
     state_pos_tape = np.empty(max(n, 0))
     for i in range(n):
         state_pos_tape[i] = state_pos
         vel = state_vel - t * state_pos
         state_pos = state_pos + 0.1 * vel
         state_vel = vel
+    # line 4: return np.hypot(state.pos, state.vel)
     t_1 = np.hypot(state_pos, state_vel)
-    state_pos_bar = state_pos / t_1
-    state_vel_bar = state_vel / t_1
-    t_2 = 0.0
+    # line 4, backwards
+    t_2 = 1 if t_1 == 0 else t_1
+    state_pos_bar = state_pos / t_2
+    state_vel_bar = state_vel / t_2
+    # line 2, backwards
+    t_3 = 0.0
     for i in range(n - 1, -1, -1):
         state_pos = state_pos_tape[i]
         vel_bar = state_vel_bar + 0.1 * state_pos_bar
         state_pos_bar -= vel_bar * t
         state_vel_bar = vel_bar
-        t_2 -= vel_bar * state_pos
-    k_bar = 0.1 * t_2
+        t_3 -= vel_bar * state_pos
+    # step, line 2, backwards
+    k_bar = 0.1 * t_3
     return State(pos=state_pos_bar, vel=state_vel_bar), k_bar

@@ -359,8 +359,8 @@ def test_sinc_at_zero_to_second_order():
 
 @pytest.mark.parametrize("x, lo, hi, expected", [
     (-1.0, 0.0, 2.0, (0, 1, 0)), (3.0, 0.0, 2.0, (0, 0, 1)), (1.0, 0.0, 2.0, (1, 0, 0)), (1.0, 3.0, 2.0, (0, 0, 1)),
-    (0.0, 0.0, 2.0, (1, 0, 0)), (2.0, 0.0, 2.0, (1, 0, 0))])
-def test_clip_follows_what_it_returns(x, lo, hi, expected):
+    (0.0, 0.0, 2.0, (0.5, 0.5, 0)), (2.0, 0.0, 2.0, (0.5, 0, 0.5))])
+def test_clip_follows_what_it_returns_and_halves_ties(x, lo, hi, expected):
     kind = Array("float64", (1,))
     f = traced([kind] * 4, lambda *v: ew.clip.vjp(v[-1], ew.clip(*v[:-1]), *v[:-1]))
     bars = interpret(f, *map(np.atleast_1d, (x, lo, hi, 1.0)))

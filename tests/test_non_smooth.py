@@ -1,0 +1,98 @@
+"""Where calculus is silent: the conventions of docs/non-smooth.md hold in every mode, and the page says them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from non_smooth import POINTS, SECTIONS, Point
+
+import s2s
+
+PAGE = Path(__file__).parent.parent / "docs" / "non-smooth.md"
+INTRODUCTION = """\
+# Derivatives where there is none
+
+At a tie, at a corner, at zero, a derivative is a convention.  Where several values are the largest, each gets an equal share of
+the derivative, as in JAX; Python's own `max` and `min` follow the operand that they return.  What grows like a distance has derivative 0
+at 0, the middle of its subgradients: `abs`, `hypot`, norms, standard deviations.  What `np.where` does not choose has no influence, not even a
+NaN.  Functions that grow infinitely steep have the derivative that NumPy's division gives: inf, or nan where even the limit is not known.
+Second derivatives are those of the branch that the first chooses.
+
+Each line is checked in reverse, forwards and, of numbers, in second order; the column of JAX's values is compared with JAX.
+This page is written from `tests/non_smooth.py` (`pytest tests/test_non_smooth.py --update-golden` writes it again).
+"""
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+def shown(x) -> str:
+    """A number, or numbers, as the page says them; -0.0 is 0."""
+    if isinstance(x, tuple):
+        return f"({', '.join(map(shown, x))})"
+    return "" if x is None else f"{x + 0.0:.4g}"
+
+
+def page() -> str:
+    parts = [INTRODUCTION]
+    for title, points in SECTIONS.items():
+        parts.append(f"## {title}\n")
+        parts.append("| expression | x | derivative | second | JAX |\n|---|---|---|---|---|")
+        parts += [f"| `{p.text}` | {shown(p.at)} | {shown(p.first)} | {shown(p.second)} | {shown(p.jax)} |" for p in points]
+        parts.append("")
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def function(point: Point):
+    return s2s.from_source(f"def f(x):\n    return {point.text}\n", {"np": np})
+
+
+def check(point: Point, x, through=lambda t: t) -> None:
+    f = function(point)
+    assert np.isfinite(f(x)).all() or point.text.startswith("np.log")
+    summed = lambda x: np.sum(f(x))  # noqa: E731
+    np.testing.assert_allclose(through(s2s.grad(summed))(x), point.first, rtol=1e-15)
+    np.testing.assert_allclose(through(s2s.vjp(summed))(x, 1.0)[0], point.first, rtol=1e-15)
+    directions = np.eye(np.size(x)).reshape(-1, *np.shape(x))
+    if np.isfinite(point.first).all():
+        slopes = [through(s2s.jvp(summed))(x, d if d.ndim else float(d))[1] for d in directions]
+        np.testing.assert_allclose(np.reshape(slopes, np.shape(x)), point.first, rtol=1e-15)
+    if point.second is not None:
+        for twice in (s2s.grad(s2s.grad(f)), lambda x: s2s.jvp(s2s.grad(f), (x,), (1.0,))[1], s2s.grad(lambda x: s2s.jvp(f, (x,), (1.0,))[1])):
+            np.testing.assert_allclose(through(twice)(x), point.second, rtol=1e-14)
+    elif np.isfinite(point.first).all():
+        assert np.isfinite(through(s2s.hessian(summed))(x)).all()
+
+
+@pytest.mark.parametrize("point", POINTS, ids=lambda p: f"{p.text} at {p.at}")
+def test_conventions(point):
+    if isinstance(point.at, tuple):
+        return check(point, np.array(point.at))
+    check(point, point.at)
+    return check(point, np.float64(point.at))
+
+
+@pytest.mark.parametrize("point", [p for p in POINTS if not isinstance(p.at, tuple) and "max(" not in p.text],
+                         ids=lambda p: f"{p.text} at {p.at}")
+def test_arrays_and_numbers_agree(point):
+    f = function(point)
+    np.testing.assert_allclose(s2s.grad(lambda x: np.sum(f(x)))(np.full(2, point.at)), point.first, rtol=1e-15)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("points", SECTIONS.values(), ids=SECTIONS)
+def test_conventions_compiled(points):
+    texts = [p.text for p in points if not isinstance(p.at, tuple)]
+    names = [f"x{k}" for k in range(len(texts))]
+    terms = " + ".join(re.sub(r"\bx\b", name, f"({text})") for text, name in zip(texts, names))
+    f = s2s.from_source(f"def f({', '.join(names)}):\n    return {terms}\n", {"np": np})
+    args = [p.at for p in points if not isinstance(p.at, tuple)]
+    slopes = s2s.jit(s2s.grad(f, argnums=tuple(range(len(args)))))(*args)
+    np.testing.assert_allclose(slopes, [p.first for p in points if not isinstance(p.at, tuple)], rtol=1e-15)
+
+
+def test_the_page(pytestconfig):
+    if pytestconfig.getoption("--update-golden"):
+        PAGE.write_text(page())
+    assert PAGE.read_text() == page(), "docs/non-smooth.md is out of date: pytest tests/test_non_smooth.py --update-golden"
