@@ -13,6 +13,7 @@ from ..ir.builder import Builder, at, symbols_of
 from ..ir.graph import Block, Function, Meeting, Value, free_values
 from ..ir.rebuild import rebuild
 from ..ir.types import Array, Extent, Static, Tuple, Type, Unknown
+from ..ops.checkpoint import Checkpointed
 from ..ops.control import make_undefined
 from . import sequences  # noqa: F401
 from .activation import run
@@ -27,6 +28,7 @@ from .expressions import attribute
 from .find import definition_of
 from .frame import Ended, Frame, Session
 from .maybe import has_maybe
+from .outlined import mark, outline
 from .reach import may_call_itself
 from .recursion import call_recursive
 from .statements import execute
@@ -98,14 +100,12 @@ def _run(function: Callable, types: Sequence[Type]) -> tuple[Function, bool, boo
         before = {cell: frame.heap.contents[cell] for cell in cells}
         session.given.update(cells)
         try:
-            if may_call_itself(function):
-                result = call_recursive(frame, outside_definition(plain), bindings, definition.node)
-            else:
-                result = run(frame, bindings)
+            result = activated(frame, function, plain, bindings, definition)
             tupled, optional = type(result) is tuple, has_maybe(result)
             block.yields = [frame.value(y) for y in (result if tupled else [demand(frame, result, what="the result")])]
         except Ended:
             result, tupled, optional, block.yields = None, False, False, [make_undefined()]
+    outline(block, session.marked)
     changes = any(frame.heap.contents[cell] is not content for cell, content in before.items())
     captured = {cell for _, binding in session.captures.values() for cell in cells_in(binding)}
     shared = {root for cell in (*cells, *captured) for root in cell.roots}
@@ -127,6 +127,16 @@ def _shown(function: Callable) -> Source | None:
         return definition_of(target_of(function.function).function).source
     except S2SError:
         return None
+
+
+def activated(frame: Frame, function: Callable, plain: types.FunctionType, bindings: dict, definition):
+    """What the function returns, run on its parameters."""
+    def run_now():
+        if may_call_itself(function):
+            return call_recursive(frame, outside_definition(plain), bindings, definition.node)
+        return run(frame, bindings)
+
+    return mark(frame.session, name_of(function), definition.source, run_now) if isinstance(function, Checkpointed) else run_now()
 
 
 def _own_meetings(meetings: list[Meeting], params: list[Value]) -> tuple[Meeting, ...]:

@@ -21,6 +21,7 @@ from ..ir.graph import Value
 from ..ir.rebuild import emit_block
 from ..ir.types import Generator, Static
 from ..ops.acts import acts
+from ..ops.checkpoint import Checkpointed
 from ..ops.control import call as call_record
 from ..ops.control import never_returns
 from ..ops.draws import METHODS_OF_GENERATORS, shuffled
@@ -45,6 +46,7 @@ from .made import Chosen, Known, Local, Made, Method, Partial
 from .maybe import Maybe, has_maybe, refused
 from .nonlocals import borrow
 from .objects import class_of, instantiate, is_users, read
+from .outlined import mark
 from .reach import local_may_call_itself, may_call_itself, plain_function, reached
 from .recursion import Definition, call_recursive, is_open
 from .target import names_of, signature_of, target_of
@@ -70,6 +72,9 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
             return apply(frame, function.function, [function.receiver, *args], keywords, node)
         case Known():
             return function.run(frame, node, *args, **keywords)
+        case Checkpointed():
+            return mark(frame.session, _name_of(function), frame.source,
+                        lambda: apply(frame, function.function, args, keywords, node))
         case Chosen(condition, functions):
             return branch(frame, condition, *(lambda f=f: apply(frame, f, args, keywords, node) for f in functions),
                           frame.live | frame.pending)

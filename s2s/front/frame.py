@@ -94,6 +94,7 @@ class Session:
     run_over: list = field(default_factory=list)  # the lists that the loops being read run over
     doubtful: bool = False  # whether one of them may have been changed through an array that may share its memory
     assumed: dict[Value, bool] = field(default_factory=dict)  # conditions that hold here, or do not: maybe.py
+    marked: list = field(default_factory=list)  # the ops of functions that are checkpointed: outlined.py
     recursions: list = field(default_factory=list)  # functions that call themselves, in the order of their making
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import SourceError
+from ..ops.checkpoint import Checkpointed
 from ..ops.record import FUNCTIONS
 from .find import REMEDY
 
@@ -62,7 +63,7 @@ def target_of(function: Callable) -> Target:
     match function:
         case types.FunctionType():
             return Target(function)
-        case Keyworded():
+        case Keyworded() | Checkpointed():
             return target_of(function.function)
         case types.MethodType():
             inner = target_of(function.__func__)
@@ -111,6 +112,8 @@ def signature_of(function: Callable) -> inspect.Signature:
     match function:
         case types.FunctionType():
             return _of_code(function)
+        case Checkpointed():
+            return signature_of(function.function)
         case Keyworded():
             given = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in function.names]
             parameters = list(signature_of(function.function).parameters.values())
@@ -172,7 +175,7 @@ def names_of(function: Callable, count: int) -> list[str]:
 
 def _names_inside(function: Callable) -> list[str]:
     """The positional parameters of the function that `function` says it wraps."""
-    if isinstance(function, Keyworded):
+    while isinstance(function, (Keyworded, Checkpointed)):
         function = function.function
     try:
         parameters = inspect.signature(function).parameters.values()

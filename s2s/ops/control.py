@@ -132,7 +132,7 @@ def _met(x: Value, axis: int) -> set:
         if len(dims) < -axis or may_be_one(dims[axis]) or getattr(dims[axis], "accepts_any", False):
             continue
         found.add(dims[axis])
-        if v.op is not None and (v.op.record.elementwise or v.op.name in ("shaped_like", "copy", "stop_gradient")):
+        if v.op is not None and (v.op.record.elementwise or v.op.name in ("shaped_like", "copy", "stop_gradient", "again")):
             stack += [u for u in v.op.inputs if u not in seen]
             seen.update(v.op.inputs)
     return found

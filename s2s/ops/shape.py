@@ -145,7 +145,7 @@ def _of_equal_shape(x: Value, number: bool) -> list[Value]:
             return []
         case "spread" | "reshape_like" | "shaped_like":
             found = x.op.inputs[1:]
-        case "zeros_like" | "ones_like" | "empty_like" | "stop_gradient":
+        case "zeros_like" | "ones_like" | "empty_like" | "stop_gradient" | "again":
             found = x.op.inputs
         case _ if x.op.record.elementwise:
             return [

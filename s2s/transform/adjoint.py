@@ -17,13 +17,14 @@ from ..ir.rebuild import emit_block
 from ..ir.types import INT, Array, List, Scalar, Tape, Tuple, carries_derivative
 from ..ops.acts import has_effects
 from ..ops.chain import like_operand, times
+from ..ops.checkpoint import Rerun
 from ..ops.control import Known, call, for_loop, if_record
 from ..ops.elementwise import real
 from ..ops.lists import sum_of
 from ..ops.recursive import Recursive
 from ..ops.shape import zeros_of
 from .activity import active_values, loop_parts
-from .checkpoint import Rerunning
+from .checkpoint import Rerunning, rerun_vjp
 from .tape import Region
 
 
@@ -135,12 +136,21 @@ class Adjoint:
         wrt = [k for k, x in enumerate(op.inputs) if x in self.active]
         if isinstance(callee, Recursive):
             return self.recursive_call(op, self.split(callee, tuple(wrt)))
+        if isinstance(callee, Rerun):
+            return self.call_again(op, wrt)
         pair = self.split(callee.function_for(op.inputs), tuple(wrt))
         kept = [Value(v.type, v.name, op) for v in pair.residuals]
         self.home.update((v, self.home[op.outputs[0]]) for v in kept)
         self.calls[op] = pair.forward, kept
         seeds = [self.take(out) for out in op.outputs if carries_derivative(out.type)]
         bars = call(*(op.inputs[k] for k in pair.arguments), *kept, *seeds, callee=Known(pair.backward))
+        for k, bar in zip(wrt, bars if isinstance(bars, tuple) else (bars,)):
+            self.add(op.inputs[k], bar)
+
+    def call_again(self, op: Op, wrt: list[int]) -> None:
+        """A call that is checkpointed: both sweeps of the callee, run now, from its arguments."""
+        seeds = [self.take(out) for out in op.outputs if carries_derivative(out.type)]
+        bars = call(*op.inputs, *seeds, callee=rerun_vjp(op, wrt, self.whole))
         for k, bar in zip(wrt, bars if isinstance(bars, tuple) else (bars,)):
             self.add(op.inputs[k], bar)
 

@@ -37,6 +37,7 @@ numbers: loops that draw from a generator of the caller's are refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -47,7 +48,7 @@ from ..ir.rebuild import clone, emit_block
 from ..ir.types import Array, Generator, Scalar, Undefined
 from ..ops.acts import acts
 from ..ops.cast import bool_, complex_, float_, int_
-from ..ops.checkpoint import Rerun, gap_record
+from ..ops.checkpoint import Outlined, Rerun, gap_record
 from ..ops.control import (
     Known,
     at_least_zero,
@@ -327,6 +328,24 @@ def is_narrow(block: Block) -> bool:
 
 
 # ----------------------------------------------------------------------------------- functions that run again
+
+
+_vjps: WeakKeyDictionary[Function, dict[tuple[int, ...], Rerun]] = WeakKeyDictionary()
+
+
+def rerun_vjp(op: Op, wrt: Sequence[int], whole: Callable) -> Rerun:
+    """Of a call that is checkpointed: f_vjp(*xs, *y_bars) -> x_bars, which runs f again; it is checkpointed too."""
+    function = op.attrs["callee"].function_for(op.inputs)
+    known = _vjps.setdefault(function, {})
+    if tuple(wrt) not in known:
+        refuse_draws(function, op)
+        made = quiet(function.remade(function.block, captures={}, defaults={}))
+        made = whole(made, [made.params[k] for k in wrt])
+        made.block.yields = made.block.yields[len(function.results):]
+        where = f"{function.name}{function.source.place if function.source is not None else ''}"
+        made.doc, made.tupled = f"The cotangents of the arguments of {where}, which runs again.", len(wrt) != 1
+        known[tuple(wrt)] = Rerun(Outlined(made))
+    return known[tuple(wrt)]
 
 
 def quiet(function: Function) -> Function:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from ..ir.graph import Function, Op, Value, walk
 from ..ir.rebuild import emit_block, rebuild
+from ..ops.checkpoint import Rerun, anew
 from ..ops.recursive import calls_itself
 from ..ops.rules import is_ruled
 
@@ -24,17 +25,17 @@ SMALL = 6  # ops: what reads better in place than under a name of its own
 
 def inline(function: Function) -> Function:
     """`function` with calls of small straight-line functions replaced by what they do; not where they have rules."""
-    return _inlined(function, is_small)
+    return _inlined(function, lambda callee, again: is_small(callee) and not again)
 
 
 def inline_all(function: Function) -> Function:
     """`function` without calls, except those of functions that call themselves or have rules for derivatives."""
-    return _inlined(function, lambda callee: True)
+    return _inlined(function, lambda callee, again: True)
 
 
 def inline_ruled(function: Function) -> Function:
     """`function`, of which no derivative is asked any more, without calls, except of functions that call themselves."""
-    return _inlined(function, lambda callee: True, rules=False)
+    return _inlined(function, lambda callee, again: True, rules=False)
 
 
 def is_small(callee: Function) -> bool:
@@ -58,9 +59,12 @@ def _inlined(function: Function, wanted, rules: bool = True) -> Function:
             return None
         if calls_itself(op.attrs["callee"]) or rules and is_ruled(op.attrs["callee"]):
             return None
+        again = isinstance(op.attrs["callee"], Rerun)
         body = op.attrs["callee"].function_for(inputs)
-        if not wanted(body) and not only_calls(body):
+        if not wanted(body, again) and not only_calls(body):
             return None
+        if again:
+            inputs = list(map(anew, inputs))
         open_calls.append(op.attrs["callee"])
         results = emit_block(body.block, inputs, {}, rule)
         open_calls.pop()

@@ -17,6 +17,7 @@ from ..ir.builder import Builder, add_op, at, emit, join_types
 from ..ir.graph import Block, Function, Op, Value
 from ..ir.rebuild import emit_op
 from ..ir.types import Tape, Tuple, Undefined, carries_derivative
+from ..ops.checkpoint import Rerun
 from ..ops.control import (
     Known,
     call,
@@ -155,7 +156,9 @@ class Tangents:
             return self.recursive_call(op, inputs, wrt)
         function = op.attrs["callee"].function_for(inputs)
         dots, data = [self.dots[op.inputs[k]] for k in wrt], len(inputs) - len(function.captures)
-        outs = emit(call, *inputs[:data], *dots, *inputs[data:], callee=Known(jvp(function, wrt)))
+        callee = Known(jvp(function, wrt))
+        callee = Rerun(callee) if isinstance(op.attrs["callee"], Rerun) else callee
+        outs = emit(call, *inputs[:data], *dots, *inputs[data:], callee=callee)
         return self.called(op, outs)
 
     def recursive_call(self, op: Op, inputs: list[Value], wrt: list[int]) -> None:

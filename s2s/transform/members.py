@@ -13,6 +13,7 @@ from ..ir.builder import Builder
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.rebuild import emit_block, rebuild
 from ..ir.types import Tuple
+from ..ops.checkpoint import Rerun
 from ..ops.control import Known, call
 from ..ops.record import value
 from ..ops.trees import leaves_of, parameter_tree, result_tree
@@ -37,7 +38,9 @@ def _members(function: Function, open_calls: frozenset) -> Function:
         callee = op.attrs["callee"].function_for(inputs)
         if callee not in _spread:
             _spread[callee] = _spread_out(callee, open_calls | {op.attrs["callee"]})
-        results = call(*(leaf for x in inputs for leaf in leaves_of(x)), callee=Known(_spread[callee]))
+        made = Known(_spread[callee])
+        made = Rerun(made) if isinstance(op.attrs["callee"], Rerun) else made
+        results = call(*(leaf for x in inputs for leaf in leaves_of(x)), callee=made)
         rest = iter(results if isinstance(results, tuple) else (results,))
         return [value(result_tree(y.type, rest)) for y in callee.results]
 

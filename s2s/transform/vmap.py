@@ -33,6 +33,7 @@ from ..ir.types import (
 )
 from ..ops.arrange import moveaxis
 from ..ops.batch import align, batched_over, same_lanes
+from ..ops.checkpoint import Rerun
 from ..ops.control import (
     call,
     for_loop,
@@ -264,8 +265,10 @@ class Batched:
     def call(self, op: Op):
         """A call of the callee's own batched version."""
         flags = tuple(x in self.lanes.batched for x in op.inputs)
-        kind = BatchedRules if is_ruled(op.attrs["callee"]) else BatchedCallee
-        callee = kind(op.attrs["callee"], flags, tuple(x.type for x in op.inputs))
+        callee = op.attrs["callee"]
+        kind = BatchedRules if is_ruled(callee) else BatchedCallee
+        types = tuple(x.type for x in op.inputs)
+        callee = Rerun(kind(callee.callee, flags, types)) if isinstance(callee, Rerun) else kind(callee, flags, types)
         return emit(call, *(self.env[x] for x in op.inputs), callee=callee)
 
     # lane style
