@@ -88,6 +88,7 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
                 spelled=spelled,
             )
         )
+    definitions = definitions if annotate else _each_once(definitions)
     used = {
         node.id for tree in definitions for node in ast.walk(tree) if isinstance(node, ast.Name)
     }
@@ -120,6 +121,22 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
         unparser.out += ["", ""]
         unparser.statement(tree)
     return _module(unparser, function.name, classes.unreachable())
+
+
+def _each_once(definitions: list[ast.FunctionDef]) -> list[ast.FunctionDef]:
+    """`definitions`, those called first, where two that say the same are one."""
+    kept: dict[str, ast.FunctionDef] = {}
+    named: dict[str, str] = {}
+    for tree in definitions:
+        for node in ast.walk(tree) if named else ():
+            if isinstance(node, ast.Name):
+                node.id = named.get(node.id, node.id)
+        name, tree.name = tree.name, ""
+        first = kept.setdefault(ast.dump(tree), tree)
+        tree.name = name
+        if first is not tree and tree is not definitions[-1]:
+            named[name] = first.name
+    return [tree for tree in definitions if tree.name not in named]
 
 
 def _numbered(helpers: Iterable[Callable], used: set[str]) -> dict[str, str]:

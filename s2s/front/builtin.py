@@ -21,6 +21,7 @@ from .consulted import consulted
 from .frame import Frame, Object
 from .iterables import Iterable, enumerated, iterable, popped, range_over, reversed_, zipped
 from .lists import is_list, new_list, sharing_items
+from .made import Again, Generator, Made
 from .objects import FUNCTIONS_OF_OBJECTS
 from .patterns import QUESTIONS
 from .quiet import CONTEXTS
@@ -45,7 +46,12 @@ def _range(frame: Frame, node, *bounds):
 
 
 def _checkpoint(frame: Frame, node, source, snapshots=None, memory=None):
-    """`s2s.checkpoint` of what a loop runs over; that of a function is in calls.py."""
+    """`s2s.checkpoint` of a function, or of what a loop runs over."""
+    content = source.content if isinstance(source, Object) else source
+    if isinstance(content, Made) and not isinstance(content, Generator) or callable(content):
+        if (snapshots, memory) != (None, None):
+            checkpoint(print, snapshots, memory)  # to refuse it as plain Python does
+        return Again(source)
     plan = planned(_option(frame, node, snapshots, "snapshots"), _option(frame, node, memory, "memory"))
     return replace(iterable(frame, source, node), plan=plan)
 

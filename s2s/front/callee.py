@@ -105,7 +105,7 @@ def _run(function: Callable, types: Sequence[Type]) -> tuple[Function, bool, boo
             block.yields = [frame.value(y) for y in (result if tupled else [demand(frame, result, what="the result")])]
         except Ended:
             result, tupled, optional, block.yields = None, False, False, [make_undefined()]
-    outline(block, session.marked)
+    outline(block, session)
     changes = any(frame.heap.contents[cell] is not content for cell, content in before.items())
     captured = {cell for _, binding in session.captures.values() for cell in cells_in(binding)}
     shared = {root for cell in (*cells, *captured) for root in cell.roots}

@@ -42,7 +42,7 @@ from .frame import Ended, Frame, Object, Text, Thrown
 from .guards import guard_function
 from .iterables import Iterable
 from .lists import apply_list_method, is_list, put_in_order
-from .made import Chosen, Known, Local, Made, Method, Partial
+from .made import Again, Chosen, Known, Local, Made, Method, Partial
 from .maybe import Maybe, has_maybe, refused
 from .nonlocals import borrow
 from .objects import class_of, instantiate, is_users, read
@@ -72,9 +72,9 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
             return apply(frame, function.function, [function.receiver, *args], keywords, node)
         case Known():
             return function.run(frame, node, *args, **keywords)
-        case Checkpointed():
-            return mark(frame.session, _name_of(function), frame.source,
-                        lambda: apply(frame, function.function, args, keywords, node))
+        case Checkpointed(function=inner) | Again(inner):
+            return mark(frame.session, _name_of_made(inner), frame.source,
+                        lambda: apply(frame, inner, args, keywords, node))
         case Chosen(condition, functions):
             return branch(frame, condition, *(lambda f=f: apply(frame, f, args, keywords, node) for f in functions),
                           frame.live | frame.pending)
@@ -259,6 +259,14 @@ def _name_of(function) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
+def _name_of_made(function) -> str:
+    """What generated code calls what a function does, which may be one of the program's own."""
+    while isinstance(function, (Again, Partial, Method, functools.partial, Object)):
+        function = function.content if isinstance(function, Object) else getattr(function, "function", getattr(function, "func", None))
+    name = getattr(function.node, "name", "f") if isinstance(function, Local) else _name_of(function)
+    return name if name.isidentifier() else "f"
+
+
 def _is_of_numpy(function) -> bool:
     module = getattr(function, "__module__", "") or ""
     return module.split(".")[0] in ("numpy", "scipy", "math", "cmath", "builtins")
@@ -416,7 +424,7 @@ def _made_signature(frame: Frame, function, node: gast.AST) -> inspect.Signature
         case Partial():
             inner = list(_made_signature(frame, function.function, node).parameters.values())
             return inspect.Signature([p for p in inner[len(function.args):] if p.name not in function.keywords])
-        case Chosen(_, (first, _)):
+        case Chosen(_, (first, _)) | Again(first):
             return _made_signature(frame, first, node)
         case Known(signature=inspect.Signature()):
             return function.signature

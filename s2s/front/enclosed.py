@@ -17,6 +17,7 @@ from ..ir.graph import Block, Function, Value, free_values
 from ..ir.substitute import substitute
 from ..ops.control import make_undefined
 from .frame import Ended
+from .outlined import outline
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,7 @@ class Enclosed:
                 block.yields = [self.frame.value(y) for y in (members if tupled else [result])]
             except Ended:
                 tupled, block.yields = False, [make_undefined()]
+        outline(block, self.frame.session)
         captures = {}
         for k, outer in enumerate(free_values(block)):
             inner = Value(outer.type, outer.name if outer.name and outer.name not in names else f"captured_{k}")

@@ -62,6 +62,16 @@ class Partial(Made):
 
 
 @dataclass(eq=False)
+class Again(Made):
+    """checkpoint(function), of a function of the program."""
+
+    function: object
+
+    def held(self) -> Iterator:
+        yield self.function
+
+
+@dataclass(eq=False)
 class Chosen(Made):
     """One function or another, as a condition says at run time."""
 

@@ -21,6 +21,7 @@ import gast
 
 from ..errors import TypeMismatchError
 from ..ir.forms import is_namedtuple
+from ..ops.checkpoint import Checkpointed
 from .alias import Container
 from .capture import Fixed, is_data
 from .containers import deep, new_dict, pairs, shallow, store
@@ -91,7 +92,7 @@ def of_class(frame: Frame, receiver, cls: type, defined, name: str, node: gast.A
         return Method(defined.__func__, cls)
     if isinstance(defined, property):
         return frame.session.call(frame, defined.fget, [receiver], {}, node)
-    if isinstance(defined, types.FunctionType) or hasattr(defined, "py_func") or hasattr(defined, "function_for"):
+    if isinstance(defined, (types.FunctionType, Checkpointed)) or hasattr(defined, "py_func") or hasattr(defined, "function_for"):
         return Method(defined, receiver)
     if is_data(defined):
         return frame.attribute_of(Object(cls, Fixed(cls), cls.__name__), name)

@@ -8,60 +8,61 @@ as everywhere in SSA.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..errors import Line
 from ..ir.builder import Builder, add_op, current
-from ..ir.graph import MISSING, Block, Function, Op, Source, free_values, walk
+from ..ir.graph import MISSING, Block, Function, Op, Source, Value, free_values, walk
 from ..ir.rebuild import clone
 from ..ir.substitute import substitute
-from ..ir.types import Undefined
+from ..ir.types import Array, Extent, Undefined
 from ..ops.checkpoint import Outlined, Rerun
 from ..ops.control import call
 from ..ops.recursive import Recursive
+from ..ops.rules import is_ruled
 
 
 @dataclass(eq=False)
 class Marked:
-    """Ops of a block that are what a checkpointed function does."""
+    """Ops that are what a checkpointed function does."""
 
-    block: Block
     ops: list[Op]
     name: str
     source: Source
     line: Line | None
 
 
-def mark(session, name: str, source: Source, run):
+def mark(session, name: str, source: Source, run: Callable):
     """What `run()` returns, whose ops are to be outlined."""
-    block, line = current().block, current().line
-    start = len(block.ops)
+    builder = current()
+    start = len(builder.block.ops)
     result = run()
     if not session.recursions:  # functions that call themselves have tapes of their own
-        session.marked.append(Marked(block, block.ops[start:], name, source, line))
+        session.marked.append(Marked(builder.block.ops[start:], name, source, builder.line))
     return result
 
 
-def outline(top: Block, marked: Sequence[Marked]) -> None:
-    """Make calls of the marked ops, those inside others first, in place."""
-    for k, each in enumerate(marked):
-        made = _outlined(top, each)
-        for other in marked[k + 1:]:
-            if other.block is each.block and made is not None and set(each.ops) <= set(other.ops):
-                place = other.ops.index(each.ops[0])
-                other.ops = [op for op in other.ops if op not in each.ops]
-                other.ops.insert(place, made)
+def outline(top: Block, session) -> None:
+    """Make calls of the marked ops in the finished block `top`, those inside others first, in place."""
+    home = {op: block for block in (top, *(inner for op in walk(top) for inner in op.blocks)) for op in block.ops}
+    for k, each in enumerate(session.marked):
+        ops = [op for op in each.ops if op in home and op.name != "constant" and not _is_unbound(op)]
+        if not ops or len({home[op] for op in ops}) > 1:
+            continue
+        made = _outlined(each, home[ops[0]], ops)
+        home[made] = home[ops[0]]
+        for other in session.marked[k + 1:]:
+            if set(ops) <= set(other.ops):
+                other.ops[other.ops.index(ops[0])] = made
+                other.ops = [op for op in other.ops if op not in ops]
 
 
-def _outlined(top: Block, marked: Marked) -> Op | None:
-    block = marked.block
-    ops = [op for op in block.ops if op in set(marked.ops) and op.name != "constant" and not _is_unbound(op)]
-    if not ops or block not in {top, *(inner for op in walk(top) for inner in op.blocks)}:
-        return None
-    if len(ops) == 1 and ops[0].name == "call" and not isinstance(ops[0].attrs["callee"], (Rerun, Recursive)):
+def _outlined(marked: Marked, block: Block, ops: list[Op]) -> Op:
+    """The call that stands for `ops` of `block`."""
+    if len(ops) == 1 and ops[0].name == "call" and _is_plain(ops[0].attrs["callee"]):
         ops[0].attrs = {**ops[0].attrs, "callee": Rerun(ops[0].attrs["callee"])}
-        return None
+        return ops[0]
     last = block.ops.index(ops[-1])
     inside = {v for op in ops for v in op.outputs}
     read = set(free_values(Block([], block.ops[last + 1:], block.yields)))
@@ -70,14 +71,37 @@ def _outlined(top: Block, marked: Marked) -> Op | None:
     constants = [x.op for x in free if x.constant is not MISSING or _is_unbound(x.op)]
     given = [x for x in free if x.op is None or x.op not in constants]
     function = clone(Function(marked.name, Block(given, [*constants, *ops], results), marked.source, "", len(results) != 1))
-    rest = [op for op in block.ops[:last + 1] if op not in set(ops)]
+    given = _without_lengths(function, given)
     with Builder(Block(), marked.line) as builder:
         made = add_op(call, given, {"callee": Rerun(Outlined(function))}, [v.type for v in results],
                       names=[v.name for v in results])
-    block.ops = [*rest, *builder.block.ops, *block.ops[last + 1:]]
+    block.ops = [*(op for op in block.ops[:last + 1] if op not in ops), *builder.block.ops, *block.ops[last + 1:]]
     substitute(block, dict(zip(results, made.outputs)))
     return made
 
 
+def _without_lengths(function: Function, given: list[Value]) -> list[Value]:
+    """`given` without arrays of which `function` asks only lengths that another has too; so its parameters, in place."""
+    reads = [op for op in walk(function.block)]
+    kept = []
+    for param, x in zip(function.params, given):
+        asked = [op for op in reads if param in op.inputs]
+        others = {d: (p, axis) for p in function.params if p is not param and isinstance(p.type, Array)
+                  for axis, d in enumerate(p.type.dims) if isinstance(d, Extent) and not d.accepts_any}
+        dims = [op.inputs[0].type.dims[op.attrs["axis"]] for op in asked if op.name == "length" and isinstance(param.type, Array)]
+        yielded = any(param in block.yields for block in (function.block, *(b for op in reads for b in op.blocks)))
+        if not dims or len(dims) < len(asked) or yielded or not all(d in others for d in dims):
+            kept.append((param, x))
+            continue
+        for op, d in zip(asked, dims):
+            op.inputs, op.attrs = [others[d][0]], {**op.attrs, "axis": others[d][1]}
+        function.block.params = [p for p in function.params if p is not param]
+    return [x for _, x in kept]
+
+
 def _is_unbound(op: Op | None) -> bool:
     return op is not None and len(op.outputs) == 1 and isinstance(op.output.type, Undefined)
+
+
+def _is_plain(callee) -> bool:
+    return not isinstance(callee, (Rerun, Recursive)) and not is_ruled(callee)

@@ -178,7 +178,7 @@ LOOPS = [
 
 @pytest.mark.parametrize("f, args", [(f, args) for f, *args in LOOPS], ids=lambda x: getattr(x, "__name__", ""))
 def test_checkpointed_loops(f, args):
-    judge(f, *args)
+    judge(f, *args, second=f not in (in_each_other, inside_a_loop, integers_and_containers, around_loops_of_many_kinds))
 
 
 @pytest.mark.compile
@@ -186,3 +186,230 @@ def test_checkpointed_loops(f, args):
                          ids=lambda x: getattr(x, "__name__", ""))
 def test_checkpointed_loops_compiled(f, args):
     judge(f, *args, compiled=True, second=f in (logistic, stencil, left_early))
+
+
+# --------------------------------------------------------------------------------------------------- functions
+
+
+@s2s.checkpoint
+def layer(x, w):
+    return np.tanh(w @ x)
+
+
+def deep(x, w):
+    for _ in range(3):
+        x = layer(x, w)
+    return np.sum(x * x)
+
+
+@s2s.checkpoint
+def written_into(a, k):
+    for i in range(1, len(a)):
+        a[i] = a[i] * np.sin(a[i - 1] * k)
+
+
+def argument_written_twice(x, k):
+    a = x * 2
+    written_into(a, k)
+    written_into(a, k)
+    return np.sum(a * x)
+
+
+def closures(x, k):
+    def inner(y):
+        return np.sin(y * k) * x
+
+    f = s2s.checkpoint(inner)
+    g = s2s.checkpoint(lambda y: np.exp(-y) * k)
+    return np.sum(f(g(x))) + np.sum(f(x * 2))
+
+
+@s2s.checkpoint
+def product(x, n):
+    return x if n <= 1 else np.sin(x) * product(x * 0.9, n - 1)
+
+
+def of_a_recursive_function(x, n):
+    return product(x, n) * x
+
+
+@s2s.checkpoint
+def nested(x, k):
+    y = layer(x, MATRIX) * k
+    for _ in s2s.checkpoint(range(4), snapshots=2):
+        y = np.sin(y) * k
+    return y
+
+
+MATRIX = np.array([[0.1, -0.4, 0.3], [0.2, 0.5, -0.6], [0.7, 0.1, 0.2]])
+V = np.array([0.3, -0.2, 0.9])
+
+
+def of_what_is_checkpointed_inside(x, k):
+    return np.sum(nested(x, k) * nested(x * 2, k))
+
+
+class Affine:
+    def __init__(self, w, b):
+        self.w, self.b = w, b
+
+    @s2s.checkpoint
+    def __call__(self, x):
+        return np.tanh(self.w @ x + self.b)
+
+    @s2s.checkpoint
+    def other(self, x, scale=2.0):
+        return np.sin(x * self.b) * scale
+
+
+def methods(x, w):
+    made = Affine(w, x * 0.1)
+    return np.sum(made(x) ** 2) + np.sum(made.other(x, scale=3.0))
+
+
+@s2s.checkpoint
+def many_ways_out(x, k):
+    if x > 0.5:
+        return x * k
+    while x < 2.0:
+        x = x * 1.5 + 0.1
+    return x * np.sin(k)
+
+
+def called_in_a_loop(x, k):
+    s = 0.0
+    for i in range(4):
+        s = s + many_ways_out(x * (i * 0.3), k)
+    return s
+
+
+@s2s.checkpoint
+def of_containers(p, d):
+    a, b = p
+    return {"s": a * np.sin(b), "t": (b * d["q"], a)}
+
+
+def containers(x, k):
+    r = of_containers((x, k), {"q": x * k})
+    r = of_containers(r["t"], {"q": r["s"]})
+    return r["s"] * r["t"][0] + r["t"][1]
+
+
+def list_appended_to(x, k):
+    xs = [x]
+
+    @s2s.checkpoint
+    def grow(y):
+        xs.append(np.sin(y))
+        return y * 2
+
+    z = grow(x) + grow(x * 3)
+    return z * xs[1] * xs[2] * k
+
+
+def in_branches(x, k):
+    u = np.ones(3) * x
+    g = s2s.checkpoint(lambda v: v * np.sum(v))
+    if x > 0:
+        u = g(u)
+    else:
+        u = g(u * k)
+    return np.sum(u) * k
+
+
+def that_may_raise(x, k):
+    @s2s.checkpoint
+    def guarded(y):
+        if np.sum(y) > 100:
+            raise ValueError("big")
+        if y[0] > 0:
+            return y * k
+        return y * y
+
+    return np.sum(guarded(x)) + np.sum(guarded(-x))
+
+
+FUNCTIONS = [
+    (deep, V, MATRIX), (argument_written_twice, V, 0.7), (closures, V, 0.7), (of_a_recursive_function, 0.7, 4),
+    (of_what_is_checkpointed_inside, V, 0.7), (methods, V, MATRIX), (called_in_a_loop, 0.4, 0.7), (containers, 0.4, 0.7),
+    (list_appended_to, 0.4, 0.7), (in_branches, 0.4, 0.7), (that_may_raise, V, 0.7),
+    (layer, V, MATRIX), (many_ways_out, 0.4, 0.7), (product, 0.4, 3)]
+
+
+@pytest.mark.parametrize("f, args", [(f, args) for f, *args in FUNCTIONS], ids=lambda x: getattr(x, "__name__", ""))
+def test_checkpointed_functions(f, args):
+    judge(f, *args)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f, args", [(f, args) for f, *args in FUNCTIONS], ids=lambda x: getattr(x, "__name__", ""))
+def test_checkpointed_functions_compiled(f, args):
+    judge(f, *args, compiled=True, second=f is argument_written_twice)
+
+
+def test_other_transformations_of_checkpointed_functions():
+    def batched(x, k):
+        return np.sum(s2s.vmap(s2s.checkpoint(lambda v, q: np.sin(v) * q), in_axes=(0, None))(x, k) ** 2)
+
+    def differentiated(x, k):
+        return np.sum(s2s.grad(s2s.checkpoint(lambda v: np.sum(np.sin(v * k) ** 3)))(x))
+
+    for f, plain in ((batched, lambda x, k: np.sum((np.sin(x) * k) ** 2)),
+                     (differentiated, lambda x, k: np.sum(3 * np.sin(x * k) ** 2 * np.cos(x * k) * k))):
+        np.testing.assert_allclose(s2s.grad(f)(V, 0.7), s2s.grad(plain)(V, 0.7), rtol=1e-12)
+        np.testing.assert_allclose(s2s.hessian(f)(V, 0.7), s2s.hessian(plain)(V, 0.7), rtol=1e-12)
+    xs = np.array([0.1, 0.5, 0.9])
+    gradient = s2s.grad(called_in_a_loop)
+    np.testing.assert_allclose(s2s.vmap(gradient, in_axes=(0, None))(xs, 0.7), [gradient(x, 0.7) for x in xs], rtol=1e-14)
+
+
+@pytest.mark.parametrize("f, args", [(logistic, (0.3, 3.2, 11)), (stencil, (U, 0.1, 7)), (left_early, (1.1, 1.4, 20))])
+def test_lanes_of_checkpointed_loops(f, args):
+    gradient = s2s.grad(f)
+    lanes = np.stack([args[0], args[0] * 0.9, args[0] * 0.5])
+    expected = [gradient(x, *args[1:]) for x in lanes]
+    np.testing.assert_allclose(s2s.vmap(gradient, in_axes=(0, None, None))(lanes, *args[1:]), expected, rtol=1e-13)
+
+
+# ------------------------------------------------------------------------------------------ what it is without s2s
+
+
+def test_python_runs_what_is_inside():
+    numbers = range(4)
+    assert s2s.checkpoint(numbers, snapshots=2) is numbers
+    assert layer.__name__ == "layer" and layer.__wrapped__ is layer.function
+    assert s2s.checkpoint(lambda x: x + 1)(2) == 3
+    assert repr(layer) == "<s2s.checkpoint of 'layer'>"
+
+
+def test_what_prints_does_so_once(capsys):
+    @s2s.checkpoint
+    def said(x):
+        print("called", x > 0)
+        return np.sin(x)
+
+    def f(x, n):
+        for i in s2s.checkpoint(range(n), snapshots=2):
+            x = x * np.sin(x + 1)
+            print("trip", i)
+        return said(x)
+
+    s2s.grad(f)(0.7, 4)
+    assert capsys.readouterr().out == "trip 0\ntrip 1\ntrip 2\ntrip 3\ncalled True\n"
+
+
+SNAPSHOTS = 3
+
+
+def test_the_number_of_snapshots_may_be_a_variable_outside(monkeypatch):
+    def f(x, n):
+        for _ in s2s.checkpoint(range(n), snapshots=SNAPSHOTS):
+            x = x * np.sin(x)
+        return x
+
+    gradient = s2s.grad(f)
+    gradient(0.7, 9)
+    assert "np.empty(3)" in gradient.source
+    monkeypatch.setitem(globals(), "SNAPSHOTS", 4)
+    gradient(0.7, 9)
+    assert "np.empty(4)" in gradient.source
