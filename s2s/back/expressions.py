@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ..ir.graph import MISSING, Block, Function, Op, Value, walk
-from ..ir.types import Array, List, Scalar, Unknown, is_inexact
+from ..ir.types import Array, List, Scalar, Tuple, Unknown, is_inexact
 from ..ops.control import member_syntax
 from ..ops.foreign import foreign_call
 from ..ops.lists import copy_syntax
@@ -356,7 +356,7 @@ class Layout:
             return ast.UnaryOp(
                 ast.UAdd(), inputs[0]
             )  # of a number it is the number, of an array a copy
-        if op.name == "copy" and isinstance(op.output.type, List):
+        if op.name == "copy" and isinstance(op.output.type, (List, Tuple)):
             return copy_syntax(op.output.type, *inputs)
         if (
             op.name == "zeros_like"

@@ -29,6 +29,7 @@ from ..ops.control import if_, packed
 from ..ops.index import setitem
 from ..ops.lists import new_list
 from ..ops.record import value
+from .collected import Deque, Set
 from .maybe import Maybe, refused
 
 
@@ -90,6 +91,7 @@ class Container:
     held: frozenset = frozenset()
     alike: bool = False
     initial: dict = field(default_factory=dict)  # its members when it was made
+    site: object = None  # where a dict was made, in the program
     is_blank: bool = False  # it only says what there will be: nothing is bound to it yet
 
     root = property(lambda self: self)
@@ -117,6 +119,16 @@ class Container:
     def form_with(self, members: dict) -> Form:
         """Its form where it has these members."""
         return Form("dict" if self.is_dict else "attributes", tuple(members), self.cls, self.factory)
+
+
+def insider(container: Container) -> UnsupportedError | None:
+    """The error to raise where a set, a deque or a dict of collected.py is to leave the program, or go into a list; None
+    for other containers."""
+    if container.cls.__module__ != Set.__module__:
+        return None
+    name = {Set: "set", Deque: "deque"}.get(container.cls, "dict whose keys depend on run-time data")
+    return UnsupportedError(f"a {name} is returned, or put into a list that grows at run time", current().line,
+                            "make a list of what is in it, e.g. sorted(s), list(q) or list(d.values())")
 
 
 def cells_in(binding) -> Iterator[Cell | Container]:
@@ -201,6 +213,8 @@ class Heap:
         if cell.base is None:
             content = self.contents[cell]
             if isinstance(content, dict):
+                if (error := insider(cell)) is not None:
+                    raise error
                 return packed(list(map(self._leaf, content.values())), cell.form)
             return packed(list(map(self._leaf, content)), list_form(len(content))) if isinstance(content, tuple) else content
         base = self.read(cell.base)
@@ -215,6 +229,11 @@ class Heap:
     def type_of(self, cell: Cell) -> Type:
         """The type of what `cell` holds, without an op that reads a view whose base has been written into."""
         return (self.seen[cell][1] if cell in self.seen else self.read(cell)).type
+
+    def is_list(self, cell: Cell) -> bool:
+        """Whether a cell may be a list: not where it is known to hold an array."""
+        content = self.contents.get(cell)
+        return not isinstance(content, Value) or isinstance(content.type, List)
 
     def items(self, cell) -> tuple | None:
         """The bindings of the items of a list whose length is known; None of anything else."""
@@ -233,6 +252,8 @@ class Heap:
         for item in items:
             if isinstance(item, Maybe):
                 raise refused("a list of run-time length", current().line)
+            if isinstance(item, Container) and (error := insider(item)) is not None:
+                raise error
             inner = self.items(item)
             values.append(self.list_value(inner) if inner is not None else
                           packed([self.list_value((x,), False) for x in item], form_of(item)) if isinstance(item, tuple) else
@@ -279,6 +300,8 @@ class Heap:
                 raise UnsupportedError(f"this writes into {root.owner}, which lives outside the function", current().line,
                                        f"pass the {kind} as an argument and return it, or take a copy first")
             family = root.origins | {root} | (root.held if through is not root else frozenset())
+            if isinstance(content, Value) and isinstance(content.type, List):  # what the list holds is not written into
+                family = frozenset(own for own in family if self.is_list(own))
             for name, other in reachable:
                 unsure = any(own is not root and family & (own.origins | {own} | own.held) for own in other.roots) or (
                     root in other.roots and any(c.doubtful and c not in named for c in other.bases))

@@ -23,6 +23,7 @@ from .calls import apply, bound_arguments, default_binding, outside_definition
 from .capture import is_data, type_of_data
 from .comprehensions import comprehension
 from .consulted import consulted_too, consulting, is_current
+from .containers import KeysDepend
 from .demand import demand
 from .expressions import attribute
 from .find import definition_of
@@ -46,7 +47,10 @@ def build(function: Callable, types: Sequence[Type]) -> Function:
     Parameters beyond `types` stand at their defaults' types.  Raises SourceError, UnsupportedError and
     TypeMismatchError, each with the user's line.
     """
-    return _build(function, types).function
+    built = _build(function, types)
+    if built.leaving is not None:
+        raise built.leaving
+    return built.function
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class Built:
     function: Function
     in_place: bool  # it changes its arguments, returns memory that is theirs, or may return None: no `call` op says that
     changes: bool  # it may change its arguments
+    leaving: UnsupportedError | None  # the error to raise if the caller is not another function of the program
     consulted: dict[Callable, object]  # getter -> the function or other object that a name stood for
 
     def is_current(self) -> bool:
@@ -74,17 +79,24 @@ class Built:
 
 
 def _build(function: Callable, types: Sequence[Type]) -> Built:
-    with consulting() as found:
-        return Built(*_run(function, types), found)
+    keyed: set = set()
+    while True:
+        try:
+            with consulting() as found:
+                return Built(*_run(function, types, keyed), found)
+        except KeysDepend as error:
+            if error.site is None or error.site in keyed:
+                raise
+            keyed.add(error.site)
 
 
-def _run(function: Callable, types: Sequence[Type]) -> tuple[Function, bool, bool]:
+def _run(function: Callable, types: Sequence[Type], keyed: set) -> tuple[Function, bool, bool, UnsupportedError | None]:
     target = target_of(function)
     plain = target.function
     definition = definition_of(plain)
     block = Block()
     session = Session(execute, callee_of, comprehension, lambda frame, source: BUILTINS[list](frame, None, source), block,
-                      apply, default_binding, attribute, demand)
+                      apply, default_binding, attribute, demand, keyed=keyed)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
     frame = Frame(definition.node, definition.body, definition.source, session, plain.__globals__, closure)
     session.taken.update(frame.locals)
@@ -102,7 +114,7 @@ def _run(function: Callable, types: Sequence[Type]) -> tuple[Function, bool, boo
         try:
             result = activated(frame, function, plain, bindings, definition)
             tupled, optional = type(result) is tuple, has_maybe(result)
-            block.yields = [frame.value(y) for y in (result if tupled else [demand(frame, result, what="the result")])]
+            block.yields = [make_undefined()] if session.leaving else [frame.value(y) for y in (result if tupled else [demand(frame, result, what="the result")])]
         except Ended:
             result, tupled, optional, block.yields = None, False, False, [make_undefined()]
     outline(block, session)
@@ -116,7 +128,8 @@ def _run(function: Callable, types: Sequence[Type]) -> tuple[Function, bool, boo
                     {param.name: getter for getter, (param, _) in captures.items()},
                     _defaults(function), _own_meetings(meetings, block.params))
     changes = changes or session.doubtful
-    return made, changes or shares or optional, changes
+    inside = changes or shares or optional or session.leaving is not None
+    return made, inside, changes, session.leaving
 
 
 def _shown(function: Callable) -> Source | None:

@@ -33,6 +33,7 @@ from .alias import Cell, Container, cells_in
 from .branches import branch
 from .builtin import BUILTINS
 from .capture import Fixed, Item, Member, is_data
+from .collected import Set
 from .consulted import consulted
 from .containers import dict_method
 from .demand import demand
@@ -40,8 +41,8 @@ from .enclosed import Enclosed, Enclosing
 from .find import definition_of, lambda_body
 from .frame import Ended, Frame, Object, Text, Thrown
 from .guards import guard_function
-from .iterables import Iterable
-from .lists import apply_list_method, is_list, put_in_order
+from .iterables import Iterable, members_of
+from .lists import apply_list_method, is_list, new_list, put_in_order
 from .made import Again, Chosen, Known, Local, Made, Method, Partial
 from .maybe import Maybe, has_maybe, refused
 from .nonlocals import borrow
@@ -98,6 +99,9 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         function = function.content
     if hasattr(type(function), "apply_in"):  # a function with rules of its own: rules.py
         return function.apply_in(frame, args, keywords, node)
+    if not is_plain(function):
+        anyhow = function in (sorted, len, min, max, any, all)
+        args = [members_of(frame, a, node, anyhow) if isinstance(a, Container) else a for a in args]
     macro = function if isinstance(function, Macro) else MACROS.get(function) if _hashable(function) else None
     if macro is not None:
         args = [_enclosed(frame, a, node) if isinstance(a, Made) else a for a in args]
@@ -163,6 +167,8 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
                 return apply(frame, function, [base, *args], keywords, node)
     elif isinstance(base, Container):
         return dict_method(frame, base, name, args, keywords, node)
+    elif isinstance(base, (tuple, list)) and name in ("count", "index"):
+        return apply_list_method(frame, new_list(frame, base), name, args, keywords, node)
     elif isinstance(base, (tuple, list)):
         raise frame.refuse(f"the method {name} of a {type(base).__name__}", node, "use a list")
     elif not isinstance(base, Value):
@@ -437,6 +443,8 @@ def in_place(frame: Frame, function: Callable, args: list, keywords: dict, node:
     """Run a function of the user's, or one that stands for the line `place`, on the caller's own bindings."""
     target = target_of(function)
     plain = target.function
+    if plain.__module__ == Set.__module__:
+        place = current().line
     args = [*(_held(frame, getter, f"arg{k}") for k, getter in enumerate(target.arguments)), *args]
     keywords = {**{name: _held(frame, getter, name) for name, getter in target.keywords}, **keywords}
     definition = definition_of(plain)

@@ -94,7 +94,8 @@ def _run(frame: Frame, node, kind: str, source, start):
     if any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
         raise frame.refuse("`:=` in a comprehension", node, "write the comprehension as a loop")
     definition = _definition(node, kind)
-    inner = Frame(definition, definition.body, frame.source, frame.session, frame.globals, frame.closure, frame, frame)
+    inner = Frame(definition, definition.body, frame.source, frame.session, frame.globals, frame.closure, frame, frame,
+                  place=frame.place)
     return run(inner, {"<source>": source, "<total>": start}, node)
 
 

@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 import gast
 
-from ..errors import TypeMismatchError
+from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current
+from ..ir.graph import Value
 from ..ops.record import METHODS
 from .alias import Cell, Container
 from .frame import Frame, like
@@ -20,16 +21,28 @@ from .raising import guard
 MISSING = object()
 
 
+class KeysDepend(UnsupportedError):
+    """A key depends on run-time data: the loop around is followed trip by trip, or the dict made `Keyed` (collected.py)."""
+
+    site: gast.AST | None = None  # where the dict is made
+
+
 def store(frame: Frame, container: Container, members: dict) -> None:
     """`container` now has these members, and everything that leads to it sees it."""
     frame.live |= frame.pending  # the rest of the statement may still read it
     frame.heap.store(container, members, list(frame.reachable()))
 
 
-def key_in(frame: Frame, key, node: gast.AST | None = None):
-    """The key that a binding stands for, which must be known now."""
+def key_in(frame: Frame, key, node: gast.AST | None = None, base: Container | None = None):
+    """The key of `base` that a binding stands for, which must be known now."""
     if not frame.is_static(key):
-        raise frame.refuse("a key that depends on run-time data", node, "use keys that are written out, or an array")
+        error = KeysDepend("a key that depends on run-time data", frame.line(node) if node is not None else current().line,
+                           "use integers, or tuples of them, as keys; or keys that are written out")
+        if base is not None and base.site is not None and all(isinstance(k, (int, tuple)) for k in base.members):
+            parts = key if isinstance(key, tuple) else (key,)
+            if all(isinstance(part, (int, Value)) for part in parts):
+                error.site = base.site
+        raise error
     found = frame.static(key, "a key", node)
     try:
         hash(found)
@@ -40,7 +53,7 @@ def key_in(frame: Frame, key, node: gast.AST | None = None):
 
 def entry(frame: Frame, base: Container, key):
     """`base[key]`, of a dict."""
-    key = key_in(frame, key)
+    key = key_in(frame, key, base=base)
     if key in base.members:
         return base.members[key]
     if base.cls is not defaultdict:
@@ -60,14 +73,14 @@ def missing(base: Container, key) -> TypeMismatchError:
 
 def set_entry(frame: Frame, base: Container, key, binding) -> None:
     """`base[key] = binding`, of a dict."""
-    key = key_in(frame, key)
+    key = key_in(frame, key, base=base)
     frame.name_member(base, key, binding)
     store(frame, base, {**base.members, key: binding})
 
 
 def delete_entry(frame: Frame, base: Container, key) -> None:
     """`del base[key]`."""
-    key = key_in(frame, key)
+    key = key_in(frame, key, base=base)
     if key not in base.members:
         raise missing(base, key)
     store(frame, base, {k: v for k, v in base.members.items() if k != key})
@@ -117,11 +130,11 @@ def _items(frame, base, node):
 
 
 def _get(frame, base, node, key, default=None):
-    return base.members.get(key_in(frame, key, node), default)
+    return base.members.get(key_in(frame, key, node, base), default)
 
 
 def _pop(frame, base, node, key, default=MISSING):
-    key = key_in(frame, key, node)
+    key = key_in(frame, key, node, base)
     if key not in base.members:
         if default is MISSING:
             guard(frame, KeyError, lambda: True, key)
@@ -140,7 +153,7 @@ def _popitem(frame, base, node):
 
 
 def _setdefault(frame, base, node, key, default=None):
-    key = key_in(frame, key, node)
+    key = key_in(frame, key, node, base)
     if key not in base.members:
         set_entry(frame, base, key, default)
     return base.members[key]

@@ -11,21 +11,26 @@ import numpy as np
 from ..errors import S2SError, TypeMismatchError
 from ..ir.builder import at, current
 from ..ir.graph import Value
-from ..ir.types import Generator, Unknown
+from ..ir.types import Generator as Draws
+from ..ir.types import Tuple, Unknown
 from ..ops.record import ATTRIBUTES, RECORDS, emit, value
+from . import said
 from .access import put, take, unpack
 from .alias import Cell, Container, SharedError
 from .branches import branch
-from .calls import apply, apply_method
+from .calls import apply, apply_method, in_place
 from .capture import Fixed, Keys, is_data
+from .collected import Keyed, Set
 from .consulted import consulted
 from .containers import key_in, new_dict, pairs
 from .demand import demand
+from .dispatch import function_at, functions_in
 from .frame import REST, Frame, Object, Text, Thrown
+from .iterables import Iterable
 from .lists import WRITES, extend_in_place, is_list, new_list, place_in, repeat_in_place
-from .made import Known, Local, Made, Method
+from .made import Generator, Known, Local, Made, Method
 from .maybe import Maybe
-from .objects import Super, class_of, found_in, is_users, read, read_super
+from .objects import Super, class_of, found_in, instantiate, is_users, placed, read, read_super
 from .objects import write as write_attribute
 from .operators import BINARY, binary, compare, decide, negation, truth, unary
 from .overloads import NOTHING, overloaded_in_place
@@ -88,7 +93,9 @@ def _evaluate(frame: Frame, node: gast.AST):
             return attribute(frame, evaluate(frame, node.value), node.attr, node)
         case gast.Subscript():
             base = evaluate(frame, node.value)
-            return take(frame, base, key_of(frame, node.slice))
+            key = key_of(frame, node.slice)
+            functions = functions_in(frame, base) if isinstance(key, (Value, Cell)) and not frame.is_static(key) else None
+            return function_at(frame, functions, key) if functions else take(frame, base, key)
         case gast.Tuple():
             return tuple(_items(frame, node.elts))
         case gast.List():
@@ -109,9 +116,11 @@ def _evaluate(frame: Frame, node: gast.AST):
             return _dict(frame, node)
         case gast.DictComp():
             made = frame.heap.items(frame.session.comprehension(frame, node))
-            return new_dict(frame, {key_in(frame, key, node): member for key, member in made})
-        case gast.Set() | gast.SetComp():
-            raise frame.refuse("a set", node, "use tuples or variables of their own")
+            return placed(frame, new_dict(frame, {key_in(frame, key, node): member for key, member in made}), node)
+        case gast.Set():
+            return instantiate(frame, Set, [tuple(_items(frame, node.elts))], {}, node)
+        case gast.SetComp():
+            return instantiate(frame, Set, [frame.session.comprehension(frame, node)], {}, node)
     raise frame.refuse(f"the syntax {type(node).__name__}", node, "write it with plain statements")
 
 
@@ -126,7 +135,7 @@ def _dict(frame: Frame, node: gast.Dict) -> Container:
     made = new_dict(frame, members)
     for key, binding in members.items():
         frame.name_member(made, key, binding)
-    return made
+    return placed(frame, made, node)
 
 
 def _items(frame: Frame, nodes: list) -> list:
@@ -208,6 +217,9 @@ def _call(frame: Frame, node: gast.Call):
         spelled = _spelled(frame, function, node)
         if spelled is not None:
             return spelled
+    columns = _columns(frame, function, node) if method is None else None
+    if columns is not None:
+        return columns
     args = _items(frame, node.args)
     keywords = {}
     for keyword in node.keywords:
@@ -219,6 +231,23 @@ def _call(frame: Frame, node: gast.Call):
     if method is not None:
         return apply_method(frame, base, method, args, keywords, node)
     return apply(frame, function, args, keywords, node)
+
+
+def _columns(frame: Frame, function, node: gast.Call) -> tuple | None:
+    """`zip(*rows)` of a run-time list of tuples; None of other calls."""
+    if function is not zip or len(node.args) != 1 or not isinstance(node.args[0], gast.Starred):
+        return None
+    rows = evaluate(frame, node.args[0].value)
+    if isinstance(rows, (Iterable, Generator)):
+        rows = frame.session.listed(frame, rows)
+    if not is_list(frame, rows) or frame.heap.items(rows) is not None:
+        return tuple(zip(*(frame.members(row) for row in frame.members(rows)))) if frame.members(rows) is not None and all(
+            frame.members(row) is not None for row in frame.members(rows)) else None
+    item = frame.heap.read(rows).type.item
+    if not isinstance(item, Tuple):
+        raise frame.refuse("zip(*...) of a list of this kind", node, "say it with a comprehension: [row[k] for row in rows]")
+    with at(frame.line(node)):
+        return tuple(in_place(frame, said.column, [rows, k], {}, node, current().line) for k in range(len(item.items)))
 
 
 def _named(frame: Frame, node: gast.AST) -> dict:
@@ -268,7 +297,7 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
         return mapped(base.args, frame.wrap)
     if isinstance(base, types.ModuleType):
         return _of_module(frame, base, name, node)
-    if isinstance(base, Value) and isinstance(base.type, Generator):
+    if isinstance(base, Value) and isinstance(base.type, Draws):
         return Known(lambda frame, node, *args, **keywords: apply_method(frame, base, name, args, keywords, node))
     if isinstance(base, Text) or (isinstance(base, Thrown) and name != "args"):
         raise frame.refuse(f"the attribute {name} of a {'text' if isinstance(base, Text) else base.kind.__name__}", node,
@@ -345,9 +374,17 @@ def place_of(frame: Frame, node: gast.AST):
     if isinstance(node, gast.Subscript):
         base, key = place_of(frame, node.value), key_of(frame, node.slice)
         with at(frame.line(node)):
+            base, key = _place_by_key(frame, base, key, node)
             place = place_in(frame, base, key)
             return take(frame, base, key) if place is None else place
     return evaluate(frame, node)
+
+
+def _place_by_key(frame: Frame, base, key, node: gast.AST) -> tuple:
+    """Where `base[key]` is: of a dict whose keys are known at run time only, an item of the list of its values."""
+    if not isinstance(base, Container) or not issubclass(base.cls, Keyed):
+        return base, key
+    return base.members["_values"], apply(frame, attribute(frame, base, "place", node), [key], {}, node)
 
 
 def augment(frame: Frame, node: gast.AugAssign) -> None:
@@ -359,6 +396,7 @@ def augment(frame: Frame, node: gast.AugAssign) -> None:
             _augment_name(frame, name, old, v, node)
         case gast.Subscript():
             base, key = place_of(frame, node.target.value), key_of(frame, node.target.slice)
+            base, key = _place_by_key(frame, base, key, node)
             old = take(frame, base, key)
             if isinstance(base, Container):
                 new = _augmented_member(frame, old, evaluate(frame, node.value), node)

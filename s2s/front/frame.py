@@ -23,7 +23,7 @@ from ..ir.graph import MISSING, Block, Value
 from ..ir.types import Static, Tuple, Undefined
 from ..ops.control import item, packed
 from ..ops.record import value
-from .alias import Cell, Container, Heap, cells_in, is_shared
+from .alias import Cell, Container, Heap, cells_in, insider, is_shared
 from .capture import Closed, Fixed, Global, Item, Member, is_data, type_of_data
 from .consulted import consulted
 from .made import Local, Made
@@ -95,6 +95,8 @@ class Session:
     doubtful: bool = False  # whether one of them may have been changed through an array that may share its memory
     assumed: dict[Value, bool] = field(default_factory=dict)  # conditions that hold here, or do not: maybe.py
     marked: list = field(default_factory=list)  # the ops of functions that are checkpointed: outlined.py
+    keyed: set = field(default_factory=set)  # where dicts are made whose keys are known at run time only
+    leaving: UnsupportedError | None = None  # the error to raise if what is returned goes to a caller outside
     recursions: list = field(default_factory=list)  # functions that call themselves, in the order of their making
 
 
@@ -239,6 +241,8 @@ class Frame:
             case tuple() | list():
                 return packed([self.value(b) for b in binding], form_of(binding))
             case Container():
+                if (error := insider(binding)) is not None:
+                    raise error
                 return packed([self.value(b) for b in binding.members.values()], binding.form)
             case Made():
                 raise self.refuse("a function defined inside this one cannot be stored, returned or passed on here",
@@ -403,8 +407,8 @@ class Frame:
         self.heap.write(cell, content, list(self.reachable()), through or cell, update)
         root = cell.root
         if isinstance(content, Value) and not content.name and content.op is not None:
-            content.name = next((self.label(name) for name, other in self.reachable() if other is cell), "") or next(
-                (self.label(name) for name, binding in self.env.items() if binding is root), "")
+            content.name = next((self.label(name) for name, other in self.reachable() if other is cell and name != "self"), "") \
+                or next((self.label(name) for name, binding in self.env.items() if binding is root), "")
 
 
 def like(binding: tuple | list, items: list):

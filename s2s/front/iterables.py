@@ -12,13 +12,15 @@ from ..ir.graph import Value
 from ..ir.types import Extent, List, Scalar
 from ..ops.checkpoint import Plan
 from ..ops.control import tape_len, tape_pop
+from ..ops.lists import list_copy
 from ..ops.record import value
 from ..ops.shape import length
 from .access import take
 from .alias import Cell, Container
+from .collected import Keyed, Set
 from .containers import Entries
 from .frame import Frame, Object
-from .lists import length_of_list, take_item
+from .lists import length_of_list, sharing_items, take_item
 from .made import Generator
 
 
@@ -52,6 +54,8 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
             return Iterable(lambda k: binding[k], trips=len(binding), held=(binding,))
         case Container() if binding.is_dict:
             return iterable(frame, tuple(binding.members), node)
+        case Container() if binding.cls.__module__ == Set.__module__:
+            return iterable(frame, members_of(frame, binding, node), node)
         case str():
             return Iterable(lambda k: binding[k], trips=len(binding))
         case range():
@@ -69,6 +73,23 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
             raise TypeMismatchError("a loop over a number", frame.line(node), "loop over range(n)")
     kind = type(binding.content if isinstance(binding, Object) else binding).__name__
     raise frame.refuse(f"a loop over a {kind}", node, "loop over a range, an array or a tuple")
+
+
+def members_of(frame: Frame, binding: Container, node: gast.AST, anyhow: bool = False):
+    """The list of what is in a set, a deque or a dict of collected.py, in Python's order, or `anyhow`; any other object
+    as it is."""
+    if binding.cls.__module__ != Set.__module__:
+        return binding
+    items = binding.members["_keys" if issubclass(binding.cls, Keyed) else "_items"]
+    if issubclass(binding.cls, Keyed) and frame.heap.items(items) is None:
+        return sharing_items(frame, items, list_copy(frame.heap.read(items)))  # what is looked up while a loop runs over it
+    if binding.cls is not Set or anyhow:
+        return items
+    if frame.is_static(items) and all(isinstance(x, int) for x in frame.static(items, "a set")):
+        return tuple(set(frame.static(items, "a set")))
+    if len(frame.heap.items(items) or (1, 1)) > 1:
+        raise frame.refuse("the order of a set that is not known when code is generated", node, "use a list, or loop over sorted(...)")
+    return items
 
 
 def _entry(frame: Frame, entries: Entries, k: int, node: gast.AST):

@@ -134,7 +134,7 @@ def item_value(frame: Frame, binding) -> Value:
     if isinstance(binding, Made):
         raise FunctionKept("a list of functions whose length depends on run-time data", current().line,
                            "make it in a loop over a tuple, or over a range whose bounds are known")
-    return frame.heap.list_value((binding,), False)
+    return frame.heap.list_value((frame.session.demand(frame, binding, what="what is put into a list of numbers"),), False)
 
 
 def index_of(frame: Frame, key) -> Value:

@@ -30,6 +30,7 @@ from .carry import (
     rebind,
     suppose_same_arrays,
 )
+from .containers import KeysDepend
 from .expressions import assign, condition, evaluate
 from .frame import BOUND, EXIT, OUT, RAISED, RESULT, RETURNED, STOP, UNBOUND, Ended, Frame
 from .iterables import Iterable, iterable
@@ -50,6 +51,7 @@ from .split import is_quiet, tested
 from .unbound import is_bound, note_bound
 
 UNROLL_AT_MOST = 256
+KEYS_AT_MOST = 64  # trips of a loop that is followed trip by trip because it makes keys
 
 
 # ------------------------------------------------------------------------------------------- statements
@@ -75,11 +77,13 @@ def _run_through(frame: Frame, node: gast.For, source: Iterable) -> None:
         before, place = frame.snapshot(), (frame.live, frame.pending, frame.kept)
         try:
             _run_loop(frame, Loop(node, node.body, source))
-        except FunctionKept:
+        except (FunctionKept, KeysDepend) as error:
             bounds = [b.constant if isinstance(b, Value) else b for b in source.bounds]
             if not all(isinstance(b, int) for b in bounds):
                 raise
             indices = range(*bounds)
+            if isinstance(error, KeysDepend) and len(indices) > KEYS_AT_MOST:
+                raise
             frame.restore(before)
             frame.live, frame.pending, frame.kept = place
             _run_unrolled(frame, node, Iterable(lambda k: source.get(indices[k]), trips=len(indices), held=source.held))

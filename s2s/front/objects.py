@@ -12,7 +12,7 @@ import functools
 import inspect
 import sys
 import types
-from collections import OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -24,6 +24,7 @@ from ..ir.forms import is_namedtuple
 from ..ops.checkpoint import Checkpointed
 from .alias import Container
 from .capture import Fixed, is_data
+from .collected import Deque, Keyed, Set, Tally
 from .containers import deep, new_dict, pairs, shallow, store
 from .frame import Frame, Object
 from .made import Made, Method
@@ -166,7 +167,7 @@ def is_users(cls) -> bool:
 def _is_foreign(cls: type) -> bool:
     """Whether what instances of `cls` hold is not written in Python that s2s reads."""
     root = cls.__module__.split(".")[0]
-    if root in ("typing", "abc"):
+    if root in ("typing", "abc") or cls.__module__ == Set.__module__:
         return False  # Generic, Protocol, ABC: nothing is held there
     return root in ("numpy", "scipy", "s2s") or root in sys.stdlib_module_names
 
@@ -327,17 +328,34 @@ def type_of(frame: Frame, node: gast.AST, binding):
 
 def make_dict(frame: Frame, node: gast.AST, source=(), **more):
     """dict(source, **more)."""
-    return new_dict(frame, {**(pairs(frame, source, node) if source != () else {}), **more})
+    return placed(frame, new_dict(frame, {**(pairs(frame, source, node) if source != () else {}), **more}), node)
 
 
 def make_ordered(frame: Frame, node: gast.AST, source=(), **more):
     """OrderedDict(source, **more)."""
-    return new_dict(frame, {**(pairs(frame, source, node) if source != () else {}), **more}, OrderedDict)
+    return placed(frame, new_dict(frame, {**(pairs(frame, source, node) if source != () else {}), **more}, OrderedDict), node)
 
 
 def make_defaulting(frame: Frame, node: gast.AST, factory=None, source=(), **more):
     """defaultdict(factory, source, **more)."""
-    return new_dict(frame, {**(pairs(frame, source, node) if source != () else {}), **more}, defaultdict, factory)
+    members = {**(pairs(frame, source, node) if source != () else {}), **more}
+    return placed(frame, new_dict(frame, members, defaultdict, factory), node)
+
+
+def placed(frame: Frame, made: Container, node: gast.AST) -> Container:
+    """A dict that is made at `node`; one whose keys are known at run time only is an object of another class."""
+    made.site = node
+    if node not in frame.session.keyed:
+        return made
+    keyed = instantiate(frame, Keyed, [made.factory], {}, node)
+    for key, binding in made.members.items():
+        frame.session.call(frame, Method(Keyed.__setitem__, keyed), [key, binding], {}, node)
+    return keyed
+
+
+def make_counter(frame: Frame, node: gast.AST, source=()):
+    """collections.Counter(source)."""
+    return instantiate(frame, Tally, [source], {}, node)
 
 
 def fields_of(frame: Frame, node: gast.AST, base) -> tuple:
@@ -363,6 +381,10 @@ NAMEDTUPLE_METHODS = {"_replace": _replace, "_asdict": _as_dict_of_namedtuple}
 
 FUNCTIONS_OF_OBJECTS = {
     getattr: get_attribute, hasattr: has_attribute, setattr: set_attribute, vars: variables, type: type_of,
+    set: lambda frame, node, source=(): instantiate(frame, Set, [source], {}, node),
+    frozenset: lambda frame, node, source=(): instantiate(frame, Set, [source], {}, node),
+    deque: lambda frame, node, *args, **keywords: instantiate(frame, Deque, list(args), keywords, node),
+    Counter: make_counter,
     dict: make_dict, OrderedDict: make_ordered, defaultdict: make_defaulting,
     object.__init__: lambda frame, node, base: None,
     object.__setattr__: lambda frame, node, base, name, binding: write(

@@ -18,12 +18,15 @@ from ..ir.graph import MISSING, OPERATORS, Value
 from ..ir.types import Array, List, Scalar
 from ..ops.create import array
 from ..ops.record import RECORDS, value
-from .alias import Cell, Container
+from . import said
+from .alias import Cell, Container, cells_in
 from .branches import NUMBERS, branch
+from .calls import in_place
+from .containers import key_in
 from .demand import demand
 from .frame import Frame, Object, Text
 from .guards import guard_known, guard_operator
-from .lists import contains, is_list, join_lists, repeat_list
+from .lists import contains, is_list, join_lists, new_list, repeat_list
 from .made import Made
 from .maybe import Maybe, has_maybe, is_given, is_none, refused, settled
 from .objects import OPERATOR_METHODS
@@ -81,6 +84,10 @@ def _of_lists(frame: Frame, name: str, a, b, node: gast.AST):
             parts = [array(frame.value(x)) if x is xs else x for x in (a, b)]
             return _operator(frame, name, *parts)
         if name == "multiply" and getattr(content.type, "dtype", "") in ("int64", "bool"):
+            items = frame.heap.items(xs)
+            if items is not None and len(items) == 1 and isinstance(items[0], tuple) and not frame.is_static(other) and next(
+                    cells_in(items[0]), None) is None:
+                return in_place(frame, said.repeated, [items[0], other], {}, node, current().line)
             return repeat_list(frame, xs, other)
     raise TypeMismatchError(f"{name} of a list", frame.line(node), "use numbers and arrays; np.array makes one of a list")
 
@@ -189,6 +196,10 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
         if isinstance(op, (gast.Is, gast.Eq)):
             return same
         return negation(frame, value(same))
+    if isinstance(op, (gast.In, gast.NotIn)) and isinstance(a, Maybe) and is_list(frame, b) and not has_maybe(frame.members(b)):
+        inside = branch(frame, a.is_set, lambda: truth(frame, compare(frame, gast.In(), a.content, b, node)), lambda: value(False),
+                        frame.live | frame.pending)
+        return inside if isinstance(op, gast.In) else negation(frame, inside)
     if isinstance(op, (gast.Is, gast.IsNot, gast.In, gast.NotIn, gast.Eq, gast.NotEq)) and (has_maybe(a) or has_maybe(b)):
         raise refused("a comparison", frame.line(node))
     a, b = demand(frame, a), demand(frame, b)
@@ -202,7 +213,11 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
                 found = truth(frame, found, node)
                 return found if isinstance(op, gast.In) else negation(frame, found)
             if isinstance(b, Container) and b.is_dict:
+                if not frame.is_static(a):
+                    key_in(frame, a, node, b)
                 b = tuple(b.members)
+            if isinstance(b, tuple) and not (frame.is_static(a) and frame.is_static(b)):
+                b = new_list(frame, b)
             if isinstance(b, Cell) and not (frame.is_static(a) and frame.is_static(b)) and is_list(frame, b):
                 found = contains(frame, a, b)
                 return found if isinstance(op, gast.In) else negation(frame, found)
@@ -275,6 +290,9 @@ def _is(frame: Frame, a, b, node: gast.AST) -> bool:
     if isinstance(a, Cell) and isinstance(b, Cell):
         if a is b:
             return True
+        if is_list(frame, a) is not is_list(frame, b) or is_list(frame, a) and not (
+                a.family() & b.family() or {a, b} <= frame.session.given):
+            return False
         raise frame.refuse("`is` between arrays", node, "compare what they hold")
     for x, y in ((a, b), (b, a)):
         if y is None or isinstance(y, (str, type)):

@@ -23,6 +23,14 @@ def listed(source):
     return items
 
 
+def column(rows, k):
+    return [row[k] for row in rows]
+
+
+def repeated(x, n):
+    return [x for _ in range(n)]
+
+
 def summed(source, start):
     total = start
     for x in source:

@@ -14,7 +14,7 @@ from ..ir.builder import at, current, emit
 from ..ir.graph import MISSING, Value
 from ..ops.control import tape_new
 from .acts import run_assert, run_raise
-from .alias import Container
+from .alias import Container, insider
 from .branches import branch, unless_left
 from .containers import delete_entry
 from .expressions import assign, augment, condition, evaluate, evaluate_any, key_of
@@ -230,6 +230,7 @@ def _returnable(frame: Frame, binding, stmt: gast.Return) -> None:
         for item in frame.members(binding):
             _returnable(frame, item, stmt)
     elif isinstance(binding, Container):
+        frame.session.leaving = frame.session.leaving or insider(binding)
         for member in binding.members.values():
             _returnable(frame, member, stmt)
     elif isinstance(binding, (Made, Object)):

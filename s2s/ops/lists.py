@@ -486,13 +486,28 @@ list_join = define(
     views=(0, 1),
 )
 
-def copy_syntax(type: List, x: ast.expr, depth: int = 0) -> ast.expr:
-    """A copy of a list, and of the lists in it."""
-    if not isinstance(type.item, List):
+def copy_syntax(type: List | Tuple, x: ast.expr, depth: int = 0) -> ast.expr:
+    """A copy of a list, and of the lists in it; of a tuple, of what it holds."""
+    if isinstance(type, Tuple):
+        return container_syntax(*(_copied(t, member_syntax(x, type.form, k), depth) for k, t in enumerate(type.items)),
+                                form=type.form)
+    if not _holds_lists(type.item):
         return _method(x, "copy")
     name = "row" if depth == 0 else f"row_{depth}"
     return ast.ListComp(copy_syntax(type.item, ast.Name(name, ast.Load()), depth + 1),
                         [ast.comprehension(ast.Name(name, ast.Store()), x, [], 0)])
+
+
+def _copied(type: Type, x: ast.expr, depth: int) -> ast.expr:
+    """A copy of a member of a tuple, where there is something to copy."""
+    if isinstance(type, (List, Tuple)):
+        return copy_syntax(type, x, depth)
+    return _method(x, "copy") if isinstance(type, Array) else x
+
+
+def _holds_lists(type: Type) -> bool:
+    """Whether there is a list in this."""
+    return isinstance(type, List) or isinstance(type, Tuple) and any(map(_holds_lists, type.items))
 
 
 list_copy = define(

@@ -96,7 +96,7 @@ UNSUPPORTED = [
     (global_write, [FLOAT], "writing to a global variable", "return the new value"),
     (class_inside, [FLOAT], "a class inside a function", "module level"),
     (import_inside, [FLOAT], "an import inside a function", "top of the module"),
-    (a_set, [FLOAT], "a set", "use tuples"),
+    (a_set, [FLOAT], "a set is returned", "sorted(s)"),
     (escaping_lambda, [FLOAT], "cannot be stored, returned or passed on", "call it directly"),
     (unknown_function, [FLOAT], "s2s does not know np.kaiser", "write it with functions that s2s knows"),
     (unknown_method, [VECTOR], "the method partition", "write a loop"),

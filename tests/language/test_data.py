@@ -593,10 +593,6 @@ def kinds_in_a_loop(x, n):
     return d["a"]
 
 
-def run_time_keys(x, n):
-    return {0: x, 1: 2 * x}[n]
-
-
 def missing_keys(x, n):
     d = {"a": x}
     return d["b"]
@@ -675,7 +671,6 @@ def magic(x, n):
             "a dict with the keys 'a' before the loop and a dict with the keys 'b' after a trip",
             "keys or attributes",
         ),
-        (run_time_keys, "a key that depends on run-time data", "keys that are written out"),
         (missing_keys, "'b' is not among the keys 'a'", "use one of them"),
         (missing_attributes, "'SimpleNamespace' object has no attribute 'b'", "it has a"),
         (frozen_fields, "cannot assign to field 'a' of Frozen, which is frozen", "use dataclasses.replace"),
