@@ -27,6 +27,7 @@ from .halves import First, LinearMap, Second, halves_of, kept_from
 from .kinds import native_inside, positional
 from .ops.record import MACROS, Macro
 from .signature import bind, normalised, signature_of
+from .sparse.derivative import SparseJacobian
 from .transformed import Transformed
 
 # ------------------------------------------------------------------------------------------- reverse mode
@@ -196,15 +197,39 @@ def jacrev(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomor
 
 @decorator
 def jacobian(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomorphic: bool = False,
-             allow_int: bool = False) -> Transformed:
-    """The Jacobian of `f`, by `jacfwd` or `jacrev`, whichever has fewer directions at these shapes."""
+             allow_int: bool = False, sparse: bool = False) -> Transformed | SparseJacobian:
+    """The Jacobian of `f`, by `jacfwd` or `jacrev`, whichever has fewer directions at these shapes.
+
+    With `sparse`, a scipy.sparse.csr_array with a row for each element of the result and a column for each of the argument,
+    in the order of `tree.leaves` and of `ravel`; of a tuple of `argnums`, a tuple of such.  The pattern is found from the
+    program, and it takes as many sweeps as the pattern has colours: see `SparseJacobian`, whose `plan(*args)`,
+    `pattern(*args)` and `colours(*args)` tell them.  `jit` compiles the sweeps.  Arguments and results are real.
+    """
+    if sparse:
+        only_real("jacobian", has_aux=has_aux, holomorphic=holomorphic, allow_int=allow_int)
+        return SparseJacobian(f, argnums)
     return jacobian_of("jacobian", f, argnums, has_aux, holomorphic, allow_int)
 
 
 @decorator
-def hessian(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomorphic: bool = False) -> Transformed:
-    """The second derivatives of `f`: shape y.shape + x.shape + x.shape; forward over reverse.  See `jacfwd`."""
+def hessian(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomorphic: bool = False,
+            sparse: bool = False) -> Transformed | SparseJacobian:
+    """The second derivatives of `f`: shape y.shape + x.shape + x.shape; forward over reverse.  See `jacfwd`.
+
+    With `sparse`, of a number that `f` returns: a symmetric scipy.sparse.csr_array, as of `jacobian`; of a tuple of `argnums`,
+    a tuple of tuples of blocks.
+    """
+    if sparse:
+        only_real("hessian", has_aux=has_aux, holomorphic=holomorphic)
+        return SparseJacobian(f, argnums, hessian=True)
     return jacobian_of("hessian", f, argnums, has_aux, holomorphic)
+
+
+def only_real(what: str, **options: bool) -> None:
+    """Raise TypeMismatchError where a sparse derivative is asked for something else than a matrix of real numbers."""
+    for name, given in options.items():
+        if given:
+            raise TypeMismatchError(f"{what} with sparse=True and {name}=True", None, f"leave {name}=True out, or sparse=True")
 
 
 def jacobian_of(kind: str, f: Callable, argnums, has_aux: bool, holomorphic: bool, allow_int: bool = False) -> Transformed:
@@ -259,6 +284,8 @@ def jit(f: Callable, static_argnums: int | Sequence[int] = (), static_argnames: 
     if unknown:
         raise TypeMismatchError(f"jit has no option {', '.join(sorted(unknown))}", None,
                                 "its options are static_argnums, static_argnames, target, parallel, fastmath and cache")
+    if isinstance(f, SparseJacobian):
+        return f.jitted(options)
     static = static_names(f, static_argnums, static_argnames)
     if static:
         options["static"] = static

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from . import assemble, halves, jacobians, pipeline
+from . import assemble, halves, jacobians, pipeline, sweeps
 from .arguments import resolved
 from .errors import TypeMismatchError
 from .front.target import names_of
@@ -153,6 +153,20 @@ def curvature_of(t, types: tuple) -> Function:
 JACOBIANS = {"jacfwd": jacobians.columns, "jacrev": jacobians.rows, "jacobian": jacobians.either, "hessian": jacobians.second}
 
 
+def seeded(transformed, count: int) -> list[str]:
+    """x, y becomes x, y, seed, seed_1, ..."""
+    own = transformed.options["count"]
+    return [*names_of(transformed.inner, own), *(f"seed_{k}" if k else "seed" for k in range(count - own))]
+
+
+def columns_of(t, types: tuple) -> Function:
+    return sweeps.columns(t.inner_function(types[:t.options["count"]]), t.options["argnums"], types, t.options["lanes"])
+
+
+def rows_of(t, types: tuple) -> Function:
+    return sweeps.rows(t.inner_function(types[:t.options["count"]]), t.options["argnums"], types, t.options["lanes"])
+
+
 def _axes(type: Type):
     """The number of axes of each leaf of a type."""
     return tuple(map(_axes, type.items)) if isinstance(type, Tuple) else len(getattr(type, "dims", ()))
@@ -171,6 +185,8 @@ KINDS: dict[str, Kind] = {
                          same_signature, run_like_inside),
     "forward half": Kind("_fwd", lambda t, types: halves.forward_halves(t.inner_function(types), t.options.get("has_aux", False)),
                          same_signature, run_like_inside),
+    "columns": Kind("_columns", columns_of, lambda t: ANY_NUMBER, interpreted, names=seeded),
+    "rows": Kind("_rows", rows_of, lambda t: ANY_NUMBER, interpreted, names=seeded),
     "first": Kind("", first_of, same_signature, interpreted),
     "vmap": Kind("_vmap", batch_of, same_signature, interpreted),
     "value": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature, interpreted),

@@ -602,3 +602,34 @@ def a_key_that_is_not_there(p):
 @instead({"v": 0.3}, ask="s2s.grad(f)(*args)")
 def a_key_that_is_not_there_followed(p):
     return p["v"] * 2.0
+
+
+@refused(A + 0.5j, ask="s2s.jacobian(f, sparse=True)(*args)")
+def a_sparse_jacobian_of_complex_numbers(z):
+    return z * z
+
+
+@instead(A, np.array([0.5, 0.5, 0.5]), ask="s2s.jacobian(f, (0, 1), sparse=True)(*args)")
+def a_sparse_jacobian_of_complex_numbers_followed(re, im):
+    z = re + 1j * im
+    return np.real(z * z), np.imag(z * z)
+
+
+@refused(A, np.random.default_rng(0), ask="s2s.jacobian(f, sparse=True)(*args)")
+def a_sparse_jacobian_with_draws(x, rng):
+    return x * rng.normal(size=len(x))
+
+
+@instead(A, B, ask="s2s.jacobian(f, sparse=True)(*args)")
+def a_sparse_jacobian_with_draws_followed(x, drawn):
+    return x * drawn
+
+
+@refused(A, ask="s2s.vmap(s2s.jacobian(f, sparse=True))(np.stack([*args]))")
+def a_sparse_jacobian_transformed(x):
+    return x * x
+
+
+@instead(A, ask="s2s.vmap(s2s.jacobian(f))(np.stack([*args]))")
+def a_sparse_jacobian_transformed_followed(x):
+    return x * x

@@ -1,0 +1,269 @@
+"""Which elements of its operands each element of a result depends on: for the patterns of sparse derivatives.
+
+A rule is `depends(unions, y, deps, *xs, **attrs)`.  `y` is the result and `xs` are the operands, as NumPy has them; `deps`
+has the dependences of each x: for an array, integers in its shape, which name sets of inputs (see sparse/unions.py), for a
+list a list of such, and 0, the empty set, for a number without any.  The rule returns the dependences of y.  They may be
+too many, never too few.
+
+Most ops move elements, and are run on the dependences as they are on the elements.  Elementwise ops need no rule: the union
+of those of the operands that have a partial derivative.  Of an op without a rule every element depends on every operand.
+
+The rules stand together, as those for batching do, because they are made of a few shapes of dependence and not of the ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..ir.forms import form_of, is_container
+from .pattern import python_index
+from .record import RECORDS, Record
+from .shape import normal_axes
+
+# -------------------------------------------------------------------------------------- of one operand
+
+
+def nothing(unions, y, deps, *xs, **attrs):
+    """No derivative passes; shapes follow from shapes and from integers."""
+    return 0
+
+
+def moved(record: Record) -> Callable:
+    """Elements are moved, repeated or dropped: the op itself, on dependences."""
+
+    def depends(unions, y, deps, *xs, **attrs):
+        operands = [spread_as(d, x) if k in record.moves else x for k, (d, x) in enumerate(zip(deps, xs))]
+        operands = [np.zeros(np.shape(x), np.int64) if k in record.shapes else x for k, x in enumerate(operands)]
+        return record.evaluate(*operands, **attrs)
+
+    return depends
+
+
+def spread_as(deps, x):
+    """The dependences of `x` in its shape."""
+    if isinstance(x, np.ndarray):
+        return np.full(x.shape, deps, np.int64) if np.ndim(deps) == 0 and not isinstance(deps, list) else deps
+    if is_container(x) and not is_container(deps):
+        form = form_of(x)
+        members = [spread_as(deps, item) for item in (x if form is None else form.members(x))]
+        return tuple(members) if form is None else form.build(members)
+    return deps
+
+
+def reduced(unions, y, deps, x, *, axis, keepdims=False):
+    """Along axes."""
+    axes = normal_axes(axis, x.ndim) if isinstance(x, np.ndarray) else ()
+    return unions.along(spread_as(deps[0], x), tuple(axes), keepdims)
+
+
+def running(unions, y, deps, x, *, axis):
+    """Everything before, along an axis."""
+    found = spread_as(deps[0], x)
+    found = np.moveaxis(found.ravel() if axis is None else found, -1 if axis is None else axis, 0).copy()
+    for k in range(1, len(found)):
+        found[k] = unions.union(found[k - 1], found[k])
+    return found if axis is None else np.moveaxis(found, 0, axis)
+
+
+def matrices(unions, y, deps, a, **attrs):
+    """All of each matrix of a stack."""
+    found = np.asarray(unions.along(spread_as(deps[0], a), (a.ndim - 2, a.ndim - 1)))
+    return np.broadcast_to(found.reshape(found.shape + (1,) * (np.ndim(y) - found.ndim)), np.shape(y)).copy()
+
+
+def gathered(forward: Callable) -> Callable:
+    """The adjoint of an op that moves elements, `forward`: each element gets all that was taken from it."""
+
+    def depends(unions, y, deps, bar, *xs, **attrs):
+        places = np.arange(np.size(y)).reshape(np.shape(y))
+        taken = np.asarray(forward(places, bar, *xs, **attrs))
+        found = unions.grouped(taken.ravel(), spread_as(deps[0], np.asarray(bar)).ravel(), np.size(y))
+        return found.reshape(np.shape(y)) if np.ndim(y) else int(found[0])
+
+    return depends
+
+
+# ---------------------------------------------------------------------------------------- of several
+
+
+def anything(unions, y, deps, *xs, **attrs):
+    """Every element on everything."""
+    return everywhere(unions.all_of(*(part for d in deps for part in parts(d))), y)
+
+
+def parts(deps) -> list:
+    """The arrays and numbers in nested lists of dependences."""
+    return [part for item in deps for part in parts(item)] if isinstance(deps, (list, tuple)) else [deps]
+
+
+def everywhere(node: int, y):
+    """One set for each element of `y`."""
+    return spread_as(node, y)
+
+
+def product(unions, y, deps, a, b, **attrs):
+    """Of vectors, matrices and stacks: a row of the first and a column of the second."""
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        return unions.union(*deps)
+    left, right = spread_as(deps[0], a), spread_as(deps[1], b)
+    left = np.asarray(unions.along(left, (a.ndim - 1,)))
+    right = np.asarray(unions.along(right, (max(b.ndim - 2, 0),)))
+    if b.ndim > 1:
+        left = left[..., None]
+    if a.ndim > 1 and b.ndim > 1:
+        right = right[..., None, :]
+    return unions.union(left, right) if np.ndim(y) else unions.union(int(left), int(right))
+
+
+def outer(unions, y, deps, a, b, **attrs):
+    """Of two vectors."""
+    left, right = (spread_as(d, x) for d, x in zip(deps, (a, b)))
+    return unions.union(np.ravel(left)[:, None], np.ravel(right)[None, :])
+
+
+def summed(unions, y, deps, *xs, subscripts):
+    """np.einsum: of each operand what the summed axes hold."""
+    terms, result = subscripts.replace(" ", "").split("->")
+    if "." in subscripts:
+        return anything(unions, y, deps, *xs)
+    found = 0
+    for term, dep, x in zip(terms.split(","), deps, xs, strict=True):
+        dep = spread_as(dep, x)
+        for letter in sorted(set(term)):  # a letter that stands twice means the diagonal
+            while term.count(letter) > 1:
+                first, second = term.index(letter), term.rindex(letter)
+                dep = np.moveaxis(np.diagonal(dep, axis1=first, axis2=second), -1, first)
+                term = term[:second] + term[second + 1:]
+        dep = np.asarray(unions.along(dep, tuple(k for k, letter in enumerate(term) if letter not in result)))
+        term = "".join(letter for letter in term if letter in result)
+        dep = np.transpose(dep, sorted(range(len(term)), key=lambda k: result.index(term[k])))
+        found = unions.union(found, dep.reshape([dep.shape[sorted(term, key=result.index).index(letter)] if letter in term else 1
+                                                 for letter in result]))
+    return np.broadcast_to(found, np.shape(y)).copy() if np.ndim(y) else int(found)
+
+
+def solved(unions, y, deps, a, b):
+    """All of the matrix, and the column on the right."""
+    left = np.asarray(unions.along(spread_as(deps[0], a), (a.ndim - 2, a.ndim - 1)))
+    if b.ndim == 1:
+        return np.full(b.shape, unions.union(int(left), unions.along(spread_as(deps[1], b), (0,))), np.int64)
+    right = unions.along(spread_as(deps[1], b), (b.ndim - 2,), keepdims=True)
+    return np.broadcast_to(unions.union(left[..., None, None], right), y.shape).copy()
+
+
+def spaced(unions, y, deps, start, stop, num, **attrs):
+    """np.linspace: of both ends."""
+    return np.broadcast_to(unions.union(deps[0], deps[1]), np.shape(y)).copy()
+
+
+def counted(unions, y, deps, x, least, *weights):
+    """np.bincount: the weights of each number."""
+    return unions.grouped(x, spread_as(deps[2], weights[0]), y.size) if weights else 0
+
+
+def written(unions, y, deps, x, v, *operands, pattern):
+    """x[...] = v."""
+    found = np.array(spread_as(deps[0], x))
+    found[python_index(pattern, operands)] = deps[1]
+    return found
+
+
+def added(unions, y, deps, x, v, *operands, pattern):
+    """x[...] += v, each."""
+    return add_into(unions, np.array(spread_as(deps[0], x)), deps[1], python_index(pattern, operands))
+
+
+def add_into(unions, found: np.ndarray, deps, index):
+    """`found`, with `deps` added to what `index` names, each as often as it is named."""
+    places = np.arange(found.size).reshape(found.shape)[index]
+    if np.ndim(places) == 0:
+        found[index] = unions.both(int(found[index]), int(deps))
+        return found
+    named, groups = np.unique(places, return_inverse=True)
+    members = np.broadcast_to(deps, places.shape).ravel()
+    all_groups = np.concatenate([np.arange(named.size), groups.ravel()])
+    found.flat[named] = unions.grouped(all_groups, np.concatenate([found.flat[named], members]), named.size)
+    return found
+
+
+def joined(unions, y, deps, *leaves, shape, dtype):
+    """np.array of numbers."""
+    return np.array(list(deps), np.int64).reshape(shape)
+
+
+def member_by_member(unions, y, deps, a, b, **attrs):
+    """Of lists of one nesting."""
+    return _both(unions, spread_as(deps[0], a), spread_as(deps[1], b))
+
+
+def added_to_item(unions, y, deps, xs, v, *indices, kind):
+    """xs[i][j] += v, of nested lists."""
+    added = spread_as(deps[1], v)
+
+    def at(found, indices):
+        if not indices:
+            return _both(unions, found, added)
+        found = list(found)
+        found[indices[0]] = at(found[indices[0]], indices[1:])
+        return found
+
+    return at(spread_as(deps[0], xs), indices)
+
+
+def _both(unions, a, b):
+    if isinstance(a, list):
+        return [_both(unions, m, n) for m, n in zip(a, b)]
+    return unions.union(a, b)
+
+
+# --------------------------------------------------------------------------------------------- tables
+
+ALL = tuple(range(1024))
+
+
+def _say(names: str, rule: Callable | None = None, moves: Sequence[int] = ()) -> None:
+    for name in names.split():
+        record = RECORDS[name]
+        record.moves = tuple(moves)
+        record.depends = moved(record) if rule is None else rule
+
+
+_say("concatenate stack tuple list_of", moves=ALL)
+_say("append list_join list_insert list_set tape_push", moves=(0, 1))
+_say("""as_array atleast_1d atleast_2d atleast_3d broadcast_to copy diagonal expand_dims flip full full_like moveaxis ravel
+     repeat reshape reshape_like roll shaped_like spread squeeze swapaxes take_along_axis tile transpose tril triu getitem
+     delete list_concatenate list_copy list_full list_get list_pick list_put list_slice list_stack list_unstack
+     contiguous again list_cut""", moves=(0,))
+_say("insert", moves=(0, 2))
+_say("list_pop_at item tape_pop", moves=(0,))
+_say("array", joined, moves=ALL)
+_say("setitem", written, moves=(0, 1))
+_say("additem", added, moves=(0, 1))
+_say("sum added_up prod max min", reduced, moves=(0,))
+_say("cumsum cumprod", running, moves=(0,))
+_say("cholesky inv det log_of_det", matrices, moves=(0,))
+_say("sum_to", gathered(lambda places, bar, x, **attrs: np.broadcast_to(places, np.shape(bar))), moves=(0,))
+_say("unrepeat", gathered(lambda places, bar, x, count, *, axis: RECORDS["repeat"].evaluate(places, count, axis=axis)), moves=(0,))
+_say("untile", gathered(lambda places, bar, x, *counts: RECORDS["tile"].evaluate(places, *counts)), moves=(0,))
+_say("add_along_axis", gathered(lambda places, bar, indices, x, *, axis:
+                                RECORDS["take_along_axis"].evaluate(places, indices, axis=axis)), moves=(0,))
+_say("matmul dot", product, moves=(0, 1))
+_say("inner list_sum list_total list_max list_min exact_sum dot_left dot_right", anything, moves=(0, 1, 2))
+_say("outer", outer, moves=(0, 1))
+_say("einsum", summed, moves=ALL)
+_say("solve", solved, moves=(0, 1))
+_say("linspace", spaced, moves=(0, 1))
+_say("bincount", counted, moves=(2,))
+_say("list_plus", member_by_member, moves=(0, 1))
+_say("list_add", added_to_item, moves=(0, 1))
+_say("slice_plus nested_slice_plus", anything, moves=(0, 1))
+_say("foreign", anything, moves=ALL)
+_say("""all any argmax argmin argsort at_least_zero broadcast_length constant count_of default_rng digitize empty_like in_bounds
+     insertion is_indefinite is_singular isin length lexsort list_contains list_count list_index list_order
+     list_zeros masked_step narrow natural_exponent ndim nonempty_length ones_like place_in print raise same_lanes
+     same_length searchsorted shape sign_of_det size slice_bound spread_length stop_gradient gap tape_len tape_new undefined
+     within zeros_like is_last""", nothing, moves=ALL)
+_say("buffer empty eye ones zeros", nothing)
+_say("arange", anything)

@@ -1,0 +1,284 @@
+"""`SparseJacobian`: the pattern of a program, its colours, one sweep for each colour, and the entries taken from the sweeps.
+
+    pattern     which result depends on which input, found by a run of the program of one sweep (pattern.py)
+    colours     of the columns, or of the rows where these need fewer; of a Hessian, of both at once (colouring.py)
+    sweeps      one call of the batched tangents, or cotangents, of the program: a seed for each colour (s2s/sweeps.py)
+    entries     each stands alone somewhere in what the sweeps return
+
+A Hessian is the Jacobian of the program that computes the gradient.  Second derivatives could also be followed
+through the function itself, as pairs of inputs that meet in a product (Walther 2008), which is finer where a gradient
+cancels; but the gradient is there already, and what it says is right for every op and every rule.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import sparse
+
+from .. import pipeline
+from ..arguments import name_of, numbers, resolved
+from ..carried import place_of
+from ..errors import DerivativeError, TypeMismatchError, UnsupportedError
+from ..flat import spread
+from ..front import beginning
+from ..ir.graph import Block, Function, walk
+from ..ir.types import Static
+from ..ops.rules import is_ruled
+from ..signature import normalised
+from ..transformed import Transformed
+from .colouring import columns, symmetric
+from .leaves import Leaves, joined, parted, places
+from .pattern import Pattern, pattern_of
+
+KEPT = 8  # plans, for arguments of different lengths
+
+
+@dataclass
+class Plan:
+    """How a sparse derivative is computed for arguments like those of a call.
+
+    `pattern` is a Boolean csr_array, `colours` the colour of each column ("columns"), row ("rows") or both
+    ("symmetric"), -1 where there is no entry.  `reusable` says that it holds for all arguments with the same
+    lengths and integers.  Entry k of the pattern is `compressed[sweep[k], place[k]]`.
+    """
+
+    pattern: sparse.csr_array
+    shapes: list[tuple[int, ...]]  # of the results, in the order of generated code
+    reusable: bool
+    mode: str
+    colours: np.ndarray
+    sweep: np.ndarray = field(repr=False)
+    place: np.ndarray = field(repr=False)
+
+    @property
+    def sweeps(self) -> int:
+        """The number of colours."""
+        return int(self.colours.max(initial=-1)) + 1
+
+    def seeds(self) -> np.ndarray:
+        """A row for each colour: 1 where something has it."""
+        found = np.zeros((self.sweeps, self.colours.size))
+        (coloured,) = np.nonzero(self.colours >= 0)
+        found[self.colours[coloured], coloured] = 1.0
+        return found
+
+    def filled(self, compressed: np.ndarray) -> sparse.csr_array:
+        """The derivative, from what the sweeps have found."""
+        data = compressed[self.sweep, self.place]
+        return sparse.csr_array((data, self.pattern.indices.copy(), self.pattern.indptr.copy()), shape=self.pattern.shape)
+
+    def __str__(self) -> str:
+        m, n = self.pattern.shape
+        kept = "kept for the next call" if self.reusable else "found again at each call, as floats decide it"
+        return f"{m} x {n}, {self.pattern.nnz} entries, {self.sweeps} sweeps over {self.mode}; {kept}"
+
+
+def planned(matrix: sparse.csr_array, shapes: list[tuple[int, ...]], reusable: bool, modes: Collection[str]) -> Plan:
+    """The colours for a pattern, and where each entry will stand.
+
+    `modes` are what there is to choose from: "symmetric", or "columns", "rows" or both.
+    """
+    matrix.sort_indices()
+    row, column = sparse.coo_array(matrix).coords
+    mode = colours = None
+    if "symmetric" in modes:
+        mode, colours = "symmetric", symmetric(matrix)
+        of_row, of_column = row, column
+        row, column = np.minimum(row, column), np.maximum(row, column)  # the same for an entry and its mirror image
+        _, inverse, counts = np.unique(of_row * (colours.max(initial=0) + 1) + colours[of_column],
+                                       return_inverse=True, return_counts=True)
+        alone = sparse.csr_array((counts[inverse], matrix.indices, matrix.indptr), shape=matrix.shape)
+        alone = np.asarray(alone[row, column]).ravel() == 1
+        row, column = np.where(alone, row, column), np.where(alone, column, row)
+    elif "columns" in modes:
+        mode, colours = "columns", columns(matrix)
+    if "rows" in modes and (mode is None or fullest(matrix) <= colours.max(initial=-1)):
+        other = columns(sparse.csr_array(matrix.T))
+        if mode is None or other.max(initial=-1) < colours.max(initial=-1):
+            mode, colours, row, column = "rows", other, column, row
+    return Plan(matrix, shapes, reusable, mode, colours, colours[column], row)
+
+
+def fullest(matrix: sparse.csr_array) -> int:
+    """The most entries in a column: as many colours do the rows need."""
+    return int(np.diff(sparse.csc_array(matrix).indptr).max(initial=0))
+
+
+def calls_ruled(function: Function, seen: frozenset[Function] = frozenset()) -> bool:
+    """Whether a function calls one with a rule of its own for its derivative: then what is found need not be symmetric."""
+    return any(is_ruled(callee) or body not in seen and calls_ruled(body, seen | {body})
+               for op in walk(function.block) if op.name == "call"
+               for callee in [op.attrs["callee"]] for body in [callee.function_for(op.inputs)])
+
+
+def mirrored(matrix: sparse.csr_array) -> sparse.csr_array:
+    """The entries of a matrix and of its transpose."""
+    return sparse.csr_array(matrix + matrix.T)
+
+
+class SparseJacobian:
+    """A callable: the Jacobian of `inner` as a scipy.sparse.csr_array, or with a tuple of `argnums` a tuple of such.
+
+    Rows are the elements of the result, columns those of the argument; of arrays of more axes, and of containers, in the
+    order of `tree.leaves` and then of `ravel`.  With `hessian`, of the gradient of `inner`.  Entries of the pattern that
+    happen to be 0.0 are stored, so that all calls return one structure.  `options` are those of `jit`, None for the interpreter.
+    """
+
+    def __init__(self, inner: Callable, argnums, hessian: bool = False, options: dict | None = None):
+        functools.update_wrapper(self, inner, updated=())
+        self.inner, self.argnums, self.hessian, self.options = inner, numbers(argnums), hessian, options
+        self.value = Transformed("value", inner)
+        self.function = Transformed("grad", inner, {"argnums": self.argnums, "has_aux": False}) if hessian else self.value
+        self.plans: dict[tuple, Plan] = {}
+        self.sweeps: dict[tuple, Transformed] = {}
+        self.lanes: dict[tuple, bool] = {}  # whether they are batched
+
+    def jitted(self, options: dict) -> SparseJacobian:
+        """This, with its sweeps compiled: what `s2s.jit` makes of it."""
+        return SparseJacobian(self.inner, self.argnums, self.hessian, options)
+
+    def __call__(self, *args, **keywords):
+        args = self.function.bound(args, keywords)
+        leaves = self.leaves(args)
+        plan = self.planned(leaves, args)
+        matrix = plan.filled(self.swept(plan, leaves, args))
+        if not isinstance(self.argnums, tuple):
+            return matrix
+        bounds = np.cumsum([0, *leaves.sizes])
+        if not self.hessian:
+            return tuple(matrix[:, a:b] for a, b in zip(bounds, bounds[1:]))
+        return tuple(tuple(matrix[a:b, c:d] for c, d in zip(bounds, bounds[1:])) for a, b in zip(bounds, bounds[1:]))
+
+    # ---------------------------------------------------------------------------------------- looking
+
+    def plan(self, *args, **keywords) -> Plan:
+        """How the derivative at these arguments is computed; printed, it says so in a line."""
+        args = self.function.bound(args, keywords)
+        return self.planned(self.leaves(args), args)
+
+    def pattern(self, *args, **keywords) -> sparse.csr_array:
+        """Which elements of the result may depend on which of the arguments: a Boolean csr_array."""
+        return self.plan(*args, **keywords).pattern
+
+    def colours(self, *args, **keywords) -> np.ndarray:
+        """The colour of each column, or row: those of one colour share a sweep."""
+        return self.plan(*args, **keywords).colours
+
+    @property
+    def source(self) -> str:
+        """The generated Python of the sweeps of the last call."""
+        if not self.sweeps:
+            raise TypeMismatchError(f"the source of the sparse derivative of {name_of(self.inner)} before any call", None,
+                                    "call it first: the arguments decide which sweeps it takes")
+        return list(self.sweeps.values())[-1].source
+
+    # ---------------------------------------------------------------------------------------- computing
+
+    def leaves(self, args: tuple) -> Leaves:
+        """The arguments of a call, taken apart."""
+        types = self.function.types_of(args)
+        function = self.function.function_for_types(types)
+        found = resolved(self.argnums, self.inner, types)
+        captured = [normalised(get()) for get in function.captures.values()]
+        return Leaves(function, [*map(normalised, args)], captured, found if isinstance(found, tuple) else (found,))
+
+    def planned(self, leaves: Leaves, args: tuple) -> Plan:
+        """The plan for these arguments: the one that is kept, or a new one."""
+        plan = self.plans.get(leaves.key)
+        if plan is None:
+            plan = self.new_plan(leaves, args)
+            if plan.reusable:
+                while len(self.plans) >= KEPT:
+                    del self.plans[next(iter(self.plans))]
+                self.plans[leaves.key] = plan
+        return plan
+
+    def new_plan(self, leaves: Leaves, args: tuple) -> Plan:
+        """The pattern of one sweep with these arguments, coloured."""
+        try:
+            pattern = self.pattern_of_sweep("columns", leaves, args, leaves.inputs)
+        except DerivativeError:  # a rule for reverse mode alone
+            if self.hessian:
+                raise
+            shapes = list(map(np.shape, leaves.of_result(self.function(*args))))
+            pattern = self.pattern_of_sweep("rows", leaves, args, [np.zeros(shape) for shape in shapes])
+            matrix = sparse.csr_array(pattern.matrix.T)
+            matrix = matrix[places(shapes, leaves.rows)][:, places(list(map(np.shape, leaves.inputs)), leaves.columns)]
+            return planned(sparse.csr_array(matrix), shapes, pattern.holds, {"rows"})
+        shapes = pattern.shapes
+        matrix = pattern.matrix[places(shapes, leaves.rows)][:, places(list(map(np.shape, leaves.inputs)), leaves.columns)]
+        if self.hessian and not calls_ruled(self.value.function_for_types(self.value.types_of(args))):
+            return planned(mirrored(matrix), shapes, pattern.holds, {"symmetric"})
+        plan = planned(matrix, shapes, pattern.holds, {"columns", "rows"})
+        if plan.mode == "rows":
+            try:
+                self.one_sweep("rows", leaves, args, [np.zeros(shape) for shape in shapes])
+            except DerivativeError:  # a rule for forward mode alone
+                return planned(matrix, shapes, pattern.holds, {"columns"})
+        return plan
+
+    def one_sweep(self, kind: str, leaves: Leaves, args: tuple, seeds: Sequence) -> Function:
+        """The program of one sweep, for a seed like `seeds`."""
+        single = Transformed(kind, self.function, {"argnums": leaves.argnums, "count": len(args), "lanes": False})
+        return single.function_for_types(single.types_of((*args, *seeds)))
+
+    def pattern_of_sweep(self, kind: str, leaves: Leaves, args: tuple, seeds: Sequence) -> Pattern:
+        """What the program of one sweep says of which of its results depends on which seed."""
+        flat = pipeline.flatten_calls(spread(self.one_sweep(kind, leaves, args, seeds)))
+        values = [*leaves.values, *seeds, *leaves.captured]
+        params = [p for p in flat.params if not isinstance(p.type, Static)]
+        flat = flat.remade(Block(params, flat.block.ops, flat.block.yields))
+        return pattern_of(flat, values, range(len(leaves.values), len(leaves.values) + len(seeds)))
+
+    # -------------------------------------------------------------------------------------- sweeping
+
+    def swept(self, plan: Plan, leaves: Leaves, args: tuple) -> np.ndarray:
+        """What the sweeps return: a row for each colour."""
+        if not plan.sweeps:
+            return np.zeros((0, 0), np.result_type(*leaves.inputs) if leaves.inputs else float)
+        if plan.mode == "rows":
+            seeds = parted(plan.seeds(), plan.shapes, leaves.rows)
+            seeds = [seed.astype(type.dtype, copy=False) for seed, type in zip(seeds, leaves.results)]
+            return joined(self.seeded("rows", leaves.argnums, args, seeds), plan.sweeps, leaves.columns)
+        seeds = parted(plan.seeds(), list(map(np.shape, leaves.inputs)), leaves.columns)
+        seeds = [seed.astype(np.result_type(x), copy=False) for seed, x in zip(seeds, leaves.inputs)]
+        return joined(self.seeded("columns", leaves.argnums, args, seeds), plan.sweeps, leaves.rows)
+
+    def seeded(self, kind: str, argnums: tuple[int, ...], args: tuple, seeds: list[np.ndarray]) -> Sequence[np.ndarray]:
+        """The sweeps for these seeds: in one call, or, of a program that cannot be batched, in a call for each."""
+        key = kind, argnums, len(args)
+        if key not in self.sweeps:
+            self.sweeps[key], self.lanes[key] = self.sweep(kind, argnums, len(args), True), True
+            try:
+                return self.sweeps[key](*args, *seeds)
+            except UnsupportedError:
+                self.sweeps[key], self.lanes[key] = self.sweep(kind, argnums, len(args), False), False
+        if self.lanes[key]:
+            return self.sweeps[key](*args, *seeds)
+        each = [self.sweeps[key](*args, *(x[()] for x in seed)) for seed in zip(*seeds)]
+        return [np.stack(found) for found in zip(*each)]
+
+    def sweep(self, kind: str, argnums: tuple[int, ...], count: int, lanes: bool) -> Transformed:
+        """One sweep, or many side by side."""
+        options = {"argnums": argnums, "count": count, "lanes": lanes}
+        made = Transformed(kind, self.function, options)
+        return made if self.options is None else Transformed("jit", made, self.options)
+
+    # --------------------------------------------------------------------------------------- being a function
+
+    @property
+    def function_for(self):
+        """Asked of whatever another transformation is given, or a program calls: this is no program of its own."""
+        what = "Hessian" if self.hessian else "Jacobian"
+        raise UnsupportedError(f"a sparse {what} of {name_of(self.inner)}, transformed or inside a program", beginning(self.function.base),
+                               "leave sparse=True out, or transform first and ask for it last, e.g. s2s.jacobian(s2s.grad(f), sparse=True)")
+
+    def __repr__(self) -> str:
+        return f"<s2s sparse {'Hessian' if self.hessian else 'Jacobian'} of {name_of(self.inner)!r}>"
+
+    def __reduce__(self):
+        return place_of(self) or (SparseJacobian, (self.inner, self.argnums, self.hessian, self.options))

@@ -1,0 +1,133 @@
+"""The arguments and results of a call, leaf by leaf, in the order of the generated code and in that of `s2s.tree`.
+
+Generated code takes the members of a container in the order in which the container has them; `tree.leaves`, and so the
+rows and columns of a matrix, the entries of a dict by the order of its keys.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from .. import tree
+from ..assemble import describe, first_line, line_of_result
+from ..errors import TypeMismatchError, UnsupportedError
+from ..ir.graph import Function
+from ..ir.types import Array, Scalar, Static, Tuple, Type, carries_derivative
+from ..signature import key_of
+
+
+class Leaves:
+    """The leaves of the arguments `args` of `function`, which are differentiated in `argnums`; `captured` is what else it reads.
+
+    `inputs` are the leaves of `argnums` and `results` the types of those of the results, in the order of generated code;
+    `columns` and `rows` say in which order a matrix has them.  Raises where one of them is not real.
+    """
+
+    def __init__(self, function: Function, args: Sequence, captured: Sequence, argnums: tuple[int, ...]):
+        self.function, self.argnums = function, argnums
+        members = [list(members_of(p.type, x)) for p, x in zip(function.params, args)]
+        self.values = [x for leaves in members for x, _ in leaves]
+        self.captured = [x for p, x in zip(function.params[len(args):], captured) for x, _ in members_of(p.type, x)]
+        self.inputs = [x for k in argnums for x, _ in members[k]]
+        self.results = [t for y in function.results for _, t in members_of(y.type, None)]
+        self.sizes = [sum(np.size(x) for x, _ in members[k]) for k in argnums]
+        self.columns = tree_order([function.params[k].type for k in argnums])
+        self.rows = tree_order([y.type for y in function.results])
+        check(function, argnums, [[t for _, t in members[k]] for k in argnums], self.results, [*self.values, *self.captured])
+
+    def of_result(self, y) -> list:
+        """The leaves of what the function has returned."""
+        ys = y if self.function.tupled else (y,)
+        return [x for result, member in zip(self.function.results, ys) for x, _ in members_of(result.type, member)]
+
+    @cached_property
+    def key(self) -> tuple:
+        """Equal for calls that have the same pattern, where floats do not decide it."""
+        return id(self.function), *map(key_of_leaf, self.values), *map(key_of_leaf, self.captured)
+
+
+def members_of(type: Type, x) -> Iterator[tuple[object, Type]]:
+    """The leaves of `x` that are data, in the order of generated code, with their types; `x` None: the types alone."""
+    match type:
+        case Tuple(items, form):
+            inside = [None] * len(items) if x is None else x if form is None else form.members(x)
+            for item, member in zip(items, inside):
+                yield from members_of(item, member)
+        case Static():
+            return
+        case _:
+            yield x, type
+
+
+def tree_order(types: Sequence[Type]) -> list[int]:
+    """The numbers of the leaves of values of these types, in the order of `tree.leaves`."""
+    count = iter(range(10**9))
+
+    def numbered(type: Type):
+        match type:
+            case Tuple(items, form):
+                inside = list(map(numbered, items))
+                return tuple(inside) if form is None else form.build(inside)
+            case Static():
+                return None
+        return next(count)
+
+    return [n for type in types for n in tree.leaves(numbered(type))]
+
+
+def parted(rows: np.ndarray, shapes: Sequence[tuple], order: Sequence[int]) -> list[np.ndarray]:
+    """A matrix with a column for each element of arrays of these shapes, in this order, as arrays with the axis of rows in front."""
+    sizes = [int(np.prod(shapes[k], dtype=np.int64)) for k in order]
+    ends = np.cumsum(sizes)
+    parts = {k: rows[:, end - size:end].reshape(len(rows), *shapes[k]) for k, size, end in zip(order, sizes, ends)}
+    return [parts[k] for k in range(len(shapes))]
+
+
+def joined(parts: Sequence, count: int, order: Sequence[int]) -> np.ndarray:
+    """Arrays with an axis of `count` rows in front as one matrix: what `parted` takes apart."""
+    return np.concatenate([np.asarray(parts[k]).reshape(count, -1) for k in order], axis=1)
+
+
+def places(shapes: Sequence[tuple], order: Sequence[int]) -> np.ndarray | slice:
+    """Where each element of arrays side by side is to be found for them to stand in this order."""
+    if list(order) == sorted(order):
+        return slice(None)
+    sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
+    starts = np.cumsum([0, *sizes])
+    return np.concatenate([np.arange(starts[k], starts[k] + sizes[k]) for k in order])
+
+
+def key_of_leaf(x) -> object:
+    """What of an argument the pattern may depend on: of floats the shape, of anything else also what it is."""
+    if isinstance(x, np.ndarray):
+        content = None if x.dtype.kind in "fc" else hashlib.sha1(np.ascontiguousarray(x), usedforsecurity=False).digest()
+        return x.dtype, x.shape, content
+    if isinstance(x, (bool, int, np.integer, np.bool_)):
+        return type(x), int(x)
+    return key_of(x)
+
+
+def check(function: Function, argnums: Sequence[int], inputs: Sequence[Sequence[Type]], results: Sequence[Type], values: Sequence) -> None:
+    """Raise where an argument that is differentiated, or a result, is anything but real numbers, or where draws are made."""
+    for k, types in zip(argnums, inputs):
+        name = function.params[k].name
+        for type in types:
+            if not isinstance(type, (Scalar, Array)) or not carries_derivative(type):
+                raise TypeMismatchError(f"a sparse derivative with respect to {name}, which is or holds {describe(type)}: it has no derivative",
+                                        first_line(function), f"pass floats and arrays of floats, e.g. `{name} = np.ones(3)`")
+            if type.dtype.startswith("complex"):
+                raise UnsupportedError(f"a sparse derivative with respect to {name}, which is complex", first_line(function),
+                                       "pass the real and the imaginary part")
+    for type in results:
+        if not isinstance(type, (Scalar, Array)) or not carries_derivative(type):
+            raise TypeMismatchError(f"a sparse derivative of a result that is or holds {describe(type)}: it has no derivative",
+                                    line_of_result(function), "return floats and arrays of floats")
+        if type.dtype.startswith("complex"):
+            raise UnsupportedError("a sparse derivative of complex numbers", line_of_result(function), "return the real and the imaginary part")
+    if any(isinstance(x, np.random.Generator) for x in values):
+        raise UnsupportedError("a sparse derivative of a function that draws from a generator: each sweep would draw again",
+                               first_line(function), "draw before the call, and pass what was drawn")

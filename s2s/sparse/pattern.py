@@ -1,0 +1,350 @@
+"""Sparsity patterns: a program is run once, op by op, and each value brings along what it depends on.
+
+    f(x, n)  becomes  (the Boolean matrix of which result may depend on which input, whether it holds for other x)
+
+The program is not the user's but its derivative, f_columns(x, x_dot) -> y_dot, which is linear in x_dot: what y_dot
+depends on is the pattern of the Jacobian.  So the pattern is that of what the sweeps compute, whatever rules of
+derivatives, the user's own or NumPy's, they have followed, and constants, masks and stop_gradient are no entries.
+The program itself, x -> y, would take half the time; but a rule that says more than the program does (a straight-through
+estimator) would be lost, and a pattern must never be too small.
+
+Loops run with their actual trips and indices with their actual values, so the pattern is exact to the element, in
+programs that write `a[i + 1]` as in those that write `a[1:]`.  What the program asks of floats could be otherwise at the
+next call:
+
+* both sides of a branch are run, and what they return depends on what either side says (`if u[i] > 0.0`);
+* where floats decide how often a loop runs or which element is read, the pattern is that of these arguments only:
+  `holds` is False, and who keeps the pattern must find it again at each call.
+
+Integers, truth values and lengths are part of what a pattern holds for.
+
+Also considered: a source transformation, whose tangents are these integers.  It would run faster, but it cannot see
+whether an index came from data, and both sides of a branch would need their own copies of every array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from ..back.owners import owned
+from ..ir.forms import form_of, is_container
+from ..ir.graph import Block, Function, Op, Value
+from ..ir.types import Generator, carries_derivative
+from ..ops.depends import add_into, anything, spread_as
+from ..ops.pattern import python_index
+from .unions import NONE, Unions
+
+
+@dataclass
+class Pattern:
+    """Which of the results depends on which of the inputs: a Boolean matrix, and whether it holds for other floats, too."""
+
+    matrix: sparse.csr_array
+    holds: bool
+    shapes: list[tuple[int, ...]]  # of the results
+
+
+def pattern_of(function: Function, args: Sequence, wrt: Sequence[int]) -> Pattern:
+    """The pattern of a function of numbers and arrays: its results by its arguments in `wrt`, in that order.
+
+    Rows are the elements of the results, one result after another, and columns those of the arguments.
+    """
+    sizes = [np.size(args[k]) for k in wrt]
+    unions = Unions(sum(sizes))
+    first, deps = 1, [NONE] * len(args)
+    for k, size in zip(wrt, sizes):
+        deps[k] = np.arange(first, first + size).reshape(np.shape(args[k])) if np.ndim(args[k]) else first
+        first += size
+    data = [carries_derivative(p.type) or isinstance(p.type, Generator) for p in function.params]
+    run = Run(unions)
+    with np.errstate(all="ignore"):
+        ys, found = run.function(owned(function, augmented=False), list(args), deps, data, True)
+    nodes = [np.ravel(spread_as(d, np.asarray(y))) for y, d in zip(ys, found)]
+    matrix = unions.matrix(np.concatenate(nodes) if nodes else np.zeros(0, np.int64))
+    return Pattern(matrix, run.holds, list(map(np.shape, ys)))
+
+
+class Raised(Exception):
+    """The program raises on the side of a branch that is not taken: no result comes from there."""
+
+
+class Decided(Exception):
+    """The side of a branch that is not taken cannot be followed without knowing the floats that would take it."""
+
+
+def alike(a, b) -> bool:
+    """Whether two values have one structure, and their arrays the same shapes."""
+    if not is_container(a) or not is_container(b):
+        return np.shape(a) == np.shape(b)
+    form = form_of(a)
+    return form == form_of(b) and all(map(alike, *((x if form is None else form.members(x)) for x in (a, b))))
+
+
+class Run:
+    """One run of a program.  `holds` is False once floats have decided what depends on what."""
+
+    def __init__(self, unions: Unions):
+        self.unions = unions
+        self.holds = True
+        self.supposed = 0  # sides of branches, around this place, that are not taken
+        self.values: dict[Value, object] = {}
+        self.deps: dict[Value, object] = {}
+        self.data: set[Value] = set()  # what floats have a part in
+        self.in_place = True
+        self.owned: dict[Function, Function] = {}
+
+    def function(self, function: Function, args: list, deps: list, data: list[bool], in_place: bool) -> tuple[list, list]:
+        """The results and their dependences; a call has names of its own, since it may be one of several at once."""
+        outer = self.values, self.deps, self.data, self.in_place
+        self.values, self.deps, self.data, self.in_place = {}, {}, set(), in_place
+        try:
+            for param, x, d, flag in zip(function.params, args, deps, data, strict=True):
+                self.bind(param, x, d, flag)
+            self.block(function.block)
+            self.told = [y in self.data for y in function.results]
+            return [self.values[y] for y in function.results], [self.deps[y] for y in function.results]
+        finally:
+            self.values, self.deps, self.data, self.in_place = outer
+
+    def bind(self, name: Value, x, deps, data: bool) -> None:
+        self.values[name], self.deps[name] = x, deps
+        if data:
+            self.data.add(name)
+        else:
+            self.data.discard(name)
+
+    def block(self, block: Block) -> None:
+        for op in block.ops:
+            match op.name:
+                case "if":
+                    self.branch(op)
+                case "for":
+                    self.counted_loop(op)
+                case "while":
+                    self.while_loop(op)
+                case "call":
+                    self.call(op)
+                case "print":
+                    pass
+                case "raise" if self.supposed:
+                    raise Raised
+                case _:
+                    self.simple(op)
+
+    def decide(self) -> None:
+        """Floats decide here what depends on what."""
+        if self.supposed:
+            raise Decided
+        self.holds = False
+
+    # ------------------------------------------------------------------------------------ ops
+
+    def simple(self, op: Op) -> None:
+        record, values = op.record, self.values
+        xs = [values[x] for x in op.inputs]
+        deps = [self.deps[x] for x in op.inputs]
+        data = False
+        if self.data:
+            for k, x in enumerate(op.inputs):
+                if x in self.data and k not in record.shapes:
+                    data = True
+                    if not record.elementwise and k not in record.moves:
+                        self.decide()
+        written = IN_PLACE.get(record.name) if self.in_place else None
+        if written is not None:
+            ys, found = written(self.unions, xs, deps, op.attrs)
+        else:
+            result = record.evaluate(*xs, **op.attrs)
+            ys = [result] if len(op.outputs) == 1 else result
+            found = self.dependences(op, result, deps, xs)
+        for name, y, d in zip(op.outputs, ys, found, strict=True):
+            values[name], self.deps[name] = y, d
+            if data:
+                self.data.add(name)
+            else:
+                self.data.discard(name)
+
+    def dependences(self, op: Op, result, deps: list, xs: list) -> Sequence:
+        """What each output depends on."""
+        if not any(d is not NONE for d in deps) or not any(carries_derivative(out.type) for out in op.outputs):
+            return [NONE] * len(op.outputs)
+        record, several = op.record, len(op.outputs) > 1
+        if record.elementwise:
+            return [self.elementwise(record, result, deps)]
+        if record.depends is not None:
+            found = record.depends(self.unions, result, deps, *xs, **op.attrs)
+            return found if several else [_as_number(found)]
+        ys = result if several else [result]
+        return [anything(self.unions, y, deps, *xs) if carries_derivative(out.type) else NONE for out, y in zip(op.outputs, ys)]
+
+    def elementwise(self, record, y, deps: list):
+        """Those of the operands in which it has a partial derivative."""
+        if record.partials:
+            deps = [d for d, partial in zip(deps, record.partials) if partial is not None]
+        deps = [d for d in deps if d is not NONE]
+        if not deps:
+            return NONE
+        if len(deps) == 1:
+            found = deps[0]
+            if isinstance(y, np.ndarray):
+                return np.array(np.broadcast_to(found, y.shape))
+            return _as_number(found)
+        found = self.unions.union(*deps)
+        return found if np.shape(found) == np.shape(y) else np.array(np.broadcast_to(found, np.shape(y)))
+
+    # ------------------------------------------------------------------------------------ control
+
+    def yielded(self, block: Block, skip: int = 0) -> list[tuple]:
+        return [(self.values[y], self.deps[y], y in self.data) for y in block.yields[skip:]]
+
+    def branch(self, op: Op) -> None:
+        condition = op.inputs[0]
+        taken, other = op.blocks if self.values[condition] else op.blocks[::-1]
+        known = condition not in self.data
+        supposed = None if known or not self.holds else self.suppose(other)
+        found = self.suppose(taken) if self.supposed and not known else self.run(taken)
+        if found is None:
+            if supposed is None:
+                raise Raised
+            found, supposed = supposed, None
+        for k, (name, (y, deps, data)) in enumerate(zip(op.outputs, found)):
+            if supposed is not None:
+                deps = self.either(name, y, deps, *supposed[k][:2])
+            self.bind(name, y, deps, data or not known)
+
+    def run(self, block: Block) -> list[tuple]:
+        """What a block without parameters yields."""
+        self.block(block)
+        return self.yielded(block)
+
+    def suppose(self, block: Block) -> list[tuple] | None:
+        """What a block would yield that this run does not come to; None where it raises, or cannot be followed."""
+        in_place, self.in_place, self.supposed = self.in_place, False, self.supposed + 1
+        try:
+            return self.run(block)
+        except Raised:
+            return None
+        except Exception:  # what is computed there may fail for these arguments in any way
+            if self.supposed == 1:
+                self.holds = False
+                return None
+            raise Decided from None
+        finally:
+            self.in_place, self.supposed = in_place, self.supposed - 1
+
+    def either(self, name: Value, y, deps, other, others):
+        """The dependences of `y`, which could have been `other`."""
+        if not alike(y, other):
+            self.decide()
+            return deps
+        if not carries_derivative(name.type) or deps is others:
+            return deps
+        return self.united(spread_as(deps, y), spread_as(others, y))
+
+    def united(self, a, b):
+        """The union of the dependences of two values of one structure."""
+        if not is_container(a):
+            return self.unions.union(a, b)
+        form = form_of(a)
+        inside = [self.united(m, n) for m, n in zip(*((x if form is None else form.members(x)) for x in (a, b)))]
+        return tuple(inside) if form is None else form.build(inside)
+
+    def counted_loop(self, op: Op) -> None:
+        lo, hi, step = (self.values[x] for x in op.inputs[:3])
+        if any(x in self.data for x in op.inputs[:3]):
+            self.decide()
+        (body,) = op.blocks
+        carries = [(self.values[x], self.deps[x], x in self.data) for x in op.inputs[3:]]
+        for i in range(lo, hi, step):
+            self.bind(body.params[0], i, NONE, False)
+            stop, carries = self.trip(op, body, body.params[1:], carries)
+            if stop:
+                break
+        for name, found in zip(op.outputs, carries):
+            self.bind(name, *found)
+
+    def while_loop(self, op: Op) -> None:
+        head, body = op.blocks
+        carries = [(self.values[x], self.deps[x], x in self.data) for x in op.inputs]
+        stop = False
+        while not stop:
+            for param, found in zip(head.params, carries):
+                self.bind(param, *found)
+            self.block(head)
+            (test,) = head.yields
+            if test in self.data:
+                self.decide()
+            if not self.values[test]:
+                break
+            stop, carries = self.trip(op, body, body.params, carries)
+        for name, found in zip(op.outputs, carries):
+            self.bind(name, *found)
+
+    def trip(self, op: Op, body: Block, params: list[Value], carries: list[tuple]) -> tuple[bool, list[tuple]]:
+        """Once through a loop's body: whether to stop, and the carries."""
+        for param, found in zip(params, carries):
+            self.bind(param, *found)
+        self.block(body)
+        if not op.attrs["breaks"]:
+            return False, self.yielded(body)
+        stop = body.yields[0]
+        if stop in self.data:
+            self.decide()
+        return bool(self.values[stop]), self.yielded(body, 1)
+
+    def call(self, op: Op) -> None:
+        """A function that calls itself; all others are inlined."""
+        if self.supposed:  # it may never end
+            raise Decided
+        function = op.attrs["callee"].function_for(op.inputs)
+        data = [x in self.data for x in op.inputs]
+        ys, deps = self.function(function, [self.values[x] for x in op.inputs], [self.deps[x] for x in op.inputs], data, False)
+        for name, y, d, flag in zip(op.outputs, ys, deps, self.told):
+            self.bind(name, y, d, flag)
+
+
+# ------------------------------------------------------------------------------------- in place
+#
+# `owned` has seen to it that what is written into is read by nobody afterwards: so are its dependences.
+
+
+def _as_number(deps):
+    """The dependences of a number as a number."""
+    return int(deps) if isinstance(deps, (np.ndarray, np.generic)) and deps.ndim == 0 else deps
+
+
+def _set(unions: Unions, xs: list, deps: list, attrs: dict) -> tuple[list, list]:
+    x, index = xs[0], python_index(attrs["pattern"], xs[2:])
+    x[index] = xs[1]
+    if deps[0] is NONE and deps[1] is NONE:
+        return [x], [NONE]
+    found = spread_as(deps[0], x)
+    found[index] = deps[1]
+    return [x], [found]
+
+
+def _add(unions: Unions, xs: list, deps: list, attrs: dict) -> tuple[list, list]:
+    x, index = xs[0], python_index(attrs["pattern"], xs[2:])
+    np.add.at(x, index, xs[1])
+    if deps[1] is NONE:
+        return [x], [deps[0]]
+    return [x], [add_into(unions, spread_as(deps[0], x), deps[1], index)]
+
+
+def _push(unions: Unions, xs: list, deps: list, attrs: dict) -> tuple[list, list]:
+    tape, found = xs[0], spread_as(deps[0], xs[0])
+    found.append(spread_as(deps[1], xs[1]))
+    tape.append(xs[1])
+    return [tape], [found]
+
+
+def _pop(unions: Unions, xs: list, deps: list, attrs: dict) -> tuple[list, list]:
+    tape, found = xs[0], spread_as(deps[0], xs[0])
+    return [tape, tape.pop()], [found, found.pop()]
+
+
+IN_PLACE = {"setitem": _set, "additem": _add, "tape_push": _push, "tape_pop": _pop}
