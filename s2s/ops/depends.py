@@ -5,8 +5,10 @@ has the dependences of each x: for an array, integers in its shape, which name s
 list a list of such, and 0, the empty set, for a number without any.  The rule returns the dependences of y.  They may be
 too many, never too few.
 
-Most ops move elements, and are run on the dependences as they are on the elements.  Elementwise ops need no rule: the union
-of those of the operands that have a partial derivative.  Of an op without a rule every element depends on every operand.
+What is meant is which elements an element is computed from, not its derivative: the programs that are asked are derivatives
+already.  Most ops move elements, and are run on the dependences as they are on the elements.  Elementwise ops need no rule: the
+union of those of the operands.  Of an op without a rule, and where an index depends on something, every element of the result
+depends on everything.
 
 The rules stand together, as those for batching do, because they are made of a few shapes of dependence and not of the ops.
 """
@@ -26,7 +28,7 @@ from .shape import normal_axes
 
 
 def nothing(unions, y, deps, *xs, **attrs):
-    """No derivative passes; shapes follow from shapes and from integers."""
+    """Only the shape of an operand is read."""
     return 0
 
 
@@ -235,7 +237,7 @@ _say("append list_join list_insert list_set tape_push", moves=(0, 1))
 _say("""as_array atleast_1d atleast_2d atleast_3d broadcast_to copy diagonal expand_dims flip full full_like moveaxis ravel
      repeat reshape reshape_like roll shaped_like spread squeeze swapaxes take_along_axis tile transpose tril triu getitem
      delete list_concatenate list_copy list_full list_get list_pick list_put list_slice list_stack list_unstack
-     contiguous again list_cut""", moves=(0,))
+     contiguous again list_cut stop_gradient tape_copy tape_reversed""", moves=(0,))
 _say("insert", moves=(0, 2))
 _say("list_pop_at item tape_pop", moves=(0,))
 _say("array", joined, moves=ALL)
@@ -260,10 +262,9 @@ _say("list_plus", member_by_member, moves=(0, 1))
 _say("list_add", added_to_item, moves=(0, 1))
 _say("slice_plus nested_slice_plus", anything, moves=(0, 1))
 _say("foreign", anything, moves=ALL)
-_say("""all any argmax argmin argsort at_least_zero broadcast_length constant count_of default_rng digitize empty_like in_bounds
-     insertion is_indefinite is_singular isin length lexsort list_contains list_count list_index list_order
-     list_zeros masked_step narrow natural_exponent ndim nonempty_length ones_like place_in print raise same_lanes
-     same_length searchsorted shape sign_of_det size slice_bound spread_length stop_gradient gap tape_len tape_new undefined
-     within zeros_like is_last""", nothing, moves=ALL)
-_say("buffer empty eye ones zeros", nothing)
+_say("""empty_like length list_zeros ndim ones_like print raise shape size tape_len tape_new undefined zeros_like""", nothing, moves=ALL)
+_say("""all any argmax argmin argsort at_least_zero broadcast_length count_of digitize in_bounds insertion is_indefinite
+     is_singular isin lexsort list_contains list_count list_index list_order masked_step narrow natural_exponent nonempty_length
+     place_in same_lanes same_length searchsorted sign_of_det slice_bound spread_length gap within is_last""", anything, moves=ALL)
+_say("buffer constant default_rng empty eye ones zeros", nothing)
 _say("arange", anything)

@@ -43,7 +43,7 @@ class Record:
     jvp: Callable | None = None  # (x_dots, y, *xs, **attrs) -> y_dot or None
     batch: Callable | None = None  # see transform/vmap
     lower: Callable | None = None  # see back/loops
-    depends: Callable | None = None  # see ops/depends.py; None: by its partials, or everything on everything
+    depends: Callable | None = None  # see ops/depends.py; None: element by element, or everything on everything
     moves: tuple[int, ...] = ()  # for sparse derivatives: inputs that do not decide which element goes where
     elementwise: bool = False
     cheap: bool = False  # recomputed in the reverse sweep rather than saved

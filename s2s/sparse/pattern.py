@@ -31,6 +31,7 @@ import numpy as np
 from scipy import sparse
 
 from ..back.owners import owned
+from ..errors import UnsupportedError
 from ..ir.forms import form_of, is_container
 from ..ir.graph import Block, Function, Op, Value
 from ..ir.types import Generator, carries_derivative
@@ -105,7 +106,7 @@ class Run:
             for param, x, d, flag in zip(function.params, args, deps, data, strict=True):
                 self.bind(param, x, d, flag)
             self.block(function.block)
-            self.told = [y in self.data for y in function.results]
+            self.flags = [y in self.data for y in function.results]
             return [self.values[y] for y in function.results], [self.deps[y] for y in function.results]
         finally:
             self.values, self.deps, self.data, self.in_place = outer
@@ -155,11 +156,11 @@ class Run:
                     if not record.elementwise and k not in record.moves:
                         self.decide()
         written = IN_PLACE.get(record.name) if self.in_place else None
-        if written is not None:
+        if written is not None and all(d is NONE for d in deps[2:]):
             ys, found = written(self.unions, xs, deps, op.attrs)
         else:
             result = record.evaluate(*xs, **op.attrs)
-            ys = [result] if len(op.outputs) == 1 else result
+            ys = [result] if len(op.outputs) == 1 else result  # of print and its kind, ()
             found = self.dependences(op, result, deps, xs)
         for name, y, d in zip(op.outputs, ys, found, strict=True):
             values[name], self.deps[name] = y, d
@@ -170,31 +171,23 @@ class Run:
 
     def dependences(self, op: Op, result, deps: list, xs: list) -> Sequence:
         """What each output depends on."""
-        if not any(d is not NONE for d in deps) or not any(carries_derivative(out.type) for out in op.outputs):
-            return [NONE] * len(op.outputs)
-        record, several = op.record, len(op.outputs) > 1
+        record, count = op.record, len(op.outputs)
+        told = [k for k, d in enumerate(deps) if d is not NONE and k not in record.shapes]
+        if not told or not count:
+            return [NONE] * count
         if record.elementwise:
-            return [self.elementwise(record, result, deps)]
-        if record.depends is not None:
+            return [self.elementwise(result, [deps[k] for k in told])]
+        if record.depends is not None and all(k in record.moves for k in told):
             found = record.depends(self.unions, result, deps, *xs, **op.attrs)
-            return found if several else [_as_number(found)]
-        ys = result if several else [result]
-        return [anything(self.unions, y, deps, *xs) if carries_derivative(out.type) else NONE for out, y in zip(op.outputs, ys)]
+            return found if count > 1 else [_as_number(found)]
+        return [anything(self.unions, y, deps, *xs) for y in (result if count > 1 else [result])]
 
-    def elementwise(self, record, y, deps: list):
-        """Those of the operands in which it has a partial derivative."""
-        if record.partials:
-            deps = [d for d, partial in zip(deps, record.partials) if partial is not None]
-        deps = [d for d in deps if d is not NONE]
-        if not deps:
-            return NONE
-        if len(deps) == 1:
-            found = deps[0]
-            if isinstance(y, np.ndarray):
-                return np.array(np.broadcast_to(found, y.shape))
+    def elementwise(self, y, deps: list):
+        """Those of the operands."""
+        found = self.unions.union(*deps) if len(deps) > 1 else deps[0]
+        if not isinstance(y, np.ndarray):
             return _as_number(found)
-        found = self.unions.union(*deps)
-        return found if np.shape(found) == np.shape(y) else np.array(np.broadcast_to(found, np.shape(y)))
+        return found if len(deps) > 1 and np.shape(found) == y.shape else np.array(np.broadcast_to(found, y.shape))
 
     # ------------------------------------------------------------------------------------ control
 
@@ -213,8 +206,8 @@ class Run:
             found, supposed = supposed, None
         for k, (name, (y, deps, data)) in enumerate(zip(op.outputs, found)):
             if supposed is not None:
-                deps = self.either(name, y, deps, *supposed[k][:2])
-            self.bind(name, y, deps, data or not known)
+                deps = self.either(y, deps, *supposed[k][:2])
+            self.bind(name, y, self.told(y, deps, condition), data or not known)
 
     def run(self, block: Block) -> list[tuple]:
         """What a block without parameters yields."""
@@ -228,6 +221,8 @@ class Run:
             return self.run(block)
         except Raised:
             return None
+        except UnsupportedError:
+            raise
         except Exception:  # what is computed there may fail for these arguments in any way
             if self.supposed == 1:
                 self.holds = False
@@ -236,12 +231,17 @@ class Run:
         finally:
             self.in_place, self.supposed = in_place, self.supposed - 1
 
-    def either(self, name: Value, y, deps, other, others):
+    def told(self, y, deps, condition: Value):
+        """The dependences of `y`, which it took `condition` to come to."""
+        asked = self.deps[condition]
+        return deps if asked is NONE else self.united(spread_as(deps, y), spread_as(asked, y))
+
+    def either(self, y, deps, other, others):
         """The dependences of `y`, which could have been `other`."""
         if not alike(y, other):
             self.decide()
             return deps
-        if not carries_derivative(name.type) or deps is others:
+        if deps is others:
             return deps
         return self.united(spread_as(deps, y), spread_as(others, y))
 
@@ -257,6 +257,7 @@ class Run:
         lo, hi, step = (self.values[x] for x in op.inputs[:3])
         if any(x in self.data for x in op.inputs[:3]):
             self.decide()
+        self.refuse_if_asked(*op.inputs[:3])
         (body,) = op.blocks
         carries = [(self.values[x], self.deps[x], x in self.data) for x in op.inputs[3:]]
         for i in range(lo, hi, step):
@@ -278,11 +279,18 @@ class Run:
             (test,) = head.yields
             if test in self.data:
                 self.decide()
+            self.refuse_if_asked(test)
             if not self.values[test]:
                 break
             stop, carries = self.trip(op, body, body.params, carries)
         for name, found in zip(op.outputs, carries):
             self.bind(name, *found)
+
+    def refuse_if_asked(self, *conditions: Value) -> None:
+        """How often a loop runs cannot depend on what a program is linear in."""
+        if any(self.deps[x] is not NONE for x in conditions):
+            raise UnsupportedError("a sparse derivative by a rule in which a tangent or cotangent decides how often a loop runs", None,
+                                   "write a rule that is linear in it")
 
     def trip(self, op: Op, body: Block, params: list[Value], carries: list[tuple]) -> tuple[bool, list[tuple]]:
         """Once through a loop's body: whether to stop, and the carries."""
@@ -294,6 +302,7 @@ class Run:
         stop = body.yields[0]
         if stop in self.data:
             self.decide()
+        self.refuse_if_asked(stop)
         return bool(self.values[stop]), self.yielded(body, 1)
 
     def call(self, op: Op) -> None:
@@ -303,7 +312,7 @@ class Run:
         function = op.attrs["callee"].function_for(op.inputs)
         data = [x in self.data for x in op.inputs]
         ys, deps = self.function(function, [self.values[x] for x in op.inputs], [self.deps[x] for x in op.inputs], data, False)
-        for name, y, d, flag in zip(op.outputs, ys, deps, self.told):
+        for name, y, d, flag in zip(op.outputs, ys, deps, self.flags):
             self.bind(name, y, d, flag)
 
 
