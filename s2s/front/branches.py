@@ -16,6 +16,7 @@ from ..ops.acts import has_effects
 from ..ops.control import if_, make_undefined
 from ..ops.record import value
 from .alias import Cell, Container
+from .brought import Brought
 from .chosen import Outside
 from .frame import (
     EXIT,
@@ -191,10 +192,18 @@ class Join:
             return lambda outputs: self._wrapped(outputs[output], origins)
         if is_function(a) and is_function(b):
             self.needed.update(root for x in (a, b) for cell in self.frame.cells_held(x) for root in cell.roots)
-            return lambda outputs: Chosen(self.condition, (a, b))
+            first, second = Brought(self, 0), Brought(self, 1)
+            made = first.function(a), second.function(b)
+            return lambda outputs: Chosen(self.condition, tuple(function(outputs) for function in made))
         name = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
         raise TypeMismatchError(f"{name} is {described(a)} on one path and {described(b)} on another", current().line,
                                 "give it one kind of value on all paths")
+
+    def one(self, x, side: int, name: str) -> Callable:
+        """A function from the outputs to `x`, which only this arm has."""
+        if not isinstance(x, (Value, Cell, Container, Maybe, tuple, list)):
+            return lambda outputs: x
+        return self.bindings(*((x, UNBOUND) if side == 0 else (UNBOUND, x)), name)
 
     def maybe(self, a, b, name: str) -> Callable:
         """A function from the outputs to what one of the arms may leave as None."""

@@ -43,7 +43,7 @@ from .frame import Ended, Frame, Object, Text, Thrown
 from .guards import guard_function
 from .iterables import Iterable, members_of
 from .lists import apply_list_method, is_list, new_list, put_in_order
-from .made import Again, Chosen, Known, Local, Made, Method, Partial
+from .made import Again, Chosen, Known, Local, Made, Method, Partial, StaysInside
 from .maybe import Maybe, has_maybe, refused
 from .nonlocals import borrow
 from .objects import class_of, instantiate, is_users, read
@@ -308,7 +308,10 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
     if any(_needs_the_caller(frame, a) for a in in_order):
         return in_place(frame, function, args, keywords, node)
     values = [frame.value(a) for a in in_order]
-    built = callee.built_for(values)
+    try:
+        built = callee.built_for(values)
+    except StaysInside:
+        return in_place(frame, function, args, keywords, node)
     if built.in_place:
         return in_place(frame, function, args, keywords, node)
     return _emit_call(frame, callee, values, node)

@@ -18,6 +18,10 @@ class FunctionKept(UnsupportedError):
     """A loop keeps functions from trip to trip: it can only be followed trip by trip."""
 
 
+class StaysInside(UnsupportedError):
+    """A function returns what exists only inside the program: whoever calls it there has to run it in place."""
+
+
 class Made:
     """A function that exists only inside the program that makes it."""
 

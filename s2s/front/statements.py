@@ -23,7 +23,7 @@ from .functional import decorated
 from .iterables import Iterable
 from .lists import as_list
 from .loops import run_for, run_out, run_while
-from .made import Made
+from .made import Made, StaysInside
 from .objects import delete as delete_attribute
 from .operators import negation
 from .quiet import enter
@@ -225,7 +225,7 @@ def _decision(frame: Frame, stmt: gast.If) -> tuple[Value, list]:
 
 
 def _returnable(frame: Frame, binding, stmt: gast.Return) -> None:
-    """Refuse what a caller outside could not be given."""
+    """Refuse what a caller outside could not be given; a program that calls the function runs it in place then."""
     if frame.members(binding) is not None:
         for item in frame.members(binding):
             _returnable(frame, item, stmt)
@@ -233,10 +233,13 @@ def _returnable(frame: Frame, binding, stmt: gast.Return) -> None:
         frame.session.leaving = frame.session.leaving or insider(binding)
         for member in binding.members.values():
             _returnable(frame, member, stmt)
-    elif isinstance(binding, (Made, Object)):
+    elif isinstance(binding, Made):
+        raise StaysInside("a function defined inside this one cannot be returned to outside the program", frame.line(stmt),
+                          "call it here, and return what it computes")
+    elif isinstance(binding, Object):
         frame.value(binding)
     elif isinstance(binding, Iterable) or (callable(binding) and not isinstance(binding, type)):
-        raise frame.refuse(f"returning a {type(binding).__name__}", stmt, "return numbers, arrays and tuples of them")
+        raise StaysInside(f"returning a {type(binding).__name__}", frame.line(stmt), "return numbers, arrays and tuples of them")
 
 
 def _delete(frame: Frame, stmt: gast.Delete) -> None:

@@ -97,7 +97,7 @@ UNSUPPORTED = [
     (class_inside, [FLOAT], "a class inside a function", "module level"),
     (import_inside, [FLOAT], "an import inside a function", "top of the module"),
     (a_set, [FLOAT], "a set is returned", "sorted(s)"),
-    (escaping_lambda, [FLOAT], "cannot be stored, returned or passed on", "call it directly"),
+    (escaping_lambda, [FLOAT], "cannot be returned to outside the program", "call it here"),
     (unknown_function, [FLOAT], "s2s does not know np.kaiser", "write it with functions that s2s knows"),
     (unknown_method, [VECTOR], "the method partition", "write a loop"),
     (attribute_write, [FLOAT], "writing to an attribute", "return the new value"),

@@ -395,7 +395,7 @@ REFUSED = [
      "loop over a tuple, or over a range whose bounds are known"),
     (given_twice, 'keywords_forwarded(x, **{"n": n}, n=2)', "two values for the keyword argument n", "pass it once"),
     (calls_cached, "return cached(x)", "cached is inside functools.lru_cache", "use cached.__wrapped__, the function itself"),
-    (returns_a_function, "return lambda t: t * x[0]", "a function defined inside this one cannot be", "call it directly"),
+    (returns_a_function, "return lambda t: t * x[0]", "a function defined inside this one cannot be", "call it here"),
 ]
 
 
