@@ -400,9 +400,11 @@ def _batch_matmul(flags, a: Value, b: Value):
             return matmul(a, b)
         case 1, 2 if all(flags):
             return _sum(expand_dims(a, 2) * b, (1,), False)
-        case (1, _) | (_, 1) if all(flags):
-            return None  # stacks of vectors and of stacks
-    return matmul(a, b)
+        case 1, own:
+            return matmul(a, b) if not flags[0] or own == 2 else None  # of vectors and stacks
+        case own, 1:
+            return matmul(a, b) if not flags[1] else None
+    return matmul(*align_all(flags, (a, b)))
 
 
 def _batch_outer(flags, a: Value, b: Value):
@@ -418,7 +420,7 @@ def _batch_solve(flags, a: Value, b: Value):
         b = batched_over(b, length(a, axis=0))
     if own == 1:
         return squeeze_record(solve(a, expand_dims(b, 2)), axis=2)
-    return solve(a, b)
+    return solve(*align_all((flags[0], flags[0] or flags[1]), (a, b)))
 
 
 matmul.batch, outer_record.batch, solve.batch = _batch_matmul, _batch_outer, _batch_solve

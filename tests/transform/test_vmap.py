@@ -411,3 +411,13 @@ def test_lengths_are_asked_of_values_in_scope():
         np.testing.assert_allclose(value[lane], expected[0])
         np.testing.assert_allclose(x_bar[lane], expected[1][0])
         np.testing.assert_allclose(a_bar[lane], expected[1][1])
+
+
+@pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0)], ids=str)
+@pytest.mark.parametrize("product, ranks", [(np.matmul, (2, 3)), (np.matmul, (3, 2)), (np.matmul, (3, 3)), (np.linalg.solve, (2, 3)),
+                                            (np.linalg.solve, (3, 3)), (np.matmul, (1, 2)), (np.matmul, (2, 1)), (np.matmul, (1, 3)), (np.matmul, (3, 1))], ids=str)
+def test_products_of_matrices_with_stacks_of_as_many(product, ranks, axes):
+    rng = np.random.default_rng(3)  # all extents alike, so that no shape gives a wrong axis away
+    a, b = (rng.normal(size=(3,) * (own + (axis is not None))) for own, axis in zip(ranks, axes))
+    lanes = [product(a if axes[0] is None else a[k], b if axes[1] is None else b[k]) for k in range(3)]
+    np.testing.assert_allclose(s2s.vmap(product, in_axes=axes)(a, b), np.stack(lanes), rtol=1e-12)
