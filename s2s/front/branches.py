@@ -52,10 +52,13 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
         return then() if condition.constant else otherwise()
     before = frame.snapshot()
     place = frame.live, frame.pending, frame.kept
-    arms, states, ended, facts = [], [], [], []
+    arms, states, ended, facts, held = [], [], [], [], []
     assumed = frame.session.assumed
+    shared = {cell: (cell.held, cell.alike) for cell in before[1]}
     for body in (then, otherwise):
         frame.restore(before)
+        for cell, (own, alike) in shared.items():
+            cell.held, cell.alike = own, alike
         frame.session.assumed = dict(assumed)
         if tells:
             assume(frame.session.assumed, condition, body is then)
@@ -70,7 +73,11 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
         arms.append(block)
         states.append(frame.snapshot())
         facts.append(frame.session.assumed)
+        held.append({cell: (cell.held, cell.alike) for cell in frame.heap.contents})
     frame.session.assumed = assumed
+    for cell in shared:
+        cell.held = frozenset().union(*(after[cell][0] for after in held))
+        cell.alike = any(after[cell][1] for after in held)
     if any(ended):
         assumed.update(facts[ended.index(False)] if False in ended else {})
         return _go_on(frame, condition, arms, states, ended)
@@ -80,7 +87,7 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
     note_arms(frame, first, second, live)
     pairs = {name: (first.get(name, UNBOUND), second.get(name, UNBOUND))
              for name in dict.fromkeys((*before[0], *first, *second)) if frame.is_live(name, live)}
-    join.parted = parted(frame, [*pairs.values()], join.heaps)
+    join.parted = parted(frame, [*pairs.values()], join.heaps, [{cell: own for cell, (own, _) in arm.items()} for arm in held])
     joined = {name: join.bindings(a, b, name) for name, (a, b) in pairs.items() if a is not UNBOUND or b is not UNBOUND}
     cells = [cell for cell in before[1] if states[0][1].get(cell) is not states[1][1].get(cell)
              or states[0][1].get(cell) is not before[1][cell]]

@@ -21,12 +21,14 @@ from ..ops.control import make_undefined, packed
 from ..ops.lists import new_list
 from ..ops.record import FUNCTIONS, value
 from ..ops.shape import length
+from .access import part_of
 from .alias import Cell, Container
 from .branches import NUMBERS, described, is_function, may_be_none
 from .frame import BOUND, RAISED, RESULT, RETURNED, STOP, UNBOUND, Frame, like
 from .lists import as_list, is_list
 from .made import FunctionKept
 from .maybe import Maybe, settled
+from .parted import parted
 from .raising import in_flight
 from .unbound import is_bound
 
@@ -59,6 +61,22 @@ class Carried:
     same_arrays: bool = False  # names keep their arrays until a trip shows otherwise
     exposed: frozenset = frozenset()  # names that a trip may read before it binds them
     bind_always: dict = field(default_factory=dict)  # names that are not bound before, and that each trip binds
+    supposed: int = 0  # how many of SUPPOSITIONS are made
+    apart: set = field(default_factory=set)  # names supposed to hold arrays that nothing else leads to, in each trip
+    not_parts: set = field(default_factory=set)  # names that some trip does not leave as the like part of the same array
+    held_before: dict = field(default_factory=dict)  # what lists shared before the first trip
+    parted: frozenset = frozenset()  # names that hold such arrays after the loop for certain
+
+
+# Note [Suppositions]
+# Where a write is in doubt because of what a loop carries, the loop is run again under one more supposition, which each
+# trip must confirm: by induction it then holds in all of them.  Each trades a doubt for the proof; what a trip refutes
+# is given up, name by name.
+
+
+def suppose_apart(carried: Carried) -> None:
+    """Arrays that nothing else leads to before the loop are such arrays at the start of each trip: row = np.zeros(n)."""
+    carried.apart = {name for name, binding in carried.names.items() if isinstance(binding, Cell)}
 
 
 def suppose_same_arrays(carried: Carried) -> None:
@@ -68,6 +86,49 @@ def suppose_same_arrays(carried: Carried) -> None:
         if isinstance(binding, Cell):
             del carried.names[name]
             carried.cells.update(dict.fromkeys(binding.roots))
+
+
+def suppose_parts(carried: Carried) -> None:
+    """Names that hold a part of an array, `row = a[0]`, hold the like part of it in each trip: the index is carried."""
+
+
+SUPPOSITIONS = (suppose_apart, suppose_same_arrays, suppose_parts)
+
+
+def suppose_more(carried: Carried) -> bool:
+    """Make the next supposition, if there is one left; whether there was."""
+    if carried.supposed == len(SUPPOSITIONS):
+        return False
+    SUPPOSITIONS[carried.supposed](carried)
+    carried.supposed += 1
+    return True
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a name is bound to on entry, where the loop carries the operands of its index: base[pattern]."""
+
+    cell: Cell
+
+    @property
+    def operands(self) -> list[Value]:
+        return list(self.cell.index[1])
+
+    def like(self, operands: list[Value]) -> Cell:
+        """The part of the same array that other operands pick."""
+        return part_of(self.cell.base, self.cell.index[0], operands)
+
+    def is_like(self, end) -> bool:
+        return isinstance(end, Cell) and end.index is not None and (
+            end.base is self.cell.base and end.index[0] == self.cell.index[0])
+
+
+def find_parts(carried: Carried) -> None:
+    """Carry the parts of arrays as their indices, once that is supposed."""
+    if suppose_parts in SUPPOSITIONS[:carried.supposed]:
+        for name, binding in carried.names.items():
+            if isinstance(binding, Cell) and binding.index is not None and name not in carried.not_parts:
+                carried.names[name] = Part(binding)
 
 
 def enter_binding(frame: Frame, binding, rest: list[Value], carried: Carried, name: str):
@@ -82,6 +143,8 @@ def enter_binding(frame: Frame, binding, rest: list[Value], carried: Carried, na
             if not binding.is_blank:
                 made.origins |= {binding}
             return made
+        case Part():
+            return binding.like([rest.pop(0) for _ in binding.operands])
     if not _is_carried(binding):
         return binding
     items = known_items(carried, binding)
@@ -90,7 +153,8 @@ def enter_binding(frame: Frame, binding, rest: list[Value], carried: Carried, na
     inside = frame.wrap(rest.pop(0))
     if isinstance(inside, Cell):
         family = binding.family() if isinstance(binding, Cell) else frozenset()
-        inside.origins = family | carried.origins.get(name, frozenset())
+        alone = name in carried.apart and carried.names.get(name) is binding
+        inside.origins = frozenset() if alone else family | carried.origins.get(name, frozenset())
         if isinstance(binding, Cell):
             inside.held, inside.alike = binding.root.held, binding.root.alike
     return inside
@@ -162,6 +226,7 @@ def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: di
     if grown and not carried.settled_held:
         carried.settled_held = True
         raise Again
+    _find_apart(frame, carried, before, live)
     _find_sharing(frame, carried, before, entered, ends)
     return [value(stop), *yields] if carried.breaks else yields
 
@@ -275,6 +340,12 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
             raise TypeMismatchError(f"{_called(name)} is {form} before the loop and {described(end)} after a trip",
                                     None, "keep its class, and its keys or attributes in their order, the same")
         return [y for key, item in start.items() for y in _yielded(frame, item, end.members[key], carried, name)]
+    if isinstance(binding, Part):
+        if not binding.is_like(end):
+            carried.not_parts.add(name)
+            carried.names[name] = binding.cell
+            raise Again
+        return list(end.index[1])
     if isinstance(binding, (tuple, list)):
         if end is UNBOUND:
             end = _unbound_like(binding)
@@ -424,6 +495,20 @@ def _unbound_like(binding):
     return UNBOUND if _is_carried(binding) else binding
 
 
+def _find_apart(frame: Frame, carried: Carried, before: tuple, live: frozenset) -> None:
+    """Which names hold arrays that nothing else leads to, before the loop and after each trip."""
+    env, contents, _ = before
+    pairs = {name: (env.get(name, UNBOUND), frame.env.get(name, UNBOUND)) for name in {**env, **frame.env}
+             if frame.is_live(name, live)}
+    now = {cell: cell.held for cell in frame.heap.contents}
+    found = parted(frame, [*pairs.values()], (contents, frame.heap.contents), (carried.held_before, now))
+    carried.parted = frozenset(name for name, pair in pairs.items()
+                               if all(isinstance(x, Cell) for x in pair) and pair in found)
+    if not carried.apart <= carried.parted:
+        carried.apart &= carried.parted
+        raise Again
+
+
 def _find_sharing(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: dict) -> None:
     """Record what the arrays of the next trip may share memory with."""
     inner = {root for binding in entered.values() for cell in frame.cells_held(binding) for root in cell.roots}
@@ -477,6 +562,8 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Car
         made.origins = carried.origins.get(name, frozenset()).union(
             *(x.family() for x in (binding, end) if isinstance(x, Container) and not x.is_blank))
         return made
+    if isinstance(binding, Part):
+        return binding.like([outputs.pop(0) for _ in binding.operands])
     if not _is_carried(binding):
         return binding
     items = known_items(carried, binding)
@@ -488,6 +575,8 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Car
     if name in (RETURNED, RAISED) and result.constant is not MISSING:
         return bool(result.constant)
     after = frame.wrap(result)
+    if isinstance(after, Cell) and name in carried.parted and carried.names.get(name) is binding:
+        return after
     if isinstance(after, Cell):
         family = [cell for x in (binding, end) if isinstance(x, Cell) for cell in x.family()]
         after.origins = frozenset(family) | carried.origins.get(name, frozenset())
@@ -507,6 +596,10 @@ def leaves(frame: Frame, binding, name: str = "") -> Iterator[tuple]:
     if isinstance(binding, Maybe):
         yield binding.is_set, f"has_{name}" if name else ""
         yield from leaves(frame, binding.content, name)
+        return
+    if isinstance(binding, Part):
+        for operand in binding.operands:
+            yield operand, f"{name}_index" if name else ""
         return
     if isinstance(binding, Container) or isinstance(binding, tuple) and hasattr(binding, "_fields"):
         members = binding.members if isinstance(binding, Container) else binding._asdict()

@@ -23,12 +23,13 @@ from .carry import (
     cell_after,
     enter_binding,
     enter_cell,
+    find_parts,
     label,
     leaf_value,
     leave,
     leaves,
     rebind,
-    suppose_same_arrays,
+    suppose_more,
 )
 from .containers import KeysDepend
 from .expressions import assign, condition, evaluate
@@ -177,6 +178,7 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
             carried.cells.update(dict.fromkeys(binding.roots))
         elif name in frame.locals and frame.is_live(name, live):
             carried.names[name] = binding
+    carried.held_before = {cell: cell.held for cell in before[1]}
     _note_unbound(frame, loop, carried)
     if may_leave(loop.body, returns_only=True):
         carried.names[RETURNED], carried.names[RESULT] = False, UNBOUND
@@ -202,9 +204,8 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
                 before = frame.snapshot()
             continue
         except SharedError:
-            if carried.same_arrays:
+            if not suppose_more(carried):
                 raise
-            suppose_same_arrays(carried)
     raise frame.refuse("what this loop carries from trip to trip cannot be worked out", node,
                        "give its variables one kind of value before the loop")
 
@@ -230,6 +231,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
         carried.names.setdefault(OUT if carried.test_inside or loop.tests_itself else STOP, False)
     before = frame.snapshot()
     outer_kept = frame.kept
+    find_parts(carried)
     inits, names = [], []
     for name, binding in carried.names.items():
         for leaf, called in leaves(frame, binding, label(frame, name)):

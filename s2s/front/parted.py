@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..ir.graph import Value
-from ..ir.types import Array
-from .alias import Cell
+from ..ir.types import Array, List
+from .alias import Cell, cells_in
 
 Pair = tuple[Cell, Cell]  # what a name is bound to after either arm
 
 
-def parted(frame, pairs: Sequence[tuple], heaps: Sequence[dict]) -> frozenset[Pair]:
+def parted(frame, pairs: Sequence[tuple], heaps: Sequence[dict], held: Sequence[dict]) -> frozenset[Pair]:
     """Those of `pairs`, the bindings of all names that are read later, that share memory with nothing else.
 
-    `heaps` are the contents of the cells after either arm.
+    `heaps` are the contents of the cells after either arm, `held` what their lists share memory with.
     """
     candidates, others = set(), []
     for pair in pairs:
-        if pair[0] is not pair[1] and all(_is_plain(frame, cell, heap) for cell, heap in zip(pair, heaps)):
+        if pair[0] is not pair[1] and all(_is_plain(frame, *arm) for arm in zip(pair, heaps, held)):
             candidates.add(pair)
         else:
             others.append(pair)
@@ -32,15 +32,19 @@ def parted(frame, pairs: Sequence[tuple], heaps: Sequence[dict]) -> frozenset[Pa
     elsewhere: list[set[Cell]] = []  # for each arm: what is reached in other ways than as all of a name's array
     for k, heap in enumerate(heaps):
         kept, frame.heap.contents = frame.heap.contents, heap
-        held = [cell for pair in others for cell in frame.cells_held(pair[k])]
-        held += [] if frame.caller is None else [cell for _, cell in frame.caller.reachable(True)]
-        elsewhere.append({root for cell in held for root in cell.roots})
+        cells = [cell for pair in others for cell in frame.cells_held(pair[k])]
+        cells += [] if frame.caller is None else [cell for _, cell in frame.caller.reachable(True)]
+        elsewhere.append({root for cell in cells for root in cell.roots})
         frame.heap.contents = kept
+
+    def meet(k: int, a: Cell, b: Cell) -> bool:
+        return bool(a.family() & (b.family() | held[k].get(b, b.held)))
+
     while True:
         left = {pair for pair in candidates if all(
-            cell is other[k] if pair == other else not _meet(pair[k], other[k])
+            cell is other[k] if pair == other else not meet(k, pair[k], other[k])
             for k, cell in enumerate(pair) for other in candidates)
-            and not any(_meet(cell, root) for k, cell in enumerate(pair) for root in elsewhere[k])
+            and not any(meet(k, cell, root) for k, cell in enumerate(pair) for root in elsewhere[k])
             and not any(cell in roots for cell in pair for roots in elsewhere)}
         if left == candidates:
             return frozenset(candidates)
@@ -50,13 +54,13 @@ def parted(frame, pairs: Sequence[tuple], heaps: Sequence[dict]) -> frozenset[Pa
         candidates = left
 
 
-def _is_plain(frame, cell, heap: dict) -> bool:
-    """Whether a binding is an array by itself, which the program may change unseen."""
-    if not isinstance(cell, Cell) or cell.base is not None or cell.choice is not None or cell.owner or cell.flat or cell.held:
+def _is_plain(frame, cell, heap: dict, held: dict) -> bool:
+    """Whether a binding is an array, or a list of numbers, by itself, which the program may change unseen."""
+    if not isinstance(cell, Cell) or cell.base is not None or cell.choice is not None or cell.owner or cell.flat:
+        return False
+    if held.get(cell, cell.held) or cell.family() & frame.session.given:
         return False
     content = heap.get(cell)
-    return isinstance(content, Value) and isinstance(content.type, Array) and not cell.family() & frame.session.given
-
-
-def _meet(a: Cell, b: Cell) -> bool:
-    return bool(a.family() & (b.family() | b.held))
+    if isinstance(content, tuple):
+        return not any(True for _ in cells_in(content))
+    return isinstance(content, Value) and isinstance(content.type, (Array, List))
