@@ -243,7 +243,13 @@ def _candidates(
         )
         candidates.append(pushes)
         candidates += [entry | pushes for entry in entries[::-1]]
+        candidates.append(frozenset(y for pop in walk(function.block) for y in _popped(pop) if memory.of(y) & roots))
     return candidates
+
+
+def _popped(op: Op) -> list[Value]:
+    """What `op` takes out of a list."""
+    return op.outputs[1:] if op.record.writes is not None and isinstance(op.inputs[0].type, List) else []
 
 
 def _viewed(value: Value, memory: Memory) -> Value | None:

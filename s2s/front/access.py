@@ -27,6 +27,8 @@ from .made import Method
 from .objects import class_of, method_of
 from .raising import guard
 
+IndexExpression = type(np.s_)
+
 
 def take(frame: Frame, base, key):
     """The binding of `base[key]`."""
@@ -45,6 +47,8 @@ def take(frame: Frame, base, key):
                                 "index an array")
     if isinstance(base, Object):
         return frame.item_of(base, frame.static(key, "this key"))
+    if isinstance(base, IndexExpression):  # np.s_[1:, 0]
+        return (key,) if base.maketuple and not isinstance(key, tuple) else key
     if not isinstance(base, Cell):
         if frame.is_static(base):
             try:

@@ -347,6 +347,12 @@ class Heap:
         self.contents.update(zip(changed, if_(condition, lambda: splice(0), lambda: splice(1), names)))
 
 
+def part_written(name: str) -> UnsupportedError:
+    """The error to raise for `z.real = v`, `z.imag[0] = v`: to put the parts together is not what NumPy does to -0.0 and inf."""
+    whole = {"real": "z[...] = v + 1j * z.imag", "imag": "z[...] = z.real + 1j * v"}[name]
+    return UnsupportedError(f"this writes into the {name} part of an array", current().line, f"write the whole: {whole}")
+
+
 def is_shared(type) -> bool:
     """Whether a value of this type is an object that can change: an array, a list, or perhaps one."""
     return isinstance(type, (Array, List, Unknown))

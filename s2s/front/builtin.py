@@ -68,6 +68,12 @@ def _option(frame: Frame, node, binding, name: str):
     return frame.static(binding, name)
 
 
+def _slice(frame: Frame, node, *bounds):
+    if not 1 <= len(bounds) <= 3:
+        raise TypeMismatchError(f"slice of {len(bounds)} arguments", frame.line(node), "pass one to three")
+    return slice(*bounds)
+
+
 def _enumerate(frame: Frame, node, source, start=0):
     return enumerated(frame, iterable(frame, source, node), start, node)
 
@@ -171,7 +177,7 @@ def refused(message: str, remedy: str) -> Callable:
 
 BUILTINS: dict[object, Callable] = {
     **QUESTIONS, **CONTEXTS, **FUNCTIONS_OF_OBJECTS,
-    range: _range, enumerate: _enumerate, zip: _zip, reversed: _reversed, len: _len, isinstance: _isinstance,
+    range: _range, slice: _slice, enumerate: _enumerate, zip: _zip, reversed: _reversed, len: _len, isinstance: _isinstance,
     tuple: _tuple, list: _list,
     checkpoint: _checkpoint,
     print: print_, str: str_, repr: repr_, format: format_,

@@ -56,7 +56,7 @@ from .views import shared_result
 from .writers import METHOD_WRITERS, out_of, write_out, writer
 
 KNOWN_NOW = {np.finfo, np.iinfo, np.dtype, np.issubdtype, np.result_type, np.promote_types, np.can_cast, str, repr, getattr, hasattr,
-             type, id, callable, issubclass, slice, bool, int, float, complex, sum, min, max, abs, round, divmod, pow,
+             type, id, callable, issubclass, bool, int, float, complex, sum, min, max, abs, round, divmod, pow,
              any, all, sorted, frozenset, set, dict}
 
 

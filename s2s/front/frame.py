@@ -266,6 +266,8 @@ class Frame:
                 return [self.static(b, what, node) for b in self.heap.items(binding)]
             case Container():
                 return binding.form.build([self.static(b, what, node) for b in binding.members.values()])
+            case slice():
+                return slice(*(self.static(b, what, node) for b in (binding.start, binding.stop, binding.step)))
             case Value() if binding.constant is not MISSING:
                 return binding.constant
             case Value() | Cell() | Made() | Text() | Thrown():
@@ -284,6 +286,8 @@ class Frame:
                 return all(map(self.is_static, self.heap.items(binding)))
             case Container():
                 return all(map(self.is_static, binding.members.values()))
+            case slice():
+                return all(map(self.is_static, (binding.start, binding.stop, binding.step)))
             case Value():
                 return binding.constant is not MISSING
         return not isinstance(binding, (Cell, Made, Text, Thrown))

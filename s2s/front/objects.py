@@ -22,7 +22,7 @@ import gast
 from ..errors import TypeMismatchError
 from ..ir.forms import is_namedtuple
 from ..ops.checkpoint import Checkpointed
-from .alias import Container
+from .alias import Cell, Container, part_written
 from .capture import Fixed, is_data
 from .collected import Deque, Keyed, Set, Tally
 from .containers import deep, new_dict, pairs, shallow, store
@@ -119,6 +119,9 @@ def write(frame: Frame, base, name: str, binding, node: gast.AST, plainly: bool 
     if cls is None or not isinstance(base, Container):
         if cls is not None:
             raise TypeMismatchError("can't set attribute", frame.line(node), "use _replace")
+        if isinstance(base, Cell):
+            raise part_written(name) if name in ("real", "imag") else frame.refuse(
+                f"writing to the attribute {name} of an array", node, "make a new array: y = x.reshape(...), x.astype(...)")
         what = base.name if isinstance(base, Object) else getattr(base, "__name__", "this")
         raise frame.refuse(f"writing to an attribute of {what}, which is no object of the program", node,
                            "return the new value, or make the object inside the function; dataclasses may be arguments")

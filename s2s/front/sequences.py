@@ -19,10 +19,12 @@ import numpy as np
 from ..errors import TypeMismatchError
 from ..ir.builder import current
 from ..ir.graph import Value
-from ..ir.types import List, Scalar
+from ..ir.types import Array, List, Scalar
 from ..ops.lists import exact_sum, list_order
 from ..ops.record import FUNCTIONS, value
+from ..ops.shape import length
 from . import said
+from .access import take
 from .alias import Cell
 from .builtin import BUILTINS, refused
 from .calls import apply, in_place, operate
@@ -287,6 +289,45 @@ def _product(frame: Frame, node, *sources, repeat=1):
     return Iterable(get, (0, total, 1), held=tuple(h for s in sources for h in s.held))
 
 
+def _ndindex(frame: Frame, node, *shape):
+    """np.ndindex(2, 3), np.ndindex(a.shape)."""
+    if len(shape) == 1 and (dims := _listed_shape(frame, shape[0])) is not None:
+        shape = dims
+    return _product(frame, node, *(apply(frame, range, [n], {}, node) for n in shape))
+
+
+def _listed_shape(frame: Frame, shape) -> list | None:
+    """The lengths in a shape, which is a tuple or `a.shape`; None of a number."""
+    if isinstance(shape, Cell):
+        content = frame.heap.read(shape)
+        if content.op is not None and content.op.name == "shape" and isinstance(content.op.inputs[0].type, Array):
+            return [length(content.op.inputs[0], axis=k) for k in range(content.op.inputs[0].type.rank)]
+    return frame.members(shape)
+
+
+def _ndenumerate(frame: Frame, node, source):
+    """np.ndenumerate(a): pairs of an index and the element that `a` has there by then."""
+    if not isinstance(source, Cell) or not isinstance(frame.heap.type_of(source), Array):
+        raise frame.refuse("np.ndenumerate of something other than an array whose axes are known", node, "write the loops")
+    content = frame.heap.read(source)
+    places = _ndindex(frame, node, *(length(content, axis=k) for k in range(content.type.rank)))
+
+    def get(k):
+        place = places.get(k)
+        return place, take(frame, source, place)
+
+    return Iterable(get, places.bounds, places.trips, held=(source,))
+
+
+def _ix(frame: Frame, node, *sequences):
+    """np.ix_(rows, columns): each along an axis of its own."""
+    arrays = [apply(frame, np.asarray, [x], {}, node) for x in sequences]
+    arrays = [apply(frame, np.flatnonzero, [x], {}, node) if getattr(frame.value(x).type, "dtype", "") == "bool" else x
+              for x in arrays]
+    return tuple(apply(frame, np.reshape, [x, tuple(-1 if j == k else 1 for j in range(len(arrays)))], {}, node)
+                 for k, x in enumerate(arrays))
+
+
 def _choices(known: Callable, run_time: dict[int, Callable]) -> Callable:
     """combinations, permutations: of known members now, of others as loops."""
 
@@ -413,6 +454,7 @@ BUILTINS.update({
     max: _extreme(max, operator.gt), min: _extreme(min, operator.lt),
     map: _map, filter: _filter, zip: _zip, functools.reduce: _reduce,
     itertools.starmap: _starmap, itertools.repeat: _repeat, itertools.count: _count, itertools.islice: _islice,
+    np.ndindex: _ndindex, np.ndenumerate: _ndenumerate, np.ix_: _ix,
     itertools.chain: _chain, itertools.chain.from_iterable: _chain_from, itertools.product: _product,
     itertools.accumulate: _accumulate, itertools.zip_longest: _zip_longest,
     itertools.combinations: _choices(itertools.combinations, {2: said.pairs, 3: said.triples}),

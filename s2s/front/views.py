@@ -24,7 +24,7 @@ from ..ops.record import FUNCTIONS, dtype_of, numpy_function, rank, value
 from ..ops.reshape import reshape, reshape_like
 from ..ops.shape import length
 from .access import view_of_part
-from .alias import Cell, cells_in, is_shared
+from .alias import Cell, cells_in, is_shared, part_written
 from .compose import Transposed, flattened, reshaped
 from .frame import Frame
 
@@ -129,6 +129,9 @@ def _view(frame: Frame, content: Value, name: str, args: list, named: dict, base
 
         def back(x, y):
             return reshape_like(y, x)
+    elif name in ("real", "imag") and (dtype_of(base.type) or "").startswith("complex"):
+        def back(x, y):
+            raise part_written(name)
     elif name in READ_ONLY and not (name == "diag" and rank(base) == 1):
         back = _read_only
     else:
