@@ -9,7 +9,7 @@ where nothing was bound before, the type of a value that the first trip does not
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -64,7 +64,7 @@ class Carried:
     supposed: int = 0  # how many of SUPPOSITIONS are made
     apart: set = field(default_factory=set)  # names supposed to hold arrays that nothing else leads to, in each trip
     not_parts: set = field(default_factory=set)  # names that some trip does not leave as the like part of the same array
-    held_before: dict = field(default_factory=dict)  # what lists shared before the first trip
+    held_before: dict = field(default_factory=dict)  # list -> what it shared before the first trip, and whether with itself
     parted: frozenset = frozenset()  # names that hold such arrays after the loop for certain
 
 
@@ -92,7 +92,16 @@ def suppose_parts(carried: Carried) -> None:
     """Names that hold a part of an array, `row = a[0]`, hold the like part of it in each trip: the index is carried."""
 
 
-SUPPOSITIONS = (suppose_apart, suppose_same_arrays, suppose_parts)
+def suppose_chosen(carried: Carried) -> None:
+    """An item of a list of two or three arrays, `b[t % 2]`, is one of those arrays, decided again at each write: see lists.py."""
+
+
+SUPPOSITIONS = (suppose_apart, suppose_same_arrays, suppose_parts, suppose_chosen)
+
+
+def is_supposed(carried: Carried, supposition: Callable) -> bool:
+    """Whether the loop is run under this supposition."""
+    return supposition in SUPPOSITIONS[:carried.supposed]
 
 
 def suppose_more(carried: Carried) -> bool:
@@ -125,7 +134,7 @@ class Part:
 
 def find_parts(carried: Carried) -> None:
     """Carry the parts of arrays as their indices, once that is supposed."""
-    if suppose_parts in SUPPOSITIONS[:carried.supposed]:
+    if is_supposed(carried, suppose_parts):
         for name, binding in carried.names.items():
             if isinstance(binding, Cell) and binding.index is not None and name not in carried.not_parts:
                 carried.names[name] = Part(binding)
@@ -501,7 +510,7 @@ def _find_apart(frame: Frame, carried: Carried, before: tuple, live: frozenset) 
     pairs = {name: (env.get(name, UNBOUND), frame.env.get(name, UNBOUND)) for name in {**env, **frame.env}
              if frame.is_live(name, live)}
     now = {cell: cell.held for cell in frame.heap.contents}
-    found = parted(frame, [*pairs.values()], (contents, frame.heap.contents), (carried.held_before, now))
+    found = parted(frame, [*pairs.values()], (contents, frame.heap.contents), ({cell: held for cell, (held, _) in carried.held_before.items()}, now))
     carried.parted = frozenset(name for name, pair in pairs.items()
                                if all(isinstance(x, Cell) for x in pair) and pair in found)
     if not carried.apart <= carried.parted:

@@ -90,6 +90,7 @@ class Session:
     taken: set[str] = field(default_factory=set)  # names that captures may not have
     counters: dict[Value, tuple] = field(default_factory=dict)  # of a loop -> (lo, hi, step) of its range
     loops: list[dict] = field(default_factory=list)  # the views that were there before each loop around, outermost first
+    choosing: bool = False  # whether items of lists are chosen arrays: see `take_item`
     given: set = field(default_factory=set)  # the cells of the arguments, which a caller sees again
     run_over: list = field(default_factory=list)  # the lists that the loops being read run over
     doubtful: bool = False  # whether one of them may have been changed through an array that may share its memory

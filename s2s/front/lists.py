@@ -11,8 +11,8 @@ import gast
 
 from ..errors import S2SError, TypeMismatchError
 from ..ir.builder import current
-from ..ir.graph import Value
-from ..ir.types import UNDEFINED, List, Scalar, Tuple, Unknown
+from ..ir.graph import OPERATORS, Value
+from ..ir.types import UNDEFINED, Array, List, Scalar, Tuple, Unknown
 from ..ops import lists as ops
 from ..ops.control import tape_len, tape_pop, tape_push
 from ..ops.record import RECORDS, value
@@ -84,11 +84,30 @@ def take_item(frame: Frame, xs: Cell, key):
         raise frame.refuse("indexing a list of unlike things with a run-time index", None,
                            "keep numbers, or arrays of one rank, in a list of their own")
     i = index_of(frame, key)
+    if frame.session.choosing and items is not None and _is_one_of(frame, i, items):
+        return _chosen(i, items)
     content = as_list(frame, xs)
     if content.type.item == UNDEFINED:
         _outside(frame)
         raise TypeMismatchError("an item of a list into which nothing is put", current().line, "append to it first")
     return held_by(frame, xs, ops.list_get(content, i))
+
+
+def _is_one_of(frame: Frame, i: Value, items: tuple) -> bool:
+    """Whether `i` is an index of one of a few arrays for certain: t % 2 is 0 or 1."""
+    if not 2 <= len(items) <= 3 or not all(
+            isinstance(x, Cell) and isinstance(frame.heap.type_of(x), Array) for x in items):
+        return False
+    count = i.op.inputs[1].constant if i.op is not None and i.op.name == "remainder" else None
+    return type(count) is int and 0 < count <= len(items)
+
+
+def _chosen(i: Value, items: tuple) -> Cell:
+    """items[i], decided again where it is read and written: exact, where a run-time list would only know that it is one of them."""
+    cell = items[-1]
+    for k in reversed(range(len(items) - 1)):
+        cell = Cell(choice=(OPERATORS["equal"](i, value(k)), items[k], cell))
+    return cell
 
 
 def held_by(frame: Frame, xs: Cell, y: Value):

@@ -24,11 +24,13 @@ from .carry import (
     enter_binding,
     enter_cell,
     find_parts,
+    is_supposed,
     label,
     leaf_value,
     leave,
     leaves,
     rebind,
+    suppose_chosen,
     suppose_more,
 )
 from .containers import KeysDepend
@@ -52,7 +54,9 @@ from .split import is_quiet, tested
 from .unbound import is_bound, note_bound
 
 UNROLL_AT_MOST = 256
-KEYS_AT_MOST = 64  # trips of a loop that is followed trip by trip because it makes keys
+# trips of a loop that is followed trip by trip because it makes keys, or because in each trip it is known which array
+# of a list is written, that of a level, say
+FOLLOWED_AT_MOST = {KeysDepend: 64, SharedError: 16}
 
 
 # ------------------------------------------------------------------------------------------- statements
@@ -76,16 +80,19 @@ def _run_through(frame: Frame, node: gast.For, source: Iterable) -> None:
         _run_unrolled(frame, node, source)
     else:
         before, place = frame.snapshot(), (frame.live, frame.pending, frame.kept)
+        shared = {cell: (cell.held, cell.alike) for cell in before[1]}
         try:
             _run_loop(frame, Loop(node, node.body, source))
-        except (FunctionKept, KeysDepend) as error:
+        except (FunctionKept, KeysDepend, SharedError) as error:
             bounds = [b.constant if isinstance(b, Value) else b for b in source.bounds]
             if not all(isinstance(b, int) for b in bounds):
                 raise
             indices = range(*bounds)
-            if isinstance(error, KeysDepend) and len(indices) > KEYS_AT_MOST:
+            if len(indices) > FOLLOWED_AT_MOST.get(type(error), UNROLL_AT_MOST):
                 raise
             frame.restore(before)
+            for cell, held in shared.items():
+                cell.held, cell.alike = held
             frame.live, frame.pending, frame.kept = place
             _run_unrolled(frame, node, Iterable(lambda k: source.get(indices[k]), trips=len(indices), held=source.held))
 
@@ -178,7 +185,7 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
             carried.cells.update(dict.fromkeys(binding.roots))
         elif name in frame.locals and frame.is_live(name, live):
             carried.names[name] = binding
-    carried.held_before = {cell: cell.held for cell in before[1]}
+    start, carried.held_before = before, {cell: (cell.held, cell.alike) for cell in before[1]}
     _note_unbound(frame, loop, carried)
     if may_leave(loop.body, returns_only=True):
         carried.names[RETURNED], carried.names[RESULT] = False, UNBOUND
@@ -206,6 +213,9 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
         except SharedError:
             if not suppose_more(carried):
                 raise
+            before = start
+            for cell, held in carried.held_before.items():  # what an attempt in vain has found
+                cell.held, cell.alike = held
     raise frame.refuse("what this loop carries from trip to trip cannot be worked out", node,
                        "give its variables one kind of value before the loop")
 
@@ -302,6 +312,8 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
         return go_on
 
     frame.session.loops.append(before[2])
+    choosing = frame.session.choosing
+    frame.session.choosing = choosing or is_supposed(carried, suppose_chosen)
     try:
         if source is not None:
             index = node.target.id if isinstance(node.target, gast.Name) and source.is_range else source.index_name(frame)
@@ -310,6 +322,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
             outputs = while_loop(inits, test, body, carried.breaks, names)
     finally:
         frame.session.loops.pop()
+        frame.session.choosing = choosing
     if ended:
         raise Ended
     frame.restore(before)

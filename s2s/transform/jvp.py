@@ -16,7 +16,8 @@ from ..errors import DerivativeError
 from ..ir.builder import Builder, add_op, at, emit, join_types
 from ..ir.graph import Block, Function, Op, Value
 from ..ir.rebuild import emit_op
-from ..ir.types import Tape, Tuple, Undefined, carries_derivative
+from ..ir.types import Array, Tape, Tuple, Undefined, carries_derivative
+from ..ops.cast import as_dtype
 from ..ops.checkpoint import Rerun
 from ..ops.control import (
     Known,
@@ -125,6 +126,9 @@ class Tangents:
     def set_tangent(self, out: Value, dot: Value | None) -> None:
         if dot is None or not carries_derivative(out.type):
             return
+        type = self.env[out].type
+        if isinstance(type, Array) and (type.dtype or "").startswith("complex"):  # z = x + 0j: z may be written into, and so z_dot
+            dot = as_dtype(dot, type.dtype)
         if not dot.name and dot.op is not None and self.env[out].name:
             dot.name = f"{self.env[out].name}_dot"
         self.dots[out] = dot

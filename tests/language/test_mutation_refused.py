@@ -313,6 +313,48 @@ def _(x):
     return x * p[0][0]
 
 
+@refused(X, message="this writes into the real part of an array", remedy="z[...] = v + 1j * z.imag")
+def writes_the_real_part(x):
+    z = np.exp(1j * x)
+    z.real = 2 * x
+    return np.abs(z)
+
+
+@instead
+def _(x):
+    z = np.exp(1j * x)
+    z[...] = 2 * x + 1j * z.imag
+    return np.abs(z)
+
+
+@refused(X, message="this writes into the imag part of an array", remedy="z[...] = z.real + 1j * v")
+def writes_an_imaginary_element(x):
+    z = np.exp(1j * x)
+    z.imag[2] = 2 * x[0]
+    return np.abs(z)
+
+
+@instead
+def _(x):
+    z = np.exp(1j * x)
+    z[2] = z.real[2] + 1j * (2 * x[0])
+    return np.abs(z)
+
+
+@refused(X, message="writing to the attribute shape of an array", remedy="y = x.reshape(...)")
+def writes_a_shape(x):
+    y = x.copy()
+    y.shape = (2, 3)
+    return y[0] * y[1]
+
+
+@instead
+def _(x):
+    y = x.copy()
+    y = y.reshape(2, 3)
+    return y[0] * y[1]
+
+
 @pytest.mark.parametrize("function, args, message, remedy, good", REFUSED)
 def test_refused(function, args, message, remedy, good):
     with pytest.raises(S2SError) as caught:
