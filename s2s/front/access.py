@@ -27,7 +27,7 @@ from .made import Method
 from .objects import class_of, method_of
 from .raising import guard
 
-IndexExpression = type(np.s_)
+IndexExpression, GRIDS = type(np.s_), (type(np.mgrid), type(np.ogrid), type(np.r_), type(np.c_))
 
 
 def take(frame: Frame, base, key):
@@ -50,10 +50,10 @@ def take(frame: Frame, base, key):
     if isinstance(base, IndexExpression):  # np.s_[1:, 0]
         return (key,) if base.maketuple and not isinstance(key, tuple) else key
     if not isinstance(base, Cell):
-        if frame.is_static(base):
+        if frame.is_static(base) and not isinstance(base, GRIDS):
             try:
                 return base[_static_key(frame, key)]
-            except (TypeError, AttributeError):  # np.mgrid and its kind
+            except (TypeError, AttributeError):
                 raise frame.refuse(f"indexing a {type(base).__name__}", None, "index arrays and tuples") from None
         raise frame.refuse(f"indexing a {type(base).__name__}", None, "index arrays and tuples")
     if base.base is None and base.choice is None:
