@@ -11,6 +11,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable
+from enum import Enum
 
 import gast
 import numpy as np
@@ -130,6 +131,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         if _all_static(frame, args, keywords):
             return _now(frame, function, args, keywords, node)
         raise frame.refuse(f"{_name_of(function)}() of run-time data", node, "use NumPy's functions")
+    if isinstance(function, type) and issubclass(function, Enum):  # a member, by its value
+        return _now(frame, function, args, keywords, node)
     if is_exception(function):
         return make_exception(frame, function, args, keywords)
     if isinstance(function, type) or isinstance(function, types.BuiltinFunctionType) or not callable(function) \

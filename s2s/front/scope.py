@@ -73,15 +73,23 @@ def changed_names(nodes: Iterable[gast.AST]) -> dict[str, None]:
 
 
 def read_names(nodes: Iterable[gast.AST]) -> set[str]:
-    """Names read, those of augmented assignments and of nested functions included."""
-    found = set()
-    for root in nodes:
-        for node in gast.walk(root):
-            match node:
-                case gast.Name(ctx=gast.Load() | gast.Del()):
-                    found.add(node.id)
-                case gast.AugAssign(target=gast.Name(id=name)):
-                    found.add(name)
+    """Names read, those of augmented assignments and of nested functions included; not what lambdas and comprehensions bind."""
+    found, pending = set(), list(nodes)
+    while pending:
+        node = pending.pop()
+        below = list(gast.iter_child_nodes(node))
+        match node:
+            case gast.Name(ctx=gast.Load() | gast.Del()):
+                found.add(node.id)
+            case gast.AugAssign(target=gast.Name(id=name)):
+                found.add(name)
+            case gast.Lambda(args=args, body=body):
+                found |= read_names([body]) - set(parameter_names(node))
+                below = [args]  # defaults
+            case gast.ListComp() | gast.SetComp() | gast.DictComp() | gast.GeneratorExp():
+                found |= read_names(below) - bound_names(part.target for part in node.generators).keys()
+                below = [node.generators[0].iter]  # which is read outside
+        pending += below
     return found
 
 

@@ -137,3 +137,25 @@ def complex_arrays(out: Wide, scope: Scope, loop: str | None) -> None:
         out.emit(line)
     out.new(scope, "np.tanh(" + out.pick([f"np.sum(np.abs({z} + 3.5) ** 2) * 0.05", f"np.sum({z}.real * {z}.imag)", f"np.sum({z} * np.conj({z})).real", f"np.real({z} @ {z})",
                                           f"np.mean(np.abs({z} + (3.5 + 0.5j)))", f"np.vdot({z}, {z}).real", f"np.angle({z}[0] + 3.5)", f"({z} ** 2).imag.sum()"]) + ")")
+
+
+@idiom("data")
+def keys_of_the_run(out: Wide, scope: Scope, loop: str | None) -> None:
+    """Memos, counters, sets, queues: what is in them depends on the run."""
+    d, k, s, i, b = out.fresh("d"), out.fresh("k"), out.pick(scope.scalars), out.pick(scope.ints), out.pick(scope.arrays)
+    name, v = out.pick(scope.scalars), out.bounded(scope)
+    lines, expression = out.pick([
+        ([f"{d} = {{0: {s}, 1: 0.5}}", f"for {k} in range(2, n + 3):", f"    {d}[{k}] = 0.5 * {d}[{k} - 1] + np.sin({d}[{k} - 2])"], f"{d}[n + 2]"),
+        ([f"{d} = {{}}", f"for {k} in range(n + 2):", f"    if {k} % 3 not in {d}:", f"        {d}[{k} % 3] = {v}", f"    {name} = 0.5 * {name} + {d}[{k} % 3]"], f"sum({d}.values()) + 0.1 * len({d})"),
+        ([f"{d} = set()", f"for {k} in range(n + 2):", f"    if {k} % 3 in {d}:", "        continue", f"    {d}.add({k} % 3)", f"    {name} = 0.5 * {name} + {v}"], f"len({d}) * 0.1 + {s}"),
+        ([f"{d} = {{{i} % 2, 1, 3}}"], f"sum({b}[{k}] for {k} in sorted({d})) + 0.1 * (2 in {d})"),
+        ([f"{d} = collections.defaultdict(float)", f"for {k} in range(4):", f"    {d}[{k} % (n + 1)] += np.sin({b}[{k}]) * {s}"], f"sum({d}[{k}] for {k} in sorted({d}))"),
+        ([f"{d} = collections.deque([{s}, 0.3], maxlen=3)", f"for {k} in range(n):", f"    {d}.append({v} * {d}[0])"], f"sum({d}) + {d}[-1]"),
+        ([f"{d} = None", f"for {k} in {b}.copy():", f"    if {d} is None or {k} > {d}:", f"        {d} = np.sin({k})"], f"{d} * 0.5 if {d} is not None else 0.3"),
+        ([f"{d} = [({s}, 0.3), (0.5, {v})]", f"{k}, {name} = zip(*{d})", f"{name} = {name}[0] * {k}[1]"], f"{name} * 0.5"),
+        ([f"{d} = {{({i} % 2, 0): {s}, (1, 1): {v}}}"], f"{d}.get((1, 1), 0.3) + {d}.get((0, 7), 0.5)"),
+        ([f"{d} = collections.Counter()", f"for {k} in range(4):", f"    {d}[{k} % (n + 1)] += 1"], f"{s} * {d}[0] + 0.1 * {d}[9]"),
+    ])
+    for line in lines:
+        out.emit(line)
+    out.new(scope, f"np.tanh({expression})")

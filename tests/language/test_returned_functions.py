@@ -126,3 +126,21 @@ def test_a_function_is_no_result_of_a_program():
     with pytest.raises(s2s.UnsupportedError, match="cannot be returned to outside the program") as caught:
         s2s.grad(shifted_by)(0.3)
     assert "call it here, and return what it computes" in str(caught.value)
+
+
+def one_name_for_many_functions(x, n):
+    """The `g` of the generator expression is not the one that each trip makes."""
+    total = 0.0
+    while n > 0:
+        gs = []
+        for k in (0.3, x):
+            def g(u, k=k):
+                return np.sin(u * k)
+            gs.append(g)
+        total = total + sum(g(x) for g in gs) + (lambda g: g * x)(0.5)
+        n -= 1
+    return total
+
+
+def test_what_comprehensions_and_lambdas_bind_is_not_read():
+    judge(one_name_for_many_functions, 0.4, 3)
