@@ -51,7 +51,22 @@ def windows(x, n):
     return np.sum(np.stack([np.sin(x[1:] * k) + x[:-1] for k in range(n)]) ** 3)
 
 
-FILLED = [(recurrent, (W, H, XS)), (table, (X, 4)), (table, (X, 0)), (backwards, (X, 9)), (backwards, (X, 4)), (blocks, (X, 5)), (windows, (X, 4))]
+def records(W, h, xs, us):
+    """A list of tuples, taken apart into arrays."""
+    def step(h, x, u):
+        h = np.tanh(W @ h + x * u)
+        return h, (h, (np.sum(h), len(h)))
+
+    ys = []
+    for x, u in zip(xs, us):
+        h, y = step(h, x, u)
+        ys.append(y)
+    sums = np.array([total for _, (total, _) in ys])
+    return np.sum(np.stack([y[0] for y in ys]) ** 2) + np.sum(h) + np.sum(sums * sums) * np.sum(np.array([y[1][1] for y in ys]))
+
+
+FILLED = [(recurrent, (W, H, XS)), (table, (X, 4)), (table, (X, 0)), (backwards, (X, 9)), (backwards, (X, 4)), (blocks, (X, 5)), (windows, (X, 4)),
+          (records, (W, H, XS, XS[:, 0]))]
 
 
 @pytest.mark.parametrize("f, args", FILLED, ids=lambda x: getattr(x, "__name__", ""))
@@ -119,7 +134,14 @@ def measured_inside(x):
     return np.sum(np.array(ys))
 
 
-@pytest.mark.parametrize("f", [skipping, reading_numbers, looking_back, leaving_early, added_to_afterwards, measured_inside])
+def numbers_of_tuples(x):
+    ys = []
+    for v in x:
+        ys.append((v, v * v))
+    return np.sum(np.array([a * b for a, b in ys]))
+
+
+@pytest.mark.parametrize("f", [numbers_of_tuples, skipping, reading_numbers, looking_back, leaving_early, added_to_afterwards, measured_inside])
 def test_what_stays_a_list(f):
     judge(f, X)
     assert ".append(" in printed(f, X)
