@@ -5,8 +5,9 @@ Dataclasses and `types.SimpleNamespace` are trees as they stand; other classes a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import optree
 
 from .ir import forms
@@ -41,6 +42,33 @@ def unflatten(structure, leaves: list):
 def structure(tree):
     """What `flatten` says of `tree` beside its leaves: equal for trees of one structure."""
     return flatten(tree)[1]
+
+
+def stack(trees: Sequence):
+    """A tree like each of `trees`, whose leaves are those of all of them along a new first axis; None of no trees.
+
+        stack([(x, a), (y, b)])  is  (np.stack([x, y]), np.stack([a, b]))
+    """
+    return map(lambda *leaves: np.stack(leaves), *trees) if trees else None
+
+
+def ravel(tree):
+    """(vector, unravel): the leaves of `tree` one after the other, and the function that makes such a tree of a vector.
+
+    The vector has the dtype that all leaves promote to; `unravel` gives each leaf its shape again, and leaves the dtype.
+    """
+    parts, whole = flatten(tree)
+    vector = np.concatenate([np.ravel(part) for part in parts]) if len(parts) > 0 else np.zeros(0)
+
+    def unravel(vector):
+        found, start = [], 0
+        for part in parts:
+            end = start + np.size(part)
+            found.append(np.reshape(vector[start:end], np.shape(part)) if np.ndim(part) > 0 else vector[start])
+            start = end
+        return unflatten(whole, found)
+
+    return vector, unravel
 
 
 def register(kind: type, flatten: Callable, unflatten: Callable) -> None:

@@ -15,7 +15,7 @@ from ..ir.rebuild import rebuild
 from ..ir.types import Array, Extent, Static, Tuple, Type, Unknown
 from ..ops.checkpoint import Checkpointed
 from ..ops.control import make_undefined
-from . import sequences  # noqa: F401
+from . import sequences, trees  # noqa: F401
 from .activation import run
 from .alias import cells_in
 from .builtin import BUILTINS
