@@ -39,7 +39,10 @@ from .errors import (
 from .front import custom_jvp, custom_vjp
 from .ops.barrier import stop_gradient
 from .ops.checkpoint import checkpoint
+from .shapes import ShapeDtype, eval_shape
+from .structured import associative_scan, cond, fori_loop, scan, switch, while_loop
 from .transformed import Lowered, Transformed
+from .tree import ravel as ravel_pytree
 
 __version__ = "0.1.0"
 
@@ -47,17 +50,22 @@ __all__ = [
     "DerivativeError",
     "Lowered",
     "S2SError",
+    "ShapeDtype",
     "ShapeMismatchError",
     "SourceError",
     "Transformed",
     "TypeMismatchError",
     "UnsupportedError",
     "VerifyError",
+    "associative_scan",
     "check_grads",
     "checkpoint",
+    "cond",
     "custom_jvp",
     "custom_vjp",
     "dump",
+    "eval_shape",
+    "fori_loop",
     "from_source",
     "grad",
     "hessian",
@@ -68,11 +76,15 @@ __all__ = [
     "jit",
     "jvp",
     "linearize",
+    "ravel_pytree",
+    "scan",
     "source",
     "stages",
     "stop_gradient",
+    "switch",
     "tree",
     "value_and_grad",
     "vjp",
     "vmap",
+    "while_loop",
 ]

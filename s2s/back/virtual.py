@@ -337,11 +337,21 @@ def _empty(scope, op: Op) -> Elements:
 @entry("arange")
 def _arange(scope, op: Op) -> Elements | None:
     start, stop, step = (scope.env[x] for x in op.inputs)
-    if step.constant != 1 or any("int" not in x.type.dtype for x in (start, stop, step)):
-        return None
     dtype = op.output.type.dtype
-    return Elements(op.output.type, (op_named("at_least_zero", subtract(stop, start)),),
-                    lambda index: as_dtype(add(index[0], start), dtype), generated=True)
+    if step.constant == 1 and all("int" in x.type.dtype for x in (start, stop, step)):
+        return Elements(op.output.type, (op_named("at_least_zero", subtract(stop, start)),),
+                        lambda index: as_dtype(add(index[0], start), dtype), generated=True)
+    if dtype != "float64" or any(x.type.dtype not in ("float64", "int64") for x in (start, stop, step)):
+        return None
+    count = as_dtype(op_named("ceil", op_named("divide", multiply(subtract(stop, start), 1.0), step)), "int64")
+    second = multiply(add(start, step), 1.0)
+    delta = subtract(second, start)
+
+    def at(index: Index) -> Value:
+        """NumPy fills in the first two numbers, and goes on by their difference."""
+        return select(op_named("equal", index[0], 1), second, add(start, multiply(index[0], delta)))
+
+    return Elements(op.output.type, (op_named("at_least_zero", count),), at, generated=True)
 
 
 @entry("linspace")
