@@ -633,3 +633,13 @@ def a_sparse_jacobian_transformed(x):
 @instead(A, ask="s2s.vmap(s2s.jacobian(f))(np.stack([*args]))")
 def a_sparse_jacobian_transformed_followed(x):
     return x * x
+
+
+@refused(0.3, ask="s2s.jit(s2s.grad(f))(*args)")
+def a_function_that_only_scipy_computes(x):
+    return scipy.special.i0(x) * x
+
+
+@instead(0.3, ask="s2s.grad(f)(*args)")
+def a_function_that_only_scipy_computes_followed(x):
+    return scipy.special.i0(x) * x

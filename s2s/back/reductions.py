@@ -53,6 +53,8 @@ REDUCTIONS = {
     "all": Reduction(lambda dtype: True, "logical_and"),
 }
 REDUCTIONS["added_up"] = replace(REDUCTIONS["sum"], accumulator=lambda dtype: dtype)
+for _name, _combine in (("nanmax", "fmax"), ("nanmin", "fmin")):
+    REDUCTIONS[_name] = Reduction(lambda dtype: np.nan if dtype.startswith("float") else 0, _combine, needs_some=True)
 REDUCTIONS["amax"], REDUCTIONS["amin"] = REDUCTIONS["max"], REDUCTIONS["min"]
 
 

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..errors import UnsupportedError
 from ..ir.graph import MISSING, Function, Op, Value
 from ..ir.rebuild import rebuild
 from ..ir.types import Array, Scalar
@@ -43,6 +44,7 @@ from ..ops.lists import native_exact_sum
 from ..ops.product import matmul
 from ..ops.record import RECORDS, rank, value
 from ..ops.reduce import sum_record
+from ..ops.special import SCIPYS_ALONE
 from .buffers import natural_exponent_op
 
 REWRITTEN = ("outer", "stack", "append", "math.fmod", "exact_sum")
@@ -55,6 +57,8 @@ def simpler(function: Function) -> Function:
 
 
 def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
+    if op.name in SCIPYS_ALONE:
+        raise UnsupportedError(f"scipy.special.{op.name} in compiled code", op.line, "call it outside of what is compiled")
     match op.name:
         case "outer":
             a, b = inputs

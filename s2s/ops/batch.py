@@ -255,7 +255,7 @@ def _batch_reduction(record):
     return batch
 
 
-for _name in ("sum", "prod", "max", "min", "any", "all"):
+for _name in ("sum", "prod", "max", "min", "nanmax", "nanmin", "any", "all"):
     RECORDS[_name].batch = _batch_reduction(RECORDS[_name])
 
 

@@ -129,7 +129,18 @@ def _written(x: Value, operands, pattern: Pattern) -> Value | None:
     return op.inputs[1] if same else None
 
 
+def _stands_for_nothing(x: Value, pattern: Pattern) -> bool:
+    """Whether the index says `...` although it names every axis: of a vector, NumPy's x[..., 0] is a view of rank 0, no number."""
+    return isinstance(x.type, Array) and any(p is ... for p in pattern) and count_named(pattern) == x.type.rank
+
+
+def _without_ellipsis(pattern: Pattern) -> Pattern:
+    return tuple(p for p in pattern if p is not ...)
+
+
 def _fold_getitem(x: Value, *operands: Value, pattern: Pattern):
+    if _stands_for_nothing(x, pattern):
+        return getitem(x, *operands, pattern=_without_ellipsis(pattern))
     made = x.op.name if x.op is not None else ""
     if isinstance(x.type, (Tuple, Static)):
         return _fold_member(x, operands, pattern)
@@ -213,6 +224,8 @@ def _is_unread(x: Value) -> bool:
 
 def _fold_setitem(x: Value, v: Value, *operands: Value, pattern: Pattern):
     """Storing what is there already changes nothing; what is overwritten at once need not be written."""
+    if _stands_for_nothing(x, pattern):
+        return setitem(x, v, *operands, pattern=_without_ellipsis(pattern))
     if (
         v.op is not None
         and v.op.record is getitem
@@ -229,6 +242,8 @@ def _fold_setitem(x: Value, v: Value, *operands: Value, pattern: Pattern):
 
 def _fold_additem(x: Value, v: Value, *operands: Value, pattern: Pattern):
     """In a reverse sweep, adding to a zero is storing; elsewhere -0.0 forbids it."""
+    if _stands_for_nothing(x, pattern):
+        return additem(x, v, *operands, pattern=_without_ellipsis(pattern))
     if not runs_backwards() or x.op is None or not is_basic(pattern, operands):
         return None
     if not isinstance(x.type, Array) or not same_shape(

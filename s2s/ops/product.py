@@ -131,7 +131,7 @@ def _vjp_product(bar, y, a, b):
     )
 
 
-def _jvp_bilinear(product: Callable) -> Callable:
+def jvp_bilinear(product: Callable) -> Callable:
     def jvp(dots, y, a, b):
         left = None if dots[0] is None else product(dots[0], b)
         right = None if dots[1] is None else product(a, dots[1])
@@ -148,7 +148,7 @@ matmul = define(
     vjp=_vjp_product,
     syntax=lambda a, b: ast.BinOp(a, ast.MatMult(), b),
 )
-matmul.jvp = _jvp_bilinear(matmul)
+matmul.jvp = jvp_bilinear(matmul)
 OPERATORS["matmul"] = matmul
 numpy_function(np.matmul)(matmul)
 
@@ -188,7 +188,7 @@ dot_record = define(
     vjp=_vjp_dot,
     syntax=lambda a, b: numpy_call("dot", a, b),
 )
-dot_record.jvp = _jvp_bilinear(dot_record)
+dot_record.jvp = jvp_bilinear(dot_record)
 
 
 @numpy_function(np.dot, method="dot")
@@ -294,7 +294,7 @@ outer_record = define(
     ),
     syntax=lambda a, b: numpy_call("outer", a, b),
 )
-outer_record.jvp = _jvp_bilinear(outer_record)
+outer_record.jvp = jvp_bilinear(outer_record)
 
 
 @numpy_function(np.outer)
@@ -322,7 +322,7 @@ inner_record = define(
     ),
     syntax=lambda a, b: numpy_call("inner", a, b),
 )
-inner_record.jvp = _jvp_bilinear(inner_record)
+inner_record.jvp = jvp_bilinear(inner_record)
 
 
 @numpy_function(np.inner)

@@ -257,8 +257,12 @@ def _same_dtype(dtype: str | None) -> str | None:
     return dtype
 
 
-max_record = reduction("max", np.max, _same_dtype, vjp=_vjp_extreme, jvp=_jvp_extreme)
-min_record = reduction("min", np.min, _same_dtype, vjp=_vjp_extreme, jvp=_jvp_extreme)
+def extreme(name: str, function: Callable):
+    """Define an op like np.max."""
+    return reduction(name, function, _same_dtype, vjp=_vjp_extreme, jvp=_jvp_extreme)
+
+
+max_record, min_record = extreme("max", np.max), extreme("min", np.min)
 
 
 @numpy_function(np.max, np.amax, method="max")

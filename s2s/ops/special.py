@@ -16,7 +16,7 @@ from scipy import special
 from ..ir.graph import Value
 from ..ir.types import Scalar, Type
 from .chain import elementwise_jvp, elementwise_vjp
-from .elementwise import absolute, equal, exp, log, log1p, minimum, where
+from .elementwise import absolute, equal, exp, log, log1p, minimum, sign, where
 from .record import FUNCTIONS, Record, define, numpy_function, static
 from .reduce import logsumexp
 from .ufunc import IN_MATH, builtin_syntax, elementwise
@@ -30,15 +30,22 @@ def _scipy_syntax(name: str) -> Callable:
     return lambda *args: ast.Call(ast.Attribute(module, name, ast.Load()), list(args), [])
 
 
+SCIPYS_ALONE: set[str] = set()  # what nobody but SciPy computes, which Numba cannot call
+
+
 def _special(name: str, *partials, of_numbers: Callable | None = None, math: Callable | None = None) -> Record:
-    """A function of scipy.special; `of_numbers(*xs)` says it for single numbers, if `math` has no twin."""
+    """A function of scipy.special; `of_numbers(*xs)` says it for single numbers, if `math` has no twin, else SciPy does."""
 
     def fold(record: Record, *xs: Value):
         if not all(isinstance(x.type, Scalar) and not x.type.dtype.startswith("complex") for x in xs):
             return None
-        return IN_MATH[record](*xs) if of_numbers is None else of_numbers(*xs)
+        if of_numbers is not None:
+            return of_numbers(*xs)
+        return IN_MATH[record](*xs) if record in IN_MATH else None
 
     function = getattr(special, name)
+    if of_numbers is None and math is None:
+        SCIPYS_ALONE.add(name)
     return elementwise(name, *partials, evaluate=function, syntax=_scipy_syntax(name), fold=fold, math=math,
                        scalar="" if math is None else None, also=(function,))
 
@@ -116,6 +123,39 @@ gammaln = _special("gammaln",                  lambda y, x: digamma(x),         
 gamma = _special("gamma",                      lambda y, x: y * digamma(x),     math=math.gamma)
 FUNCTIONS[special.loggamma] = FUNCTIONS[special.gammaln]
 
+#                                              ∂y/∂a                            ∂y/∂b
+beta = _special("beta",                        lambda y, a, b: y * (digamma(a) - digamma(a + b)),
+                                                                                lambda y, a, b: y * (digamma(b) - digamma(a + b)))
+betaln = _special("betaln",                    lambda y, a, b: digamma(a) - digamma(a + b),
+                                                                                lambda y, a, b: digamma(b) - digamma(a + b))
+
+# ------------------------------------------------------------------------------- around the error function
+#                                              ∂y/∂x
+
+erfcx = _special("erfcx",                      lambda y, x: 2 * x * y - 2 / math.sqrt(math.pi))
+dawsn = _special("dawsn",                      lambda y, x: 1 - 2 * x * y)
+erfinv = _special("erfinv",                    lambda y, x: math.sqrt(math.pi) / 2 * exp(y * y))
+erfcinv = _special("erfcinv",                  lambda y, x: -math.sqrt(math.pi) / 2 * exp(y * y))
+ndtri = _special("ndtri",                      lambda y, x: math.sqrt(2 * math.pi) * exp(0.5 * y * y))
+log_ndtr = _special("log_ndtr",                lambda y, x: exp(-0.5 * x * x - y) / math.sqrt(2 * math.pi))
+
+# ---------------------------------------------------------------------------------------- Bessel functions
+#                                              ∂y/∂x
+
+
+def _over(y, x):
+    """y / x, and 1 / 2 at 0, for y = I1(x), J1(x) and the like."""
+    at_zero = equal(x, 0)
+    return where(at_zero, 0.5, y / where(at_zero, 1, x))
+
+
+i0 = _special("i0",                            lambda y, x: i1(x))
+i1 = _special("i1",                            lambda y, x: i0(x) - _over(y, x))
+i0e = _special("i0e",                          lambda y, x: i1e(x) - sign(x) * y)
+i1e = _special("i1e",                          lambda y, x: i0e(x) - sign(x) * y - _over(y, x))
+j0 = _special("j0",                            lambda y, x: -j1(x))
+j1 = _special("j1",                            lambda y, x: j0(x) - _over(y, x))
+
 # -------------------------------------------------------------------------------- logistic functions
 
 
@@ -135,6 +175,10 @@ log_expit = _special("log_expit",              lambda y, x: expit_record(-x),
 #                                              ∂y/∂a                            ∂y/∂b
 xlogy = _special("xlogy",                      lambda y, a, b: log(b),          lambda y, a, b: a / b,
                  of_numbers=lambda a, b: a * log(where(equal(a, 0), 1.0, b)))
+xlog1py = _special("xlog1py",                  lambda y, a, b: log1p(b),        lambda y, a, b: a / (1 + b))
+rel_entr = _special("rel_entr",                lambda y, a, b: log(a / b) + 1,  lambda y, a, b: -a / b)
+kl_div = _special("kl_div",                    lambda y, a, b: log(a / b),      lambda y, a, b: 1 - a / b)
+entr = _special("entr",                        lambda y, x: -log(x) - 1)
 
 
 @numpy_function(special.log_softmax)

@@ -1,0 +1,159 @@
+"""Functions given by samples: np.trapezoid, np.gradient, np.interp, np.convolve and np.correlate, np.ediff1d, np.unwrap."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..errors import UnsupportedError
+from ..ir.builder import current, fresh_extent
+from ..ir.graph import Value
+from ..ir.types import Array, Type
+from .arrange import flip
+from .chain import like_operand
+from .create import empty_like
+from .elementwise import absolute, bitwise_and, clip, equal, greater, less, remainder, where
+from .index import put, take
+from .join import along
+from .pick import diff
+from .product import jvp_bilinear, product_dtype
+from .record import RECORDS, define, numpy_function, rank, static, value
+from .reduce import as_array, sum_record
+from .reshape import ravel
+from .running import cumsum_
+from .search import searchsorted
+from .shape import length, numpy_call, shaped_like, static_axis
+from .ufunc import is_none
+
+# ------------------------------------------------------------------------------- integrals and derivatives
+
+
+@numpy_function(np.trapezoid)
+def trapezoid(y, x=None, dx=1.0, axis=-1) -> Value:
+    """np.trapezoid, with sample points along the axis, or of y's shape."""
+    y, axis = as_array(y), static_axis(axis)
+    if is_none(x):
+        width = value(dx)
+    else:
+        x = as_array(x)
+        width = diff(x, 1, -1 if rank(x) == 1 else axis)
+        if rank(x) == 1 and rank(y) not in (1, None) and axis % rank(y) != rank(y) - 1:
+            raise UnsupportedError("np.trapezoid with x along another axis than the last", current().line, "move the axis with np.moveaxis")
+    ends = take(y, along(axis, slice(1, None))) + take(y, along(axis, slice(None, -1)))
+    return sum_record(width * ends / 2.0, axis=None if rank(y) == 1 else axis, keepdims=False)
+
+
+@numpy_function(np.gradient)
+def gradient(f, *varargs, axis=None, edge_order=1) -> Value:
+    """np.gradient along one axis, of samples at equal distances."""
+    f, axis = as_array(f), static_axis(axis)
+    if static(edge_order) != 1 or len(varargs) > 1 or (varargs and rank(value(varargs[0])) != 0):
+        raise UnsupportedError("np.gradient of samples at unequal distances, or with edge_order=2", current().line,
+                               "write the differences with slices")
+    if rank(f) != 1 and axis is None:
+        raise UnsupportedError("np.gradient along all axes", current().line, "call it for each axis, with axis=")
+    axis = -1 if axis is None else axis
+    step = value(varargs[0]) if varargs else value(1.0)
+    inner = (take(f, along(axis, slice(2, None))) - take(f, along(axis, slice(None, -2)))) / (2.0 * step)
+    slopes = put(empty_like(f), along(axis, slice(1, -1)), inner)
+    for end, (a, b) in ((0, (1, 0)), (-1, (-1, -2))):
+        slopes = put(slopes, along(axis, end), (take(f, along(axis, a)) - take(f, along(axis, b))) / step)
+    return slopes
+
+
+@numpy_function(np.ediff1d)
+def ediff1d(ary, to_end=None, to_begin=None) -> Value:
+    """np.ediff1d: differences of neighbours in the raveled array."""
+    if not is_none(to_end) or not is_none(to_begin):
+        raise UnsupportedError("np.ediff1d with ends", current().line, "concatenate them")
+    return diff(ravel(as_array(ary)), 1, -1)
+
+
+@numpy_function(np.interp)
+def interp(x, xp, fp, left=None, right=None, period=None) -> Value:
+    """np.interp; at a sample point the derivative in x is that to the right, beyond the ends 0."""
+    if not is_none(period):
+        raise UnsupportedError("np.interp with a period", current().line, "take x modulo the period, and repeat the samples")
+    x, xp, fp = as_array(x), as_array(xp), as_array(fp)
+    k = clip(searchsorted(xp, x, "right") - 1, 0, length(xp, axis=0) - 2)
+    start, low = take(xp, k), take(fp, k)
+    slope = (take(fp, k + 1) - low) / (take(xp, k + 1) - start)
+    left = take(fp, 0) if is_none(left) else value(left)
+    right = take(fp, -1) if is_none(right) else value(right)
+    last = take(xp, -1)
+    beyond = where(greater(x, last), right, where(equal(x, last), take(fp, -1), slope * (x - start) + low))
+    return where(less(x, take(xp, 0)), left, beyond)
+
+
+@numpy_function(np.unwrap)
+def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi) -> Value:
+    """np.unwrap of floats along one axis: the derivative is 1, as what is added is constant."""
+    if not is_none(discont):
+        raise UnsupportedError("np.unwrap with discont=", current().line, "leave it out")
+    p, axis, period = as_array(p), static_axis(axis), static(period)
+    step = diff(p, 1, axis)
+    low = -period / 2
+    wrapped = remainder(step - low, period) + low
+    wrapped = where(bitwise_and(equal(wrapped, low), greater(step, 0)), -low, wrapped)
+    jump = where(less(absolute(step), period / 2), 0, wrapped - step)
+    return put(put(empty_like(p), along(axis, slice(None, 1)), take(p, along(axis, slice(None, 1)))), along(axis, slice(1, None)),
+               take(p, along(axis, slice(1, None))) + cumsum_(jump, axis=axis))
+
+
+# -------------------------------------------------------------------------------------------- convolutions
+
+
+def _infer_convolve(a: Value, v: Value) -> Type:
+    if rank(a) != 1 or rank(v) != 1:
+        raise UnsupportedError("np.convolve of something else than two vectors", current().line, "call the function once, or convolve row by row")
+    return Array(product_dtype(a, v), (fresh_extent(),))
+
+
+def _vjp_convolve(bar, y, a, v):
+    """y[k] = sum of a[i] * v[k - i], so a_bar[i] = sum of y_bar[i + j] * v[j]."""
+    def other(x, like):
+        n = length(x, axis=0) - 1
+        return like_operand(shaped_like(take(convolve_record(bar, flip(x)), slice(n, n + length(like, axis=0))), like), like)
+
+    return other(v, a), other(a, v)
+
+
+convolve_record = define(
+    "convolve",  # in full
+    evaluate=np.convolve,
+    infer=_infer_convolve,
+    vjp=_vjp_convolve,
+    syntax=lambda a, v: numpy_call("convolve", a, v),
+)
+convolve_record.jvp = jvp_bilinear(convolve_record)
+
+
+def _cut(full: Value, a: Value, v: Value, mode: str) -> Value:
+    """The part of a full convolution that np.convolve keeps."""
+    n, m = length(a, axis=0), length(v, axis=0)
+    shorter, longer = RECORDS["min_"](n, m), RECORDS["max_"](n, m)
+    match mode:
+        case "full":
+            return full
+        case "same":
+            return take(full, slice((shorter - 1) // 2, (shorter - 1) // 2 + longer))
+        case "valid":
+            return take(full, slice(shorter - 1, longer))
+    raise UnsupportedError(f"np.convolve with mode={mode!r}", current().line, "use 'full', 'same' or 'valid'")
+
+
+@numpy_function(np.convolve)
+def convolve(a, v, mode="full") -> Value:
+    """np.convolve."""
+    a, v = as_array(a), as_array(v)
+    return _cut(convolve_record(a, v), a, v, static(mode))
+
+
+@numpy_function(np.correlate)
+def correlate(a, v, mode="valid") -> Value:
+    """np.correlate of real vectors, the second no longer than the first unless in full."""
+    a, v = as_array(a), as_array(v)
+    return _cut(convolve_record(a, flip(v)), a, v, static(mode))
+
+

@@ -1,0 +1,129 @@
+"""Functions of samples, quantiles, and reductions that pass over NaN: bit for bit NumPy's, with derivatives of every kind."""
+
+import numpy as np
+import pytest
+
+import s2s
+from s2s.errors import UnsupportedError
+
+RNG = np.random.default_rng(5)
+X, Y, A = np.sort(RNG.normal(size=9)), RNG.normal(size=9), RNG.normal(size=(4, 5))
+HOLES = np.where(RNG.random((4, 5)) < 0.3, np.nan, A)
+PROGRAMS = {
+    "trapezoid": (lambda x, y: np.trapezoid(y**2, x), X, Y),
+    "trapezoid_of_rows": (lambda a: np.trapezoid(a * a, dx=0.25), A),
+    "trapezoid_down": (lambda a: np.trapezoid(a * a, axis=0), A),
+    "gradient": (lambda x: np.gradient(x * x), X),
+    "gradient_of_rows": (lambda a, h: np.gradient(a * a, h, axis=1), A, 0.3),
+    "interp": (lambda x, xp, fp: np.interp(x, xp, fp), 1.3 * Y, X, Y),
+    "interp_of_a_number": (lambda x, xp, fp: np.interp(x, xp, fp, left=-1.0, right=2.0), 0.1, X, Y),
+    "convolve": (lambda x, y: np.convolve(x, y[:4]), X, Y),
+    "convolve_same": (lambda x, y: np.convolve(x[:4], y, "same"), X, Y),
+    "convolve_valid": (lambda x, y: np.convolve(x, y[:3], mode="valid"), X, Y),
+    "correlate": (lambda x, y: np.correlate(x, y[:4]), X, Y),
+    "correlate_full": (lambda x, y: np.correlate(x, y[:4], "full"), X, Y),
+    "ediff1d": (lambda a: np.ediff1d(a * a), A),
+    "unwrap": (lambda x: np.unwrap(9 * x), Y),
+    "median": (lambda x: np.median(x**3), Y),
+    "median_of_rows": (lambda a: np.median(a, axis=1), A),
+    "median_of_an_even_number": (lambda a: np.median(a, axis=0, keepdims=True), A),
+    "quantile": (lambda x: np.quantile(x, 0.37), Y),
+    "quantiles": (lambda x: np.quantile(x, [0.1, 0.5, 0.93]), Y),
+    "percentiles_of_rows": (lambda a: np.percentile(a, np.array([10, 77]), axis=1), A),
+    "nansum": (lambda a: np.nansum(a * a, axis=0), HOLES),
+    "nanmean": (lambda a: np.nanmean(a * a), HOLES),
+    "nanmean_of_rows": (lambda a: np.nanmean(a, axis=1, keepdims=True), HOLES),
+    "nanstd": (lambda a: np.nanstd(a, axis=1), HOLES),
+    "nanvar": (lambda a: np.nanvar(a, ddof=1), HOLES),
+    "nanmax": (lambda a: np.nanmax(a * a, axis=1), HOLES),
+    "nanmin": (lambda a: np.nanmin(a), HOLES),
+    "nanprod": (lambda a: np.nanprod(a), HOLES),
+    "nancumsum": (lambda a: np.nancumsum(a, axis=1), HOLES),
+}
+
+
+def weighed(f):
+    """A number made of what `f` returns, in which its elements weigh differently and nonlinearly."""
+
+    def loss(*args):
+        y = f(*args)
+        return np.sum(np.sin(y) * (1.0 + np.cos(0.7 * y)))
+
+    return loss
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_value_and_derivatives(name):
+    f, *args = PROGRAMS[name]
+    check(f, args)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", ["trapezoid", "gradient", "interp", "convolve_same", "median_of_rows", "quantiles", "nanstd", "nanmax"])
+def test_compiled(name):
+    f, *args = PROGRAMS[name]
+    every, loss = tuple(range(len(args))), weighed(f)
+    value, slopes = s2s.jit(s2s.value_and_grad(loss, argnums=every))(*args)
+    wanted, plain = s2s.value_and_grad(loss, argnums=every)(*args)
+    np.testing.assert_allclose(value, wanted, rtol=1e-12)
+    for slope, other in zip(slopes, plain):
+        np.testing.assert_allclose(slope, other, rtol=1e-9, atol=1e-12)
+
+
+def check(f, args) -> None:
+    """Bits of the value, reverse against forward against differences, and the same of the gradient."""
+    every, loss = tuple(range(len(args))), weighed(f)
+    y, pullback = s2s.vjp(f, *args)
+    np.testing.assert_array_equal(y, f(*args))
+    assert np.asarray(y).dtype == np.asarray(f(*args)).dtype
+    value, slopes = s2s.value_and_grad(loss, argnums=every)(*args)
+    assert value == loss(*args)
+    rng = np.random.default_rng(1)
+    directions = tuple(rng.normal(size=np.shape(x)) if np.ndim(x) else 0.7 for x in args)
+    moved = [[x + sign * 1e-6 * d for x, d in zip(args, directions)] for sign in (1, -1)]
+    along = sum(np.sum(s * d) for s, d in zip(slopes, directions))
+    np.testing.assert_allclose(along, (loss(*moved[0]) - loss(*moved[1])) / 2e-6, rtol=2e-7, atol=2e-8)
+    np.testing.assert_allclose(s2s.jvp(loss, args, directions)[1], along, rtol=1e-12, atol=1e-13)
+    curved = s2s.hvp(loss, args, directions, argnums=every)
+    ends = [s2s.grad(loss, argnums=every)(*m) for m in moved]
+    for curve, a, b in zip(curved, *ends):
+        np.testing.assert_allclose(curve, (a - b) / 2e-6, rtol=2e-5, atol=2e-6)
+    slopes_of = s2s.grad(loss, argnums=every)
+    twice = s2s.grad(lambda *xs: sum([np.sum(s * d) for s, d in zip(slopes_of(*xs), directions)]), argnums=every)(*args)
+    for a, b in zip(twice, curved):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10)
+
+
+def test_nan_makes_a_median_nan():
+    assert np.isnan(s2s.value_and_grad(lambda x: np.median(x))(np.array([1.0, np.nan, 2.0]))[0])
+    assert np.isnan(s2s.value_and_grad(lambda x: np.nanmax(x))(np.full(2, np.nan))[0])
+
+
+def test_what_is_nan_has_derivative_zero():
+    slope = s2s.grad(lambda a: np.nanmean(a) + np.nansum(a) + np.nanmax(a) + np.nanstd(a))(HOLES)
+    assert (slope[np.isnan(HOLES)] == 0).all() and np.isfinite(slope).all()
+
+
+@pytest.mark.parametrize("f, message", [
+    (lambda x: np.sum(np.gradient(x, x)), "np.gradient of samples at unequal distances"),
+    (lambda x: np.quantile(x, 0.5, method="lower"), "a quantile with method='lower'"),
+    (lambda x: np.sum(np.interp(x, x, x, period=1.0)), "np.interp with a period"),
+    (lambda x: np.sum(np.unwrap(x, discont=4.0)), "np.unwrap with discont="),
+])
+def test_refused(f, message):
+    with pytest.raises(UnsupportedError, match=message):
+        s2s.grad(f)(X)
+
+
+def test_an_index_that_names_every_axis_beside_an_ellipsis_is_a_number():
+    """NumPy's x[..., -1] of a vector is a view of rank 0: its cotangent must not be cleared before it is read."""
+
+    def f(x, w):
+        y = np.empty_like(x)
+        y[..., 1:-1] = x[..., 2:] - x[..., :-2]
+        y[..., 0] = x[..., 1] * x[..., 0]
+        y[..., -1] = x[..., -1] ** 2
+        return np.sum(y * w)
+
+    slope, step = s2s.grad(f)(X, Y), 1e-6 * np.eye(9)
+    np.testing.assert_allclose(slope, [(f(X + d, Y) - f(X - d, Y)) / 2e-6 for d in step], rtol=1e-6, atol=1e-8)
