@@ -349,7 +349,9 @@ def kept_from(held: Sequence, others) -> list:
     arrays = [x for x in tree.leaves(others) if isinstance(x, np.ndarray)]
 
     def kept(x):
+        if isinstance(x, (list, tuple)):
+            return type(x)(map(kept, x)) if any(isinstance(item, (np.ndarray, list, tuple)) for item in x[:1]) else x
         shared = isinstance(x, np.ndarray) and any(np.may_share_memory(x, other) for other in arrays)
         return x.copy() if shared else x
 
-    return [x if isinstance(x, list) else tree.map(kept, x) for x in held]
+    return [kept(x) if isinstance(x, list) else tree.map(kept, x) for x in held]  # lists are tapes

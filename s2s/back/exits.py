@@ -25,7 +25,7 @@ def with_returns(body: Body) -> Body:
         match statement, body[k + 1] if k + 1 < len(body) else None:
             case (ast.For() | ast.While()) as loop, ast.If(
                 ast.Name(flag), [ast.Return() as leaving], rest
-            ):
+            ) if any(_given(s, flag) is False for s in body[:k]):
                 inside = _returning(loop.body, flag, leaving)
                 around = [
                     s for s in [*body[:k], *rest, *body[k + 2 :]] if _given(s, flag) is not False
