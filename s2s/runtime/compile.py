@@ -273,6 +273,8 @@ def silence() -> None:
     ours = r"<s2s |.*-[0-9a-f]{32}$"
     warnings.filterwarnings("ignore", category=NumbaPerformanceWarning, module=ours)
     warnings.filterwarnings("ignore", "Code running in object mode", NumbaWarning, module=ours)
+    # a tape that one half of a derivative hands to the other through Python is a list
+    warnings.filterwarnings("ignore", r"(?s).*reflected list.*-[0-9a-f]{32}\.py", NumbaWarning)
 
 
 silence()
