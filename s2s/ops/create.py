@@ -465,3 +465,11 @@ def copy_(a: Value) -> Value:
 @numpy_function(method="copy")
 def copy_method(x: Value, order="C") -> Value:
     return copy(x, static(order, "the order of a copy"))
+
+
+@numpy_function(method="view")
+def view_method(x: Value, dtype=None) -> Value:
+    """x.view(): the array by another name; not its bytes as another type."""
+    if not is_none(dtype):
+        raise UnsupportedError("the bytes of an array taken for another dtype", current().line, "use x.astype(dtype), or x.real and x.imag")
+    return x

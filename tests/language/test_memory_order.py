@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from judge import judge
 
 import s2s
 from s2s.transformed import Transformed
@@ -96,3 +97,18 @@ def test_a_copy_of_a_matrix_keeps_its_order_and_one_of_a_vector_reads_as_ever():
     value(np.ones(2))
     assert "v = v.copy()" in value.source
     assert np.array_equal(gradient(np.ones((2, 2))), [[1.0, 0.0], [1.0, 1.0]])
+
+
+def viewed(a):
+    v = a.view()
+    v[0] = a[1] * 2
+    w = a.copy().view()
+    w[1] = 3.0
+    return np.sum(a * a) + v[0] + np.sum(w)
+
+
+def test_a_view_is_the_array_by_another_name_and_never_its_bytes():
+    judge(viewed, np.array([0.3, 0.4, 0.5]))
+    with pytest.raises(s2s.UnsupportedError, match="the bytes of an array taken for another dtype") as caught:
+        s2s.grad(lambda a: np.sum(a.view(np.int64)))(np.ones(3))
+    assert "use x.astype(dtype), or x.real and x.imag" in str(caught.value)
