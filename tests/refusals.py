@@ -196,6 +196,48 @@ def the_names_of_a_frame_followed(x):
     return x * x
 
 
+@refused(A, np.array([2, 0, 2]))
+def a_loop_over_a_set(x, k):
+    total = 0.0
+    for i in set(k):
+        total += x[i] ** 2
+    return total
+
+
+@instead()
+def a_loop_over_a_set_followed(x, k):
+    total = 0.0
+    for i in sorted(set(k)):
+        total += x[i] ** 2
+    return total
+
+
+@refused(A, 3)
+def a_key_made_of_run_time_data(x, n):
+    squares = {}
+    for i in range(n):
+        squares[f"x{i}"] = x[i] ** 2
+    return squares["x0"]
+
+
+@instead()
+def a_key_made_of_run_time_data_followed(x, n):
+    squares = {}
+    for i in range(n):
+        squares[i] = x[i] ** 2
+    return squares[0]
+
+
+@refused(A, np.array([2, 0, 2]), ask="s2s.vjp(f, *args)")
+def a_set_that_is_returned(x, k):
+    return set(k), np.sum(x)
+
+
+@instead(ask="s2s.vjp(f, *args)")
+def a_set_that_is_returned_followed(x, k):
+    return sorted(set(k)), np.sum(x)
+
+
 # ------------------------------------------------------------------------------------------------
 section("Functions that s2s cannot look into")
 

@@ -37,7 +37,7 @@ from .alias import Cell, Container
 from .frame import Ended, Frame, Object, Text, Thrown
 from .made import Made as Function
 from .raising import is_caught, throw
-from .texts import Choice, Filling, Piece, frozen
+from .texts import Choice, Filling, Piece, Word, frozen, spelled_out
 
 LITERALS = (str, bytes, bool, int, float, complex, type(None), type(Ellipsis))
 
@@ -56,7 +56,7 @@ class Layout:
     def template(self, binding, shown: bool = False):
         """The template of a binding; `shown` says that only its str() counts."""
         match binding:
-            case Text((Filling() | Choice() as part,)):
+            case Text((Filling() | Choice() | Word() as part,)):
                 return self.part(part).content
             case Text(parts):
                 return self.filled(parts)
@@ -116,6 +116,8 @@ class Layout:
             case Filling(text, method, items, keywords):
                 return Field(Filled(text, method, tuple(map(self.template, items)),
                                     tuple((name, self.template(x)) for name, x in keywords.items())))
+            case Word():
+                return self.part(spelled_out(Text((part,))).parts[0])
             case Choice(test, first, second):
                 return Field(Either(self.operand(test), self.template(first), self.template(second)))
         return part

@@ -37,7 +37,7 @@ from .lists import as_list
 from .made import Chosen, Made
 from .maybe import Maybe, assume, settled
 from .parted import parted
-from .texts import choices, chosen, retold
+from .texts import choices, chosen, code_of, common_words, is_word, retold, word
 from .unbound import go_on_bound, note_arms
 
 NUMBERS = (bool, int, float, complex)
@@ -185,6 +185,13 @@ class Join:
         if _same_object(a, b):
             known = a if not isinstance(a, Value) else a.constant
             return lambda outputs: value(known) if isinstance(known, NUMBERS) else known
+        if (is_word(a) or is_word(b)) and (words := common_words(a, b)) is not None:
+            codes = []
+            for arm, x in zip(self.arms, (a, b)):
+                with Builder(arm):
+                    codes.append(code_of(x, words))
+            code = self._pair(*codes, name)
+            return lambda outputs: word(outputs[code], words)
         flags = choices(a), choices(b)
         if None not in flags:
             first, second = ([self._pair(*pair, name) for pair in pairs] for pairs in (

@@ -30,6 +30,7 @@ from .made import FunctionKept
 from .maybe import Maybe, settled
 from .parted import parted
 from .raising import in_flight
+from .texts import code_of, word, words_of
 from .unbound import is_bound
 
 # A number that the body reads behind a condition, and that nothing binds before the first trip, starts as 0:
@@ -156,6 +157,8 @@ def enter_binding(frame: Frame, binding, rest: list[Value], carried: Carried, na
             return binding.like([rest.pop(0) for _ in binding.operands])
     if not _is_carried(binding):
         return binding
+    if isinstance(binding, Worded):
+        return word(rest.pop(0), binding.words)
     items = known_items(carried, binding)
     if items is not None:
         return frame.heap.new(tuple(enter_binding(frame, item, rest, carried, name) for item in items), binding.family())
@@ -362,6 +365,11 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
             raise TypeMismatchError(f"{_called(name)} is a {type(binding).__name__} of {len(binding)} before the loop and "
                                     f"{described(end)} after a trip", None, "keep its length and kind the same")
         return [y for a, b in zip(binding, end) for y in _yielded(frame, a, b, carried, name)]
+    if isinstance(binding, Worded):
+        if words_of(end) is None:
+            raise TypeMismatchError(f"{_called(name)} is a string before the loop and something else after a trip", None,
+                                    "keep its kind the same")
+        return [code_of(end, binding.words)]
     items = known_items(carried, binding)
     if items is not None:
         found = (UNBOUND,) * len(items) if end is UNBOUND else frame.heap.items(end)
@@ -397,6 +405,8 @@ def with_maybes(frame: Frame, binding, end):
     end = settled(frame.session.assumed, end)
     if binding is UNBOUND and end is None:
         return None
+    if isinstance(binding, Worded) or words_of(binding) is not None and end is not binding and end != binding:
+        return _with_words(binding, end)
     if isinstance(binding, Maybe) or isinstance(end, Maybe) or (binding is None) is not (end is None):
         if end is UNBOUND or not (may_be_none(binding) and may_be_none(end)):
             return binding
@@ -414,6 +424,23 @@ def with_maybes(frame: Frame, binding, end):
         items = [with_maybes(frame, a, b) for a, b in zip(binding, end)]
         return binding if all(map(operator.is_, items, binding)) else like(binding, items)
     return binding
+
+
+@dataclass(frozen=True)
+class Worded:
+    """A string on entry of a loop whose trips make it one of these words."""
+
+    start: object  # a str or a Text
+    words: tuple[str, ...]
+
+
+def _with_words(binding, end):
+    start, known = (binding.start, binding.words) if isinstance(binding, Worded) else (binding, words_of(binding))
+    found = words_of(end)
+    if found is None:
+        return binding
+    words = tuple(dict.fromkeys((*known, *found)))
+    return binding if isinstance(binding, Worded) and words == known else Worded(start, words)
 
 
 def stand_in(frame: Frame, binding):
@@ -581,6 +608,8 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Car
         families = [cell for x in (binding, end) if isinstance(x, Cell) for cell in x.family()]
         return frame.heap.new(tuple(binding_after(frame, a, b, outputs, carried, name) for a, b in zip(items, found)), families)
     result = outputs.pop(0)
+    if isinstance(binding, Worded):
+        return word(result, binding.words)
     if name in (RETURNED, RAISED) and result.constant is not MISSING:
         return bool(result.constant)
     after = frame.wrap(result)
@@ -597,7 +626,7 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Car
 
 def _is_carried(leaf) -> bool:
     """Whether a leaf is a run-time value, which a loop can carry."""
-    return leaf is UNBOUND or isinstance(leaf, (Value, Cell, Blank, *NUMBERS))
+    return leaf is UNBOUND or isinstance(leaf, (Value, Cell, Blank, Worded, *NUMBERS))
 
 
 def leaves(frame: Frame, binding, name: str = "") -> Iterator[tuple]:
@@ -624,6 +653,8 @@ def leaves(frame: Frame, binding, name: str = "") -> Iterator[tuple]:
 def leaf_value(frame: Frame, leaf) -> Value:
     if leaf is UNBOUND:
         return make_undefined()
+    if isinstance(leaf, Worded):
+        return code_of(leaf.start, leaf.words)
     if isinstance(leaf, Blank):
         return new_list() if isinstance(leaf.type, List) else _zeros(frame, leaf.type)
     if frame.heap.items(leaf) is not None:

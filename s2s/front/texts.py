@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import gast
 
-from ..ir.graph import MISSING, Value
+from ..ir.graph import MISSING, OPERATORS, Value
 from ..ops.control import if_
 from ..ops.record import value
 from .alias import Cell, Container
@@ -48,6 +48,14 @@ class Choice(Part):
     test: object  # a Value
     first: object
     second: object
+
+
+@dataclass(frozen=True, eq=False)
+class Word(Part):
+    """One of several words, by its number: what a loop knows of a string that it changes."""
+
+    code: object  # a Value
+    words: tuple[str, ...]
 
 
 CONVERSIONS: dict[int, Callable] = {-1: lambda x: x, 115: str, 114: repr, 97: ascii}
@@ -158,18 +166,81 @@ def choices(text) -> list[Value] | None:
 
 def is_equal(frame: Frame, a, b, node) -> Value:
     """Whether two strings are equal, of which one or both depend on a condition."""
+    if isinstance(a, Text) and isinstance(b, Text) and (words := common_words(a, b)) is not None:
+        return OPERATORS["equal"](code_of(a, words), code_of(b, words))
     if isinstance(b, Text):
         a, b = b, a
-    if isinstance(b, Text) or not isinstance(b, (str, type(None))) or choices(a) is None:
+    if isinstance(b, Text) or not isinstance(b, (str, type(None))) or words_of(a) is None:
         raise frame.refuse("comparing a text that shows run-time data", node, "compare the data")
     return _is(a, b)
 
 
 def _is(a, b) -> Value:
     match a:
+        case Text((Word(code, words),)):
+            return OPERATORS["equal"](code, value(words.index(b))) if b in words else value(False)
         case Text((Choice(test, first, second),)):
             return if_(test, lambda: [_is(first, b)], lambda: [_is(second, b)])[0]
     return value(a == b)
+
+
+def words_of(text) -> tuple[str, ...] | None:
+    """The strings that a text may be; None if it shows anything else."""
+    match text:
+        case str():
+            return (text,)
+        case Text((Word(_, words),)):
+            return words
+        case Text((Choice(_, first, second),)):
+            found = words_of(first), words_of(second)
+            return None if None in found else tuple(dict.fromkeys((*found[0], *found[1])))
+    return None
+
+
+def common_words(a, b) -> tuple[str, ...] | None:
+    """The strings that one of two texts may be, in an order by which Words among the two can go on to be counted."""
+    found = words_of(a), words_of(b)
+    if None in found:
+        return None
+    words = tuple(dict.fromkeys((*found[0], *found[1])))
+    if is_word(b) and words[:len(found[1])] != found[1]:
+        words = tuple(dict.fromkeys((*found[1], *found[0])))
+    return words if not is_word(a) or words[:len(found[0])] == found[0] else None
+
+
+def is_word(text) -> bool:
+    """Whether a text is one of several words by number."""
+    return isinstance(text, Text) and len(text.parts) == 1 and isinstance(text.parts[0], Word)
+
+
+def code_of(text, words: tuple[str, ...]) -> Value:
+    """Which of the words a text is, by number."""
+    match text:
+        case Text((Word(code, own),)):
+            if words[:len(own)] == own:
+                return code
+            number = value(words.index(own[-1]))
+            for k in range(len(own) - 2, -1, -1):
+                rest, found = number, value(words.index(own[k]))
+                number = if_(OPERATORS["equal"](code, value(k)), lambda f=found: [f], lambda r=rest: [r], [""])[0]
+            return number
+        case Text((Choice(test, first, second),)):
+            return if_(test, lambda: [code_of(first, words)], lambda: [code_of(second, words)], [""])[0]
+    return value(words.index(text))
+
+
+def word(code: Value, words: tuple[str, ...]) -> Text:
+    """The word of this number."""
+    return Text((Word(code, words),))
+
+
+def spelled_out(text: Text) -> Text:
+    """The same, as a choice of strings."""
+    (part,) = text.parts
+    found = part.words[-1]
+    for k in range(len(part.words) - 2, -1, -1):
+        found = Text((Choice(OPERATORS["equal"](part.code, value(k)), part.words[k], found),))
+    return found
 
 
 def chosen(test: Value, first, second):
