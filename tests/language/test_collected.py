@@ -519,6 +519,127 @@ def shortest_paths(w):
     return sum(dist[1:])
 
 
+def set_in_a_branch(x):
+    s = set()
+    if x[0] > .2:
+        s.add(1)
+    else:
+        s.add(2)
+    return x[1] ** 2 if 1 in s else x[2]
+
+
+def dict_in_a_branch(x, k):
+    d = {}
+    if x[0] > .2:
+        d[k] = x[1] ** 2
+    else:
+        d[k] = x[2]
+    return d[k] * x[0]
+
+
+def dict_by_two_names(x, n):
+    d = {}
+    e = d
+    for i in range(n):
+        e[i] = x[i] * 2
+    return d[0] * e[n - 1]
+
+
+def dict_written_by_a_function(x, n):
+    def put(d, k, v):
+        d[k] = v
+    d = {}
+    for i in range(n):
+        put(d, i, x[i] ** 2)
+    return sum(d.values())
+
+
+def copies_of_sets(x):
+    a = {1, 2}
+    b = a.copy()
+    b.add(3)
+    return x[0] ** len(a) + x[1] * len(b)
+
+
+def table_with_a_run_time_key(x, ks):
+    table = {0: 1.0, 1: 2.0, 2: 3.0}
+    s = 0.0
+    for i in range(len(x)):
+        s += table[ks[i]] * x[i] ** 2
+    return s
+
+
+def get_or_none(x, n):
+    d = {}
+    for i in range(n):
+        v = d.get(i - 1)
+        if v is None:
+            v = 1.0
+        d[i] = v * x[i]
+    return d[n - 1]
+
+
+def get_with_a_default(x, ks):
+    d = {}
+    for i in range(len(x)):
+        d[ks[i]] = d.get(ks[i], 0.0) + x[i] ** 2
+    return d[0] * d[1]
+
+
+def popped_key(x, n):
+    d = {}
+    for i in range(n):
+        d[i] = x[i]
+    a = d.pop(1)
+    return a * len(d) + sum(d.values()) ** 2
+
+
+def both_ends_of_a_deque(x):
+    q = deque([x[0], x[1]])
+    q.appendleft(x[2])
+    q.extend([x[3]])
+    q.rotate(1)
+    return q[0] * q[1] + q[-1] * q[2] ** 2
+
+
+def deque_that_a_function_returns(x):
+    def f(n):
+        q = deque(maxlen=2)
+        for i in range(n):
+            q.append(x[i])
+        return q
+    return sum(f(4)) ** 2
+
+
+def set_of_pairs(x, n):
+    vis = set()
+    s = 0.0
+    for i in range(n):
+        for j in range(n):
+            p = (min(i, j), max(i, j))
+            if p not in vis:
+                vis.add(p)
+                s += x[p[0]] * x[p[1]]
+    return s
+
+
+def set_of_rounded_numbers(x):
+    seen = set()
+    s = 0.0
+    for v in x:
+        r = round(v * 2)
+        if r in seen:
+            continue
+        seen.add(r)
+        s += v * v
+    return s
+
+
+def tuple_of_functions(x, k):
+    fs = (np.sin, np.cos, np.tanh)
+    return np.sum(fs[k](x)) + fs[-1](x[0])
+
+
 PROGRAMS = [
     (keys_of_a_known_range, X), (keys_made_of_numbers, X), (keys_in_a_comprehension, X), (table_by_number, X, 5),
     (member_of_a_known_set, X), (seen_before, X), (set_comprehension, X), (columns_of_a_comprehension, X),
@@ -532,6 +653,10 @@ PROGRAMS = [
     (rows_of_unequal_length, X),
     (beam_search, EMISSIONS, TRANSITIONS, 2), (dict_out_of_a_list, X), (objects_in_a_list, X), (means_by_label, X, LABELS),
     (shortest_paths, np.abs(TRANSITIONS)),
+    (set_in_a_branch, X), (dict_in_a_branch, X, 2), (dict_by_two_names, X, 3), (dict_written_by_a_function, X, 3),
+    (copies_of_sets, X), (table_with_a_run_time_key, X, LABELS), (get_or_none, X, 4), (get_with_a_default, X,
+    LABELS), (popped_key, X, 4), (both_ends_of_a_deque, X), (deque_that_a_function_returns, X), (set_of_pairs, X,
+    3), (set_of_rounded_numbers, X), (tuple_of_functions, X, 1),
 ]
 
 
@@ -546,7 +671,8 @@ def test_keyed_by_run_time_data(f, args):
 
 @pytest.mark.compile
 @pytest.mark.parametrize("f, args", [(f, args) for f, *args in PROGRAMS if f in (
-    depth_first, groups_by_label, functions_by_index, window, cached_by_key, columns_of_a_list, cheapest_path, event_queue)],
+    depth_first, groups_by_label, functions_by_index, window, cached_by_key, columns_of_a_list, cheapest_path, event_queue, set_of_pairs,
+    get_with_a_default)],
     ids=lambda p: getattr(p, "__name__", ""))
 def test_keyed_by_run_time_data_compiled(f, args):
     judge(f, *args, wrt=floats(args), compiled=True)
