@@ -30,7 +30,7 @@ from .ir.graph import Block, Function, Value
 from .ir.types import Static, Type
 from .kinds import KINDS
 from .runtime.dispatch import matcher
-from .runtime.load import measure_tapes
+from .runtime.memory import Memory, measure
 from .signature import (
     accepted_by_kernels,
     bind,
@@ -91,11 +91,14 @@ class Lowered:
         return self.transformed.compiled(self.function)
 
     @property
-    def memory(self) -> int:
-        """How many bytes one run on these arguments saves for its reverse sweep, at most at once."""
+    def memory(self) -> Memory:
+        """What one run on these arguments saves for its reverse sweep, at most at once: a number of bytes, and a table.
+
+        It is found by running the generated Python; compiled code saves as much, or less.
+        """
         module = pipeline.render(self.function)
         values = [get() for get in self.function.captures.values()]
-        return measure_tapes(module.text, module.entry, (*map(normalised, self.args), *values), module.given)
+        return measure(module.text, module.entry, (*map(normalised, self.args), *values), module.lines, module.given)
 
 
 class Transformed:

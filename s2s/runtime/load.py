@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
-import sys
 import traceback
 from collections.abc import Callable
 
@@ -98,39 +97,3 @@ def describe(line: Line) -> str:
     """Where `line` is, in which direction it was running, and what it says."""
     direction = ", running backwards" if line.backwards else ""
     return f'  File "{line.source.filename}", line {line.number}, in {line.source.name}{direction}\n    {line.text}'
-
-
-# ------------------------------------------------------------------------------------------- measuring
-
-
-def measure_tapes(text: str, entry: str, args: tuple, given: dict[str, object] | None = None) -> int:
-    """The most bytes that the names ending in `_tape` held at once while `entry` ran on `args`.
-
-    An array counts as it is; a list counts eight bytes for a number, an array's own size for an array.
-    """
-    function = load(text, entry, {}, False, given)
-    filename = function.__wrapped__.__code__.co_filename
-    most = 0
-
-    def watch(frame, event, arg):
-        nonlocal most
-        if frame.f_code.co_filename != filename:
-            return None
-        held = sum(tape_bytes(x) for name, x in frame.f_locals.items() if "_tape" in name)
-        most = max(most, held)
-        return watch
-
-    previous = sys.gettrace()
-    sys.settrace(watch)
-    try:
-        function(*args)
-    finally:
-        sys.settrace(previous)
-    return most
-
-
-def tape_bytes(tape) -> int:
-    """The bytes of what a tape holds."""
-    if isinstance(tape, list):
-        return sum(map(tape_bytes, tape))
-    return getattr(tape, "nbytes", 8)

@@ -5,17 +5,17 @@ reverse sweep takes the trips from the last to the first.  For each it goes on f
 before the trip, leaving further snapshots on the way while there is room; then it runs the trip once more and
 its adjoint; then it drops the snapshot, if there was one of this very trip.
 
-    x_kept, at = np.empty(20), np.empty(20, int)         # forward
+    x_kept, i_kept = np.empty(20), np.empty(20, int)     # forward
     for i in range(n):
-        if i == stop: ...                                # a snapshot: x_kept[used], at[used] = x, i; used += 1
+        if i == stop: ...                                # a snapshot: x_kept[used], i_kept[used] = x, i; used += 1
         x = step(i, x)
     for k in range(n - 1, -1, -1):                       # backward
         x = x_kept[used - 1]
-        for i in range(at[used - 1], k):
+        for i in range(i_kept[used - 1], k):
             if i == stop: ...
             x = step(i, x)
         x_bar = step_vjp(k, x, x_bar)
-        if at[used - 1] == k: used -= 1
+        if i_kept[used - 1] == k: used -= 1
 
 Where snapshots stand is `gap` of ops/checkpoint.py, which makes this Revolve (binomial checkpointing).
 
@@ -188,7 +188,9 @@ class Rerunning:
 
     @property
     def index(self) -> str:
-        return self.body.params[0].name if self.skip else "i"
+        """What the counter is called: it is read, even where the loop does not."""
+        name = self.body.params[0].name if self.skip else ""
+        return "i" if name in ("", "_") else name
 
 
 class Stack:
@@ -213,7 +215,7 @@ class Stack:
 
     @property
     def names(self) -> list[str]:
-        return ["used", "at", *(f"{p.name or 't'}_kept" for p in self.loop.params)]
+        return ["used", f"{self.loop.index}_kept", *(f"{p.name or 't'}_kept" for p in self.loop.params)]
 
     @property
     def used(self) -> Value:

@@ -1,0 +1,103 @@
+"""`.lower(*args).memory`: what is saved for the reverse sweep, by name and by the user's line, is what is there."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import s2s
+
+
+def relax(u, k, sweeps):
+    u = u.copy()
+    for _ in range(sweeps):
+        for i in range(1, len(u) - 1):
+            u[i] = u[i] + k * (u[i - 1] - 2 * u[i] + u[i + 1])
+    return np.sum(u * u)
+
+
+def settle(x, rate):
+    while abs(x) > 1e-3:
+        x = x * rate if x > 1.0 else np.sin(x) * rate
+    return x
+
+
+def replayed(x, r, n):
+    for _ in s2s.checkpoint(range(n), snapshots=20):
+        y = x
+        for _ in range(5):
+            y = np.sin(y) * r
+        x = r * x * (1 - y)
+    return x
+
+
+@s2s.checkpoint
+def layer(x, w):
+    for _ in range(10):
+        x = np.tanh(w @ x)
+    return x
+
+
+def net(x, w):
+    for _ in range(5):
+        x = layer(x, w)
+    return np.sum(x)
+
+
+def test_a_table_by_line():
+    memory = s2s.grad(relax, argnums=(0, 1)).lower(np.ones(50), 0.1, 30).memory
+    assert memory == 30 * 48 * 8
+    (tape,) = memory.saved
+    assert (tape.name, tape.bytes, tape.type) == ("t_tape", 30 * 48 * 8, "float64[30, 48]")
+    assert tape.line.text == "u[i] = u[i] + k * (u[i - 1] - 2 * u[i] + u[i + 1])"
+    assert str(memory).splitlines() == [
+        "        11,520  bytes saved for the reverse sweep",
+        "        11,520  t_tape: float64[30, 48]  line 5: u[i] = u[i] + k * (u[i - 1] - 2 * u[i] + u[i + 1])"]
+
+
+def test_tapes_that_grow_are_counted():
+    trips, x = 0, 30.0
+    while abs(x) > 1e-3:
+        x, trips = x * 0.9 if x > 1.0 else np.sin(x) * 0.9, trips + 1
+    (tape,) = s2s.grad(settle).lower(30.0, 0.9).memory.saved
+    assert (tape.bytes, tape.type) == (8 * trips, f"{trips} float64")
+
+
+def test_snapshots_and_the_tapes_of_one_trip():
+    memory = s2s.grad(replayed).lower(0.3, 0.7, 1000).memory
+    assert {each.name: each.bytes for each in memory.saved} == {"x_kept": 160, "i_kept": 160, "y_tape": 40}
+
+
+def test_what_callers_and_callees_hold_at_once():
+    memory = s2s.grad(net).lower(np.ones(3), np.eye(3)).memory
+    assert sorted(each.bytes for each in memory.saved) == [4 * 24, 10 * 24]  # four layers are still to come when one runs
+
+
+def test_nothing_is_changed_or_printed_or_drawn(capsys):
+    def f(x, u, rng):
+        for _ in range(3):
+            u[0] = u[0] * x * rng.normal()
+            print(x)
+        return u[0]
+
+    u, rng = np.ones(2), np.random.default_rng(0)
+    assert s2s.grad(f).lower(0.5, u, rng).memory > 0
+    assert np.array_equal(u, np.ones(2)) and rng.normal() == np.random.default_rng(0).normal()
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("n", [200, 800])
+def test_it_is_what_python_allocates(n):
+    def f(u, k, n):
+        for _ in range(n):
+            u = u + k * np.sin(u)
+        return np.sum(u)
+
+    u, gradient = np.linspace(0, 1, 1000), s2s.grad(f)
+    memory = gradient.lower(u, 0.1, n).memory
+    gradient(u, 0.1, n)
+    tracemalloc.start()
+    gradient(u, 0.1, n)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert memory == n * 8000 and memory <= peak <= memory + 20 * 8000
