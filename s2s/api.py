@@ -25,6 +25,7 @@ from .front.calls import apply
 from .front.made import Known
 from .halves import First, LinearMap, Second, halves_of, kept_from
 from .kinds import native_inside, positional
+from .ops.checkpoint import bytes_of
 from .ops.record import MACROS, Macro
 from .signature import bind, normalised, signature_of
 from .sparse.derivative import SparseJacobian
@@ -55,7 +56,8 @@ def decorator(transform: Callable) -> Callable:
 
 
 @decorator
-def grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, allow_int: bool = False) -> Transformed:
+def grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, allow_int: bool = False,
+         tape_limit: int | str | None = None) -> Transformed:
     """The derivative of the number that `f` returns, with respect to the arguments `argnums`.
 
     `argnums` are numbers, from 0, or from -1 backwards, or names; of a method, the default is the first argument after
@@ -64,15 +66,25 @@ def grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, allow_int
     result is (derivative, aux).  The function refuses integer arguments among `argnums`, and results that are not
     one real number, with TypeMismatchError; with `allow_int`, what is differentiated may hold integers, and the
     result has 0.0 in their places.  Members that are no data (None, strings) stay what they are.
+
+    With `tape_limit`, a number of bytes or a text such as "64MB", loops whose tapes would be larger are checkpointed, as
+    `checkpoint(range(n), memory=tape_limit)` does it; `.lower(*args).memory` says what is saved.  Left as they are: loops that
+    save single elements of arrays that they write, that draw, or whose state has no size known before them.
     """
-    return Transformed("grad", f, {"argnums": numbers(argnums), "has_aux": has_aux, "allow_int": allow_int})
+    return Transformed("grad", f, gradient_options(argnums, has_aux, allow_int, tape_limit))
+
+
+def gradient_options(argnums: Argnums, has_aux: bool, allow_int: bool, tape_limit: int | str | None) -> dict:
+    """The options of `grad` and `value_and_grad`."""
+    options = {"argnums": numbers(argnums), "has_aux": has_aux, "allow_int": allow_int}
+    return options if tape_limit is None else {**options, "tape_limit": bytes_of(tape_limit)}
 
 
 @decorator
 def value_and_grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False,
-                   allow_int: bool = False) -> Transformed:
+                   allow_int: bool = False, tape_limit: int | str | None = None) -> Transformed:
     """`grad`, and the value: a function that returns (y, derivative), or ((y, aux), derivative)."""
-    return Transformed("value_and_grad", f, {"argnums": numbers(argnums), "has_aux": has_aux, "allow_int": allow_int})
+    return Transformed("value_and_grad", f, gradient_options(argnums, has_aux, allow_int, tape_limit))
 
 
 def vjp(f: Callable, *primals, has_aux: bool = False):

@@ -41,7 +41,7 @@ def first_result(function: Function) -> Function:
 
 
 def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool = False,
-             with_value: bool = False, allow_int: bool = False) -> Function:
+             with_value: bool = False, allow_int: bool = False, tape_limit: int | None = None) -> Function:
     """f(*xs) -> y becomes f_grad(*xs) -> x_bar, the derivatives of the number y in the arguments `argnums`.
 
     With `with_value`, f_value_and_grad(*xs) -> (y, x_bar).  With `has_aux`, y comes with something more,
@@ -70,7 +70,7 @@ def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool =
     what = "value and the derivative" if with_value else "derivative"
     doc = f"The {what} of {function.name}{place(function)} with respect to {subject}."
     name = f"{function.name}_{'value_and_grad' if with_value else 'grad'}"
-    made = reverse(function, wrt, lambda: [value(s) for s in seeds], results, name, doc)
+    made = reverse(function, wrt, lambda: [value(s) for s in seeds], results, name, doc, tape_limit=tape_limit)
     if not with_value and not has_aux:
         name_results(made, [f"{function.params[k].name}_bar" for k in wrt])
     return made
@@ -185,7 +185,7 @@ def leaf_axes(type: Type, axes, name: str) -> list[int | None]:
 
 
 def reverse(function: Function, wrt: Sequence[int], seeds: Callable, results: Callable, name: str, doc: str,
-            extra: Sequence[Value] = ()) -> Function:
+            extra: Sequence[Value] = (), tape_limit: int | None = None) -> Function:
     """f_vjp with its cotangents given: a function of the arguments of f and of `extra`.
 
     `seeds()` emits the cotangents of the results; `results(ys, bars)` says what is returned, from the values of f
@@ -193,7 +193,7 @@ def reverse(function: Function, wrt: Sequence[int], seeds: Callable, results: Ca
     """
     function = pipeline.with_captures_of_rules(function, wrt, "vjp")
     flat, leaves = flattened(function, wrt)
-    inner = pipeline.differentiate(flat, [k for ks in leaves.values() for k in ks])
+    inner = pipeline.differentiate(flat, [k for ks in leaves.values() for k in ks], tape_limit)
     plain, count = len(function.params) - len(function.captures), len(flat.results)
     params = [Value(p.type, p.name) for p in function.params]
     block = Block([*params[:plain], *extra, *params[plain:]])

@@ -41,6 +41,7 @@ from .transform.decided import decided
 from .transform.heads import heads
 from .transform.inline import inline, inline_ruled
 from .transform.licm import licm
+from .transform.limit import limited
 from .transform.linearize import linearize as linear
 from .transform.members import members
 from .transform.merge import merge
@@ -134,9 +135,12 @@ def with_captures_of_rules(function: Function, wrt: Sequence[int], mode: str) ->
     return stage(lifted(function, wrt, mode), "rules")
 
 
-def differentiate(function: Function, wrt: Sequence[int]) -> Function:
-    """f(*xs) -> *ys becomes f_vjp(*xs, *y_bars) -> (*ys, *x_bars)."""
-    return stage(vjp.vjp(stage(members(function), "members"), wrt), "vjp")
+def differentiate(function: Function, wrt: Sequence[int], tape_limit: int | None = None) -> Function:
+    """f(*xs) -> *ys becomes f_vjp(*xs, *y_bars) -> (*ys, *x_bars); its loops save at most `tape_limit` bytes each."""
+    function = stage(members(function), "members")
+    if tape_limit is not None:
+        function = stage(limited(function, wrt, tape_limit), "limited")
+    return stage(vjp.vjp(function, wrt), "vjp")
 
 
 def push_forward(function: Function, wrt: Sequence[int]) -> Function:

@@ -244,7 +244,8 @@ class Adjoint:
         carried = [k for k, param in enumerate(params) if param in self.active]
         if not any(op.outputs[k] in self.bars for k in carried):
             return
-        rerun = Rerunning(op)
+        around = self.regions[self.home[op.outputs[0]]]
+        rerun = Rerunning(op, any(region.is_loop for region in around.path()))
         with Builder(Block(), above=self.home):
             _, kept = rerun.forward(rerun.inputs)
         kept = [Value(v.type, v.name, op) for v in kept]

@@ -27,7 +27,8 @@ before the loop (an interpreter in the generated code: nobody can read what it d
 Note [Loops that do not say how often they run]
 Where to leave snapshots depends on the number of trips.  A `while`, and a `for` that may be left, only count them; the
 state before the first is saved, and the first snapshots are left when the reverse sweep goes from there to the last
-trip: the trips are run once more than they would be.
+trip: the trips are run once more than they would be.  So it is done with a loop inside another that is not
+checkpointed, too: of each of its runs only the state at the start is kept, and the snapshots of one run at a time.
 
 Note [What acts does so once]
 The trips that run again print nothing, and raise nothing that has not been raised.  Drawing again would draw other
@@ -76,7 +77,7 @@ class Rerunning:
     `inputs` is what both are given: the loop's own inputs, then what its body reads from outside, constants last.
     """
 
-    def __init__(self, op: Op):
+    def __init__(self, op: Op, inside_a_loop: bool = False):
         self.op, self.plan = op, op.attrs["plan"]
         self.inits, self.params, self.ends, self.body = loop_parts(op)
         self.skip = 3 if op.name == "for" else 0
@@ -86,6 +87,7 @@ class Rerunning:
         self.inputs = [*op.inputs, *self.free, *constants]
         refuse_draws(Function("step", self.body), op)
         self.says = op.name == "for" and not op.attrs["breaks"] and isinstance(op.inputs[2].constant, int)
+        self.leaves = self.says and not inside_a_loop  # snapshots, in the forward sweep
         self.step = quiet(Function("step", Block([*self.body.params, *self.free], [*(x.op for x in constants), *self.body.ops],
                                              list(self.ends)), tupled=True))
 
@@ -117,7 +119,7 @@ class Rerunning:
         """The loop: what it returns, and what the backward sweep is to be given of it."""
         inits = args[self.skip:len(self.op.inputs)]
         outside = dict(zip(self.inputs, args))
-        if not self.says:
+        if not self.leaves:
             return self.count(args, outside)
         lo, hi = self.bounds(args)
         stack = Stack(self, args, hi - lo)
@@ -134,30 +136,32 @@ class Rerunning:
         return outs[:len(inits)], list(outs[len(inits):-1])
 
     def count(self, args: Sequence[Value], outside: dict) -> tuple[Sequence[Value], list[Value]]:
-        """The loop, and how often it has run."""
-        op, inits = self.op, args[self.skip:len(self.op.inputs)]
+        """The loop, and how often it has run, where that is not known before."""
+        op, starts, names = self.op, list(args[self.skip:len(self.op.inputs)]), self.names
+        count = len(starts)
+        first = count + (1 if self.skip else 0)
+        if not self.says:
+            starts, names = [*starts, value(0)], [*names, "trips"]
 
         def trip(*params: Value) -> list[Value]:
-            return [*emit_block(self.body, params[:-1], dict(outside)), params[-1] + 1]
+            return [*emit_block(self.body, params[:first], dict(outside)), *(n + 1 for n in params[first:])]
 
-        starts, names = [*inits, value(0)], [*self.names, "trips"]
         if self.skip:
             outs = for_loop(*args[:3], starts, trip, op.attrs["breaks"], names, self.index)
         else:
-            outs = while_loop(starts, lambda *params: emit_block(op.blocks[0], params[:-1], dict(outside))[0], trip,
+            outs = while_loop(starts, lambda *params: emit_block(op.blocks[0], params[:first], dict(outside))[0], trip,
                               op.attrs["breaks"], names)
-        return outs[:-1], [outs[-1]]
+        return outs[:count], list(outs[count:])
 
     def backward(self, args: Sequence[Value], kept: Sequence[Value], bars: Sequence[Value], names: Sequence[str],
                  adjoint: Callable) -> Sequence[Value]:
         """`bars`, carried backwards through all trips; `adjoint(counter and state, *bars)` emits one of them."""
         inits = args[self.skip:len(self.op.inputs)]
-        if self.says:
-            lo, hi = self.bounds(args)
+        lo, hi = self.bounds(args) if self.says else (value(0), kept[0])
+        if self.leaves:
             stack = Stack(self, args, hi - lo, kept)
         else:
-            lo, hi = value(0), kept[0]
-            stack = Stack(self, args, hi)
+            stack = Stack(self, args, hi - lo)
             stack.push(lo, stack.bound(inits))
 
         def back(k: Value, *carries: Value) -> list[Value]:
@@ -303,15 +307,20 @@ class Stack:
         self.now = [used, at, *kept]
 
 
+def has_size(p: Value, x: Value) -> bool:
+    """Whether a carry that starts as `x` has a size that is known before the loop, the same in all trips."""
+    if isinstance(p.type, Array) and isinstance(x.type, Undefined):
+        return all(isinstance(d, int) for d in p.type.dims)
+    return isinstance(p.type, Scalar) or isinstance(p.type, Array) and isinstance(x.type, Array) and p.type.dims == x.type.dims
+
+
 def sizes_of(p: Value, x: Value) -> list[Value] | None:
-    """The lengths of the axes of a carry that starts as `x`, the same in all trips; None where they are not known."""
+    """The lengths of the axes of a carry that starts as `x`; None where they are not known."""
+    if not has_size(p, x):
+        return None
     if isinstance(p.type, Scalar):
         return []
-    if isinstance(p.type, Array) and isinstance(x.type, Undefined) and all(isinstance(d, int) for d in p.type.dims):
-        return list(map(value, p.type.dims))
-    if isinstance(p.type, Array) and isinstance(x.type, Array) and p.type.dims == x.type.dims:
-        return [length(x, axis=k) for k in range(p.type.rank)]
-    return None
+    return list(map(value, p.type.dims)) if isinstance(x.type, Undefined) else [length(x, axis=k) for k in range(p.type.rank)]
 
 
 NUMBERS = {"b": bool_, "i": int_, "f": float_, "c": complex_}
