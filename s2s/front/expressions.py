@@ -467,6 +467,9 @@ def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None
         return
     if after.type == before.type:
         frame.write(old, after)
+    elif old.index is not None:  # into the array that it is a part of, at once
+        _same_kind(frame, before, after)
+        put(frame, old, ..., new)
     else:
         _same_kind(frame, before, after)
         frame.write(old, RECORDS["setitem"](before, after, pattern=(...,)))
