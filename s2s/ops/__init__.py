@@ -4,6 +4,7 @@ from . import (  # noqa: F401
     acts,
     arrange,
     barrier,
+    built,
     calls,
     cast,
     complexmath,

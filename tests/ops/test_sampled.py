@@ -39,6 +39,21 @@ PROGRAMS = {
     "nanmin": (lambda a: np.nanmin(a), HOLES),
     "nanprod": (lambda a: np.nanprod(a), HOLES),
     "nancumsum": (lambda a: np.nancumsum(a, axis=1), HOLES),
+    "kron": (lambda a, x: np.kron(a, a[:2, :2]) * x[0], A, X),
+    "kron_of_vectors": (lambda x, y: np.kron(x, y[:3]), X, Y),
+    "cross": (lambda a: np.cross(a[:, :3], a[:, 2:] * a[:, 2:]), A),
+    "cross_of_two": (lambda x, y: np.cross(x[:3], y[:3]), X, Y),
+    "rot90": (lambda a: np.rot90(a) + np.rot90(a, 3) * np.rot90(a, 5), A),
+    "dstack": (lambda a: np.dstack([a, a * a]), A),
+    "meshgrid": (lambda x, y: np.meshgrid(x, y[:4])[0] * np.meshgrid(x, y[:4])[1], X, Y),
+    "meshgrid_ij": (lambda x, y: np.meshgrid(x, y[:4], indexing="ij", sparse=True)[0], X, Y),
+    "triangles": (lambda a: a[:, :4][np.triu_indices(4, 1)] * a[:, 1:][np.tril_indices(4, -1)] * np.tri(6)[2], A),
+    "diagonal": (lambda a: a[np.diag_indices(4)], A),
+    "pad": (lambda x: np.pad(x * x, (1, 2), constant_values=0.5), X),
+    "pad_edge": (lambda x: np.pad(x, 2, mode="edge"), X),
+    "pad_reflect": (lambda a: np.pad(a, ((0, 0), (3, 2)), "reflect"), A),
+    "pad_symmetric": (lambda x: np.pad(x, (3, 11), mode="symmetric"), X),
+    "pad_wrap": (lambda x: np.pad(x, (3, 1), mode="wrap"), X),
 }
 
 

@@ -1,0 +1,157 @@
+"""Arrays built of arrays: np.kron, np.cross, np.rot90, np.dstack, np.meshgrid, np.vander, np.tri and indices of triangles, np.pad."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from ..errors import UnsupportedError
+from ..ir.builder import current
+from ..ir.graph import Value
+from .arrange import expand_dims, flip, swapaxes
+from .copy import copy
+from .create import arange, ones
+from .elementwise import clip, remainder, where
+from .index import take
+from .join import along, arrays, concatenate_record
+from .pick import tril, triu
+from .product import check_inner
+from .record import FUNCTIONS, dims_of, numpy_function, rank, static, value
+from .reduce import as_array
+from .repeat import broadcast_to
+from .reshape import reshape
+from .search import nonzero
+from .shape import length
+
+
+@numpy_function(np.kron)
+def kron(a, b) -> Value:
+    """np.kron of two vectors or of two matrices."""
+    a, b = as_array(a), as_array(b)
+    if rank(a) != rank(b) or rank(a) not in (1, 2):
+        raise UnsupportedError("np.kron of something else than two vectors or two matrices", current().line,
+                               "call the function once, or use np.multiply with new axes")
+    sizes = [length(a, axis=k) * length(b, axis=k) for k in range(rank(a))]
+    if rank(a) == 1:
+        return reshape(expand_dims(a, 1) * expand_dims(b, 0), *sizes)
+    return reshape(expand_dims(a, (1, 3)) * expand_dims(b, (0, 2)), *sizes)
+
+
+@numpy_function(np.rot90)
+def rot90(m, k=1, axes=(0, 1)) -> Value:
+    """np.rot90."""
+    m, k, (a, b) = as_array(m), operator.index(static(k)) % 4, static(axes)
+    match k:
+        case 0:
+            return m
+        case 1:
+            return swapaxes(flip(m, b), a, b)
+        case 2:
+            return flip(flip(m, a), b)
+    return flip(swapaxes(m, a, b), b)
+
+
+@numpy_function(np.dstack)
+def dstack(tup) -> Value:
+    """np.dstack."""
+    members = [FUNCTIONS[np.atleast_3d](x) for x in arrays(tup)]
+    return concatenate_record(*members, axis=2)
+
+
+@numpy_function(np.meshgrid)
+def meshgrid(*xi, copy=True, sparse=False, indexing="xy") -> Value:  # noqa: A002  NumPy's own names
+    """np.meshgrid of vectors."""
+    xs, order = [as_array(x) for x in xi], list(range(len(xi)))
+    if static(indexing) == "xy" and len(xs) > 1:
+        order[:2] = 1, 0
+    lengths: list = [None] * len(xs)
+    grids = []
+    for x, axis in zip(xs, order):
+        lengths[axis] = length(x, axis=0)
+        grids.append(expand_dims(x, tuple(k for k in range(len(xs)) if k != axis)) if len(xs) > 1 else x)
+    if not static(sparse):
+        grids = [own(broadcast_to(grid, tuple(lengths))) for grid in grids]
+    return value(tuple(grids))
+
+
+def own(x: Value) -> Value:
+    """`x` in memory of its own."""
+    return copy(x)
+
+
+@numpy_function(np.tri)
+def tri(N, M=None, k=0) -> Value:  # noqa: N803  NumPy's own names
+    """np.tri."""
+    return tril(ones((N, N if M is None else M)), k)
+
+
+@numpy_function(np.tril_indices)
+def tril_indices(n, k=0, m=None) -> Value:
+    """np.tril_indices."""
+    return nonzero(tri(n, n if m is None else m, k))
+
+
+@numpy_function(np.triu_indices)
+def triu_indices(n, k=0, m=None) -> Value:
+    """np.triu_indices."""
+    return nonzero(triu(ones((n, n if m is None else m)), k))
+
+
+@numpy_function(np.diag_indices)
+def diag_indices(n, ndim=2) -> Value:
+    """np.diag_indices."""
+    return value((arange(n),) * static(ndim))
+
+
+def _cross(a: Value, b: Value) -> Value:
+    for x in (a, b):
+        check_inner(dims_of(x.type)[-1], 3, "np.cross")
+    a, b = ([take(x, along(-1, k)) for k in range(3)] for x in (a, b))
+    parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+    return FUNCTIONS[np.stack](tuple(parts), axis=-1) if rank(parts[0]) else FUNCTIONS[np.array](tuple(parts))
+
+
+@numpy_function(np.cross)
+def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None) -> Value:
+    """np.cross of vectors of length 3 along the last axis."""
+    a, b = as_array(a), as_array(b)
+    if any(static(x) not in (-1, None) for x in (axisa, axisb, axisc, axis)):
+        raise UnsupportedError("np.cross along another axis than the last", current().line, "move the axis with np.moveaxis")
+    return _cross(a, b)
+
+
+@numpy_function(np.pad)
+def pad(array, pad_width, mode="constant", constant_values=0) -> Value:
+    """np.pad with mode constant, edge, wrap, reflect or symmetric."""
+    x, mode = as_array(array), static(mode)
+    widths = np.broadcast_to(static(pad_width, "pad_width"), (rank(x), 2))
+    for axis, (before, after) in enumerate(widths.tolist()):
+        if before or after:
+            n = length(x, axis=axis)
+            x = _padded(x, n, axis, before, after, mode, constant_values)
+    return x
+
+
+def _padded(x: Value, n: Value, axis: int, before: int, after: int, mode: str, constant) -> Value:
+    if mode == "constant":
+        def block(width: int) -> list[Value]:
+            sizes = tuple(width if k == axis else length(x, axis=k) for k in range(rank(x)))
+            return [FUNCTIONS[np.full](sizes, constant, value(np.dtype(x.type.dtype)))] if width else []
+
+        return concatenate_record(*block(before), x, *block(after), axis=axis)
+    places = arange(-before, n + after)
+    match mode:
+        case "edge":
+            places = clip(places, 0, n - 1)
+        case "wrap":
+            places = remainder(places, n)
+        case "reflect":
+            places = remainder(places, 2 * n - 2)
+            places = where(places < n, places, 2 * n - 2 - places)
+        case "symmetric":
+            places = remainder(places, 2 * n)
+            places = where(places < n, places, 2 * n - 1 - places)
+        case _:
+            raise UnsupportedError(f"np.pad with mode={mode!r}", current().line, "use constant, edge, wrap, reflect or symmetric")
+    return take(x, along(axis, places))
