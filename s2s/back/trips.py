@@ -142,6 +142,9 @@ def _breaking(writer: Writer, block: Block, stop: Value, finish: Finish) -> Body
     printed = [
         op for op in block.ops if op not in writer.layout.inlined and op not in writer.skipped
     ]
+    if _is_question(stop.op) and printed and stop.op is printed[-1] and block.yields.count(stop) == 1:
+        test = stop.op.inputs[0]  # as if `stop` were the condition itself
+        return writer.statements(block, printed[:-1]) + _tested(writer, writer.expression(test), writer.layout.leaves(test), finish)
     if stop.op is not None and printed and stop.op is printed[-1] and stop.op.name == "if":
         return writer.statements(block, printed[:-1]) + _breaking_branches(
             writer, stop.op, block, stop, finish
@@ -149,6 +152,12 @@ def _breaking(writer: Writer, block: Block, stop: Value, finish: Finish) -> Body
     return writer.statements(block) + _tested(
         writer, writer.expression(stop), writer.layout.leaves(stop), finish
     )
+
+
+def _is_question(op: Op | None) -> bool:
+    """Whether `op` is an `if` that says nothing but whether its condition holds."""
+    return (op is not None and op.name == "if" and len(op.outputs) == 1 and all(x.name == "constant" for inner in op.blocks for x in inner.ops)
+            and [inner.yields[0].constant for inner in op.blocks] == [True, False])
 
 
 def _breaking_branches(writer: Writer, op: Op, block: Block, stop: Value, finish: Finish) -> Body:

@@ -38,12 +38,25 @@ def simplify(function: Function) -> Function:
     for op in walk(function.block):
         if op.name in ("for", "while"):
             flags -= _left_by(op)
+            _keep_unread_carries(op, function.block)
             _drop_constant_carries(op, same)
         elif op.name == "if":
             _drop_equal_results(op, same, flags, function.block)
     substitute(function.block, same)
     ask_lengths_once(function.block)
     return rebuild(function)
+
+
+def _keep_unread_carries(op: Op, top: Block) -> None:
+    """What a loop whose first trip is its last carries on is read after it or not at all."""
+    _, params, yields = carry_offset(op)
+    body = op.blocks[-1]
+    if not op.attrs["breaks"] or body.yields[0].constant is not True:
+        return
+    read = {x for user in walk(top) for x in user.inputs} | {y for user in walk(top) for b in user.blocks for y in b.yields} | {*top.yields}
+    for k, out in enumerate(op.outputs):
+        if out not in read:
+            body.yields[yields + k] = body.params[params + k]
 
 
 def _drop_constant_carries(op: Op, same: dict[Value, Value]) -> None:
