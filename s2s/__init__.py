@@ -36,7 +36,8 @@ from .errors import (
     UnsupportedError,
     VerifyError,
 )
-from .front import custom_jvp, custom_vjp
+from .front import custom_jvp, custom_vjp, defderivative
+from .implicit import custom_fixed_point, custom_linear_solve, custom_root
 from .ops.barrier import stop_gradient
 from .ops.checkpoint import checkpoint
 from .shapes import ShapeDtype, eval_shape
@@ -61,8 +62,12 @@ __all__ = [
     "check_grads",
     "checkpoint",
     "cond",
+    "custom_fixed_point",
     "custom_jvp",
+    "custom_linear_solve",
+    "custom_root",
     "custom_vjp",
+    "defderivative",
     "dump",
     "eval_shape",
     "fori_loop",

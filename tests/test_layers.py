@@ -22,7 +22,7 @@ LAYERS = [
     {"pipeline"},
     {"agreement", "arguments", "signature", "display", "names"},
     {"assemble"},
-    {"halves", "jacobians", "sweeps"},
+    {"halves", "implicit", "jacobians", "sweeps"},
     {"kinds", "carried"},
     {"transformed"},
     {"sparse", "shapes"},

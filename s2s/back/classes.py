@@ -11,7 +11,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from ..ir.graph import Function, Op, walk
-from ..ops.foreign import called, foreign, foreign_call, home_of, objects_named
+from ..ops.foreign import called, foreign, home_of, objects_named, printed_op
 
 
 class Classes:
@@ -57,10 +57,13 @@ class Classes:
 
     def imports(self) -> Iterator[str]:
         """The statements that import those of them that can be imported."""
+        found: dict[str, list[str]] = {}
         for cls, name in self.names.items():
             if home_of(cls) is not None:
                 renamed = "" if name == called(cls) else f" as {name}"
-                yield f"from {home_of(cls)} import {called(cls)}{renamed}"
+                found.setdefault(home_of(cls), []).append(f"{called(cls)}{renamed}")
+        for module, names in found.items():
+            yield f"from {module} import {', '.join(names)}"
 
     def unreachable(self) -> dict[str, object]:
         """Those that cannot be imported: the module is given them when it is run."""
@@ -70,7 +73,7 @@ class Classes:
 def objects_called(op: Op) -> list:
     """The functions, and their fixed arguments, that the spelling of `op` names."""
     if op.name == "call":
-        op = foreign_call(op.attrs["callee"].function_for(op.inputs)) or op
+        op = printed_op(op) or op
     if op.record is foreign:
         return objects_named(op)
     return list(getattr(op.record.helper, "calls", ()))  # made by opaque.py

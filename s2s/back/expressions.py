@@ -15,7 +15,7 @@ from types import MappingProxyType
 from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.types import Array, List, Scalar, Tuple, Unknown, is_inexact
 from ..ops.control import member_syntax
-from ..ops.foreign import foreign_call
+from ..ops.foreign import functions_in, printed_op
 from ..ops.lists import copy_syntax
 from ..ops.shape import numpy_call
 from .memory import Memory
@@ -347,10 +347,10 @@ class Layout:
         """The expression for what `op` computes."""
         inputs = [self.expression(x, name) for x in op.inputs]
         if op.name == "call":
-            callee = op.attrs["callee"].function_for(op.inputs)
-            inside = foreign_call(callee)
+            inside = printed_op(op)
             if inside is not None:
                 return inside.record.syntax(*inputs, **inside.attrs)
+            callee = op.attrs["callee"].function_for(op.inputs)
             return ast.Call(ast.Name(self.spelled.get(callee, callee.name), ast.Load()), inputs, [])
         if op.name == "copy" and isinstance(op.inputs[0].type, Unknown) and not _has_copy(op, self):
             return ast.UnaryOp(
@@ -368,7 +368,12 @@ class Layout:
             )  # shorter than np.zeros(np.shape(x)), and as good here
         if op.name == "item":
             return member_syntax(inputs[0], getattr(op.inputs[0].type, "form", None), op.attrs["index"])
-        return op.record.syntax(*inputs, **op.attrs)
+        found = op.record.syntax(*inputs, **op.attrs)
+        if functions_in(op):
+            for node in ast.walk(found):
+                if hasattr(node, "function"):
+                    node.id = self.spelled.get(node.function, node.id)
+        return found
 
     def _choice_expression(self, op: Op, name: Callable[[Value], str]) -> ast.expr:
         test = self.expression(op.inputs[0], name)

@@ -24,11 +24,12 @@ import numpy as np
 import scipy.special
 from numba import objmode, typeof
 
+from ..errors import UnsupportedError
 from ..ir.graph import Op, Value
 from ..ir.types import Array, Generator, List, Scalar
 from ..ops.acts import Field, Operand, within
 from ..ops.draws import NATIVE_DRAWS
-from ..ops.foreign import foreign, objects_named
+from ..ops.foreign import foreign, functions_in, objects_named
 from ..ops.lists import native_array, native_concatenate, native_nested, native_stack
 from ..ops.record import Record
 from .unparse import expression_text
@@ -82,6 +83,9 @@ def in_python(op: Op) -> Record:
         return native_concatenate
     names = [f"x{k}" if len(op.inputs) > 1 else "x" for k in range(len(op.inputs))]
     call = ast.unparse(ast.fix_missing_locations(op.record.syntax(*(ast.Name(n, ast.Load()) for n in names), **op.attrs)))
+    if functions_in(op):
+        raise UnsupportedError(f"{objects_named(op)[0].__name__}, which s2s does not read, is handed a function in native code", op.line,
+                               "write the solver in Python that s2s reads, or call this without jit")
     called = objects_named(op) if op.record is foreign else []
     name = f"python_{called[0].__name__}" if called and called[0].__name__.isidentifier() else f"numpy_{op.name.replace('.', '_').strip('_')}"
     types = [t if t == "generator_type" else repr(t) for t in map(numba_type, op.outputs)]

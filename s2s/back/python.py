@@ -16,11 +16,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+import numpy as np
+
 from ..errors import Line
 from ..ir.forms import stores_its_arguments, with_attributes
 from ..ir.graph import Function, Op, walk
 from ..ir.types import Tape
-from ..ops.foreign import foreign_call
+from ..ops.foreign import functions_in, printed_op
 from ..ops.recursive import Recursive, recursive_callees
 from .classes import Classes
 from .comments import with_comments
@@ -92,6 +94,8 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
     used = {
         node.id for tree in definitions for node in ast.walk(tree) if isinstance(node, ast.Name)
     }
+    if any(isinstance(node, ast.Constant) and isinstance(node.value, np.generic) for tree in definitions for node in ast.walk(tree)):
+        used.add("np")
     sources = [textwrap.dedent(inspect.getsource(helper)).rstrip() for helper in helpers]
     sources = [classes.renamed(source, helper) for helper, source in zip(helpers, sources)]
     numbered = _numbered(helpers, used)
@@ -221,6 +225,8 @@ def definition(
     renamed = names.renumber([*(names[p] for p in function.params), *(node.id for node in uses)])
     for node in {id(node): node for node in uses}.values():
         node.id = renamed.get(node.id, node.id)
+    for node in (arg for statement in body for arg in ast.walk(statement) if isinstance(arg, ast.arg)):  # of lambdas
+        node.arg = renamed.get(node.arg, node.arg)
     if not annotate:
         body = with_comments(body, function)
     if function.doc:
@@ -282,9 +288,14 @@ def _callees(function: Function) -> list[Function]:
 
     def visit(caller: Function) -> None:
         for op in walk(caller.block):
+            for callee in functions_in(op):
+                if callee not in active:
+                    active.add(callee)
+                    visit(callee)
+                    found[callee] = None
             if op.name == "call":
                 callee = op.attrs["callee"].function_for(op.inputs)
-                if callee not in active and foreign_call(callee) is None:
+                if callee not in active and printed_op(op) is None:
                     active.add(callee)
                     visit(callee)
                     found[callee] = None

@@ -15,6 +15,7 @@ from ..ir.rebuild import rebuild
 from ..ir.types import Array, Extent, Static, Tuple, Type, Unknown
 from ..ops.checkpoint import Checkpointed
 from ..ops.control import make_undefined
+from ..ops.rules import rules_given
 from . import sequences, trees  # noqa: F401
 from .activation import run
 from .alias import cells_in
@@ -22,7 +23,7 @@ from .builtin import BUILTINS
 from .calls import apply, bound_arguments, default_binding, outside_definition
 from .capture import is_data, type_of_data
 from .comprehensions import comprehension
-from .consulted import consulted_too, consulting, is_current
+from .consulted import consulted, consulted_too, consulting, is_current
 from .containers import KeysDepend
 from .demand import demand
 from .expressions import attribute
@@ -94,6 +95,7 @@ def _run(function: Callable, types: Sequence[Type], keyed: set) -> tuple[Functio
     target = target_of(function)
     plain = target.function
     definition = definition_of(plain)
+    consulted(rules_given, rules_given())
     block = Block()
     session = Session(execute, callee_of, comprehension, lambda frame, source: BUILTINS[list](frame, None, source), block,
                       apply, default_binding, attribute, demand, keyed=keyed)

@@ -28,6 +28,7 @@ from ..ops.control import never_returns
 from ..ops.draws import METHODS_OF_GENERATORS, shuffled
 from ..ops.lists import OF_LISTS, list_stack
 from ..ops.record import FUNCTIONS, MACROS, METHODS, Macro, emit, value
+from ..ops.rules import RULES
 from .activation import run
 from .acts import is_exception, make_exception
 from .alias import Cell, Container, cells_in
@@ -93,6 +94,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
             raise refused(f"{_name_of(function)}()", frame.line(node))
         args = [demand(frame, a, getattr(node, "args", [None] * len(args))[k] if len(getattr(node, "args", ())) == len(args) else None)
                 for k, a in enumerate(args)]
+    if hasattr(type(getattr(function, "__self__", None)), "apply_in") and not hasattr(function, "apply_in"):
+        return function(*args, **keywords)  # a rule is given to a function that the program makes
     if class_of(function) is not None:
         return apply(frame, read(frame, function, "__call__", node), args, keywords, node)
     if isinstance(function, Object):
@@ -100,12 +103,14 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         function = function.content
     if hasattr(type(function), "apply_in"):  # a function with rules of its own: rules.py
         return function.apply_in(frame, args, keywords, node)
+    if RULES and _hashable(function) and function in RULES:
+        return RULES[function].apply_in(frame, args, keywords, node)
     if not is_plain(function):
         anyhow = function in (sorted, len, min, max, any, all)
         args = [members_of(frame, a, node, anyhow) if isinstance(a, Container) else a for a in args]
     macro = function if isinstance(function, Macro) else MACROS.get(function) if _hashable(function) else None
     if macro is not None:
-        args = [_enclosed(frame, a, node) if isinstance(a, Made) else a for a in args]
+        args = [enclosed(frame, a, node) if isinstance(a, Made) else a for a in args]
         return macro.expand(lambda f, *xs: apply(frame, f, list(xs), {}, node), *args, **keywords)
     own = BUILTINS.get(function) if _hashable(function) else None
     if own is not None:
@@ -421,9 +426,9 @@ def _parts(frame: Frame, function: functools.partial) -> tuple[list, dict]:
     return given, {k: frame.outside(x, Item(Member(owner, "keywords"), k), k) for k, x in function.keywords.items()}
 
 
-def _enclosed(frame: Frame, function: Made, node: gast.AST) -> Enclosed:
+def enclosed(frame: Frame, function: Made, node: gast.AST) -> Enclosed:
     """A function made inside the program, for a transformation."""
-    name = getattr(function.node, "name", "f") if isinstance(function, Local) else "f"
+    name = getattr(function.node, "name", "f") if isinstance(function, Local) else getattr(function, "name", "f")
     return Enclosed(name, _made_signature(frame, function, node), lambda args: apply(frame, function, args, {}, node),
                     frame)
 

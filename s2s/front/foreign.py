@@ -11,11 +11,12 @@ from ..errors import SourceError, TypeMismatchError
 from ..ir.builder import Builder, emit
 from ..ir.graph import Block, Function, Value
 from ..ir.types import Array, Static, Tuple, Type
-from ..ops.foreign import foreign
+from ..ops.foreign import Inside, called, foreign
 from ..ops.record import type_of_constant
 from .begins import beginning
 from .callee import callee_of
 from .capture import is_data
+from .made import Made
 from .target import names_of
 
 
@@ -78,3 +79,28 @@ def foreign_function(function: Callable, name: str, like, types: Sequence[Type])
         block.yields = list(found) if isinstance(found, tuple) else [found]
     line = beginning(function)
     return Function(name, block, line.source if line is not None else None, "", said.tupled)
+
+
+class Of:
+    """What a function returns: something of one type."""
+
+    tupled = False
+
+    def __init__(self, name: str, type: Type):
+        self.name, self.type = name, type
+
+    def function_for(self, values: Sequence[Value]) -> Function:
+        return Function(self.name, Block([Value(v.type) for v in values], [], [Value(self.type)]))
+
+
+def foreign_inside(solve: Callable, inner, function, start: Value, like: Type) -> Value:
+    """A call of `solve(function, start)`, which returns something of type `like`.
+
+    `inner` has the IR of `function`, and what that is given besides its argument.
+    """
+    if not inner.given and not isinstance(function, Made):
+        handed = Static(function)
+    else:
+        handed = Inside(inner.function, len(inner.given))
+    return emit(foreign, *(() if isinstance(handed, Static) else inner.given), start, function=solve, arguments=(handed, None),
+                like=Of(called(solve), like))

@@ -98,6 +98,7 @@ class Session:
     marked: list = field(default_factory=list)  # the ops of functions that are checkpointed: outlined.py
     keyed: set = field(default_factory=set)  # where dicts are made whose keys are known at run time only
     leaving: UnsupportedError | None = None  # the error to raise if what is returned goes to a caller outside
+    closing: list = field(default_factory=list)  # functions with rules that are being made of this program: rules.py
     recursions: list = field(default_factory=list)  # functions that call themselves, in the order of their making
 
 

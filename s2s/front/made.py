@@ -92,7 +92,8 @@ class Known(Made):
 
     run: Callable
     holds: tuple = field(default=())
-    signature: Signature | None = None
+    signature: Signature | None = None  # what it takes, where it may be transformed
+    name: str = "f"
 
     def held(self) -> Iterator:
         return iter(self.holds)

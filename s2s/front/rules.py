@@ -36,17 +36,20 @@ from ..ir.types import FLOAT, Array, Scalar, Static, Tuple, Type, carries_deriva
 from ..ops.acts import acts
 from ..ops.control import call as call_record
 from ..ops.control import item, never_returns, packed
-from ..ops.record import value
-from ..ops.rules import Halves
+from ..ops.record import FUNCTIONS, value
+from ..ops.rules import RULES, Halves
 from ..ops.shape import spread, zeros_of
 from ..ops.trees import leaf_types, leaves_of, member_name
 from .alias import Cell, Container, cells_in
 from .begins import beginning
+from .builtin import BUILTINS
 from .callee import callee_of
-from .calls import captured_in, ordered
+from .calls import apply, captured_in, local_signature, operate, ordered
+from .closed import Closed, Group
 from .consulted import consulted, consulted_too, consulting, is_current
 from .foreign import foreign_function, names_given
 from .frame import Ended, Object
+from .made import Known, Local, Made
 from .target import signature_of
 
 
@@ -56,11 +59,13 @@ class Custom:
     kind = "custom_jvp"
 
     def __init__(self, function: Callable, nondiff_argnums: int | Sequence[int] = (), like=None):
-        functools.update_wrapper(self, function, updated=())
+        if not isinstance(function, Made):
+            functools.update_wrapper(self, function, updated=())
         self.function, self.like = function, like
         self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         self.jvp = self.fwd = self.bwd = None
         self.each: tuple = ()  # of defjvps
+        self.is_elementwise = False
         self.callees: dict[tuple, RuledCallee] = {}
 
     def __call__(self, *args, **keywords):
@@ -74,12 +79,12 @@ class Custom:
 
     @property
     def name(self) -> str:
-        name = getattr(self.function, "__name__", type(self.function).__name__)
+        name = getattr(self.function, "__name__", None) or getattr(getattr(self.function, "node", None), "name", "f")
         return name if name.isidentifier() else "f"
 
     @property
     def signature(self) -> inspect.Signature:
-        return signature_of(self.function)
+        return local_signature(None, self.function) if isinstance(self.function, Local) else signature_of(self.function)
 
     def function_for(self, values: Sequence[Value]) -> Function:
         """The IR of the function itself."""
@@ -109,9 +114,11 @@ class Custom:
 
     def apply_in(self, frame, args: list, keywords: dict, node):
         """The binding of a call in a program that s2s reads."""
-        ordered = arguments_in_order(frame, self, args, keywords, node)
-        fixed = {k % len(ordered) for k in self.nondiff_argnums if ordered}
-        values = [as_operand(frame, a, k in fixed) for k, a in enumerate(ordered)]
+        in_order = arguments_in_order(frame, self, args, keywords, node)
+        if any(isinstance(x, Made) for x in (self.function, *self.rules(), *self.each, *in_order)):
+            return apply_in_program(frame, self, in_order, node)
+        fixed = {k % len(in_order) for k in self.nondiff_argnums if in_order}
+        values = [as_operand(frame, a, k in fixed) for k, a in enumerate(in_order)]
         callee = self.callee(tuple(kind_of(v.type) for v in values))
         leaves = [leaf for v in values for leaf in leaves_of(v) if not isinstance(leaf.type, Static)]
         with consulting():  # what it finds is noted by those who build
@@ -131,7 +138,7 @@ class Custom:
         found = iter(outputs if isinstance(outputs, tuple) else (outputs,))
         binding = frame.wrap(_regrouped(callee.result_type(leaves), found))
         if shares:
-            families = frozenset().union(*(cell.family() for a in ordered for cell in cells_in(a) if isinstance(cell, Cell)))
+            families = frozenset().union(*(cell.family() for a in in_order for cell in cells_in(a) if isinstance(cell, Cell)))
             for cell in cells_in(binding):
                 if isinstance(cell, Cell):
                     cell.origins |= families
@@ -183,6 +190,71 @@ class RuleOf:
         return self.custom.rules()
 
 
+class Bare:
+    """A function that s2s knows, as it is without the rule that it has been given."""
+
+    def __init__(self, function: Callable):
+        self.function, self.__name__, self.signature = function, function.__name__, signature_of(function)
+
+    def __call__(self, *args):
+        return self.function(*args)
+
+    def function_for(self, values: Sequence[Value]) -> Function:
+        return callee_of(self).function_for(values)
+
+    def apply_in(self, frame, args: list, keywords: dict, node):
+        return operate(frame, self.function, args, keywords, node)
+
+
+def defderivative(function: Callable, *partials: Callable | None, jvp: Callable | None = None, fwd: Callable | None = None,
+                  bwd: Callable | None = None, like=None) -> Custom:
+    """Give `function`, of a library, a derivative wherever a program calls it.
+
+    `partials` are those of an elementwise function, one for each argument: `partial(y, *xs)` is ∂y/∂x of the result y
+    and the arguments xs, an ordinary function of numbers or arrays, or None where there is none to ask for.  Any other
+    function is given rules as by `custom_jvp` and `custom_vjp`: `jvp(primals, tangents)`, `fwd(*xs)` and
+    `bwd(residuals, y_bar)`; and, where s2s does not know it, `like`, what it returns.  A rule may call the function.
+    What s2s knows of it otherwise, its values, stays as it is.
+
+        s2s.defderivative(scipy.special.jv, None, lambda y, v, x: (jv(v - 1, x) - jv(v + 1, x)) / 2)
+
+    Returns the function with its rules.  Raises TypeMismatchError where neither partials nor rules are given.
+    """
+    if not partials and jvp is None and (fwd is None or bwd is None):
+        raise TypeMismatchError(f"defderivative of {getattr(function, '__name__', function)} without a derivative", None,
+                                "give a partial derivative for each argument, or jvp=, or fwd= and bwd=")
+    known = function in FUNCTIONS
+    if partials and like is None and not known:
+        like = broadcast_together
+    none = [k for k, p in enumerate(partials) if p is None]
+    made = custom_jvp(Bare(function) if known and like is None else function, none, like)
+    made.is_elementwise = bool(partials)
+    if partials:
+        made.defjvps(*(partial_rule(p) for p in partials if p is not None))
+    if jvp is not None:
+        made.defjvp(jvp)
+    if fwd is not None:
+        made.defvjp(fwd, bwd)
+    RULES[function] = made
+    return made
+
+
+def broadcast_together(*xs):
+    """Something like the result of an elementwise function."""
+    total = 0.0
+    for x in xs:
+        total = total + x
+    return total
+
+
+def partial_rule(partial: Callable) -> Callable:
+    """The rule for an argument in which the derivative is `partial(y, *xs)`."""
+    def rule(x_dot, y, *xs):
+        return partial(y, *xs) * x_dot
+
+    return rule
+
+
 # ------------------------------------------------------------------------------------------------ callees
 
 
@@ -192,13 +264,18 @@ class RuledCallee:
     def __init__(self, custom: Custom, arguments: tuple):
         self.custom, self.arguments, self.name = custom, arguments, custom.name
         self.leaves = [type for tree in arguments for type in _data_in(tree)]
-        self.count = len(self.leaves)
+        self.count = self.own = len(self.leaves)
         self.fixed = frozenset(k for k, owner in enumerate(self.owners()) if owner in self.nondiff)
         self.flat: WeakKeyDictionary[Function, Function] = WeakKeyDictionary()
         self.made: dict[tuple, object] = {}
 
     def __repr__(self) -> str:
         return f"<ruled {self.name}>"
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether a call of the function is to be printed as what it does, the call of a library's function."""
+        return isinstance(self.custom.function, Bare)
 
     @property
     def nondiff(self) -> tuple[int, ...]:
@@ -485,7 +562,7 @@ class RuledCallee:
             sizes = [d for d in zip(getattr(x.type, "dims", ()), getattr(type, "dims", ())) if (d[0] == 1) != (d[1] == 1) and _known(d)]
             if ranks[0] == ranks[1] and not sizes:
                 return x
-            if isinstance(x.type, Scalar) and y is not None and isinstance(x.constant, (int, float)):
+            if isinstance(x.type, Scalar) and y is not None and (self.custom.is_elementwise or isinstance(x.constant, (int, float))):
                 return spread(x, y)
             name = getattr(rule, "__name__", "rule")
             raise TypeMismatchError(f"the rule {name} of {self.name} gives {what} as {x.type}, where {type} is needed", beginning(rule),
@@ -520,6 +597,133 @@ def arguments_in_order(frame, custom: Custom, args: list, keywords: dict, node) 
         raise frame.refuse(f"the keywords {', '.join(bound.kwargs)} of {custom.name}, which is called as it is", node,
                            "pass them by position")
     return list(bound.args)
+
+
+def apply_in_program(frame, custom: Custom, arguments: list, node):
+    """The binding of a call where the function, a rule or an argument is a function that the program makes."""
+    fixed = {k % len(arguments) for k in custom.nondiff_argnums if arguments}
+    made = {k: a for k, a in enumerate(arguments) if isinstance(a, Made)}
+    values = [Value(Static(a)) if k in made else as_operand(frame, a, k in fixed) for k, a in enumerate(arguments)]
+    leaves = [leaf for v in values for leaf in leaves_of(v) if not isinstance(leaf.type, Static)]
+    return RulesInProgram(frame, custom, values, arguments, leaves, node).call(leaves)
+
+
+class RulesInProgram:
+    """A function with rules, where they or its arguments are functions that the program makes: a Closed of a call."""
+
+    def __init__(self, frame, custom: Custom, values: Sequence[Value], arguments: Sequence, leaves: Sequence[Value], node):
+        self.frame, self.custom, self.node = frame, custom, node
+        self.types, self.bindings = [v.type for v in values], list(arguments)
+        self.shape = RuledCallee(custom, tuple(kind_of(v.type) for v in values))
+        key = custom, self.shape.arguments, tuple(v.type for v in leaves)
+        same = [each for each in frame.session.closing if each[0] == key]
+        if same:
+            _, self.closed, self.result = same[-1]
+            return
+        group = Group(frame)
+        self.closed = Closed(custom.name, leaves, group, frame.line(node), frame.source, self.shape.fixed)
+        self.closed.asked = f"give it one: {custom.name}.defjvp(rule)"
+        self.result: Type | None = None
+        self.closed.add("function", leaves, self.function)
+        frame.session.closing.append((key, self.closed, self.result))
+        try:
+            if custom.jvp is not None:
+                self.closed.add("jvp", [*leaves, *self.dots(leaves)], self.jvp)
+            if custom.fwd is not None:
+                self.reverse(leaves)
+        finally:
+            frame.session.closing.pop()
+        if custom.each:
+            self.closed.errors["jvp"] = frame.refuse("defjvps of a function that a program makes", node, "use defjvp there")
+        if custom.fwd is not None and custom.jvp is None:
+            self.closed.errors["jvp"] = self.shape.missing("jvp")
+        group.finish()
+
+    def call(self, leaves: Sequence[Value]):
+        found = iter(self.closed.call(leaves))
+        return self.frame.wrap(_regrouped(self.result, found))
+
+    def dots(self, leaves: Sequence[Value]) -> list[Value]:
+        return [Value(leaves[k].type, f"{leaves[k].name}_dot") for k in self.closed.dotted]
+
+    def given(self, params: Sequence[Value]) -> list:
+        """The bindings of the arguments."""
+        rest = iter(params)
+        return [self.bindings[k] if isinstance(t, Static) else self.frame.wrap(_regrouped(t, rest)) for k, t in enumerate(self.types)]
+
+    def trees(self, params: Sequence[Value]) -> list[Value]:
+        rest = iter(params)
+        return [_regrouped(t, rest) for t in self.types]
+
+    def apply(self, function, arguments: list) -> Value:
+        return self.frame.value(apply(self.frame, function, arguments, {}, self.node))
+
+    def function(self, params: Sequence[Value]) -> list[Value]:
+        y = self.apply(self.custom.function, self.given(params))
+        self.result = y.type
+        return [leaf for leaf in leaves_of(y) if not isinstance(leaf.type, Static)]
+
+    def jvp(self, params: Sequence[Value]) -> list[Value]:
+        shape, rule = self.shape, self.custom.jvp
+        given, trees = self.given(params[:len(self.closed.leaves)]), self.trees(params[:len(self.closed.leaves)])
+        dots = iter(params[len(self.closed.leaves):])
+        wanted = [k for k in range(len(given)) if k not in shape.nondiff]
+        tangents = [self.frame.wrap(_tangents(trees[k], dots)) for k in wanted]
+        found = self.apply(rule, [*(given[k] for k in shape.nondiff), tuple(given[k] for k in wanted), tuple(tangents)])
+        if not isinstance(found.type, Tuple) or len(found.type.items) != 2:
+            raise shape.wrong("jvp", rule, f"returns {found.type}, and a pair is needed: the value and its tangent")
+        ys = shape.like(item(found, index=0), self.result, rule, "the value")
+        return [*ys, *shape.filled(shape.like(item(found, index=1), self.result, rule, "the tangent", tangent=True), ys, rule)]
+
+    def reverse(self, leaves: Sequence[Value]) -> None:
+        """The two halves."""
+        kept: list[Type] = []
+        shape, custom, count = self.shape, self.custom, len(leaves)
+
+        def forward(params):
+            found = self.apply(custom.fwd, self.given(params))
+            if not isinstance(found.type, Tuple) or len(found.type.items) != 2:
+                raise shape.wrong("fwd", custom.fwd, f"returns {found.type}, and a pair is needed: the value and the residuals")
+            residuals = item(found, index=1)
+            kept.append(residuals.type)
+            return [*shape.like(item(found, index=0), self.result, custom.fwd, "the value"),
+                    *(leaf for leaf in leaves_of(residuals) if not isinstance(leaf.type, Static))]
+
+        made = self.closed.add("forward", leaves, forward)
+        if made is None:
+            return
+        results = sum(not isinstance(t, Static) for t in leaf_types(self.result))
+        residuals = made.yields[results:]
+        bars = [Value(t, "y_bar") for t in leaf_types(self.result) if carries_derivative(t)]
+
+        def backward(params):
+            given = self.given(params[:count])
+            rest = iter(params[count:])
+            tree = _regrouped(kept[0], rest)
+            y_bar = _cotangent_of(self.result, rest)
+            found = self.apply(custom.bwd, [*(given[k] for k in shape.nondiff), self.frame.wrap(tree), self.frame.wrap(y_bar)])
+            wanted = [k for k in range(len(given)) if k not in shape.nondiff]
+            if not isinstance(found.type, Tuple) or len(found.type.items) != len(wanted):
+                raise shape.wrong("bwd", custom.bwd, f"returns {found.type}, and {custom.name} has {len(wanted)} arguments to differentiate")
+            yields = []
+            for n, k in enumerate(wanted):
+                places = [place for place, owner in enumerate(shape.owners()) if owner == k]
+                for place, leaf in zip(places, shape.like(item(found, index=n), self.types[k], custom.bwd, "a cotangent", tangent=True)):
+                    if leaf is not None and carries_derivative(leaves[place].type):
+                        self.closed.covered.append(place)
+                        yields.append(shape.of_shape(leaf, leaves[place].type, None, custom.bwd, "a cotangent"))
+            return yields
+
+        self.closed.add("backward", [*leaves, *residuals, *bars], backward)
+
+
+def _cotangent_of(type: Type, bars: Iterator[Value]) -> Value:
+    """A tree like `type`, of the next of `bars` for what carries a derivative and zeros for the rest."""
+    if isinstance(type, Tuple):
+        return packed([_cotangent_of(t, bars) for t in type.items], type.form)
+    if isinstance(type, Static):
+        return value(type.value)
+    return next(bars) if carries_derivative(type) else value(0.0)
 
 
 def as_operand(frame, binding, is_fixed: bool) -> Value:
@@ -623,3 +827,18 @@ def _regrouped_cotangent(type: Type, bars: Iterator[Value]) -> Value:
     bar = next(bars)
     return bar if carries_derivative(type) else value(0.0)
 
+
+# --------------------------------------------------------------------------------------- inside a program
+
+
+def _made_inside(kind: type) -> Callable:
+    def make(frame, node, function=None, nondiff_argnums=(), like=None):
+        fixed = frame.static(nondiff_argnums, "nondiff_argnums", node)
+        if function is None:
+            return Known(lambda frame, node, function: make(frame, node, function, nondiff_argnums, like))
+        return kind(function, fixed, like)
+
+    return make
+
+
+BUILTINS.update({custom_jvp: _made_inside(custom_jvp), custom_vjp: _made_inside(custom_vjp)})

@@ -19,6 +19,7 @@ import numpy as np
 from ..errors import SourceError
 from ..ops.checkpoint import Checkpointed
 from ..ops.record import FUNCTIONS
+from ..ops.rules import RULES
 from .find import REMEDY
 
 CACHED = type(functools.lru_cache(len))
@@ -192,7 +193,7 @@ _stand_ins: dict[object, types.FunctionType] = {}  # of functions that libraries
 def is_known(function) -> bool:
     """Whether `function` is one that s2s has an operation for, `np.sin` for example."""
     try:
-        return function in FUNCTIONS and not isinstance(function, type)
+        return (function in FUNCTIONS or function in RULES) and not isinstance(function, type)
     except TypeError:
         return False
 

@@ -10,30 +10,68 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..ir.graph import Function, Op, Value
+from ..ir.interpret import interpret
 from ..ir.types import Static
 from .acts import is_importable
 from .control import call
 from .record import define
 
 
-def _interleaved(xs: Sequence, arguments: Sequence, fixed) -> list:
-    """The arguments: the next of `xs` where `arguments` has None, else what is fixed there."""
-    rest = iter(xs)
-    return [next(rest) if a is None else fixed(a.value) for a in arguments]
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """An argument that is a function of the program: its IR, of arguments and then of `held` values, operands of the op."""
+
+    function: Function
+    held: int
 
 
-def _infer_foreign(*xs: Value, function, arguments: tuple[Static | None, ...], like):
+def _interleaved(xs: Sequence, arguments: Sequence, fixed: Callable, inside: Callable) -> list:
+    """The arguments: the next of `xs` where `arguments` has None, a function of the next few for an Inside, else what is fixed."""
+    rest, found = iter(xs), []
+    for a in arguments:
+        if isinstance(a, Inside):
+            found.append(inside(a.function, [next(rest) for _ in range(a.held)]))
+        else:
+            found.append(next(rest) if a is None else fixed(a.value))
+    return found
+
+
+def _evaluate(*xs, function, arguments, like):
+    return function(*_interleaved(xs, arguments, lambda content: content,
+                                  lambda inner, held: lambda *args: interpret(inner, *args, *held)))
+
+
+def _infer_foreign(*xs: Value, function, arguments: tuple[Static | Inside | None, ...], like):
     types = call.infer(*xs, callee=like)
     return types if like.tupled else types[0]
 
 
 def _spell_foreign(*xs: ast.expr, function, arguments, like) -> ast.expr:
-    return ast.Call(spelled(function), _interleaved(xs, arguments, spelled_fixed), [])
+    return ast.Call(spelled(function), _interleaved(xs, arguments, spelled_fixed, spelled_inside), [])
+
+
+def spelled_inside(function: Function, held: Sequence[ast.expr]) -> ast.expr:
+    """`lambda x: f(x, held)`; the printer finds out what the module calls `f`."""
+    name = ast.Name(function.name, ast.Load())
+    name.function = function
+    if not held:
+        return name
+    params = [p.name or f"x{k}" for k, p in enumerate(function.params[:len(function.params) - len(held)])]
+    taken = {x.id for x in held if isinstance(x, ast.Name)}
+    params = [f"{p}_" if p in taken else p for p in params]
+    arguments = ast.arguments(posonlyargs=[], args=[ast.arg(p) for p in params], kwonlyargs=[], kw_defaults=[], defaults=[])
+    return ast.Lambda(arguments, ast.Call(name, [*(ast.Name(p, ast.Load()) for p in params), *held], []))
+
+
+def functions_in(op: Op) -> list[Function]:
+    """The functions of the program that a `foreign` op hands on."""
+    return [a.function for a in op.attrs["arguments"] if isinstance(a, Inside)] if op.record is foreign else []
 
 
 def spelled(function) -> ast.expr:
@@ -84,7 +122,7 @@ def objects_named(op) -> list:
             found.append(content)
 
     for a in op.attrs["arguments"]:
-        if a is not None:
+        if isinstance(a, Static):
             visit(a.value)
     return found
 
@@ -92,14 +130,25 @@ def objects_named(op) -> list:
 def foreign_call(function: Function) -> Op | None:
     """The `foreign` op that is all that `function` does, on its parameters as they come; None for other functions."""
     ops = [op for op in function.block.ops if op.name != "constant"]
-    if len(ops) == 1 and ops[0].record is foreign and ops[0].inputs == function.params and ops[0].outputs == function.results:
+    if len(ops) == 1 and not functions_in(ops[0]) and ops[0].record is foreign and ops[0].inputs == function.params and ops[0].outputs == function.results:
         return ops[0]
     return None
 
 
+def printed_op(op: Op) -> Op | None:
+    """The op as which a `call` is printed: of a library's function, not of one that would be printed for it."""
+    callee = op.attrs["callee"]
+    function = callee.function_for(op.inputs)
+    if getattr(callee, "is_bare", False):
+        ops = function.block.ops
+        if len(ops) == 1 and ops[0].inputs == function.params and ops[0].outputs == function.results and ops[0].record.syntax:
+            return ops[0]
+    return foreign_call(function)
+
+
 foreign = define(
     "foreign",
-    evaluate=lambda *xs, function, arguments, like: function(*_interleaved(xs, arguments, lambda content: content)),
+    evaluate=_evaluate,
     infer=_infer_foreign,
     syntax=_spell_foreign,
 )

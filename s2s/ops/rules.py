@@ -11,6 +11,7 @@ at each level anew; what the rule itself does is then an ordinary program, for t
 What a ruled callee is asked, besides `name` and `function_for(values)`:
 
     count             how many inputs of the call are arguments; those behind them are captured data
+    own               how many of those are arguments of the user's function; the rest is what it closes over
     fixed             the arguments (by number) in which it is not to be differentiated
     getters(values)   the getters of the captured data, in the order of the inputs
     jvp(values)       f_jvp(*xs, *x_dots, *captures) -> (*ys, *y_dots); an x_dot for each argument that carries a
@@ -29,6 +30,13 @@ from dataclasses import dataclass
 from ..ir.graph import Function, Op, Value
 from ..ir.types import carries_derivative
 from .record import Record
+
+RULES: dict[object, object] = {}  # a library's function -> the one with rules of its own that it means in programs
+
+
+def rules_given() -> tuple:
+    """What changes when a function is given a rule from outside."""
+    return tuple(map(id, RULES.values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +75,7 @@ class Lifted:
 
     def __init__(self, callee, extra: Sequence[Callable], types: Sequence):
         self.callee, self.extra, self.types = callee, tuple(extra), tuple(types)
-        self.name, self.count, self.fixed = callee.name, callee.count, callee.fixed
+        self.name, self.count, self.own, self.fixed = callee.name, callee.count, callee.own, callee.fixed
         self.jvp, self.vjp, self.missing = callee.jvp, callee.vjp, callee.missing
 
     def function_for(self, values: Sequence[Value]) -> Function:

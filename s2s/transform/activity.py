@@ -37,6 +37,8 @@ def passes_derivative(op: Op, k: int) -> bool:
 
     What is piecewise constant on the real numbers (`sign`) need not be so on the complex ones.
     """
+    if k in op.record.shapes:
+        return False
     partials = op.record.partials
     if not partials or k >= len(partials) or partials[k] is not None:
         return True

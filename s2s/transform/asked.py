@@ -17,7 +17,7 @@ def ask_shapes_here(adjoint: Block, home: Mapping[Value, Block], top: Block) -> 
 
     `home` says of each primal value which block defines it; what `top` defines is there anyway.
     """
-    wanted = _read_as_values(adjoint)
+    wanted = read_as_values(adjoint)
 
     def visit(block: Block, known: dict[Type, Value]) -> None:
         known = {**known, **_like(block.params, home)}
@@ -39,10 +39,11 @@ def _like(values: list[Value], home: Mapping[Value, Block]) -> dict[Type, Value]
             and not any(getattr(d, "accepts_any", False) for d in v.type.dims)}
 
 
-def _read_as_values(block: Block) -> set[Value]:
+def read_as_values(block: Block) -> set[Value]:
+    """The values of which the ops of `block` read what they hold, and not their shape only."""
     found = set(block.yields)
     for op in block.ops:
         found.update(x for k, x in enumerate(op.inputs) if k not in op.record.shapes)
         for inner in op.blocks:
-            found |= _read_as_values(inner)
+            found |= read_as_values(inner)
     return found

@@ -14,6 +14,8 @@ The body is emitted again on the call's arguments, so that what they are known t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..ir.graph import Function, Op, Value, walk
 from ..ir.rebuild import emit_block, rebuild
 from ..ops.checkpoint import Rerun, anew
@@ -25,17 +27,17 @@ SMALL = 6  # ops: what reads better in place than under a name of its own
 
 def inline(function: Function) -> Function:
     """`function` with calls of small straight-line functions replaced by what they do; not where they have rules."""
-    return _inlined(function, lambda callee, again: is_small(callee) and not again)
+    return inlined(function, lambda callee, again: is_small(callee) and not again)
 
 
 def inline_all(function: Function) -> Function:
     """`function` without calls, except those of functions that call themselves or have rules for derivatives."""
-    return _inlined(function, lambda callee, again: True)
+    return inlined(function, lambda callee, again: True)
 
 
 def inline_ruled(function: Function) -> Function:
     """`function`, of which no derivative is asked any more, without calls, except of functions that call themselves."""
-    return _inlined(function, lambda callee, again: True, rules=False)
+    return inlined(function, lambda callee, again: True, rules=False)
 
 
 def is_small(callee: Function) -> bool:
@@ -49,7 +51,11 @@ def only_calls(callee: Function) -> bool:
     return [op.name for op in callee.block.ops if op.name not in ("constant", "tuple", "item")] == ["call"]
 
 
-def _inlined(function: Function, wanted, rules: bool = True) -> Function:
+def inlined(function: Function, wanted: Callable[[Function, bool], bool], rules: bool = True) -> Function:
+    """`function`, with what they do in the place of calls of the functions that are `wanted`, unless they have `rules`.
+
+    `wanted(callee, again)` is told whether the call is checkpointed.
+    """
     if not any(op.name == "call" for op in walk(function.block)):
         return function
     open_calls: list = []

@@ -13,15 +13,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 from ..errors import DerivativeError
 from ..ir.builder import Builder, add_op, emit
-from ..ir.graph import Block, Function, Op, Value, walk
-from ..ir.rebuild import emit_block, rebuild
-from ..ir.types import Array, Type, Unknown, carries_derivative
+from ..ir.graph import Block, Function, Op, Value, free_values, walk
+from ..ir.rebuild import clone, emit_block, rebuild
+from ..ir.substitute import substitute
+from ..ir.types import INT, Array, Type, Unknown, carries_derivative
 from ..ops.chain import like_operand
 from ..ops.checkpoint import Rerun
 from ..ops.control import Known, call
+from ..ops.create import empty
+from ..ops.record import value
 from ..ops.recursive import Recursive
 from ..ops.rules import (
     Halves,
@@ -31,9 +36,11 @@ from ..ops.rules import (
     is_ruled,
     with_cotangents,
 )
-from ..ops.shape import shaped_like, zeros_of
+from ..ops.shape import length, shaped_like, zeros_of
 from .activity import active_values, loop_parts, varied_values
-from .inline import SMALL
+from .adjoint import drop_unread
+from .asked import read_as_values
+from .inline import inlined
 
 # --------------------------------------------------------------------------------------- what rules capture
 
@@ -121,13 +128,49 @@ def _captures_of_rule(callee, inputs: Sequence[Value], mode: str) -> dict[Callab
 # ------------------------------------------------------------------------------------------- asking a rule
 
 
+BRIEF = 10  # ops
+
+
+def is_brief(function: Function) -> bool:
+    """Whether what a rule is reads better in place: a few lines without loops or branches."""
+    ops = [op for op in walk(function.block) if op.name not in ("constant", "tuple", "item")]
+    return len(ops) <= BRIEF and not any(op.blocks for op in ops)
+
+
 def invoke(function: Function, args: Sequence[Value]) -> list[Value]:
     """The results of a function that a rule is: of a small one what it does, of others a call."""
-    ops = [op for op in walk(function.block) if op.name not in ("constant", "tuple", "item")]
-    if len(ops) <= SMALL and not any(op.blocks for op in ops):
+    if is_brief(function):
         return emit_block(function.block, args, {})
-    found = emit(call, *args, callee=Known(function))
-    return list(found) if isinstance(found, tuple) else [found]
+    places = {y: k for k, y in enumerate(dict.fromkeys(function.results))}
+    found = emit(call, *args, callee=Known(_once_each(function)))
+    found = found if isinstance(found, tuple) else (found,)
+    return [found[places[y]] for y in function.results]
+
+
+_shorter: WeakKeyDictionary[Function, Function] = WeakKeyDictionary()
+
+
+def _once_each(function: Function) -> Function:
+    """`function`, which returns no value twice."""
+    results = list(dict.fromkeys(function.results))
+    if len(results) == len(function.results):
+        return function
+    if function not in _shorter:
+        block = Block(function.params, function.block.ops, results)
+        _shorter[function] = function.remade(block, tupled=len(results) != 1)
+    return _shorter[function]
+
+
+_inlined: WeakKeyDictionary[Function, Function] = WeakKeyDictionary()
+
+
+def _ready(function: Function | None) -> Function | None:
+    """What a rule is, with what small functions do that it calls."""
+    if function is None:
+        return None
+    if function not in _inlined:
+        _inlined[function] = inlined(function, lambda callee, again: is_brief(callee) and not again)
+    return _inlined[function]
 
 
 def given_to(function: Function, known: dict[Callable, Value]) -> list[Value]:
@@ -145,7 +188,7 @@ def tangents_by_rule(op: Op, inputs: Sequence[Value], dots: dict[int, Value]) ->
     callee = op.attrs["callee"]
     refuse_fixed(op, dots)
     values = list(inputs[:callee.count])
-    function = callee.jvp(values)
+    function = _ready(callee.jvp(values))
     if function is None:
         raise callee.missing("jvp")
     wanted = differentiable_arguments(callee, values)
@@ -163,7 +206,10 @@ def refuse_fixed(op: Op, wrt) -> None:
     for k in callee.fixed:
         if k in wrt:
             name = op.inputs[k].name or f"argument {k}"
-            raise DerivativeError(f"{callee.name} is differentiated with respect to {name}, which nondiff_argnums names", op.line,
+            if k >= callee.own:
+                raise DerivativeError(f"{callee.name} is differentiated with respect to {name}, which it or its rule closes over", op.line,
+                                      f"make {name} an argument of the function, or close over s2s.stop_gradient of it")
+            raise DerivativeError(f"{callee.name} is differentiated with respect to {name}, in which it is said to have no derivative", op.line,
                                   "leave it out of nondiff_argnums, or pass s2s.stop_gradient of it")
 
 
@@ -214,19 +260,24 @@ def _expanded(op: Op, inputs: Sequence[Value], wrt: list[int], split: Callable) 
     values = list(inputs[:callee.count])
     halves = callee.vjp(values)
     if halves is None:
-        function = callee.jvp(values)
+        function = _ready(callee.jvp(values))
         if function is None:
             raise callee.missing("vjp")
         halves = transposed(callee, function, values, wrt, count, split)
-    outs = invoke(halves.forward, [*values, *given_to(halves.forward, known)])
-    backward, covers = halves.backward, [k for k in halves.covers if k in wrt]
+    outs = invoke(_ready(halves.forward), [*values, *given_to(halves.forward, known)])
+    backward, covers = _ready(halves.backward), [k for k in halves.covers if k in wrt]
     pool = [*values, *given_to(halves.forward, known)]
     given = [*(pool[k] for k in halves.arguments), *outs[count:], *given_to(backward, known)]
     split_at = len(given) - len(backward.captures)
 
+    backward, read = _only(backward, [n for n, k in enumerate(halves.covers) if k in wrt])
+    seeds = sum(carries_derivative(y.type) for y in outs[:count])
+    places = [n if n < split_at else n + seeds for n in range(len(given))]  # among the parameters of the backward part
+    given, places = [x for x, n in zip(given, places) if n in read], [n for n in places if n in read]
+
     def cotangents(xs, rest, bars):
-        kept = _only(backward, [n for n, k in enumerate(halves.covers) if k in wrt])
-        found = invoke(kept, [*rest[:split_at], *bars, *rest[split_at:]])
+        args = {**dict(zip(places, rest)), **{split_at + n: bar for n, bar in enumerate(bars)}}
+        found = invoke(backward, [args[n] for n in read])
         return [like_operand(in_shape(bar, x), x) for bar, x in zip(found, xs, strict=True)]
 
     record, operands = with_cotangents(outs[:count], [values[k] for k in covers], given, cotangents)
@@ -237,14 +288,23 @@ def _expanded(op: Op, inputs: Sequence[Value], wrt: list[int], split: Callable) 
     return made.outputs
 
 
-def _only(function: Function, results: Sequence[int]) -> Function:
-    """`function`, of which only these results are wanted."""
-    if len(results) == len(function.results):
-        return function
-    made = rebuild(function)
-    made.block.yields = [made.block.yields[k] for k in results]
-    made.tupled = len(results) != 1
-    return made
+def _only(function: Function, results: Sequence[int]) -> tuple[Function, list[int]]:
+    """`function`, of which only these results are wanted, of the parameters that are read for them; and which these are."""
+    key = tuple(results)
+    known = _parts.setdefault(function, {})
+    if key not in known:
+        made = clone(function)
+        made.block.yields = [made.block.yields[k] for k in results]
+        made.tupled = len(results) != 1
+        drop_unread(made.block)
+        free = set(free_values(Block([], made.block.ops, made.block.yields)))
+        read = [k for k, p in enumerate(made.params) if p in free]
+        made.block.params = [made.params[k] for k in read]
+        known[key] = made, read
+    return known[key]
+
+
+_parts: WeakKeyDictionary[Function, dict[tuple, tuple[Function, list[int]]]] = WeakKeyDictionary()
 
 
 _being_transposed: list = []
@@ -266,7 +326,9 @@ def transposed(callee, function: Function, values: Sequence[Value], wrt: Sequenc
         _being_transposed.remove(callee)
     dots = set(range(first, last))
     params = halves.forward.params
-    if dots & set(halves.arguments) or depending(halves.forward, [params[k] for k in dots]).intersection(halves.residuals):
+    own = [k for k in wanted if k in wrt]
+    halves = _without_shapes_of(halves, [params[k] for k in dots], {first + n: k for n, k in enumerate(own)})
+    if halves is None:
         raise DerivativeError(f"the rule {function.name} is not linear in the tangents, and reverse mode transposes it",
                               function.source.begins if function.source is not None else None,
                               f"give {callee.name} a rule for reverse mode with custom_vjp, or make the tangents enter it linearly")
@@ -278,10 +340,62 @@ def transposed(callee, function: Function, values: Sequence[Value], wrt: Sequenc
         args = [zeros_of(renewed[k]) if k in dots else next(rest) for k in range(len(params))]
         found = emit_block(halves.forward.block, args, {})
         block.yields = [*found[:count], *found[keeps:]]
+    drop_unread(block)
     forward = function.remade(block, name=f"{callee.name}_fwd", tupled=len(block.yields) != 1, doc="")
     arguments = tuple(k if k < first else k - len(dots) for k in halves.arguments)
-    return Halves(forward, _of_tangents_only(halves, function, count, callee), arguments,
-                  tuple(k for k in wanted if k in wrt))
+    return Halves(forward, _of_tangents_only(halves, function, count, callee), arguments, tuple(own))
+
+
+def _without_shapes_of(halves, dots: Sequence[Value], primals: dict[int, int]):
+    """`halves`, whose backward part does not ask tangents for their shapes; None where it reads what they hold.
+
+    A tangent has the shape of its argument, which `primals` says.
+    """
+    backward = clone(halves.backward)
+    count = len(halves.arguments)
+    kept = halves.residuals
+    depends = depending(halves.forward, dots)
+    given = dict(zip(halves.arguments, backward.params))
+    held = dict(zip(kept, backward.params[count:count + len(kept)]))
+    tangents = [p for k, p in given.items() if k in primals] + [p for r, p in held.items() if r in depends]
+    if not tangents:
+        return halves
+    if read_as_values(backward.block).intersection(tangents):
+        return None
+    arguments = [k for k in halves.arguments if k not in primals]
+    stands_for: dict[Value, Value] = {}
+    for k, p in given.items():
+        if k in primals:
+            if primals[k] not in arguments:
+                arguments.append(primals[k])
+                given = {**given, primals[k]: Value(p.type, halves.forward.params[primals[k]].name)}
+            stands_for[p] = given[primals[k]]
+    results, forward = len(halves.forward.results) - len(kept), clone(halves.forward)
+    pairs: list[tuple[Value, Value]] = []  # what the forward part keeps, and the parameter that it is given to
+    for r, again in zip(kept, forward.results[results:]):
+        if r not in depends or not isinstance(r.type, Array):
+            pairs.append((again, held[r]))
+            continue
+        with Builder(forward.block):  # of an array of tangents, its lengths
+            lengths = [_length(again, k, [p for p in forward.params if p not in set(dots)]) for k in range(r.type.rank)]
+        sizes, before = [Value(INT, "n") for _ in lengths], Block()
+        with Builder(before, above=backward.params):
+            stands_for[held[r]] = empty(value(tuple(sizes)), dtype=r.type.dtype)
+        backward.block.ops[:0] = before.ops
+        pairs += zip(lengths, sizes)
+    substitute(backward.block, stands_for)
+    backward.block.params = [*(given[k] for k in arguments), *(p for _, p in pairs), *backward.params[count + len(kept):]]
+    forward.block.yields = [*forward.results[:results], *(x for x, _ in pairs)]
+    return replace(halves, forward=forward, backward=backward, residuals=forward.results[results:], arguments=arguments)
+
+
+def _length(x: Value, axis: int, params: Sequence[Value]) -> Value:
+    """The length of an axis of `x`, asked of one of `params` if one has it."""
+    dim = x.type.dims[axis]
+    if isinstance(dim, int):
+        return value(dim)
+    known = next((p for p in params if isinstance(p.type, Array) and dim in p.type.dims), None)
+    return length(x, axis=axis) if known is None else length(known, axis=known.type.dims.index(dim))
 
 
 def _of_tangents_only(halves, function: Function, count: int, callee) -> Function:

@@ -378,7 +378,7 @@ class BatchedRules(BatchedCallee):
 
     def __init__(self, callee, flags: tuple[bool, ...], types: tuple[Type, ...]):
         super().__init__(callee, flags, types)
-        self.count, self.fixed = callee.count, callee.fixed
+        self.count, self.own, self.fixed = callee.count, callee.own, callee.fixed
         self.lane = [Value(t) for t in types]
 
     def missing(self, mode: str):
