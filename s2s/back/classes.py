@@ -21,7 +21,8 @@ class Classes:
     """
 
     def __init__(self, functions: list[Function], named: Mapping[str, type] = MappingProxyType({}), taken: Iterable[str] = ()):
-        self.names: dict[object, str] = {cls: name for name, cls in named.items()}
+        self.objects = {id(cls): cls for cls in named.values()}
+        self.names: dict[int, str] = {id(cls): name for name, cls in named.items()}  # by the object's id: it may be unhashable
         self.taken = frozenset(taken)
         for function in functions:
             for op in walk(function.block):
@@ -36,29 +37,29 @@ class Classes:
                     self._add(type(op.attrs["value"]))
 
     def _add(self, cls) -> None:
-        if cls not in self.names:
+        if id(cls) not in self.names:
             name, k = called(cls), 0
             while name in self.names.values() or name in self.taken:
                 k += 1
                 name = f"{called(cls)}_{k}"
-            self.names[cls] = name
+            self.objects[id(cls)], self.names[id(cls)] = cls, name
 
     def rename(self, tree: ast.AST) -> None:
         """Spell the classes in `tree`, whose nodes say which they mean, by the names that they have here."""
         for node in ast.walk(tree):
             if isinstance(node, ast.Name) and hasattr(node, "cls"):
-                node.id = self.names[node.cls]
+                node.id = self.names[id(node.cls)]
 
     def renamed(self, source: str, helper) -> str:
         """The text of a helper, with the names that the objects it calls have here."""
         for x in getattr(helper, "calls", ()):
-            source = re.sub(rf"\b{called(x)}\b", self.names[x], source)
+            source = re.sub(rf"\b{called(x)}\b", self.names[id(x)], source)
         return source
 
     def imports(self) -> Iterator[str]:
         """The statements that import those of them that can be imported."""
         found: dict[str, list[str]] = {}
-        for cls, name in self.names.items():
+        for cls, name in zip(self.objects.values(), self.names.values()):
             if home_of(cls) is not None:
                 renamed = "" if name == called(cls) else f" as {name}"
                 found.setdefault(home_of(cls), []).append(f"{called(cls)}{renamed}")
@@ -67,7 +68,7 @@ class Classes:
 
     def unreachable(self) -> dict[str, object]:
         """Those that cannot be imported: the module is given them when it is run."""
-        return {name: cls for cls, name in self.names.items() if home_of(cls) is None}
+        return {name: cls for cls, name in zip(self.objects.values(), self.names.values()) if home_of(cls) is None}
 
 
 def objects_called(op: Op) -> list:

@@ -125,8 +125,8 @@ class Custom:
             function = callee.function_for(leaves)
         changes, shares = callee.changes_its_arguments(leaves)
         if changes:
-            raise frame.refuse(f"{self.name} writes into its argument, and has a rule for its derivative", node,
-                               "let it take a copy first (`x = x.copy()`) and return what it makes")
+            raise UnsupportedError(f"{self.name} writes into its argument, and has a rule for its derivative", beginning(self.function),
+                                   "let it take a copy first (`x = x.copy()`) and return what it makes")
         if frame.session.tries and acts(function):
             raise frame.refuse(f"{self.name}, which has a rule for its derivative, may raise inside a `try`", node,
                                "call it outside the try")
