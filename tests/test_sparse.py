@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from oracles import dual
@@ -609,6 +611,72 @@ def test_the_plan_says_what_it_is():
     assert "found again at each call" in str(s2s.jacobian(positive, sparse=True).plan(LINE, 0.7))
 
 
+class Wave:
+    def __init__(self, speed):
+        self.speed = speed
+
+    @s2s.jacobian(sparse=True)
+    def slope(self, u):
+        return self.speed * (u[1:] - u[:-1]) ** 2
+
+    def energy(self, u):
+        return np.sum(self.speed * (u[1:] - u[:-1]) ** 2)
+
+
+def test_methods():
+    wave = Wave(2.0)
+    found = wave.slope(LINE)
+    np.testing.assert_allclose(found.toarray(), jacobian_by_duals(lambda u: 2.0 * (u[1:] - u[:-1]) ** 2, LINE))
+    assert s2s.hessian(wave.energy, sparse=True)(LINE).nnz == 34
+
+
+def test_what_is_transformed_already():
+    def f(x):
+        return np.sum(x[1:] ** 2 * x[:-1])
+
+    wanted = s2s.hessian(f)(LINE)
+    np.testing.assert_allclose(s2s.jacobian(s2s.grad(f), sparse=True)(LINE).toarray(), wanted, rtol=1e-14)
+    np.testing.assert_allclose(s2s.hessian(s2s.jit(f), sparse=True)(LINE).toarray(), wanted, rtol=1e-14)
+
+    def squares(x):
+        return s2s.vmap(lambda a, b: a * a * b)(x[1:], x[:-1])
+
+    assert s2s.jacobian(squares, sparse=True)(LINE).nnz == 22
+
+
+def test_arguments_by_name_and_defaults():
+    def f(u, *, k=2.0):
+        return u[1:] * u[:-1] * k
+
+    wanted = jacobian_by_duals(lambda u: u[1:] * u[:-1] * 3.0, LINE)
+    np.testing.assert_allclose(s2s.jacobian(f, "u", sparse=True)(LINE, k=3.0).toarray(), wanted)
+    np.testing.assert_allclose(s2s.jacobian(f, sparse=True)(u=LINE).toarray() * 1.5, wanted)
+
+
+def test_pickled():
+    jacobian = pickle.loads(pickle.dumps(s2s.jacobian(loop_stencil, sparse=True)))
+    assert jacobian(LINE, 0.7).nnz == 30
+
+
+def test_a_caller_s_arrays_stay_as_they_are():
+    def f(x):
+        x[0] = 2.0
+        return x[1:] * x[:-1]
+
+    before = LINE.copy()
+    assert s2s.jacobian(f, sparse=True)(LINE).nnz == 21
+    np.testing.assert_array_equal(LINE, before)
+
+
+def test_nothing_is_printed_by_the_run_that_finds_the_pattern(capsys):
+    def f(x):
+        print("once")
+        return x * x
+
+    s2s.jacobian(f, sparse=True).plan(LINE)
+    assert capsys.readouterr().out == ""
+
+
 def test_what_is_refused():
     with pytest.raises(s2s.TypeMismatchError, match="jacobian with sparse=True and has_aux=True"):
         s2s.jacobian(loop_stencil, has_aux=True, sparse=True)
@@ -622,7 +690,14 @@ def test_what_is_refused():
 
 @pytest.mark.compile
 def test_sweeps_are_compiled():
-    for transform, f, args in ((s2s.jacobian, upwind, (LINE, 0.7)), (s2s.hessian, rosenbrock, (LINE,))):
+    for transform, f, args in ((s2s.jacobian, upwind, (LINE, 0.7)), (s2s.hessian, rosenbrock, (LINE,)), (s2s.jacobian, scattered, (LINE, 0.7))):
         fast = s2s.jit(transform(f, sparse=True))
         np.testing.assert_allclose(fast(*args).toarray(), transform(f)(*args), rtol=1e-12, atol=1e-12)
         assert fast(*args).nnz == transform(f, sparse=True)(*args).nnz
+
+
+@pytest.mark.compile
+def test_bundle_adjustment_compiled():
+    fast = s2s.jit(s2s.jacobian(project_loop, (0, 1), sparse=True))
+    for found, wanted in zip(fast(*SCENE), s2s.jacobian(project_loop, (0, 1))(*SCENE)):
+        np.testing.assert_allclose(found.toarray(), wanted.reshape(16, -1), rtol=1e-12, atol=1e-13)

@@ -15,12 +15,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from types import MethodType
 
 import numpy as np
 from scipy import sparse
 
 from .. import pipeline
-from ..arguments import name_of, numbers, resolved
+from ..arguments import as_method, name_of, numbers, resolved
 from ..carried import place_of
 from ..errors import DerivativeError, TypeMismatchError, UnsupportedError
 from ..flat import spread
@@ -31,7 +32,7 @@ from ..ops.rules import is_ruled
 from ..signature import normalised
 from ..transformed import Transformed
 from .colouring import columns, symmetric
-from .leaves import Leaves, joined, parted, places
+from .leaves import Leaves, Structure, joined, parted, places
 from .pattern import Pattern, pattern_of
 
 KEPT = 8  # plans, for arguments of different lengths
@@ -54,11 +55,12 @@ class Plan:
     sweep: np.ndarray = field(repr=False)
     place: np.ndarray = field(repr=False)
 
-    @property
+    @functools.cached_property
     def sweeps(self) -> int:
         """The number of colours."""
         return int(self.colours.max(initial=-1)) + 1
 
+    @functools.cached_property
     def seeds(self) -> np.ndarray:
         """A row for each colour: 1 where something has it."""
         found = np.zeros((self.sweeps, self.colours.size))
@@ -133,7 +135,9 @@ class SparseJacobian:
         self.inner, self.argnums, self.hessian, self.options = inner, numbers(argnums), hessian, options
         self.value = Transformed("value", inner)
         self.function = Transformed("grad", inner, {"argnums": self.argnums, "has_aux": False}) if hessian else self.value
+        self.structures: dict[Function, Structure] = {}
         self.plans: dict[tuple, Plan] = {}
+        self.method: SparseJacobian | None = None  # this, as a method
         self.sweeps: dict[tuple, Transformed] = {}
         self.lanes: dict[tuple, bool] = {}  # whether they are batched
 
@@ -142,7 +146,7 @@ class SparseJacobian:
         return SparseJacobian(self.inner, self.argnums, self.hessian, options)
 
     def __call__(self, *args, **keywords):
-        args = self.function.bound(args, keywords)
+        args = self.bound(args, keywords)
         leaves = self.leaves(args)
         plan = self.planned(leaves, args)
         matrix = plan.filled(self.swept(plan, leaves, args))
@@ -157,7 +161,7 @@ class SparseJacobian:
 
     def plan(self, *args, **keywords) -> Plan:
         """How the derivative at these arguments is computed; printed, it says so in a line."""
-        args = self.function.bound(args, keywords)
+        args = self.bound(args, keywords)
         return self.planned(self.leaves(args), args)
 
     def pattern(self, *args, **keywords) -> sparse.csr_array:
@@ -178,13 +182,19 @@ class SparseJacobian:
 
     # ---------------------------------------------------------------------------------------- computing
 
+    def bound(self, args: tuple, keywords: dict) -> tuple:
+        """The arguments in the order of the parameters."""
+        return args if not keywords and len(args) == self.function.arity else self.function.bound(args, keywords)
+
     def leaves(self, args: tuple) -> Leaves:
         """The arguments of a call, taken apart."""
         types = self.function.types_of(args)
         function = self.function.function_for_types(types)
-        found = resolved(self.argnums, self.inner, types)
+        if function not in self.structures:
+            found = resolved(self.argnums, self.inner, types)
+            self.structures[function] = Structure(function, found if isinstance(found, tuple) else (found,))
         captured = [normalised(get()) for get in function.captures.values()]
-        return Leaves(function, [*map(normalised, args)], captured, found if isinstance(found, tuple) else (found,))
+        return Leaves(self.structures[function], [*map(normalised, args)], captured)
 
     def planned(self, leaves: Leaves, args: tuple) -> Plan:
         """The plan for these arguments: the one that is kept, or a new one."""
@@ -207,10 +217,10 @@ class SparseJacobian:
             shapes = list(map(np.shape, leaves.of_result(self.function(*args))))
             pattern = self.pattern_of_sweep("rows", leaves, args, [np.zeros(shape) for shape in shapes])
             matrix = sparse.csr_array(pattern.matrix.T)
-            matrix = matrix[places(shapes, leaves.rows)][:, places(list(map(np.shape, leaves.inputs)), leaves.columns)]
+            matrix = matrix[places(shapes, leaves.structure.rows)][:, places(list(map(np.shape, leaves.inputs)), leaves.structure.columns)]
             return planned(sparse.csr_array(matrix), shapes, pattern.holds, {"rows"})
         shapes = pattern.shapes
-        matrix = pattern.matrix[places(shapes, leaves.rows)][:, places(list(map(np.shape, leaves.inputs)), leaves.columns)]
+        matrix = pattern.matrix[places(shapes, leaves.structure.rows)][:, places(list(map(np.shape, leaves.inputs)), leaves.structure.columns)]
         if self.hessian and not calls_ruled(self.value.function_for_types(self.value.types_of(args))):
             return planned(mirrored(matrix), shapes, pattern.holds, {"symmetric"})
         plan = planned(matrix, shapes, pattern.holds, {"columns", "rows"})
@@ -223,7 +233,7 @@ class SparseJacobian:
 
     def one_sweep(self, kind: str, leaves: Leaves, args: tuple, seeds: Sequence) -> Function:
         """The program of one sweep, for a seed like `seeds`."""
-        single = Transformed(kind, self.function, {"argnums": leaves.argnums, "count": len(args), "lanes": False})
+        single = Transformed(kind, self.function, {"argnums": leaves.structure.argnums, "count": len(args), "lanes": False})
         return single.function_for_types(single.types_of((*args, *seeds)))
 
     def pattern_of_sweep(self, kind: str, leaves: Leaves, args: tuple, seeds: Sequence) -> Pattern:
@@ -241,12 +251,12 @@ class SparseJacobian:
         if not plan.sweeps:
             return np.zeros((0, 0), np.result_type(*leaves.inputs) if leaves.inputs else float)
         if plan.mode == "rows":
-            seeds = parted(plan.seeds(), plan.shapes, leaves.rows)
-            seeds = [seed.astype(type.dtype, copy=False) for seed, type in zip(seeds, leaves.results)]
-            return joined(self.seeded("rows", leaves.argnums, args, seeds), plan.sweeps, leaves.columns)
-        seeds = parted(plan.seeds(), list(map(np.shape, leaves.inputs)), leaves.columns)
+            seeds = parted(plan.seeds, plan.shapes, leaves.structure.rows)
+            seeds = [seed.astype(type.dtype, copy=False) for seed, type in zip(seeds, leaves.structure.results)]
+            return joined(self.seeded("rows", leaves.structure.argnums, args, seeds), plan.sweeps, leaves.structure.columns)
+        seeds = parted(plan.seeds, list(map(np.shape, leaves.inputs)), leaves.structure.columns)
         seeds = [seed.astype(np.result_type(x), copy=False) for seed, x in zip(seeds, leaves.inputs)]
-        return joined(self.seeded("columns", leaves.argnums, args, seeds), plan.sweeps, leaves.rows)
+        return joined(self.seeded("columns", leaves.structure.argnums, args, seeds), plan.sweeps, leaves.structure.rows)
 
     def seeded(self, kind: str, argnums: tuple[int, ...], args: tuple, seeds: list[np.ndarray]) -> Sequence[np.ndarray]:
         """The sweeps for these seeds: in one call, or, of a program that cannot be batched, in a call for each."""
@@ -276,6 +286,14 @@ class SparseJacobian:
         what = "Hessian" if self.hessian else "Jacobian"
         raise UnsupportedError(f"a sparse {what} of {name_of(self.inner)}, transformed or inside a program", beginning(self.function.base),
                                "leave sparse=True out, or transform first and ask for it last, e.g. s2s.jacobian(s2s.grad(f), sparse=True)")
+
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            return self
+        if self.method is None:
+            inner = self.inner.as_method() if isinstance(self.inner, Transformed) else self.inner
+            self.method = SparseJacobian(inner, as_method(self.argnums), self.hessian, self.options)
+        return MethodType(self.method, instance)
 
     def __repr__(self) -> str:
         return f"<s2s sparse {'Hessian' if self.hessian else 'Jacobian'} of {name_of(self.inner)!r}>"

@@ -16,38 +16,47 @@ from .. import tree
 from ..assemble import describe, first_line, line_of_result
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.graph import Function
-from ..ir.types import Array, Scalar, Static, Tuple, Type, carries_derivative
+from ..ir.types import Array, Generator, Scalar, Static, Tuple, Type, carries_derivative
 from ..signature import key_of
 
 
-class Leaves:
-    """The leaves of the arguments `args` of `function`, which are differentiated in `argnums`; `captured` is what else it reads.
+class Structure:
+    """What is known of the arguments `argnums` and the results of `function` before any call.
 
-    `inputs` are the leaves of `argnums` and `results` the types of those of the results, in the order of generated code;
-    `columns` and `rows` say in which order a matrix has them.  Raises where one of them is not real.
+    `results` are the types of the leaves of the results in the order of generated code; `columns` and `rows` say in
+    which order a matrix has those of the arguments and results.  Raises where one of them is not real.
     """
 
-    def __init__(self, function: Function, args: Sequence, captured: Sequence, argnums: tuple[int, ...]):
+    def __init__(self, function: Function, argnums: tuple[int, ...]):
         self.function, self.argnums = function, argnums
-        members = [list(members_of(p.type, x)) for p, x in zip(function.params, args)]
-        self.values = [x for leaves in members for x, _ in leaves]
-        self.captured = [x for p, x in zip(function.params[len(args):], captured) for x, _ in members_of(p.type, x)]
-        self.inputs = [x for k in argnums for x, _ in members[k]]
-        self.results = [t for y in function.results for _, t in members_of(y.type, None)]
-        self.sizes = [sum(np.size(x) for x, _ in members[k]) for k in argnums]
         self.columns = tree_order([function.params[k].type for k in argnums])
         self.rows = tree_order([y.type for y in function.results])
-        check(function, argnums, [[t for _, t in members[k]] for k in argnums], self.results, [*self.values, *self.captured])
+        self.results = [t for y in function.results for _, t in members_of(y.type, None)]
+        check(function, argnums, self.results)
+
+
+class Leaves:
+    """The leaves of the arguments `args` of a call, those that are differentiated the `inputs`; `captured` is what else it reads."""
+
+    def __init__(self, structure: Structure, args: Sequence, captured: Sequence):
+        self.structure = structure
+        params = structure.function.params
+        members = [[x for x, _ in members_of(p.type, x)] for p, x in zip(params, args)]
+        self.values = [x for leaves in members for x in leaves]
+        self.captured = [x for p, x in zip(params[len(args):], captured) for x, _ in members_of(p.type, x)]
+        self.inputs = [x for k in structure.argnums for x in members[k]]
+        self.sizes = [sum(map(np.size, members[k])) for k in structure.argnums]
 
     def of_result(self, y) -> list:
         """The leaves of what the function has returned."""
-        ys = y if self.function.tupled else (y,)
-        return [x for result, member in zip(self.function.results, ys) for x, _ in members_of(result.type, member)]
+        function = self.structure.function
+        ys = y if function.tupled else (y,)
+        return [x for result, member in zip(function.results, ys) for x, _ in members_of(result.type, member)]
 
     @cached_property
     def key(self) -> tuple:
         """Equal for calls that have the same pattern, where floats do not decide it."""
-        return id(self.function), *map(key_of_leaf, self.values), *map(key_of_leaf, self.captured)
+        return self.structure.function, *map(key_of_leaf, self.values), *map(key_of_leaf, self.captured)
 
 
 def members_of(type: Type, x) -> Iterator[tuple[object, Type]]:
@@ -111,11 +120,11 @@ def key_of_leaf(x) -> object:
     return key_of(x)
 
 
-def check(function: Function, argnums: Sequence[int], inputs: Sequence[Sequence[Type]], results: Sequence[Type], values: Sequence) -> None:
+def check(function: Function, argnums: Sequence[int], results: Sequence[Type]) -> None:
     """Raise where an argument that is differentiated, or a result, is anything but real numbers, or where draws are made."""
-    for k, types in zip(argnums, inputs):
+    for k in argnums:
         name = function.params[k].name
-        for type in types:
+        for _, type in members_of(function.params[k].type, None):
             if not isinstance(type, (Scalar, Array)) or not carries_derivative(type):
                 raise TypeMismatchError(f"a sparse derivative with respect to {name}, which is or holds {describe(type)}: it has no derivative",
                                         first_line(function), f"pass floats and arrays of floats, e.g. `{name} = np.ones(3)`")
@@ -128,6 +137,6 @@ def check(function: Function, argnums: Sequence[int], inputs: Sequence[Sequence[
                                     line_of_result(function), "return floats and arrays of floats")
         if type.dtype.startswith("complex"):
             raise UnsupportedError("a sparse derivative of complex numbers", line_of_result(function), "return the real and the imaginary part")
-    if any(isinstance(x, np.random.Generator) for x in values):
+    if any(isinstance(t, Generator) for p in function.params for _, t in members_of(p.type, None)):
         raise UnsupportedError("a sparse derivative of a function that draws from a generator: each sweep would draw again",
                                first_line(function), "draw before the call, and pass what was drawn")
