@@ -13,6 +13,7 @@ from s2s.ir.types import Array, Extent, Scalar, Unknown, carries_derivative
 from s2s.ir.verify import verify
 from s2s.ops.record import type_of_constant, value
 from s2s.pipeline import finish
+from s2s.sparse.pattern import pattern_of
 from s2s.transform.jvp import jvp
 from s2s.transform.vjp import vjp
 
@@ -43,6 +44,33 @@ def traced(rule, args, known: bool = True) -> Function:
     return verify(Function("f", block))
 
 
+def patterned(f: Function, args) -> None:
+    """Where an element changes when another does, the pattern has an entry; one that holds for other floats has it for any change."""
+    wrt = [k for k, p in enumerate(f.params) if isinstance(p.type, (Scalar, Array)) and carries_derivative(p.type)]
+    if not wrt or not all(isinstance(y.type, (Scalar, Array)) for y in f.results):
+        return
+    found = pattern_of(f, args, wrt)
+    expected, column = results_of(f, args), 0
+    pattern = found.matrix.toarray()
+    for k in wrt:
+        for place in range(np.size(args[k])):
+            for step in (0.37, -5.0, 1e-6) if found.holds else (1e-6,):
+                moved = np.array(args[k])
+                moved.flat[place] += step
+                changed = [*args[:k], moved if np.ndim(args[k]) else moved[()], *args[k + 1:]]
+                with np.errstate(all="ignore"):
+                    now = results_of(f, changed)
+                differs = ~((now == expected) | (np.isnan(now) & np.isnan(expected)))
+                assert not (differs & ~pattern[:, column]).any(), f"{f.results} changes with element {place} of {f.params[k]}"
+            column += 1
+
+
+def results_of(f: Function, args) -> np.ndarray:
+    """All results of `f`, one after another."""
+    ys = interpret(f, *[np.array(x) if isinstance(x, np.ndarray) else x for x in args])
+    return np.concatenate([np.ravel(y) for y in (ys if f.tupled else (ys,))]) * 1.0
+
+
 def judge(rule, function, *args, modes=(True, False), derivative=True, second=True, tolerance=2e-6):
     """`rule` on Values must mean what `function` computes on arrays, with known ranks and without."""
     for known in modes:
@@ -52,6 +80,7 @@ def judge(rule, function, *args, modes=(True, False), derivative=True, second=Tr
         spelled(f, args)
         if known:
             lowered(f, args)
+            patterned(f, args)
         if derivative:
             differentiate(f, args, expected, tolerance)
             if second:
@@ -128,6 +157,7 @@ def differentiate(f: Function, args, y, tolerance) -> None:
     spelled(reverse, (*args, y_bar))
     if not any(isinstance(p.type, Unknown) for p in f.params):
         lowered(reverse, (*args, y_bar))
+        patterned(reverse, (*args, y_bar))
     for x_bar, k in zip(x_bars, wrt, strict=True):
         assert np.shape(x_bar) == np.shape(args[k])
     y_dot = interpret(forward, *args, *x_dots)[-1]
