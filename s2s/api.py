@@ -24,6 +24,8 @@ from .front import beginning, from_text
 from .front.calls import apply
 from .front.made import Known
 from .halves import First, LinearMap, Second, halves_of, kept_from
+from .ir.builder import in_scope
+from .ir.graph import MISSING
 from .kinds import native_inside, positional
 from .ops.checkpoint import bytes_of
 from .ops.record import MACROS, Macro
@@ -115,23 +117,24 @@ def linear_map(f: Callable, kind: str, args: tuple, has_aux: bool, like: Callabl
 
     def accept(directions: tuple) -> list:
         if len(directions) != len(wanted):
-            raise TypeMismatchError(f"{what} for {getattr(f, '__name__', 'f')}: {len(directions)} are given, and {len(wanted)} needed",
+            name = getattr(f, "__name__", "f")
+            raise TypeMismatchError(f"{len(directions)} directions are given to {name}, linearized, and {len(wanted)} are needed",
                                     _beginning(f), "give one for each")
         for direction, x in zip(directions, wanted):
             same_structure(direction, x, what, f)
-        return [tree.map(direction_like, x, direction) for direction, x in zip(directions, wanted)] + [*rest]
+        return [tree.map(functools.partial(direction_like, f=f), x, direction) for direction, x in zip(directions, wanted)] + [*rest]
 
     held = [*(args[k] for k in halves.arguments), *(found[j] for j in halves.saved), *(get() for get in halves.second.captures.values())]
     held = kept_from(held, [args, results, held[len(held) - len(halves.second.captures):]])
     return results, LinearMap(halves, map(normalised, held), accept, finish, native_inside(first))
 
 
-def direction_like(x, direction):
+def direction_like(x, direction, f: Callable):
     """A tangent or cotangent in the dtype of what it goes with."""
     if not is_inexact(x):
         return direction
     if np.iscomplexobj(direction) and not np.iscomplexobj(x):
-        raise TypeMismatchError(f"a complex direction, {direction!r}, for a real number", None, "give its real part")
+        raise TypeMismatchError("a tangent or cotangent is complex, and what it goes with is real", _beginning(f), "give its real part")
     if isinstance(x, np.ndarray) and x.ndim:
         return np.asarray(direction, x.dtype)
     return type(x)(direction) if isinstance(x, (float, complex)) else np.asarray(x).dtype.type(direction)
@@ -527,8 +530,12 @@ def _halves_inside(call: Callable, f, primals: tuple, kind: str, has_aux: bool) 
     found = call(first, *primals)
     halves = first.halves
     given = [*(primals[k] for k in halves.arguments), *(found[j] for j in halves.saved)]
+    now = Known(lambda frame, node, *bindings: [frame.value(x) for x in bindings])  # whatever is written into them later
+    given = call(now, *given)
 
     def run(frame, node, *directions):
+        if not all(in_scope(x) or x.constant is not MISSING for x in given):
+            raise frame.refuse(f"{halves.second.name} outside the branch or loop in which it was made", node, "call it there")
         bars = apply(frame, Second(halves), [*directions, *given], {}, node)
         return bars if halves.together or len(primals) != 1 else (bars,)
 

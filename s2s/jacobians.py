@@ -164,7 +164,10 @@ def either(function: Function, asked: Asked) -> Function:
     ys = leaf_types(function.results[0].type) if asked.has_aux else [t for y in function.results for t in leaf_types(y.type)]
     xs = [leaf for k in asked.wrt for leaf in leaf_types(function.params[k].type)]
     ways = [side for side in (xs, ys) if not all(isinstance(t, (Scalar, Static)) for t in side)]
-    complex_arguments = any((dtype_of(x) or "").startswith("complex") for x in xs) and not asked.holomorphic
+    complex_arguments, complex_results = (any((dtype_of(t) or "").startswith("complex") for t in side) and not asked.holomorphic
+                                          for side in (xs, ys))
+    if complex_results:
+        return columns(function, asked, name)
     if ys not in ways and len(ys) <= len(xs) or complex_arguments or asked.allow_int:
         return rows(function, asked, name)
     if xs not in ways or extents_of(xs) == extents_of(ys) or not known_before(function, ys):

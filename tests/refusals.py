@@ -16,6 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.special
 
+import s2s
+
 A, B = np.array([0.3, -0.7, 1.2]), np.array([0.9, 0.4, -0.2])
 M = np.array([[0.3, 0.8], [-0.4, 1.1]])
 STORE = np.zeros(3)
@@ -644,6 +646,104 @@ def a_key_that_is_not_there(p):
 @instead({"v": 0.3}, ask="s2s.grad(f)(*args)")
 def a_key_that_is_not_there_followed(p):
     return p["v"] * 2.0
+
+
+@refused(A, 3, ask="s2s.jacrev(f)(*args)")
+def a_jacobian_of_an_integer(x, n):
+    return x * n, n * 2
+
+
+@instead(A, 3, ask="s2s.jacrev(f, has_aux=True)(*args)")
+def a_jacobian_of_an_integer_followed(x, n):
+    return x * n, n * 2
+
+
+@refused(A + 0.5j, ask="s2s.jacfwd(f)(*args)")
+def a_jacobian_in_complex_numbers(z):
+    return np.sin(z) * z
+
+
+@instead(A + 0.5j, ask="s2s.jacfwd(f, holomorphic=True)(*args)")
+def a_jacobian_in_complex_numbers_followed(z):
+    return np.sin(z) * z
+
+
+@refused(A, ask="s2s.jacrev(f)(*args)")
+def a_jacobian_of_complex_numbers(x):
+    return np.exp(1j * x)
+
+
+@instead(A, ask="s2s.jacrev(f)(*args)")
+def a_jacobian_of_complex_numbers_followed(x):
+    z = np.exp(1j * x)
+    return np.real(z), np.imag(z)
+
+
+@refused(A, ask="s2s.jacrev(f, holomorphic=True)(*args)")
+def holomorphic_in_real_numbers(z):
+    return z * z
+
+
+@instead(A + 0j, ask="s2s.jacrev(f, holomorphic=True)(*args)")
+def holomorphic_in_real_numbers_followed(z):
+    return z * z
+
+
+@refused(A, ask="s2s.vjp(f, *args, has_aux=True)")
+def nothing_beside_the_result(x):
+    return x * x
+
+
+@instead(A, ask="s2s.vjp(f, *args, has_aux=True)")
+def nothing_beside_the_result_followed(x):
+    return x * x, np.sum(x)
+
+
+@refused(A, ask="s2s.vjp(f, *args)[1](np.ones(2))")
+def a_cotangent_of_another_length(x):
+    return x * x
+
+
+@instead(A, ask="s2s.vjp(f, *args)[1](np.ones(3))")
+def a_cotangent_of_another_length_followed(x):
+    return x * x
+
+
+@refused(A, ask="s2s.linearize(f, *args)[1](1j * args[0])")
+def a_complex_tangent_of_a_real_number(x):
+    return x * x
+
+
+@instead(A, ask="s2s.linearize(f, *args)[1](args[0])")
+def a_complex_tangent_of_a_real_number_followed(x):
+    return x * x
+
+
+@refused(A, ask="s2s.linearize(f, *args)[1]()")
+def a_tangent_for_no_argument(x):
+    return x * x
+
+
+@instead(A, ask="s2s.linearize(f, *args)[1](args[0])")
+def a_tangent_for_no_argument_followed(x):
+    return x * x
+
+
+@refused(A)
+def a_pullback_outside_its_branch(x):
+    y, pull = s2s.vjp(np.sin, x) if x[0] > 0.0 else s2s.vjp(np.cos, x)
+    return np.sum(pull(y)[0])
+
+
+@instead(ask="s2s.grad(f)(*args)")
+def a_pullback_outside_its_branch_followed(x):
+    if x[0] > 0.0:
+        y, pull = s2s.vjp(np.sin, x)
+        slope = pull(y)[0]
+    else:
+        y, pull = s2s.vjp(np.cos, x)
+        slope = pull(y)[0]
+    return np.sum(slope)
 
 
 @refused(A + 0.5j, ask="s2s.jacobian(f, sparse=True)(*args)")
