@@ -785,3 +785,78 @@ def a_function_that_only_scipy_computes(x):
 @instead(0.3, ask="s2s.grad(f)(*args)")
 def a_function_that_only_scipy_computes_followed(x):
     return scipy.special.i0(x) * x
+
+
+# ------------------------------------------------------------------------------------------------
+section("What is checkpointed")
+
+
+@refused(0.3, 4)
+def as_many_snapshots_as_the_run_says(x, n):
+    for _ in s2s.checkpoint(range(n), snapshots=n // 2):
+        x = np.sin(x)
+    return x
+
+
+@instead()
+def as_many_snapshots_as_the_run_says_followed(x, n):
+    for _ in s2s.checkpoint(range(n), snapshots=2):
+        x = np.sin(x)
+    return x
+
+
+@refused(0.3, 4)
+def no_snapshots(x, n):
+    for _ in s2s.checkpoint(range(n), snapshots=0):
+        x = np.sin(x)
+    return x
+
+
+@instead()
+def no_snapshots_followed(x, n):
+    for _ in s2s.checkpoint(range(n), snapshots=1):
+        x = np.sin(x)
+    return x
+
+
+@refused(A, 4)
+def bytes_for_a_state_that_grows(x, n):
+    for _ in s2s.checkpoint(range(n), memory="1kB"):
+        x = np.append(x, np.sin(x[0]))
+    return np.sum(x)
+
+
+@instead()
+def bytes_for_a_state_that_grows_followed(x, n):
+    for _ in s2s.checkpoint(range(n), snapshots=3):
+        x = np.append(x, np.sin(x[0]))
+    return np.sum(x)
+
+
+@refused(0.3, np.random.default_rng(0))
+def drawn_deep_inside(x, rng):
+    for _ in s2s.checkpoint(range(4), snapshots=2):
+        for _ in range(3):
+            x = x * np.sin(x) + rng.normal()
+    return x
+
+
+@instead()
+def drawn_deep_inside_followed(x, rng):
+    noise = rng.normal(size=(4, 3))
+    for i in s2s.checkpoint(range(4), snapshots=2):
+        for j in range(3):
+            x = x * np.sin(x) + noise[i, j]
+    return x
+
+
+@refused(0.3)
+def snapshots_of_a_function(x):
+    f = s2s.checkpoint(np.sin, snapshots=3)
+    return f(x)
+
+
+@instead()
+def snapshots_of_a_function_followed(x):
+    f = s2s.checkpoint(np.sin)
+    return f(x)

@@ -149,8 +149,13 @@ class Adjoint:
 
     def call_again(self, op: Op, wrt: list[int]) -> None:
         """A call that is checkpointed: both sweeps of the callee, run now, from its arguments."""
+        again = rerun_vjp(op, wrt, self.whole)
+        drawn = [Value(z.type, z.name, op) for z in again.drawn]
+        if drawn:
+            self.home.update((z, self.home[op.outputs[0]]) for z in drawn)
+            self.calls[op] = again.forward, drawn
         seeds = [self.take(out) for out in op.outputs if carries_derivative(out.type)]
-        bars = call(*op.inputs, *seeds, callee=rerun_vjp(op, wrt, self.whole))
+        bars = call(*op.inputs, *drawn, *seeds, callee=again.backward)
         for k, bar in zip(wrt, bars if isinstance(bars, tuple) else (bars,)):
             self.add(op.inputs[k], bar)
 
@@ -252,7 +257,7 @@ class Adjoint:
         self.home.update((v, self.home[op.outputs[0]]) for v in kept)
         self.reruns[op] = rerun, kept
         step = rerun.step.remade(Block(rerun.step.params, rerun.step.block.ops, [rerun.step.results[k] for k in carried]))
-        inner = dict(zip(rerun.free, step.params[len(step.params) - len(rerun.free):]))
+        inner = dict(zip(rerun.free, step.params[len(body.params):]))
         read = [x for x in rerun.free if x in self.active]
         wrt = [step.params[len(body.params) - len(params) + k] for k in carried]
         vjp = self.whole(step, [*wrt, *(inner[x] for x in read)], [inner[x] for x in read])
@@ -261,7 +266,7 @@ class Adjoint:
 
         def adjoint(trip: list[Value], *bars: Value) -> list[Value]:
             seeds = [in_kind(bar, ends[k]) for k, bar in zip(carried, bars)]
-            return emit_block(vjp.block, [*trip, *rerun.free, *seeds, *bars[len(carried):]], {})[len(carried):]
+            return emit_block(vjp.block, [*trip, *seeds, *bars[len(carried):]], {})[len(carried):]
 
         names = [bar_name(params[k]) for k in carried] + [bar_name(x) for x in read]
         outs = rerun.backward(rerun.inputs, kept, starts, names, adjoint)

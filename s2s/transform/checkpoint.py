@@ -31,13 +31,15 @@ trip: the trips are run once more than they would be.  So it is done with a loop
 checkpointed, too: of each of its runs only the state at the start is kept, and the snapshots of one run at a time.
 
 Note [What acts does so once]
-The trips that run again print nothing, and raise nothing that has not been raised.  Drawing again would draw other
-numbers: loops that draw from a generator of the caller's are refused.
+What runs again prints nothing, and raises nothing that has not been raised.  Drawing again would draw other numbers, and
+native code cannot put a generator back: so what is drawn is kept, for each trip, and read from there.  That is done for draws
+in the body itself and in functions that it calls; those inside its own loops and branches are refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -46,7 +48,7 @@ from ..errors import UnsupportedError
 from ..ir.builder import emit
 from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
 from ..ir.rebuild import clone, emit_block
-from ..ir.types import Array, Generator, Scalar, Undefined
+from ..ir.types import Array, List, Scalar, Undefined
 from ..ops.acts import acts
 from ..ops.cast import bool_, complex_, float_, int_
 from ..ops.checkpoint import Outlined, Rerun, gap_record
@@ -65,10 +67,12 @@ from ..ops.create import empty, zeros
 from ..ops.draws import first_draw
 from ..ops.elementwise import equal, max_, min_, sqrt
 from ..ops.index import put, take
+from ..ops.lists import list_get
 from ..ops.record import value
 from ..ops.recursive import Recursive
 from ..ops.shape import length
 from .activity import loop_parts
+from .inline import inline_draws
 
 
 class Rerunning:
@@ -85,11 +89,13 @@ class Rerunning:
         self.free = [x for x in found if x.constant is MISSING]
         constants = [x for x in found if x.constant is not MISSING]
         self.inputs = [*op.inputs, *self.free, *constants]
-        refuse_draws(Function("step", self.body), op)
         self.says = op.name == "for" and not op.attrs["breaks"] and isinstance(op.inputs[2].constant, int)
         self.leaves = self.says and not inside_a_loop  # snapshots, in the forward sweep
-        self.step = quiet(Function("step", Block([*self.body.params, *self.free], [*(x.op for x in constants), *self.body.ops],
-                                             list(self.ends)), tupled=True))
+        block = Block([*self.body.params, *self.free], [*(x.op for x in constants), *self.body.ops], self.body.yields)
+        self.whole = inline_draws(Function("step", block, tupled=True))
+        self.draws = draws_in(self.whole, op)
+        ends = self.whole.results[1 if op.attrs["breaks"] else 0:]
+        self.step = quiet(without_draws(self.whole.remade(Block(self.whole.params, self.whole.block.ops, ends)), self.draws))
 
     # emitting
 
@@ -109,11 +115,36 @@ class Rerunning:
         lo, _, step = args[:3]
         return [place if self.says and step.constant == 1 else lo + place * step]
 
-    def run_step(self, args: Sequence[Value], place: Value, state: Sequence[Value]) -> list[Value]:
-        """One trip, again."""
+    def read(self, args: Sequence[Value]) -> Sequence[Value]:
+        """What the body reads from outside."""
         first = len(self.op.inputs)
-        free = args[first:first + len(self.free)]
-        return emit_block(self.step.block, [*self.counter(args, place), *state, *free], {})
+        return args[first:first + len(self.free)]
+
+    def drawn(self, args: Sequence[Value], tapes: Sequence[Value], place: Value) -> list[Value]:
+        """What the trip at `place` has drawn."""
+        number = self.number(args, place)
+        return [list_get(tape, number) if isinstance(tape.type, List) else take(tape, number) for tape in tapes]
+
+    def number(self, args: Sequence[Value], place: Value) -> Value:
+        """The trip at `place`, counted from 0."""
+        return place - args[0] if self.says and args[2].constant == 1 else place
+
+    def tapes(self, args: Sequence[Value]) -> list[Value]:
+        """New tapes for what is drawn: arrays, where it is numbers and the trips are known."""
+        if not self.draws:
+            return []
+        lo, hi = self.bounds(args) if self.says else (None, None)
+        return [empty(value((at_least_zero(hi - lo),)), dtype=draw.output.type.dtype)
+                if self.says and isinstance(draw.output.type, Scalar) else emit(tape_new) for draw in self.draws]
+
+    def run_whole(self, args: Sequence[Value], params: Sequence[Value], place: Value, tapes: Sequence[Value]) -> list[Value]:
+        """One trip, for the first time: what the body yields, then the tapes of what it draws."""
+        env: dict[Value, Value] = {}
+        ends = emit_block(self.whole.block, [*params, *self.read(args)], env)
+        drawn = [env[draw.output] for draw in self.draws]
+        number = self.number(args, place) if self.draws else None
+        return [*ends, *(tape_push(tape, z) if isinstance(tape.type, List) else put(tape, number, z)
+                         for tape, z in zip(tapes, drawn))]
 
     def forward(self, args: Sequence[Value]) -> tuple[Sequence[Value], list[Value]]:
         """The loop: what it returns, and what the backward sweep is to be given of it."""
@@ -123,46 +154,57 @@ class Rerunning:
             return self.count(args, outside)
         lo, hi = self.bounds(args)
         stack = Stack(self, args, hi - lo)
-        inits = stack.bound(inits)
+        inits, tapes = stack.bound(inits), self.tapes(args)
+        count, size = len(inits), len(stack.now)
 
         def trip(place: Value, *carries: Value) -> list[Value]:
-            state, rest = carries[:len(inits)], carries[len(inits):]
-            stack.enter(rest[:-1])
-            stop = stack.leave_at(place, hi, rest[-1], state)
-            ends = emit_block(self.body, [*self.counter(args, place), *state], dict(outside))
+            state, stop = carries[:count], carries[-1]
+            stack.enter(carries[count + len(tapes):-1])
+            stop = stack.leave_at(place, hi, stop, state)
+            ends = self.run_whole(args, [*self.counter(args, place), *state], place, carries[count:count + len(tapes)])
             return [*ends, *stack.now, stop]
 
-        outs = for_loop(lo, hi, 1, [*inits, *stack.now, lo], trip, names=[*self.names, *stack.names, "stop"], index=self.index)
-        return outs[:len(inits)], list(outs[len(inits):-1])
+        outs = for_loop(lo, hi, 1, [*inits, *tapes, *stack.now, lo], trip,
+                        names=[*self.names, *self.tape_names, *stack.names, "stop"], index=self.index)
+        return outs[:count], [*outs[-1 - size:-1], *outs[count:-1 - size]]
 
     def count(self, args: Sequence[Value], outside: dict) -> tuple[Sequence[Value], list[Value]]:
         """The loop, and how often it has run, where that is not known before."""
-        op, starts, names = self.op, list(args[self.skip:len(self.op.inputs)]), self.names
-        count = len(starts)
+        op, starts, tapes = self.op, list(args[self.skip:len(self.op.inputs)]), self.tapes(args)
+        count, names = len(starts), [*self.names, *self.tape_names]
         first = count + (1 if self.skip else 0)
+        starts += tapes
         if not self.says:
             starts, names = [*starts, value(0)], [*names, "trips"]
 
         def trip(*params: Value) -> list[Value]:
-            return [*emit_block(self.body, params[:first], dict(outside)), *(n + 1 for n in params[first:])]
+            kept, trips = params[first:first + len(tapes)], params[first + len(tapes):]
+            place = trips[0] if trips else params[0]
+            if self.says and args[2].constant != 1:
+                place = (params[0] - args[0]) // args[2]
+            return [*self.run_whole(args, params[:first], place, kept), *(n + 1 for n in trips)]
 
         if self.skip:
             outs = for_loop(*args[:3], starts, trip, op.attrs["breaks"], names, self.index)
         else:
             outs = while_loop(starts, lambda *params: emit_block(op.blocks[0], params[:first], dict(outside))[0], trip,
                               op.attrs["breaks"], names)
-        return outs[:count], list(outs[count:])
+        return outs[:count], [*outs[count + len(tapes):], *outs[count:count + len(tapes)]]
 
     def backward(self, args: Sequence[Value], kept: Sequence[Value], bars: Sequence[Value], names: Sequence[str],
                  adjoint: Callable) -> Sequence[Value]:
-        """`bars`, carried backwards through all trips; `adjoint(counter and state, *bars)` emits one of them."""
+        """`bars`, carried backwards through all trips; `adjoint(parameters of step, *bars)` emits one of them."""
         inits = args[self.skip:len(self.op.inputs)]
+        kept, tapes = kept[:len(kept) - len(self.draws)], kept[len(kept) - len(self.draws):]
         lo, hi = self.bounds(args) if self.says else (value(0), kept[0])
         if self.leaves:
             stack = Stack(self, args, hi - lo, kept)
         else:
             stack = Stack(self, args, hi - lo)
             stack.push(lo, stack.bound(inits))
+
+        def given(place: Value, state: Sequence[Value]) -> list[Value]:
+            return [*self.counter(args, place), *state, *self.read(args), *self.drawn(args, tapes, place)]
 
         def back(k: Value, *carries: Value) -> list[Value]:
             count = len(bars)
@@ -174,12 +216,12 @@ class Rerunning:
                 state, rest = inner[:len(inits)], inner[len(inits):]
                 stack.enter(rest[:-1])
                 stop = stack.leave_at(place, k + 1, rest[-1], state)
-                return [*self.run_step(args, place, state), *stack.now, stop]
+                return [*emit_block(self.step.block, given(place, state), {}), *stack.now, stop]
 
             outs = for_loop(first, k, 1, [*state, *stack.now, stop], trip, names=[*self.names, *stack.names, "stop"],
                             index=self.index)
             stack.enter(outs[len(inits):-1])
-            found = adjoint([*self.counter(args, k), *outs[:len(inits)]], *carries[:count])
+            found = adjoint(given(k, outs[:len(inits)]), *carries[:count])
             stack.drop(k)
             return [*found, *stack.now]
 
@@ -189,6 +231,10 @@ class Rerunning:
     @property
     def names(self) -> list[str]:
         return [p.name for p in self.params]
+
+    @property
+    def tape_names(self) -> list[str]:
+        return [f"{draw.output.name or 't'}_tape" for draw in self.draws]
 
     @property
     def index(self) -> str:
@@ -341,21 +387,38 @@ def is_narrow(block: Block) -> bool:
 # ----------------------------------------------------------------------------------- functions that run again
 
 
-_vjps: WeakKeyDictionary[Function, dict[tuple[int, ...], Rerun]] = WeakKeyDictionary()
+@dataclass(frozen=True)
+class Again:
+    """Of a call that is checkpointed: `backward(*xs, *drawn, *y_bars) -> x_bars`, which runs it again, and is checkpointed too.
+
+    `forward(*xs) -> (*ys, *drawn)`, where it draws.
+    """
+
+    forward: Function | None
+    backward: Rerun
+    drawn: list[Value]
 
 
-def rerun_vjp(op: Op, wrt: Sequence[int], whole: Callable) -> Rerun:
-    """Of a call that is checkpointed: f_vjp(*xs, *y_bars) -> x_bars, which runs f again; it is checkpointed too."""
+_vjps: WeakKeyDictionary[Function, dict[tuple[int, ...], Again]] = WeakKeyDictionary()
+
+
+def rerun_vjp(op: Op, wrt: Sequence[int], whole: Callable) -> Again:
+    """What takes the place of a checkpointed call in the two sweeps."""
     function = op.attrs["callee"].function_for(op.inputs)
     known = _vjps.setdefault(function, {})
     if tuple(wrt) not in known:
-        refuse_draws(function, op)
-        made = quiet(function.remade(function.block, captures={}, defaults={}))
+        inlined = inline_draws(function.remade(function.block, captures={}, defaults={}))
+        draws = draws_in(inlined, op)
+        made = quiet(without_draws(inlined, draws))
         made = whole(made, [made.params[k] for k in wrt])
         made.block.yields = made.block.yields[len(function.results):]
         where = f"{function.name}{function.source.place if function.source is not None else ''}"
         made.doc, made.tupled = f"The cotangents of the arguments of {where}, which runs again.", len(wrt) != 1
-        known[tuple(wrt)] = Rerun(Outlined(made))
+        forward = None
+        if draws:
+            block = Block(inlined.params, inlined.block.ops, [*inlined.results, *(draw.output for draw in draws)])
+            forward = clone(inlined.remade(block, name=f"{function.name}_fwd", tupled=True, doc=f"{where}, and what it has drawn."))
+        known[tuple(wrt)] = Again(forward, Rerun(Outlined(made)), [draw.output for draw in draws])
     return known[tuple(wrt)]
 
 
@@ -391,10 +454,25 @@ def quiet_callee(op: Op):
     return Rerun(made) if isinstance(callee, Rerun) else made
 
 
-def refuse_draws(function: Function, op: Op) -> None:
-    """Refuse what draws from a generator that it has not made itself: drawing again gives other numbers."""
+def draws_in(function: Function, op: Op) -> list[Op]:
+    """The ops of `function` that draw from generators that it has not made; refused inside its loops and branches."""
     made = {out for inner in walk(function.block) if inner.name == "default_rng" for out in inner.outputs}
-    drawn = first_draw(function)
-    if drawn is not None and not all(x in made for x in drawn.inputs if isinstance(x.type, Generator)):
-        raise UnsupportedError("a draw in what is checkpointed, which runs again", drawn.line or op.line,
-                               "draw before, into an array, and read that")
+
+    def draws(inner: Op) -> bool:
+        if inner.name == "call":
+            return first_draw(inner.attrs["callee"].function_for(inner.inputs)) is not None
+        return inner.name.startswith("rng.") and not any(x in made for x in inner.inputs)
+
+    found = [inner for inner in function.block.ops if draws(inner)]
+    for inner in walk(function.block):
+        if draws(inner) and (inner not in found or inner.name == "call"):
+            raise UnsupportedError("a draw in a loop or a branch of what is checkpointed, which runs again", inner.line or op.line,
+                                   "draw before, into an array, and read that")
+    return found
+
+
+def without_draws(function: Function, draws: Sequence[Op]) -> Function:
+    """`function`, given what it would draw behind its other arguments."""
+    block = function.block
+    return function.remade(Block([*block.params, *(draw.output for draw in draws)], [op for op in block.ops if op not in draws],
+                                 block.yields))

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from ..ir.graph import Function, Op, Value, walk
 from ..ir.rebuild import emit_block, rebuild
 from ..ops.checkpoint import Rerun, anew
+from ..ops.draws import first_draw
 from ..ops.recursive import calls_itself
 from ..ops.rules import is_ruled
 
@@ -38,6 +39,15 @@ def inline_all(function: Function) -> Function:
 def inline_ruled(function: Function) -> Function:
     """`function`, of which no derivative is asked any more, without calls, except of functions that call themselves."""
     return inlined(function, lambda callee, again: True, rules=False)
+
+
+def inline_draws(function: Function) -> Function:
+    """`function` without calls of functions that draw, except of those that call themselves."""
+    def draws(callee: Function, again: bool = False) -> bool:
+        return first_draw(callee) is not None
+
+    called = (op.attrs["callee"].function_for(op.inputs) for op in walk(function.block) if op.name == "call")
+    return inlined(function, draws) if any(map(draws, called)) else function
 
 
 def is_small(callee: Function) -> bool:
@@ -67,7 +77,7 @@ def inlined(function: Function, wanted: Callable[[Function, bool], bool], rules:
             return None
         again = isinstance(op.attrs["callee"], Rerun)
         body = op.attrs["callee"].function_for(inputs)
-        if not wanted(body, again) and not only_calls(body):
+        if not wanted(body, again) and (again or not only_calls(body)):
             return None
         if again:
             inputs = list(map(anew, inputs))

@@ -1,10 +1,15 @@
 """Functions and loops that are checkpointed: the same derivatives, from less memory, at the price that theory says."""
 
+import functools
+import math
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from judge import judge
 
 import s2s
+from s2s.ops.checkpoint import bytes_of, gap
 
 U = np.linspace(0.1, 1.0, 5)
 A = np.array([[0.1, 0.2, 0.3], [0.4, 0.6, 0.7]])
@@ -413,3 +418,249 @@ def test_the_number_of_snapshots_may_be_a_variable_outside(monkeypatch):
     monkeypatch.setitem(globals(), "SNAPSHOTS", 4)
     gradient(0.7, 9)
     assert "np.empty(4)" in gradient.source
+
+
+# ------------------------------------------------------------------------------------------------------ what is drawn
+
+
+def langevin(x, k, n, rng):
+    for _ in s2s.checkpoint(range(2, n), snapshots=3):
+        z = rng.normal()
+        x = x - 0.1 * k * np.sin(x) + 0.3 * z * np.cos(x)
+    return x
+
+
+def until_it_stops(x, k, n, rng):
+    for _ in s2s.checkpoint(range(n), snapshots=2):
+        x = x * np.sin(x) + rng.normal()
+        if rng.random() < 0.1:
+            break
+    return x
+
+
+def noisy(x, rng):
+    return x * np.exp(0.1 * rng.normal()) + np.sum(rng.random(3))
+
+
+def drawn_in_a_callee(x, k, n, rng):
+    for j in range(2):
+        for _ in s2s.checkpoint(range(n), snapshots=2):
+            x = np.sin(noisy(x, rng)) * k
+        x = x + j * rng.normal()
+    return x
+
+
+@s2s.checkpoint
+def dropout(u, k, rng):
+    z = rng.random(3)
+    return np.tanh(u * k) * z * np.sin(u * rng.normal())
+
+
+def of_functions_that_draw(x, k, n, rng):
+    u = np.ones(3) * x
+    for _ in range(n):
+        u = dropout(u, k, rng) + u
+    return np.sum(dropout(u, k, rng))
+
+
+@pytest.mark.parametrize("f", [langevin, until_it_stops, drawn_in_a_callee, of_functions_that_draw])
+def test_what_is_drawn_is_drawn_once(f):
+    """Trapezoids of the derivative are differences of the function, for the same numbers."""
+    def at(x, k):
+        rng = np.random.default_rng(3)
+        y, bars = s2s.value_and_grad(f, argnums=(0, 1))(x, k, 6, rng)
+        plain = np.random.default_rng(3)
+        assert y == f(x, k, 6, plain) and rng.random() == plain.random()
+        return y, np.array(bars)
+
+    h = 1e-5
+    (y0, b0), (y1, b1) = at(0.3 - h, 0.7 - h), at(0.3 + h, 0.7 + h)
+    assert abs((b0 + b1) @ [h, h] - (y1 - y0)) < 1e-12
+    second = s2s.grad(s2s.grad(f))(0.3, 0.7, 6, np.random.default_rng(3))
+    forward = s2s.jvp(s2s.grad(f))(0.3, 0.7, 6, np.random.default_rng(3), 1.0, 0.0, 0, None)[1]
+    assert second == pytest.approx(forward, rel=1e-10)
+
+
+# -------------------------------------------------------------------------------------------------------- the price
+
+
+def fewest(trips, snapshots):
+    """The fewest trips to run forwards to reverse so many (Griewank & Walther 2000, theorem 2)."""
+    again = 0
+    while math.comb(snapshots + again, snapshots) < trips:
+        again += 1
+    return again * trips - math.comb(snapshots + again, snapshots + 1)
+
+
+@functools.cache
+def by_search(trips, snapshots):
+    """The same, by trying every place for the next snapshot."""
+    if trips == 1 or snapshots == 1:
+        return trips * (trips - 1) // 2
+    return min(m + by_search(m, snapshots) + by_search(trips - m, snapshots - 1) for m in range(1, trips))
+
+
+def by_gap(trips, snapshots):
+    """The same, where `gap` says the place."""
+    if trips == 1 or snapshots == 1:
+        return trips * (trips - 1) // 2
+    m = gap(trips, snapshots - 1)
+    return m + by_gap(m, snapshots) + by_gap(trips - m, snapshots - 1)
+
+
+def test_the_schedule_is_optimal():
+    for snapshots in range(1, 8):
+        for trips in range(1, 60):
+            assert by_gap(trips, snapshots) == by_search(trips, snapshots) == fewest(trips, snapshots)
+
+
+@pytest.mark.parametrize("snapshots", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("trips", [1, 2, 5, 20, 40])
+def test_trips_run_again_as_often_as_theory_says(trips, snapshots):
+    """The forward sweep makes one trip more than theory, whose last trip is its adjoint's; so it loses the state before it."""
+    text = f"""
+def f(x, n):
+    for i in s2s.checkpoint(range(n), snapshots={snapshots}):
+        x = np.sin(x) * 1.1
+    return x
+"""
+    source = s2s.value_and_grad(s2s.from_source(text, {"np": np, "s2s": s2s})).lower(0.3, trips).source
+    count = 0
+
+    def sin(x):
+        nonlocal count
+        count += 1
+        return np.sin(x)
+
+    module: dict = {}
+    exec(source, module)
+    module["np"] = SimpleNamespace(sin=sin, cos=np.cos, empty=np.empty, int64=np.int64)
+    module["f_value_and_grad"](0.3, trips)
+    last, free = 0, snapshots - 1
+    while free and trips - last > 1:
+        last, free = last + gap(trips - last, free), free - 1
+    assert count == fewest(trips, snapshots) + 1 + (trips - 1 - last)
+
+
+def test_memory_is_that_of_the_snapshots():
+    u = np.linspace(0, 1, 1000)
+    few = s2s.grad(whole_arrays).lower(u, 0.1, 100).memory
+    assert few == 8000 + 8  # 150 bytes hold no state: there is always one
+
+    def f(u, k, n):
+        for _ in s2s.checkpoint(range(n), memory="80 kB"):
+            u = u + k * np.sin(u)
+        return np.sum(u)
+
+    assert s2s.grad(f).lower(u, 0.1, 100).memory == 9 * 8008
+    assert s2s.grad(f).lower(u, 0.1, 4).memory == 4 * 8008
+
+    def numbers(x, k, n):
+        for _ in s2s.checkpoint(range(n)):
+            x = np.sin(x) * k
+        return x
+
+    assert s2s.grad(numbers).lower(0.5, 0.9, 5000).memory == 101 * 16  # 5000 <= C(101 + 2, 2)
+
+
+# ----------------------------------------------------------------------------------------------- a limit for all loops
+
+
+def plain_map(x, r, n):
+    for _ in range(n):
+        x = r * x * (1 - x)
+    return x
+
+
+def plain_array(u, k, n):
+    for _ in range(n):
+        u = u + k * np.sin(u)
+    return np.sum(u)
+
+
+def plain_sweeps(u, k, n):
+    u = u.copy()
+    for _ in range(n):
+        for i in range(1, len(u)):
+            u[i] = u[i] * np.sin(u[i - 1]) * k
+    return np.sum(u)
+
+
+def plain_while(x, k, n):
+    while x < 3.0:
+        x = x + k * np.sin(x) * x
+    return x
+
+
+def plain_callee(x, k, n):
+    return plain_map(x, k, n) * plain_while(k, 0.01, n)
+
+
+def plain_nest(x, k, n):
+    for _ in range(3):
+        for _ in range(n):
+            x = np.sin(x) * k
+    return x
+
+
+def plain_state(p, k, n):
+    for _ in range(n):
+        p = {"a": p["a"] * np.sin(k), "b": p["b"] * p["a"]}
+    return p["b"]
+
+
+@pytest.mark.parametrize("f, args, loops", [
+    (plain_map, (0.3, 3.1, 500), 1), (plain_array, (U, 0.1, 500), 1), (plain_sweeps, (U, 0.9, 200), 1),
+    (plain_while, (0.3, 0.01, 0), 1), (plain_callee, (0.3, 3.1, 300), 2), (plain_nest, (0.3, 0.9, 300), 1),
+    (plain_state, ({"a": 0.3, "b": 0.4}, 0.7, 300), 1)], ids=lambda x: getattr(x, "__name__", ""))
+def test_tape_limit(f, args, loops):
+    plain, held = (s2s.value_and_grad(f, argnums=(0, 1), **options) for options in ({}, {"tape_limit": 1000}))
+    assert plain.lower(*args).memory > 3000
+    assert held.lower(*args).memory <= loops * 1000 + 100
+    for a, b in zip(s2s.tree.leaves(plain(*args)), s2s.tree.leaves(held(*args)), strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_tape_limit_leaves_what_saves_nothing_or_elements():
+    def linear(x, k, n):
+        for i in range(n):
+            x = x * 0.5 + i
+        return x * k
+
+    def table(u, k, n):
+        u = u.copy()
+        for i in range(1, len(u)):
+            u[i] = u[i] * np.sin(u[i - 1])
+        return np.sum(u)
+
+    for f, x in ((linear, 0.3), (table, U)):
+        assert s2s.grad(f, tape_limit=64).lower(x, 0.1, 50).source == s2s.grad(f).lower(x, 0.1, 50).source
+
+
+# ----------------------------------------------------------------------------------------------------- what is refused
+
+
+def test_numbers_of_bytes():
+    assert [bytes_of(x) for x in (64, "64", "64kB", "1.5 MB", "2GiB")] == [64, 64, 64000, 1500000, 2**31]
+
+
+@pytest.mark.parametrize("options, message", [
+    ({"snapshots": 0}, "checkpoint with snapshots=0"), ({"snapshots": 2.5}, "checkpoint with snapshots=2.5"),
+    ({"snapshots": 2, "memory": 64}, "checkpoint with snapshots and memory"), ({"memory": "many"}, "'many' is no number of bytes"),
+    ({"memory": -1}, "-1 is no number of bytes")])
+def test_options_are_checked(options, message):
+    with pytest.raises(s2s.TypeMismatchError, match=message):
+        s2s.checkpoint(range(3), **options)
+
+    def f(x):
+        for _ in s2s.checkpoint(range(3), **options):
+            x = x * np.sin(x)
+        return x
+
+    with pytest.raises(s2s.S2SError):
+        s2s.grad(f)(0.3)
+
+
+def test_functions_take_no_options():
+    with pytest.raises(s2s.TypeMismatchError, match="checkpoint of a function with snapshots or memory"):
+        s2s.checkpoint(np.sum, snapshots=3)
