@@ -84,7 +84,19 @@ class Custom:
 
     @property
     def signature(self) -> inspect.Signature:
-        return local_signature(None, self.function) if isinstance(self.function, Local) else signature_of(self.function)
+        if isinstance(self.function, Local):
+            return local_signature(None, self.function)
+        try:
+            return signature_of(self.function)
+        except SourceError:
+            if self.like is None:
+                raise
+        try:
+            given = [p for p in inspect.signature(self.function).parameters.values()
+                     if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+            return inspect.Signature(given)
+        except (TypeError, ValueError):  # a function in C
+            return inspect.Signature([inspect.Parameter("x", inspect.Parameter.VAR_POSITIONAL)])
 
     def function_for(self, values: Sequence[Value]) -> Function:
         """The IR of the function itself."""
@@ -620,7 +632,7 @@ class RulesInProgram:
         if same:
             _, self.closed, self.result = same[-1]
             return
-        group = Group(frame)
+        group, leaves = Group(frame), self.called(leaves)
         self.closed = Closed(custom.name, leaves, group, frame.line(node), frame.source, self.shape.fixed)
         self.closed.asked = f"give it one: {custom.name}.defjvp(rule)"
         self.result: Type | None = None
@@ -638,6 +650,14 @@ class RulesInProgram:
         if custom.fwd is not None and custom.jvp is None:
             self.closed.errors["jvp"] = self.shape.missing("jvp")
         group.finish()
+
+    def called(self, leaves: Sequence[Value]) -> list[Value]:
+        """Values like `leaves`, called what the function calls them."""
+        params: list[Value] = []
+        with Builder(Block()):
+            for name, type in zip(self.custom.signature.parameters, self.types):
+                _parameters(type, name, params)
+        return params if len(params) == len(leaves) else list(leaves)
 
     def call(self, leaves: Sequence[Value]):
         found = iter(self.closed.call(leaves))
