@@ -11,19 +11,19 @@ import numpy as np
 from ..errors import TypeMismatchError
 from ..ir.graph import Value
 from ..ir.types import Array, Scalar, Tape, Unknown
-from ..ops.checkpoint import checkpoint, planned
+from ..ops.checkpoint import checkpoint
 from ..ops.lists import list_copy, list_unstack
 from ..ops.record import FUNCTIONS, value
 from .access import length_of
 from .acts import print_
 from .alias import Cell, Container
-from .consulted import consulted
 from .frame import Frame, Object
 from .iterables import Iterable, enumerated, iterable, popped, range_over, reversed_, zipped
 from .lists import is_list, new_list, sharing_items
 from .made import Again, Generator, Made
 from .objects import FUNCTIONS_OF_OBJECTS
 from .patterns import QUESTIONS
+from .plans import plan_of
 from .quiet import CONTEXTS
 from .texts import format_, repr_, str_
 
@@ -52,20 +52,7 @@ def _checkpoint(frame: Frame, node, source, snapshots=None, memory=None):
         if (snapshots, memory) != (None, None):
             checkpoint(print, snapshots, memory)  # to refuse it as plain Python does
         return Again(source)
-    plan = planned(_option(frame, node, snapshots, "snapshots"), _option(frame, node, memory, "memory"))
-    return replace(iterable(frame, source, node), plan=plan)
-
-
-def _option(frame: Frame, node, binding, name: str):
-    """An option of `checkpoint`; a variable outside the function is read now, and consulted again at each call."""
-    for getter, (_, captured) in frame.session.captures.items():
-        if captured is binding:
-            consulted(getter, getter())
-            return getter()
-    if not frame.is_static(binding):
-        raise frame.refuse(f"checkpoint with a number of {name} that depends on run-time data", node,
-                           "write it as a literal, or as a variable outside the function")
-    return frame.static(binding, name)
+    return replace(iterable(frame, source, node), plan=plan_of(frame, node, snapshots, memory))
 
 
 def _slice(frame: Frame, node, *bounds):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import gast
 
@@ -129,14 +129,16 @@ def _known(bound):
 
 def enumerated(frame: Frame, source: Iterable, start, node: gast.AST) -> Iterable:
     """enumerate(source, start)."""
+    plan = source.plan
     source = counted(frame, source, node)
     count = (lambda k: k) if _known(start) == 0 else (lambda k: k + start)
     return Iterable(lambda k: (count(k), source.get(k)), source.bounds, source.trips, source.held,
-                    extent=source.extent)
+                    extent=source.extent, plan=plan)
 
 
 def zipped(frame: Frame, sources: list[Iterable], shortest: Callable, node: gast.AST) -> Iterable:
     """zip(*sources); `shortest(a, b)` is the smaller of two run-time lengths."""
+    plan = next((source.plan for source in sources if source.plan is not None), None)
     sources = [counted(frame, source, node) for source in sources]
     held = tuple(h for source in sources for h in source.held)
 
@@ -151,11 +153,15 @@ def zipped(frame: Frame, sources: list[Iterable], shortest: Callable, node: gast
     for source in sources[1:]:
         if extent is None or source.extent != extent or not isinstance(extent, (Extent, int)):
             length_of_all, extent = shortest(length_of_all, source.bounds[1]), None
-    return Iterable(get, (0, length_of_all, 1), held=held, extent=extent)
+    return Iterable(get, (0, length_of_all, 1), held=held, extent=extent, plan=plan)
 
 
 def reversed_(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
     """reversed(source)."""
+    return replace(_reversed(frame, source, node), plan=source.plan)
+
+
+def _reversed(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
     if source.trips is not None:
         return Iterable(lambda k: source.get(source.trips - 1 - k), trips=source.trips, held=source.held)
     if source.is_range:

@@ -12,6 +12,7 @@ import gast
 
 from ..ir.builder import at
 from ..ir.graph import OPERATORS, Value
+from ..ops.checkpoint import Plan
 from ..ops.control import for_loop, while_loop
 from ..ops.record import value
 from .alias import Cell, Container, SharedError
@@ -39,6 +40,7 @@ from .frame import BOUND, EXIT, OUT, RAISED, RESULT, RETURNED, STOP, UNBOUND, En
 from .iterables import Iterable, iterable
 from .lists import as_list, is_list
 from .made import FunctionKept
+from .plans import tested as planned_test
 from .raising import forget, is_flag
 from .scope import (
     bound_names,
@@ -102,7 +104,8 @@ def run_while(frame: Frame, node: gast.While) -> None:
     if frame.session.tries and not is_quiet(node.test):
         _run_loop(frame, Loop(node, [tested(frame.outline, node)], test=gast.Constant(True, None), tests_itself=True))
     else:
-        _run_loop(frame, _printed_loop(frame, node) or Loop(node, node.body, None, (), node.test))
+        test, plan = planned_test(frame, node.test, evaluate)
+        _run_loop(frame, _printed_loop(frame, node) or Loop(node, node.body, None, (), test, plan=plan))
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,7 @@ class Loop:
     setup: tuple = ()
     test: gast.AST | None = None
     tests_itself: bool = False  # the body asks the test, and breaks with OUT where it fails
+    plan: Plan | None = None  # how a reverse sweep is to run a `while` again
 
 
 def _printed_loop(frame: Frame, node: gast.While) -> Loop | None:
@@ -319,7 +323,7 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
             index = node.target.id if isinstance(node.target, gast.Name) and source.is_range else source.index_name(frame)
             outputs = for_loop(*source.bounds, inits, body, carried.breaks, names, index, source.plan)
         else:
-            outputs = while_loop(inits, test, body, carried.breaks, names)
+            outputs = while_loop(inits, test, body, carried.breaks, names, loop.plan)
     finally:
         frame.session.loops.pop()
         frame.session.choosing = choosing

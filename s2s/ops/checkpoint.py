@@ -2,11 +2,12 @@
 
     layer = s2s.checkpoint(layer)                              # of a call, only the arguments are saved
     for i in s2s.checkpoint(range(n), snapshots=20): ...       # of n trips, the state before 20 of them
+    while s2s.checkpoint(x > 1e-3, snapshots=20): ...          # likewise
 
 Run by Python, both are what is inside them.  In the IR a call that is checkpointed has a `Rerun` as its callee,
 a loop a `Plan` among its attributes; transform/checkpoint.py says what the reverse sweep makes of them.
 
-Why an iterable and not a `with` or a decorator: the loop is what is checkpointed, its header is where a reader looks
+Why an iterable, or a test, and not a `with` or a decorator: the loop is what is checkpointed, its header is where a reader looks
 for how it runs, and `range(n)` stays what it is when s2s is away.
 """
 
@@ -62,11 +63,12 @@ def checkpoint(f: Callable | Iterable | None = None, snapshots: int | None = Non
     Of a function: a function that computes the same.  Where it is called in a program that is differentiated, only its
     arguments are saved; the reverse sweep runs it again.  It may be written as a decorator.
 
-    Of what a `for` runs over, such as `range(n)`: the same iterable.  Of the loop's trips, the state before `snapshots`
+    Of what a `for` runs over, such as `range(n)`, or what a `while` tests: that itself.  Of the loop's trips, the state before `snapshots`
     of them is saved, or before as many as `memory` bytes hold (an integer, or a text such as "64MB"); the others
     are computed again from these, by the schedule that does so with the fewest trips (Griewank & Walther,
     Algorithm 799: revolve, ACM TOMS 26, 2000).  With s snapshots and n <= C(s + r, s) trips, no trip runs more than r times
-    again.  With neither, s is about sqrt(2 n), and r is 2.
+    again.  With neither, s is about sqrt(2 n), and r is 2.  A loop that does not know on entry how often it runs (a `while`,
+    one with a `break`) runs once more, and so does one inside a loop that is not checkpointed.
 
     Raises TypeMismatchError where `snapshots` or `memory` is no positive number, or is given for a function.
     """

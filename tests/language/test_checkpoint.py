@@ -134,6 +134,12 @@ def enumerated(x, w):
     return x
 
 
+def inside_enumerate(x, w):
+    for j, v in enumerate(s2s.checkpoint(w, snapshots=2)):
+        x = np.sin(x + v) * x + 0.1 * j
+    return x
+
+
 def list_in_the_state(x, k, n):
     xs = [x]
     for _ in s2s.checkpoint(range(n), snapshots=2):
@@ -171,12 +177,33 @@ def matrix_recurrence(w, k, n):
     return np.sum(v)
 
 
+def settled(x, rate):
+    n = 0
+    while s2s.checkpoint(abs(x) > 0.1, snapshots=2):
+        x = x * rate if x > 1.0 else np.sin(x) * rate
+        n += 1
+    return x * n
+
+
+def settled_inside(x, rate):
+    s = 0.0
+    for _ in range(2):
+        y = x + s
+        while s2s.checkpoint((z := y * rate) > 0.3):
+            y = z * np.cos(0.3 * z)
+            if y < 0.35:
+                break
+        s = s + y * y
+    return s
+
+
 LOOPS = [
+    (settled, 3.0, 0.7), (settled_inside, 3.0, 0.9),
     (logistic, 0.3, 3.2, 11), (logistic, 0.3, 3.2, 0), (logistic, 0.3, 3.2, 1), (oscillator, 0.5, 0.1, 0.3, 12),
     (stencil, U, 0.1, 7), (whole_arrays, U, 0.1, 9), (in_place_rows, A, 0.7, 5), (two_buffers, U, 0.7, 6),
     (left_early, 1.1, 1.4, 20), (left_early, 1.1, 1.4, 3), (returned_from, 0.3, 0.7, 9), (returned_from, 0.3, 0.1, 2),
     (backwards_by_three, 0.3, 0.7, 9), (in_each_other, 0.3, 0.7, 4), (inside_a_loop, 0.3, 0.7, 5),
-    (around_loops_of_many_kinds, 0.3, 0.6, 6), (over_an_array, 0.3, U), (enumerated, 0.3, U), (list_in_the_state, 0.3, 0.7, 6),
+    (around_loops_of_many_kinds, 0.3, 0.6, 6), (over_an_array, 0.3, U), (enumerated, 0.3, U), (inside_enumerate, 0.3, U), (list_in_the_state, 0.3, 0.7, 6),
     (array_that_grows, U, 0.7, 5), (integers_and_containers, 0.3, 0.7, 5), (bound_late, 0.3, 0.7, 5),
     (matrix_recurrence, np.full((3, 3), 0.3), 0.7, 6)]
 
@@ -664,3 +691,15 @@ def test_options_are_checked(options, message):
 def test_functions_take_no_options():
     with pytest.raises(s2s.TypeMismatchError, match="checkpoint of a function with snapshots or memory"):
         s2s.checkpoint(np.sum, snapshots=3)
+
+
+def test_enumerate_zip_and_reversed_of_what_is_checkpointed_are_so():
+    text = """
+def f(x, w):
+    for {0} in {1}:
+        x = np.sin(x * v)
+    return x
+"""
+    for target, source in (("j, v", "enumerate({})"), ("j, v", "zip(w, {})"), ("v", "reversed({})")):
+        f = s2s.from_source(text.format(target, source.format("s2s.checkpoint(w, snapshots=2)")), {"np": np, "s2s": s2s})
+        assert "x_kept" in s2s.grad(f).lower(0.3, U).source
