@@ -8,6 +8,7 @@ arguments.  A program is asked for its gradient, unless `ask`, an expression in 
 from __future__ import annotations
 
 import functools
+import operator
 import random
 import time
 from collections.abc import Callable
@@ -22,6 +23,7 @@ A, B = np.array([0.3, -0.7, 1.2]), np.array([0.9, 0.4, -0.2])
 M = np.array([[0.3, 0.8], [-0.4, 1.1]])
 STORE = np.zeros(3)
 TOTAL = 0.0
+NEGATED = operator.methodcaller("__neg__")  # of C
 
 
 @dataclass
@@ -860,3 +862,134 @@ def snapshots_of_a_function(x):
 def snapshots_of_a_function_followed(x):
     f = s2s.checkpoint(np.sin)
     return f(x)
+
+
+# ------------------------------------------------------------------------------------------------
+section("Functions with rules of their own")
+
+
+@refused(0.3)
+def no_rule_is_given(x):
+    @s2s.custom_jvp
+    def g(x):
+        return np.sin(x)
+
+    return g(x)
+
+
+@instead()
+def no_rule_is_given_followed(x):
+    @s2s.custom_jvp
+    def g(x):
+        return np.sin(x)
+
+    g.defjvp(lambda primals, tangents: (g(primals[0]), np.cos(primals[0]) * tangents[0]))
+    return g(x)
+
+
+@refused(0.3, ask="s2s.jvp(f, args, (1.0,))")
+def rule_for_the_other_mode(x):
+    g = s2s.custom_vjp(lambda x: np.sin(x))
+    g.defvjp(lambda x: (g(x), x), lambda x, y_bar: (np.cos(x) * y_bar,))
+    return g(x)
+
+
+@instead(ask="s2s.jvp(f, args, (1.0,))")
+def rule_for_the_other_mode_followed(x):
+    g = s2s.custom_vjp(lambda x: np.sin(x))
+    g.defvjp(lambda x: (g(x), x), lambda x, y_bar: (np.cos(x) * y_bar,))
+    g.defjvp(lambda primals, tangents: (g(primals[0]), np.cos(primals[0]) * tangents[0]))
+    return g(x)
+
+
+@refused(0.3)
+def rule_without_a_pair(x):
+    g = s2s.custom_jvp(lambda x: np.sin(x))
+    g.defjvp(lambda primals, tangents: np.cos(primals[0]) * tangents[0])
+    return g(x)
+
+
+@instead()
+def rule_without_a_pair_followed(x):
+    g = s2s.custom_jvp(lambda x: np.sin(x))
+    g.defjvp(lambda primals, tangents: (g(primals[0]), np.cos(primals[0]) * tangents[0]))
+    return g(x)
+
+
+@refused(0.3)
+def rule_that_is_not_linear(x):
+    g = s2s.custom_jvp(lambda x: abs(x))
+    g.defjvp(lambda primals, tangents: (g(primals[0]), abs(tangents[0])))
+    return g(x)
+
+
+@instead()
+def rule_that_is_not_linear_followed(x):
+    g = s2s.custom_jvp(lambda x: abs(x))
+    g.defjvp(lambda primals, tangents: (g(primals[0]), np.sign(primals[0]) * tangents[0]))
+    return g(x)
+
+
+@refused(0.3)
+def rule_closes_over_what_is_differentiated(x):
+    scaled = s2s.custom_jvp(lambda y: y * x)
+    scaled.defjvp(lambda primals, tangents: (scaled(primals[0]), x * tangents[0]))
+    return scaled(2.0)
+
+
+@instead()
+def rule_closes_over_what_is_differentiated_followed(x):
+    scaled = s2s.custom_jvp(lambda y, x: y * x)
+    scaled.defjvp(lambda p, t: (scaled(*p), p[1] * t[0] + p[0] * t[1]))
+    return scaled(2.0, x)
+
+
+@s2s.custom_jvp
+def first_set(x):
+    x[0] = 1.0
+    return np.sum(x)
+
+
+@s2s.custom_jvp
+def first_set_of_a_copy(x):
+    x = x.copy()
+    x[0] = 1.0
+    return np.sum(x)
+
+
+first_set_of_a_copy.defjvp(lambda p, t: (first_set_of_a_copy(p[0]), np.sum(t[0][1:])))
+
+
+@refused(A)
+def rule_of_what_writes_into_its_argument(x):
+    return first_set(x * x)
+
+
+@instead()
+def rule_of_what_writes_into_its_argument_followed(x):
+    return first_set_of_a_copy(x * x)
+
+
+@refused(0.3)
+def foreign_result_is_not_known(x):
+    negated = s2s.custom_jvp(NEGATED)
+    negated.defjvp(lambda p, t: (negated(p[0]), -t[0]))
+    return negated(x)
+
+
+@instead()
+def foreign_result_is_not_known_followed(x):
+    negated = s2s.custom_jvp(NEGATED, like=lambda x: x)
+    negated.defjvp(lambda p, t: (negated(p[0]), -t[0]))
+    return negated(x)
+
+
+@refused(B)
+def solve_has_no_transpose(b):
+    return np.sum(s2s.custom_linear_solve(lambda x: M @ x, b[:2], lambda matvec, b: np.linalg.solve(M, b)))
+
+
+@instead()
+def solve_has_no_transpose_followed(b):
+    return np.sum(s2s.custom_linear_solve(lambda x: M @ x, b[:2], lambda matvec, b: np.linalg.solve(M, b),
+                                          lambda vecmat, b: np.linalg.solve(M.T, b)))

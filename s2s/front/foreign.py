@@ -72,7 +72,7 @@ def foreign_function(function: Callable, name: str, like, types: Sequence[Type])
     arguments = tuple(t if isinstance(t, Static) else None for t in types)
     params = [Value(t, n) for t, n in zip(types, names_given(function, len(types)))]
     block = Block(params)
-    said = Like(like, name, arguments)
+    said = like if isinstance(like, Of) else Like(like, name, arguments)
     with Builder(block):
         said.function_for([p for p, a in zip(params, arguments) if a is None])
         found = emit(foreign, *(p for p, a in zip(params, arguments) if a is None), function=function, arguments=arguments, like=said)
@@ -84,13 +84,13 @@ def foreign_function(function: Callable, name: str, like, types: Sequence[Type])
 class Of:
     """What a function returns: something of one type."""
 
-    tupled = False
-
     def __init__(self, name: str, type: Type):
         self.name, self.type = name, type
+        self.tupled = isinstance(type, Tuple) and type.form is None
 
     def function_for(self, values: Sequence[Value]) -> Function:
-        return Function(self.name, Block([Value(v.type) for v in values], [], [Value(self.type)]))
+        results = [Value(t) for t in self.type.items] if self.tupled else [Value(self.type)]
+        return Function(self.name, Block([Value(v.type) for v in values], [], results), tupled=self.tupled)
 
 
 def foreign_inside(solve: Callable, inner, function, start: Value, like: Type) -> Value:

@@ -47,7 +47,7 @@ from .callee import callee_of
 from .calls import apply, captured_in, local_signature, operate, ordered
 from .closed import Closed, Group
 from .consulted import consulted, consulted_too, consulting, is_current
-from .foreign import foreign_function, names_given
+from .foreign import Of, foreign_function, names_given
 from .frame import Ended, Object
 from .made import Known, Local, Made
 from .target import signature_of
@@ -127,7 +127,7 @@ class Custom:
     def apply_in(self, frame, args: list, keywords: dict, node):
         """The binding of a call in a program that s2s reads."""
         in_order = arguments_in_order(frame, self, args, keywords, node)
-        if any(isinstance(x, Made) for x in (self.function, *self.rules(), *self.each, *in_order)):
+        if any(isinstance(x, Made) for x in (self.function, self.like, *self.rules(), *self.each, *in_order)):
             return apply_in_program(frame, self, in_order, node)
         fixed = {k % len(in_order) for k in self.nondiff_argnums if in_order}
         values = [as_operand(frame, a, k in fixed) for k, a in enumerate(in_order)]
@@ -137,7 +137,9 @@ class Custom:
             function = callee.function_for(leaves)
         changes, shares = callee.changes_its_arguments(leaves)
         if changes:
-            raise UnsupportedError(f"{self.name} writes into its argument, and has a rule for its derivative", beginning(self.function),
+            alone = frame.source.filename.startswith("<s2s call")  # the user has not written the call
+            raise UnsupportedError(f"{self.name} writes into its argument, and has a rule for its derivative",
+                                   beginning(self.function) if alone else frame.line(node),
                                    "let it take a copy first (`x = x.copy()`) and return what it makes")
         if frame.session.tries and acts(function):
             raise frame.refuse(f"{self.name}, which has a rule for its derivative, may raise inside a `try`", node,
@@ -155,6 +157,12 @@ class Custom:
                 if isinstance(cell, Cell):
                     cell.origins |= families
         return binding
+
+    def or_like(self, refused: S2SError) -> S2SError:
+        """`refused`, which also says how to have the function called as it is."""
+        if "like=" not in refused.remedy:
+            refused.remedy += f"; or say what it returns, and it is called as it is: s2s.{self.kind}({self.name}, like=...)"
+        return refused
 
     def rules(self) -> tuple:
         return self.jvp, self.fwd, self.bwd, self.each
@@ -322,9 +330,7 @@ class RuledCallee:
         try:
             return callee_of(self.custom.function).function_for([Value(t) for t in types])
         except (SourceError, UnsupportedError) as refused:
-            also = f"say what it returns, and it is called as it is: s2s.{self.custom.kind}({self.name}, like=...)"
-            refused.remedy = f"{refused.remedy}; or {also}" if "like=" not in refused.remedy else refused.remedy
-            raise
+            raise self.custom.or_like(refused)
 
     def flattened(self, built: Function) -> Function:
         """A function of arguments, as one of their leaves."""
@@ -544,10 +550,10 @@ class RuledCallee:
         return names_given(self.custom.function, len(self.arguments))[k]
 
     def wrong(self, kind: str, rule: Callable, message: str) -> TypeMismatchError:
-        name = getattr(rule, "__name__", kind)
+        name = _called(rule, kind)
         remedy = {"jvp": "return (y, y_dot)", "fwd": "return (y, residuals)",
                   "jvps": "give one rule for each, or None"}.get(kind, "return a tuple, with None where it is zero")
-        return TypeMismatchError(f"the rule {name} of {self.name} {message}", beginning(rule), remedy)
+        return TypeMismatchError(f"the rule {name} of {self.name} {message}", _beginning(rule), remedy)
 
     def like(self, x: Value, type: Type, rule: Callable, what: str, tangent: bool = False) -> list[Value | None]:
         """The leaves of `x`, which must have the structure of `type`; None for each where it, or a part, is None."""
@@ -557,8 +563,8 @@ class RuledCallee:
         if isinstance(type, Static):
             return []
         if isinstance(type, Tuple) != isinstance(x.type, Tuple) or isinstance(type, Tuple) and len(type.items) != len(x.type.items):
-            name = getattr(rule, "__name__", "rule")
-            raise TypeMismatchError(f"the rule {name} of {self.name} gives {what} as {x.type}, where {type} is needed", beginning(rule),
+            name = _called(rule, "rule")
+            raise TypeMismatchError(f"the rule {name} of {self.name} gives {what} as {x.type}, where {type} is needed", _beginning(rule),
                                     "give it the structure of what it belongs to")
         if not isinstance(type, Tuple):
             return [x]
@@ -576,10 +582,20 @@ class RuledCallee:
                 return x
             if isinstance(x.type, Scalar) and y is not None and (self.custom.is_elementwise or isinstance(x.constant, (int, float))):
                 return spread(x, y)
-            name = getattr(rule, "__name__", "rule")
-            raise TypeMismatchError(f"the rule {name} of {self.name} gives {what} as {x.type}, where {type} is needed", beginning(rule),
+            name = _called(rule, "rule")
+            raise TypeMismatchError(f"the rule {name} of {self.name} gives {what} as {x.type}, where {type} is needed", _beginning(rule),
                                     "give it the shape of what it belongs to")
         return x
+
+
+def _called(rule, otherwise: str) -> str:
+    name = getattr(rule, "__name__", None) or getattr(getattr(rule, "node", rule), "name", otherwise)
+    return otherwise if name == "<lambda>" else name
+
+
+def _beginning(rule) -> Line | None:
+    """Where a rule begins, which may be one of the program's."""
+    return rule.frame.line(rule.node) if isinstance(rule, Local) else beginning(rule)
 
 
 def _known(dims: tuple) -> bool:
@@ -598,7 +614,11 @@ def _said(function: Function) -> str:
 def arguments_in_order(frame, custom: Custom, args: list, keywords: dict, node) -> list:
     """The arguments of a call, in the order of the parameters; of a function that is not read, those that are given."""
     if custom.like is None:
-        return ordered(frame, custom.signature, custom.name, args, keywords, node)
+        try:
+            signature = custom.signature
+        except SourceError as refused:
+            raise custom.or_like(refused) from None
+        return ordered(frame, signature, custom.name, args, keywords, node)
     if not keywords:
         return list(args)
     try:
@@ -679,9 +699,25 @@ class RulesInProgram:
         return self.frame.value(apply(self.frame, function, arguments, {}, self.node))
 
     def function(self, params: Sequence[Value]) -> list[Value]:
-        y = self.apply(self.custom.function, self.given(params))
+        if self.custom.like is None:
+            y = self.apply(self.custom.function, self.given(params))
+        else:
+            y = self.foreign(params)
         self.result = y.type
         return [leaf for leaf in leaves_of(y) if not isinstance(leaf.type, Static)]
+
+    def foreign(self, params: Sequence[Value]) -> Value:
+        """The function called as it is; `like` may be one of the program's."""
+        like = self.custom.like
+        if isinstance(like, Made):
+            with Builder(Block(), above=params):
+                like = Of(self.custom.name, self.apply(like, self.given(params)).type)
+        if any(isinstance(t, Static) and isinstance(t.value, Made) for t in self.types):
+            raise self.frame.refuse(f"{self.custom.name}, which is called as it is, is given a function of the program", self.node,
+                                    "define the function outside, or use custom_root")
+        built = foreign_function(self.custom.function, self.custom.name, like, self.types)
+        found = emit_block(built.block, self.trees(params), {})
+        return packed(found, None) if built.tupled else found[0]
 
     def jvp(self, params: Sequence[Value]) -> list[Value]:
         shape, rule = self.shape, self.custom.jvp
