@@ -234,6 +234,7 @@ def _candidates(
     views = [_viewed(x, memory) for x in others]
     if others and None not in views:
         candidates.append(frozenset(views))
+        candidates += [entry | frozenset(views) for entry in entries[::-1]]  # nobody's own, and viewed
     if any(isinstance(x.type, List) for x in others):
         pushes = frozenset(
             (push, 1)

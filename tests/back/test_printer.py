@@ -8,6 +8,7 @@ import textwrap
 import numpy as np
 import pytest
 
+import s2s
 from s2s.back.python import render
 from s2s.front import build
 from s2s.ir.builder import Builder
@@ -378,3 +379,16 @@ def test_compiled_code_has_no_variable_that_changes_from_number_to_array():
 
     assert "a_1 = " in definition(render(ir("f", {"x": V}, body), native=True).text)
     assert "a_1 = " not in definition(render(ir("f", {"x": V}, body)).text)
+
+
+def test_in_a_loop_what_is_viewed_is_copied_and_not_the_array_on_every_trip():
+    def smoothed(u):
+        u = u.copy()
+        for i in range(1, len(u) - 1):
+            u[i] = 0.5 * (u[i - 1] + u[i + 1]) + np.sin(u[i])
+        return u
+
+    many = s2s.vmap(s2s.vjp(smoothed), in_axes=(None, 0))
+    many(np.ones(5), np.eye(5))
+    before, after = many.source.split("for i in range(n - 2, 0, -1):")
+    assert "copy(y_bar)" in before and ".copy()" in after and "np.copy" not in after.split("return")[0]
