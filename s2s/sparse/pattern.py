@@ -85,6 +85,18 @@ def alike(a, b) -> bool:
     return form == form_of(b) and all(map(alike, *((x if form is None else form.members(x)) for x in (a, b))))
 
 
+class Step:
+    """What has to be known of an op each time it is run: the operands that it reads, and those of them that decide what goes where."""
+
+    def __init__(self, op: Op):
+        record = op.record
+        self.evaluate, self.several = record.evaluate, len(op.outputs) != 1
+        self.read = tuple(x for k, x in enumerate(op.inputs) if k not in record.shapes)
+        self.deciding = () if record.elementwise else tuple(
+            x for k, x in enumerate(op.inputs) if k not in record.shapes and k not in record.moves)
+        self.written = IN_PLACE.get(record.name)
+
+
 class Run:
     """One run of a program.  `holds` is False once floats have decided what depends on what."""
 
@@ -96,7 +108,7 @@ class Run:
         self.deps: dict[Value, object] = {}
         self.data: set[Value] = set()  # what floats have a part in
         self.in_place = True
-        self.owned: dict[Function, Function] = {}
+        self.steps: dict[Op, Step] = {}
 
     def function(self, function: Function, args: list, deps: list, data: list[bool], in_place: bool) -> tuple[list, list]:
         """The results and their dependences; a call has names of its own, since it may be one of several at once."""
@@ -145,25 +157,23 @@ class Run:
     # ------------------------------------------------------------------------------------ ops
 
     def simple(self, op: Op) -> None:
-        record, values = op.record, self.values
+        step = self.steps.get(op)
+        if step is None:
+            step = self.steps[op] = Step(op)
+        values, known = self.values, self.deps
         xs = [values[x] for x in op.inputs]
-        deps = [self.deps[x] for x in op.inputs]
-        data = False
-        if self.data:
-            for k, x in enumerate(op.inputs):
-                if x in self.data and k not in record.shapes:
-                    data = True
-                    if not record.elementwise and k not in record.moves:
-                        self.decide()
-        written = IN_PLACE.get(record.name) if self.in_place else None
-        if written is not None and all(d is NONE for d in deps[2:]):
-            ys, found = written(self.unions, xs, deps, op.attrs)
+        deps = [known[x] for x in op.inputs]
+        data = not self.data.isdisjoint(step.read)
+        if data and not self.data.isdisjoint(step.deciding):
+            self.decide()
+        if self.in_place and step.written is not None and all(d is NONE for d in deps[2:]):
+            ys, found = step.written(self.unions, xs, deps, op.attrs)
         else:
-            result = record.evaluate(*xs, **op.attrs)
-            ys = [result] if len(op.outputs) == 1 else result  # of print and its kind, ()
+            result = step.evaluate(*xs, **op.attrs)
+            ys = result if step.several else (result,)
             found = self.dependences(op, result, deps, xs)
         for name, y, d in zip(op.outputs, ys, found, strict=True):
-            values[name], self.deps[name] = y, d
+            values[name], known[name] = y, d
             if data:
                 self.data.add(name)
             else:
@@ -172,9 +182,9 @@ class Run:
     def dependences(self, op: Op, result, deps: list, xs: list) -> Sequence:
         """What each output depends on."""
         record, count = op.record, len(op.outputs)
-        told = [k for k, d in enumerate(deps) if d is not NONE and k not in record.shapes]
+        told = [k for k, d in enumerate(deps) if d is not NONE and k not in record.shapes] if deps else deps
         if not told or not count:
-            return [NONE] * count
+            return (NONE,) * count
         if record.elementwise:
             return [self.elementwise(result, [deps[k] for k in told])]
         if record.depends is not None and all(k in record.moves for k in told):
@@ -186,7 +196,7 @@ class Run:
         """Those of the operands."""
         found = self.unions.union(*deps) if len(deps) > 1 else deps[0]
         if not isinstance(y, np.ndarray):
-            return _as_number(found)
+            return found if type(found) is int else _as_number(found)
         return found if len(deps) > 1 and np.shape(found) == y.shape else np.array(np.broadcast_to(found, y.shape))
 
     # ------------------------------------------------------------------------------------ control

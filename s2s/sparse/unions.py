@@ -62,7 +62,9 @@ class Unions:
         """The union, element by element, of numbers and arrays that broadcast."""
         found = parts[0]
         for part in parts[1:]:
-            if np.ndim(found) == np.ndim(part) == 0:
+            if type(found) is int and type(part) is int:
+                found = self.both(found, part)
+            elif np.ndim(found) == np.ndim(part) == 0:
                 found = self.both(int(found), int(part))
             elif np.ndim(part) == 0 and part == NONE:
                 continue
