@@ -463,7 +463,33 @@ def energy_of_a_chain(x):
     return np.sum((np.sqrt(np.sum(d * d, axis=1)) - 1.0) ** 2) + np.sum(p[:, 1])
 
 
-@pytest.mark.parametrize("f, sweeps", [(rosenbrock, 3), (rosenbrock_in_slices, 3), (separate, 1), (arrow, 2), (huber, 3),
+def sum_of_a_list(x):
+    terms = []
+    for i in range(len(x) - 1):
+        terms.append(x[i] * x[i + 1] ** 2)
+    return sum(terms)
+
+
+def roots_in_a_chain(x):
+    total = 0.0
+    for i in range(len(x) - 1):
+        z = 1.0 + x[i] ** 2
+        while abs(z * z - 2 - x[i] ** 2) > 1e-10:
+            z = z - (z * z - 2 - x[i] ** 2) / (2 * z)
+        total += z * x[i + 1]
+    return total
+
+
+def sorted_pairs(x):
+    s = np.sort(x)
+    return np.sum(s[1:] * s[:-1] ** 2)
+
+
+def linear(x):
+    return np.sum(3 * x)
+
+
+@pytest.mark.parametrize("f, sweeps", [(sum_of_a_list, 3), (roots_in_a_chain, 3), (sorted_pairs, 3), (linear, 0), (rosenbrock, 3), (rosenbrock_in_slices, 3), (separate, 1), (arrow, 2), (huber, 3),
                                        (energy_of_a_chain, 6)])
 def test_sparse_hessian_is_dense(f, sweeps):
     hessian = s2s.hessian(f, sparse=True)

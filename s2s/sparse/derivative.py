@@ -89,13 +89,12 @@ def planned(matrix: sparse.csr_array, shapes: list[tuple[int, ...]], reusable: b
     mode = colours = None
     if "symmetric" in modes:
         mode, colours = "symmetric", symmetric(matrix)
-        of_row, of_column = row, column
-        row, column = np.minimum(row, column), np.maximum(row, column)  # the same for an entry and its mirror image
-        _, inverse, counts = np.unique(of_row * (colours.max(initial=0) + 1) + colours[of_column],
-                                       return_inverse=True, return_counts=True)
-        alone = sparse.csr_array((counts[inverse], matrix.indices, matrix.indptr), shape=matrix.shape)
-        alone = np.asarray(alone[row, column]).ravel() == 1
-        row, column = np.where(alone, row, column), np.where(alone, column, row)
+        _, inverse, counts = np.unique(row * (colours.max(initial=0) + 1) + colours[column], return_inverse=True, return_counts=True)
+        alone = (counts == 1)[inverse]  # in its row, of its colour
+        mirror = sparse.csr_array((np.arange(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape).T.tocsr().data
+        first = np.where(row <= column, alone, alone[mirror])  # an entry and its mirror image are taken from one place
+        swapped = first != (row <= column)
+        row, column = np.where(swapped, column, row), np.where(swapped, row, column)
     elif "columns" in modes:
         mode, colours = "columns", columns(matrix)
     if "rows" in modes and (mode is None or fullest(matrix) <= colours.max(initial=-1)):

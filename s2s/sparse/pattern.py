@@ -35,7 +35,7 @@ from ..errors import UnsupportedError
 from ..ir.forms import form_of, is_container
 from ..ir.graph import Block, Function, Op, Value
 from ..ir.types import Generator, carries_derivative
-from ..ops.depends import add_into, anything, spread_as
+from ..ops.depends import add_into, anything, nothing, spread_as
 from ..ops.pattern import python_index
 from .unions import NONE, Unions
 
@@ -91,9 +91,10 @@ class Step:
     def __init__(self, op: Op):
         record = op.record
         self.evaluate, self.several = record.evaluate, len(op.outputs) != 1
-        self.read = tuple(x for k, x in enumerate(op.inputs) if k not in record.shapes)
+        measured = record.moves if record.depends is nothing else record.shapes  # of these only the shape is read
+        self.read = tuple(x for k, x in enumerate(op.inputs) if k not in measured)
         self.deciding = () if record.elementwise else tuple(
-            x for k, x in enumerate(op.inputs) if k not in record.shapes and k not in record.moves)
+            x for k, x in enumerate(op.inputs) if k not in measured and k not in record.moves)
         self.written = IN_PLACE.get(record.name)
 
 
