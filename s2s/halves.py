@@ -341,7 +341,10 @@ def together(halves: Halves) -> Function:
         results = found[:min([j for j in halves.saved if j], default=len(found))]
         block.yields = [*results, *(rest if isinstance(rest, tuple) else (rest,))]
     name = first.name.removesuffix("_fwd") + ("_vjp" if second.name.endswith("_bwd") else "_jvp")
-    return Function(name, block, first.source, first.doc, True, dict(first.captures), dict(first.defaults))
+    stem = first.name.removesuffix("_fwd")
+    where = first.source.place if first.source is not None else ""
+    doc = f"Both halves: the value of {stem}{where}, and its {'cotangents' if name.endswith('_vjp') else 'tangent'}."
+    return Function(name, block, first.source, doc, True, dict(first.captures), dict(first.defaults))
 
 
 def kept_from(held: Sequence, others) -> list:

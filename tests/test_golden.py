@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from oracles import direction, dual, inner, is_close
+from oracles import direction, dual, dual_second, inner, is_close
 
 import s2s
 from s2s import pipeline
@@ -52,6 +52,16 @@ def generated(module) -> tuple[str, str]:
         case "jvp":
             dots = tuple(np.zeros_like(x) if isinstance(x, np.ndarray) else 0.0 for x in module.ARGS)
             derivative = s2s.jvp(module.f).lower(*module.ARGS, *dots).source
+        case "jacrev" | "jacfwd" | "hessian" as kind:
+            derivative = getattr(s2s, kind)(module.f, argnums=module.WRT).lower(*module.ARGS).source
+        case "grad of grad":
+            derivative = s2s.grad(s2s.grad(module.f)).lower(*module.ARGS).source
+        case "hvp":
+            derivative = s2s.hvp(module.f).lower(*module.ARGS, *module.ARGS).source
+        case "vjp in two":
+            derivative = s2s.vjp(module.f, *module.ARGS)[1].source
+        case "jvp in two":
+            derivative = s2s.linearize(module.f, *module.ARGS)[1].source
         case "vmap":
             derivative = s2s.vmap(module.f, in_axes=module.IN_AXES).lower(*batch_of(module)).source
     return without_imports(pipeline.render(ssa, annotate=True).text), without_imports(derivative)
@@ -78,7 +88,12 @@ def judge(module) -> str:
     rng = np.random.default_rng(0)
     for _ in range(3):
         tangents = [direction(x, rng) for x in module.ARGS]
-        if of != "jvp":
+        if of in JUDGED:
+            complaint = JUDGED[of](module, tangents)
+            if complaint:
+                return complaint
+            continue
+        if of not in ("jvp", "jvp in two"):
             wrt = (module.WRT,) if isinstance(module.WRT, int) else module.WRT
             tangents = [t if k in wrt else None for k, t in enumerate(tangents)]
             bars = module.f_grad(*module.ARGS)
@@ -90,6 +105,48 @@ def judge(module) -> str:
         if not is_close(slope, dual(module.f, module.ARGS, tangents)[1], 1e-9):
             return "the derivative is wrong"
     return ""
+
+
+def in_first(tangents: list) -> list:
+    """A direction in which only the first argument moves."""
+    return [t if k == 0 else None for k, t in enumerate(tangents)]
+
+
+def dots_of(tangents: list) -> list:
+    return [0.0 if t is None else t for t in tangents]
+
+
+def judged_jacobian(module, tangents: list) -> str:
+    """J @ t, where the first argument, an array, is what moves."""
+    jacobian = (module.f_jacrev if module.OF == "jacrev" else module.f_jacfwd)(*module.ARGS)
+    got = np.tensordot(jacobian, tangents[0], np.ndim(tangents[0]))
+    return "" if is_close(got, dual(module.f, module.ARGS, in_first(tangents))[1], 1e-9) else "the Jacobian is wrong"
+
+
+def judged_curvature(module, tangents: list) -> str:
+    """The second derivative along one direction of the first argument, twice."""
+    t = tangents[0]
+    match module.OF:
+        case "hvp":
+            got = np.sum(t * module.f_hvp(*module.ARGS, *[t, *(np.zeros_like(x) for x in tangents[1:])]))
+        case "hessian":
+            got = t @ module.f_hessian(*module.ARGS) @ t
+        case _:
+            got = module.f_grad_grad(*module.ARGS) * t * t
+    expected = dual_second(module.f, module.ARGS, in_first(tangents), in_first(tangents))
+    return "" if is_close(got, expected, 1e-8) else f"the second derivative is wrong: {got} for {expected}"
+
+
+def judged_pullback(module, tangents: list) -> str:
+    y, y_dot = dual(module.f, module.ARGS, tangents)
+    y_bar = np.cos(np.arange(np.size(y))).reshape(np.shape(y))
+    _, *bars = module.f_vjp(*module.ARGS, y_bar if y_bar.shape else y_bar.item())
+    pairs = [np.sum(b * t) for b, t in zip(bars, tangents) if t is not None]
+    return "" if is_close(sum(pairs), np.sum(y_bar * y_dot), 1e-9) else "the cotangents are wrong"
+
+
+JUDGED = {"jacrev": judged_jacobian, "jacfwd": judged_jacobian, "hvp": judged_curvature, "hessian": judged_curvature,
+          "grad of grad": judged_curvature, "vjp in two": judged_pullback}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -86,3 +86,76 @@ CASES = [(grad_inside, 2.0), (jvp_inside, 2.0), (vjp_inside, 2.0), (value_and_gr
 def test_derivative_of_a_program_with_transformations(function, x):
     with pipeline.checked():
         s2s.check_grads(s2s.api.as_transformed(function), (x,), order=2)
+
+
+# ------------------------------------------------------------------------ pullbacks and pushforwards inside
+
+
+def settled(x):
+    while np.sum(x * x) > 0.3:
+        x = np.tanh(x) * 0.9
+    return np.exp(x)
+
+
+def writes_after(x):
+    """What the second halves read is what there was, whatever is written into it before they are called."""
+    x = x * 1.0
+    y, pull = s2s.vjp(lambda z: np.exp(z) * z, x)
+    value, push = s2s.linearize(settled, x)
+    x[:] = 0.5
+    y[0], value[1] = 3.0, 4.0
+    return np.sum(pull(y)[0] * push(value) * x)
+
+
+def several_calls(x):
+    y, pull = s2s.vjp(settled, x)
+    return np.sum(pull(y)[0] * pull(x)[0] + pull(np.sin(y))[0])
+
+
+def pushed_in_a_loop(x):
+    y, push = s2s.linearize(settled, x)
+    v = y
+    for _ in range(3):
+        v = push(v) + x
+    return np.sum(v)
+
+
+def handed_on(x):
+    def solve(matvec, b):
+        d = b * 0.1
+        for _ in range(3):
+            d = d + 0.1 * (b - matvec(d))
+        return d
+
+    y, push = s2s.linearize(s2s.grad(squares), x)
+    return np.sum(solve(push, y) + solve(lambda v: s2s.hvp(squares, (x,), (v,)), y))
+
+
+def batched_inside(x):
+    _, pull = s2s.vjp(settled, x)
+    _, push = s2s.linearize(settled, x)
+    return np.sum(s2s.vmap(pull)(np.eye(3))[0] * s2s.vmap(push)(np.eye(3)))
+
+
+def beside(x):
+    y, pull, more = s2s.vjp(lambda z: (np.sum(z * z * x), {"n": z * x}), x, has_aux=True)
+    slope, rest = s2s.grad(lambda z: (np.sum(z**3), z * z), has_aux=True)(x)
+    return np.sum(more["n"] * pull(y)[0] + slope * rest)
+
+
+HALVES = [writes_after, several_calls, pushed_in_a_loop, handed_on, batched_inside, beside]
+
+
+@pytest.mark.parametrize("function", HALVES, ids=lambda f: f.__name__)
+def test_second_halves_inside_a_program(function):
+    x = np.array([0.4, -0.3, 0.6])
+    with pipeline.checked():
+        t = s2s.api.as_transformed(function)
+        np.testing.assert_allclose(t(x), function(x), rtol=1e-12)
+        s2s.check_grads(t, (x,), order=2, rtol=1e-3)
+
+
+def test_a_second_half_is_printed_once():
+    text = s2s.api.as_transformed(several_calls).lower(VECTOR).source
+    assert text.count("def settled_fwd(") == text.count("def settled_bwd") == 1
+    assert text.count("settled_bwd(") == 4
