@@ -37,11 +37,11 @@ from .assemble import (
 from .errors import TypeMismatchError
 from .front.capture import Saved
 from .ir.builder import Builder, emit
-from .ir.graph import Block, Function, Value, free_values, op_free_values, ops_behind
+from .ir.graph import Block, Function, Value, free_values, ops_behind
 from .ir.rebuild import emit_block, rebuild
 from .ir.substitute import substitute
-from .ir.types import Array, Scalar, Tape, Tuple, Type, carries_derivative, has_unknown
-from .ops.control import Known, call, item, never_returns, tape_copy
+from .ir.types import Array, List, Scalar, Tape, Tuple, Type, carries_derivative, has_unknown
+from .ops.control import Known, call, item, never_returns, tape_copy, tape_kept
 from .ops.record import value
 from .runtime.load import load
 
@@ -133,7 +133,7 @@ def halved(joint: Function, late: Sequence[Value], count: int, name: str, suffix
     rear = Block([], [op for op in joint.block.ops if op in behind], rest)
     params = [p for p in joint.params if p not in set(late)]
     own = set(late)
-    prepend(rear, late)
+    tapes = prepend(rear, late)
     read = [v for v in free_values(rear) if v not in own]
     rear.params = [*late, *read]
     second = pipeline.finish(rebuild(Function(f"{name}{suffixes[1]}", rear, joint.source, docs[1], len(rest) != 1)))
@@ -152,30 +152,35 @@ def halved(joint: Function, late: Sequence[Value], count: int, name: str, suffix
     named_apart(second.params)
     second.captures = {held[v].name: joint.captures[v.name] for v in behind_all}
     results = [*ys, *(v for v in saved if v not in ys)]
-    front = Block(params, [op for op in joint.block.ops if op not in behind], results)
+    front = Block(params, [op for op in joint.block.ops if op not in behind], [tapes.get(v, v) for v in results])
+    with Builder(front):
+        front.yields = [tape_kept(y) if v in tapes else y for v, y in zip(results, front.yields)]
     first = Function(f"{name}{suffixes[0]}", front, joint.source, docs[0], True, dict(joint.captures), dict(joint.defaults))
     first = pipeline.finish(rebuild(first))
     _second[first] = Halves(first, second, len(late), arguments, [results.index(v) for v in saved], suffixes[1] == "_lin")
     return first
 
 
-def prepend(rear: Block, late: Sequence[Value]) -> None:
+def prepend(rear: Block, late: Sequence[Value]) -> dict[Value, Value]:
     """Put in front of the ops of `rear`, in place, what is rather done there than saved for it: Note [What is saved].
 
-    Growing tapes are copied, as they are emptied while they are read, and will be read again.
+    Growing tapes are given to it as lists, which it copies: ops/control.py, Note [Kept tapes].  Which stands for which is
+    returned.
     """
     read = [v for v in free_values(rear) if v not in set(late)]
-    there = [x for v in read for x in ([v] if v.op is None or v.op.name != "tape_reversed" else v.op.inputs)]
+    there = list(dict.fromkeys(x for v in read for x in ([v] if v.op is None or v.op.name != "tape_reversed" else v.op.inputs)))
+    lists = {v: Value(List(v.type.item), v.name) for v in there if isinstance(v.type, Tape)}
     block = Block()
     with Builder(block, above=read):
-        env = {v: found for v in read if (found := again(v, there)) is not None}
-        env.update((v, tape_copy(v)) for v in read if isinstance(v.type, Tape) and v not in env and not only_reversed(v, rear))
+        env = {v: found for v in read if (found := again(v, there, lists)) is not None}
+        env.update((v, tape_copy(lists[v])) for v in read if v in lists and v not in env)
     for old, new in env.items():
         substitute(rear, {old: new})
     rear.ops = block.ops + rear.ops
+    return {new: old for old, new in lists.items()}
 
 
-def again(v: Value, read: Sequence[Value]) -> Value | None:
+def again(v: Value, read: Sequence[Value], lists: dict[Value, Value]) -> Value | None:
     """`v`, emitted once more, if that takes nothing but constants, tapes that are saved, and shapes of what is."""
     op = v.op
     if op is None or op.blocks or len(op.outputs) != 1:
@@ -188,20 +193,15 @@ def again(v: Value, read: Sequence[Value]) -> Value | None:
     inputs = []
     for k, x in enumerate(op.inputs):
         if op.name in ("tape_len", "tape_reversed"):
-            found = x if x in read else None
+            found = lists.get(x)
         elif k in op.record.shapes:
             found = next((y for y in read if y.type == x.type and y is not v), None)
         else:
-            found = again(x, read)
+            found = again(x, read, lists)
         if found is None:
             return None
         inputs.append(found)
     return op.record(*inputs, **op.attrs)
-
-
-def only_reversed(tape: Value, block: Block) -> bool:
-    """Whether `block` reads a tape only to turn it round, which copies it."""
-    return all(op.name in ("tape_reversed", "tape_len") for op in block.ops if tape in op_free_values(op))
 
 
 def named_apart(params: Sequence[Value]) -> None:
@@ -336,6 +336,8 @@ def together(halves: Halves) -> Function:
         found = call(*params, callee=Known(first))
         found = found if isinstance(found, tuple) else (found,)
         captured = [params[plain + list(first.captures.values()).index(get)] for get in second.captures.values()]
+        for j, p in zip(halves.saved, second.params[count + len(halves.arguments):]):
+            found[j].name = found[j].name or p.name
         given = [*(params[k] for k in halves.arguments), *(found[j] for j in halves.saved), *captured]
         rest = call(*late, *given, callee=Known(second))
         results = found[:min([j for j in halves.saved if j], default=len(found))]

@@ -143,7 +143,17 @@ def beside(x):
     return np.sum(more["n"] * pull(y)[0] + slope * rest)
 
 
-HALVES = [writes_after, several_calls, pushed_in_a_loop, handed_on, batched_inside, beside]
+def in_one_branch(x):
+    y, pull = s2s.vjp(settled, x)
+    slope = x
+    if y[0] < 1.5:
+        slope = pull(y)[0]
+        if y[1] > 3.0:
+            slope = slope + pull(x)[0]
+    return np.sum(slope * y)
+
+
+HALVES = [writes_after, several_calls, in_one_branch, pushed_in_a_loop, handed_on, batched_inside, beside]
 
 
 @pytest.mark.parametrize("function", HALVES, ids=lambda f: f.__name__)

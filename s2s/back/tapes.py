@@ -24,7 +24,7 @@ from .apart import parts
 PUSHES = {"tape_push": 1, "list_insert": 1}  # op -> which input becomes an item
 PUTS = {**PUSHES, "list_set": 1, "list_full": 0}
 REARRANGED = frozenset({"list_slice", "list_join", "list_copy", "list_zeros", "list_plus", "slice_plus", "list_pick", "list_put", "tape_copy",
-                        "tape_reversed"})
+                        "tape_reversed", "tape_kept"})
 
 
 class Held:

@@ -87,7 +87,7 @@ def is_read_as_it_is(writer: Writer, op: Op) -> bool:
         return False
     popped = _popped(writer, loop)
     return popped is not None and popped[1] == k - 3 and all(
-        isinstance(user, Op) and user.name in ("tape_copy", "tape_reversed", "tape_len")
+        isinstance(user, Op) and user.name in ("tape_copy", "tape_reversed", "tape_len", "list_zeros")
         for user, _ in writer.layout.uses[op.inputs[0]])
 
 

@@ -481,6 +481,11 @@ def make_undefined() -> Value:
 
 # ----------------------------------------------------------------------------------------------- tapes
 #
+# Note [Kept tapes]
+# What the first half of a derivative hands to a second half that may be called never, once or often is no tape, but a list
+# (`tape_kept`), which each call copies into a tape of its own (`tape_copy`).  So its cotangent is as long as it is, and what
+# the calls contribute adds up; that of a tape starts empty, as a tape is emptied once.
+#
 # Note [Tapes are values]
 # A growing tape is a value like any other: push and pop return a new tape.  They are linear, and each is
 # the other's adjoint, so a derivative of a derivative needs nothing new.  In print a tape is a list that
@@ -509,11 +514,15 @@ tape_push = define("tape_push", evaluate=lambda tape, x: [*tape, x], infer=_infe
                    linear=(0, 1), vjp=lambda bar, y, tape, x: tape_pop(bar))
 tape_pop = define("tape_pop", evaluate=lambda tape: (tape[:-1], tape[-1]), infer=_infer_pop, writes=0, views=(0,),
                   linear=(0,), vjp=lambda bars, y, tape: (tape_push(*bars),))
-tape_copy = define("tape_copy", evaluate=lambda tape: tape[:], infer=lambda tape: tape.type, linear=(0,), views=(0,),
-                   vjp=lambda bar, y, tape: (bar,),
+tape_kept = define("tape_kept", evaluate=lambda tape: tape, infer=lambda tape: List(tape.type.item), linear=(0,), views=(0,),
+                   vjp=lambda bar, y, tape: (tape_copy(bar),), syntax=lambda tape: tape)
+tape_copy = define("tape_copy", evaluate=lambda tape: tape[:], infer=lambda tape: Tape(tape.type.item), linear=(0,), views=(0,),
+                   fold=lambda tape: tape_copy(tape.op.inputs[0]) if _is_kept(tape) else None,
+                   vjp=lambda bar, y, tape: (_like_read(bar, tape),),
                    syntax=lambda tape: ast.Call(ast.Attribute(tape, "copy", ast.Load()), [], []))
-tape_reversed = define("tape_reversed", evaluate=lambda tape: tape[::-1], infer=lambda tape: tape.type, linear=(0,), views=(0,),
-                       vjp=lambda bar, y, tape: (tape_reversed(bar),),
+tape_reversed = define("tape_reversed", evaluate=lambda tape: tape[::-1], infer=lambda tape: Tape(tape.type.item), linear=(0,),
+                       fold=lambda tape: tape_reversed(tape.op.inputs[0]) if _is_kept(tape) else None, views=(0,),
+                       vjp=lambda bar, y, tape: (_like_read(tape_reversed(bar), tape),),
                        syntax=lambda tape: ast.Subscript(tape, ast.Slice(None, None, ast.Constant(-1)), ast.Load()))
 tape_len = define("tape_len", evaluate=len, infer=lambda tape: INT,
                   fold=lambda tape: value(0) if tape.type == List(UNDEFINED) else
@@ -521,9 +530,18 @@ tape_len = define("tape_len", evaluate=len, infer=lambda tape: INT,
                   syntax=lambda tape: ast.Call(ast.Name("len", ast.Load()), [tape], []))
 
 
+def _is_kept(tape: Value) -> bool:
+    return tape.op is not None and tape.op.record is tape_kept
+
+
+def _like_read(bar: Value, tape: Value) -> Value:
+    """The cotangent of what a tape was copied from, once it has been filled."""
+    return bar if isinstance(tape.type, Tape) else tape_kept(bar)
+
+
 def tape_source(tape: Value) -> Value:
     """The tape that `tape` is a copy of, in whatever order; itself if it is none."""
-    return tape.op.inputs[0] if tape.op is not None and tape.op.name in ("tape_copy", "tape_reversed") else tape
+    return tape.op.inputs[0] if tape.op is not None and tape.op.name in ("tape_copy", "tape_reversed", "tape_kept") else tape
 
 
 at_least_zero = define(

@@ -237,7 +237,7 @@ _say("append list_join list_insert list_set tape_push", moves=(0, 1))
 _say("""as_array atleast_1d atleast_2d atleast_3d broadcast_to copy diagonal expand_dims flip full full_like moveaxis ravel
      repeat reshape reshape_like roll shaped_like spread squeeze swapaxes take_along_axis tile transpose tril triu getitem
      delete list_concatenate list_copy list_full list_get list_pick list_put list_slice list_stack list_unstack
-     contiguous again list_cut stop_gradient tape_copy tape_reversed""", moves=(0,))
+     contiguous again list_cut stop_gradient tape_copy tape_kept tape_reversed""", moves=(0,))
 _say("insert", moves=(0, 2))
 _say("list_pop_at item tape_pop", moves=(0,))
 _say("array", joined, moves=ALL)

@@ -26,7 +26,7 @@ from .activity import loop_parts
 # batched, or ragged, decides for all.  A ragged array is known by its extent, which is new where it is made.
 
 ASKS_FOR_SHAPE = ("length", "shape", "size")  # what lanes have in common
-KEPT_FOR_ALL = ("tuple", "item", "tape_push", "tape_pop", "tape_copy", "tape_reversed")  # what holds a value of one lane holds that of all
+KEPT_FOR_ALL = ("tuple", "item", "tape_push", "tape_pop", "tape_copy", "tape_reversed", "tape_kept")  # what holds a value of one lane holds that of all
 
 
 MADE_FOR_A_LANE = ("copy", "zeros_like", "ones_like", "empty_like", "full_like", "spread")

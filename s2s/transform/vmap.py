@@ -167,7 +167,7 @@ class Batched:
 
     def op(self, op: Op) -> bool:
         """Emit one op for all lanes; False if it has no rule for these operands."""
-        if not self.lanes.is_batched(op) or op.name in ("tape_pop", "tape_len", "tape_new", "tape_copy", "tape_reversed"):
+        if not self.lanes.is_batched(op) or op.name in ("tape_pop", "tape_len", "tape_new", "tape_copy", "tape_reversed", "tape_kept"):
             emit_op(op, self.env)
             return True
         match op.name:

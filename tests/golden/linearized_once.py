@@ -62,5 +62,5 @@ def f_lin(u_dot, k_dot, sweeps_dot, k, sweeps, saved, t_tape):
 
 def f_jvp(u, k, sweeps, u_dot, k_dot, sweeps_dot):
     """Both halves: the value of f (linearized_once.py, line 6), and its tangent."""
-    u, t, t_tape = f_fwd(u, k, sweeps)
-    return u, f_lin(u_dot, k_dot, sweeps_dot, k, sweeps, t, t_tape)
+    u, saved, t_tape = f_fwd(u, k, sweeps)
+    return u, f_lin(u_dot, k_dot, sweeps_dot, k, sweeps, saved, t_tape)
