@@ -683,6 +683,27 @@ def test_a_caller_s_arrays_stay_as_they_are():
     np.testing.assert_array_equal(LINE, before)
 
 
+def test_what_the_program_raises_is_raised_where_it_raises_it():
+    def f(x):
+        if x[0] > 100.0:
+            raise ValueError("too large")
+        return x * x
+
+    jacobian = s2s.jacobian(f, sparse=True)
+    assert jacobian(LINE).nnz == 12
+    for x in (LINE + 200.0, np.ones(3) * 200.0):
+        with pytest.raises(ValueError, match="too large"):
+            jacobian(x)
+
+
+def test_code_is_generated_once_where_a_pattern_is_found_at_each_call(monkeypatch):
+    jacobian = s2s.jacobian(sorted_products, sparse=True)
+    jacobian(LINE, 0.7)
+    monkeypatch.setattr("s2s.sweeps.columns", None)
+    monkeypatch.setattr("s2s.pipeline.flatten_calls", None)
+    assert jacobian(-LINE, 0.7).nnz == 22
+
+
 def test_nothing_is_printed_by_the_run_that_finds_the_pattern(capsys):
     def f(x):
         print("once")

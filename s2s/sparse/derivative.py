@@ -23,7 +23,7 @@ from scipy import sparse
 from .. import pipeline
 from ..arguments import as_method, name_of, numbers, resolved
 from ..carried import place_of
-from ..errors import DerivativeError, TypeMismatchError, UnsupportedError
+from ..errors import DerivativeError, S2SError, TypeMismatchError, UnsupportedError
 from ..flat import spread
 from ..front import beginning
 from ..ir.graph import Block, Function, walk
@@ -33,7 +33,7 @@ from ..signature import normalised
 from ..transformed import Transformed
 from .colouring import columns, symmetric
 from .leaves import Leaves, Structure, joined, parted, places
-from .pattern import Pattern, pattern_of
+from .pattern import Pattern, pattern_of, program
 
 KEPT = 8  # plans, for arguments of different lengths
 
@@ -137,8 +137,11 @@ class SparseJacobian:
         self.structures: dict[Function, Structure] = {}
         self.plans: dict[tuple, Plan] = {}
         self.method: SparseJacobian | None = None  # this, as a method
-        self.sweeps: dict[tuple, Transformed] = {}
-        self.lanes: dict[tuple, bool] = {}  # whether they are batched
+        self.sweeps: dict[tuple, Transformed] = {}  # by kind, arguments and whether they are batched
+        self.used: dict[tuple, Transformed] = {}  # the same as they are run
+        self.batched = True  # until the program turns out to be one that cannot be
+        self.programs: dict[Function, Function] = {}  # one sweep, as the pattern is found of it
+        self.last: Transformed | None = None  # run by the last call
 
     def jitted(self, options: dict) -> SparseJacobian:
         """This, with its sweeps compiled: what `s2s.jit` makes of it."""
@@ -174,10 +177,10 @@ class SparseJacobian:
     @property
     def source(self) -> str:
         """The generated Python of the sweeps of the last call."""
-        if not self.sweeps:
+        if self.last is None:
             raise TypeMismatchError(f"the source of the sparse derivative of {name_of(self.inner)} before any call", None,
                                     "call it first: the arguments decide which sweeps it takes")
-        return list(self.sweeps.values())[-1].source
+        return self.last.source
 
     # ---------------------------------------------------------------------------------------- computing
 
@@ -232,16 +235,24 @@ class SparseJacobian:
 
     def one_sweep(self, kind: str, leaves: Leaves, args: tuple, seeds: Sequence) -> Function:
         """The program of one sweep, for a seed like `seeds`."""
-        single = Transformed(kind, self.function, {"argnums": leaves.structure.argnums, "count": len(args), "lanes": False})
+        single = self.sweep(kind, leaves.structure.argnums, len(args), lanes=False)
         return single.function_for_types(single.types_of((*args, *seeds)))
 
     def pattern_of_sweep(self, kind: str, leaves: Leaves, args: tuple, seeds: Sequence) -> Pattern:
         """What the program of one sweep says of which of its results depends on which seed."""
-        flat = pipeline.flatten_calls(spread(self.one_sweep(kind, leaves, args, seeds)))
+        function = self.one_sweep(kind, leaves, args, seeds)
+        if function not in self.programs:
+            flat = pipeline.flatten_calls(spread(function))
+            params = [p for p in flat.params if not isinstance(p.type, Static)]
+            self.programs[function] = program(flat.remade(Block(params, flat.block.ops, flat.block.yields)))
         values = [*leaves.values, *seeds, *leaves.captured]
-        params = [p for p in flat.params if not isinstance(p.type, Static)]
-        flat = flat.remade(Block(params, flat.block.ops, flat.block.yields))
-        return pattern_of(flat, values, range(len(leaves.values), len(leaves.values) + len(seeds)))
+        try:
+            return pattern_of(self.programs[function], values, range(len(leaves.values), len(leaves.values) + len(seeds)))
+        except S2SError:
+            raise
+        except Exception:
+            self.function(*args)  # raises what the program raises, and shows where
+            raise
 
     # -------------------------------------------------------------------------------------- sweeping
 
@@ -259,23 +270,29 @@ class SparseJacobian:
 
     def seeded(self, kind: str, argnums: tuple[int, ...], args: tuple, seeds: list[np.ndarray]) -> Sequence[np.ndarray]:
         """The sweeps for these seeds: in one call, or, of a program that cannot be batched, in a call for each."""
-        key = kind, argnums, len(args)
-        if key not in self.sweeps:
-            self.sweeps[key], self.lanes[key] = self.sweep(kind, argnums, len(args), True), True
+        if self.batched:
             try:
-                return self.sweeps[key](*args, *seeds)
+                return self.native(kind, argnums, len(args), True)(*args, *seeds)
             except UnsupportedError:
-                self.sweeps[key], self.lanes[key] = self.sweep(kind, argnums, len(args), False), False
-        if self.lanes[key]:
-            return self.sweeps[key](*args, *seeds)
-        each = [self.sweeps[key](*args, *(x[()] for x in seed)) for seed in zip(*seeds)]
+                self.batched = False
+        one = self.native(kind, argnums, len(args), False)
+        each = [one(*args, *(x[()] for x in seed)) for seed in zip(*seeds)]
         return [np.stack(found) for found in zip(*each)]
 
     def sweep(self, kind: str, argnums: tuple[int, ...], count: int, lanes: bool) -> Transformed:
         """One sweep, or many side by side."""
-        options = {"argnums": argnums, "count": count, "lanes": lanes}
-        made = Transformed(kind, self.function, options)
-        return made if self.options is None else Transformed("jit", made, self.options)
+        key = kind, argnums, count, lanes
+        if key not in self.sweeps:
+            self.sweeps[key] = Transformed(kind, self.function, {"argnums": argnums, "count": count, "lanes": lanes})
+        return self.sweeps[key]
+
+    def native(self, *key) -> Transformed:
+        """A sweep, compiled if that is asked for."""
+        if key not in self.used:
+            made = self.sweep(*key)
+            self.used[key] = made if self.options is None else Transformed("jit", made, self.options)
+        self.last = self.used[key]
+        return self.last
 
     # --------------------------------------------------------------------------------------- being a function
 

@@ -49,8 +49,13 @@ class Pattern:
     shapes: list[tuple[int, ...]]  # of the results
 
 
+def program(function: Function) -> Function:
+    """`function`, in which writes may be done in place: what `pattern_of` runs."""
+    return owned(function, augmented=False)
+
+
 def pattern_of(function: Function, args: Sequence, wrt: Sequence[int]) -> Pattern:
-    """The pattern of a function of numbers and arrays: its results by its arguments in `wrt`, in that order.
+    """The pattern of a `program` of numbers and arrays: its results by its arguments in `wrt`, in that order.
 
     Rows are the elements of the results, one result after another, and columns those of the arguments.
     """
@@ -63,7 +68,7 @@ def pattern_of(function: Function, args: Sequence, wrt: Sequence[int]) -> Patter
     data = [carries_derivative(p.type) or isinstance(p.type, Generator) for p in function.params]
     run = Run(unions)
     with np.errstate(all="ignore"):
-        ys, found = run.function(owned(function, augmented=False), list(args), deps, data, True)
+        ys, found = run.function(function, list(args), deps, data, True)
     nodes = [np.ravel(spread_as(d, np.asarray(y))) for y, d in zip(ys, found)]
     matrix = unions.matrix(np.concatenate(nodes) if nodes else np.zeros(0, np.int64))
     return Pattern(matrix, run.holds, list(map(np.shape, ys)))

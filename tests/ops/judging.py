@@ -13,7 +13,7 @@ from s2s.ir.types import Array, Extent, Scalar, Unknown, carries_derivative
 from s2s.ir.verify import verify
 from s2s.ops.record import type_of_constant, value
 from s2s.pipeline import finish
-from s2s.sparse.pattern import pattern_of
+from s2s.sparse.pattern import pattern_of, program
 from s2s.transform.jvp import jvp
 from s2s.transform.vjp import vjp
 
@@ -49,7 +49,7 @@ def patterned(f: Function, args) -> None:
     wrt = [k for k, p in enumerate(f.params) if isinstance(p.type, (Scalar, Array)) and carries_derivative(p.type)]
     if not wrt or not all(isinstance(y.type, (Scalar, Array)) for y in f.results):
         return
-    found = pattern_of(f, args, wrt)
+    found = pattern_of(program(f), args, wrt)
     expected, column = results_of(f, args), 0
     pattern = found.matrix.toarray()
     for k in wrt:
