@@ -1,5 +1,7 @@
 """`.lower(*args).memory`: what is saved for the reverse sweep, by name and by the user's line, is what is there."""
 
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -101,3 +103,40 @@ def test_it_is_what_python_allocates(n):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert memory == n * 8000 and memory <= peak <= memory + 20 * 8000
+
+
+MILLION = """
+import resource
+import numpy as np
+import s2s
+
+def oscillator(x, v, drive, n):
+    h = 1e-5
+    for i in {trips}:
+        a = drive * np.cos(1.2 * i * h) + x - x * x * x - 0.3 * v
+        w, y = v + h * a, x + h * v
+        b = drive * np.cos(1.2 * (i + 1) * h) + y - y * y * y - 0.3 * w
+        x, v = x + h / 2 * (v + w), v + h / 2 * (a + b)
+    return x * v
+
+gradient = s2s.jit(s2s.grad(oscillator, argnums=(0, 1, 2){option}))
+gradient(0.5, 0.1, 0.3, 10)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(*gradient(0.5, 0.1, 0.3, 4_000_000))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.compile
+def test_compiled_loops_of_millions_of_steps_fit_into_what_is_given(tmp_path):
+    found = {}
+    for name, trips, option in (("plain", "range(n)", ""), ("kept", "s2s.checkpoint(range(n), snapshots=500)", ""),
+                                ("limited", "range(n)", ", tape_limit='20MB'")):
+        path = tmp_path / f"{name}.py"
+        path.write_text(MILLION.format(trips=trips, option=option))
+        gradient, grown = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True).stdout.splitlines()
+        found[name] = [float(x) for x in gradient.split()], int(grown) * 1024
+    assert found["plain"][1] > 60e6
+    assert found["kept"][1] < 4e6 and found["limited"][1] < 24e6
+    for name in ("kept", "limited"):
+        np.testing.assert_allclose(found[name][0], found["plain"][0], rtol=1e-12)
