@@ -185,7 +185,7 @@ def solved(frame, node, solve, function, start: Value, like: Type, inner: Callab
                                "let it solve for one number or array") from refused
         frame.restore(state)
         del current().block.ops[count:]
-        return foreign_inside(solve, inner(), function, start, like)
+        return foreign_inside(solve, inner(), function, start, like, refused.message)
 
 
 def name_of(function, otherwise: str) -> str:

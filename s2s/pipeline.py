@@ -25,10 +25,11 @@ from .back.python import Module, render
 from .errors import UnsupportedError, VerifyError
 from .flat import around, has_containers, spread
 from .front import build as front_build
-from .ir.graph import Function
+from .ir.graph import Function, walk
 from .ir.rebuild import clone
 from .ir.types import Type
 from .ir.verify import verify
+from .ops.foreign import called, foreign
 from .ops.recursive import calls_itself, recursive_callees, with_callees
 from .runtime.compile import compiled as numba_code
 from .runtime.compile import decorated
@@ -170,7 +171,12 @@ def flatten_calls(function: Function, target: str = "cpu") -> Function:
         if calls_itself(callee):
             raise UnsupportedError(f"{callee.name} calls itself, which the threads of a GPU do not", None,
                                    'write a loop, or leave target="cuda" away')
-    return run(COMPILE, with_callees(function, lambda callee: run(COMPILE, callee)))
+    flat = run(COMPILE, with_callees(function, lambda callee: run(COMPILE, callee)))
+    for op in walk(flat.block) if target == "cuda" else ():
+        if op.record is foreign:
+            raise UnsupportedError(f"{called(op.attrs['function'])}, which s2s does not read, on a GPU", op.line,
+                                   'write it in Python that s2s reads, or leave target="cuda" away')
+    return flat
 
 
 def run(passes: Sequence[Pass], function: Function) -> Function:
@@ -279,12 +285,17 @@ def export_text(function: Function, compiled: bool = False, target: str = "cpu")
         raise UnsupportedError(f"{function.name} reads {names} at each call, which a file cannot hold", None,
                                "make them arguments of the function")
     if not compiled:
-        module = render(function)
-        for name, kind in module.given.items():
-            if f"import {name}\n" not in module.text:
-                raise UnsupportedError(f"{function.name} raises {name}, which a file cannot import", None,
-                                       "define it at the top of a module")
-        return module.text
+        return importable(render(function), function)
     if target == "cuda":
         return loops_text(function, target)
-    return decorated(render(loops_of(function), native=True), fastmath=False, checks=True).text
+    return importable(decorated(render(loops_of(function), native=True), fastmath=False, checks=True), function)
+
+
+def importable(module: Module, function: Function) -> str:
+    """The text of `module`, if a file can import all that it needs."""
+    for name, x in module.given.items():
+        if f"import {name}\n" not in module.text:
+            verb = "raises" if isinstance(x, type) and issubclass(x, BaseException) else "uses"
+            raise UnsupportedError(f"{function.name} {verb} {name}, which a file cannot import", None,
+                                   "define it at the top of a module")
+    return module.text

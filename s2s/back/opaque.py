@@ -29,7 +29,7 @@ from ..ir.graph import Op, Value
 from ..ir.types import Array, Generator, List, Scalar
 from ..ops.acts import Field, Operand, within
 from ..ops.draws import NATIVE_DRAWS
-from ..ops.foreign import foreign, functions_in, objects_named
+from ..ops.foreign import called, foreign, functions_in, objects_named
 from ..ops.lists import native_array, native_concatenate, native_nested, native_stack
 from ..ops.record import Record
 from .unparse import expression_text
@@ -84,19 +84,20 @@ def in_python(op: Op) -> Record:
     names = [f"x{k}" if len(op.inputs) > 1 else "x" for k in range(len(op.inputs))]
     call = ast.unparse(ast.fix_missing_locations(op.record.syntax(*(ast.Name(n, ast.Load()) for n in names), **op.attrs)))
     if functions_in(op):
-        raise UnsupportedError(f"{objects_named(op)[0].__name__}, which s2s does not read, is handed a function in native code", op.line,
+        why = getattr(op.attrs["like"], "why", "")
+        raise UnsupportedError(f"{called(op.attrs['function'])}, which s2s does not read{f' ({why})' if why else ''}, is handed a function in native code", op.line,
                                "write the solver in Python that s2s reads, or call this without jit")
-    called = objects_named(op) if op.record is foreign else []
-    name = f"python_{called[0].__name__}" if called and called[0].__name__.isidentifier() else f"numpy_{op.name.replace('.', '_').strip('_')}"
+    objects = objects_named(op) if op.record is foreign else []
+    name = f"python_{called(objects[0])}" if objects else f"numpy_{op.name.replace('.', '_').strip('_')}"
     types = [t if t == "generator_type" else repr(t) for t in map(numba_type, op.outputs)]
     ys = ["y"] if len(types) == 1 else [f"y{k}" for k in range(len(types))]
     text = (f"def {{name}}({', '.join(names)}):\n"
-            f"    # Numba does not know this: {'Python' if called else 'NumPy'} does it, called from compiled code\n"
+            f"    # Numba does not know this: {'Python' if objects else 'NumPy'} does it, called from compiled code\n"
             f"    with objmode({', '.join(f'{y}={t}' for y, t in zip(ys, types))}):\n"
             f"        {', '.join(ys)} = {call}\n"
             f"    return {', '.join(ys)}\n")
     return _calling(text, name, partial(op.record.evaluate, **op.attrs),
-                    lambda *xs, **attrs: [y.type for y in op.outputs] if len(ys) > 1 else op.output.type, op.record.pure, called)
+                    lambda *xs, **attrs: [y.type for y in op.outputs] if len(ys) > 1 else op.output.type, op.record.pure, objects)
 
 
 def printing(op: Op) -> Record:

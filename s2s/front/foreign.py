@@ -84,8 +84,8 @@ def foreign_function(function: Callable, name: str, like, types: Sequence[Type])
 class Of:
     """What a function returns: something of one type."""
 
-    def __init__(self, name: str, type: Type):
-        self.name, self.type = name, type
+    def __init__(self, name: str, type: Type, why: str = ""):
+        self.name, self.type, self.why = name, type, why  # why the function is not read
         self.tupled = isinstance(type, Tuple) and type.form is None
 
     def function_for(self, values: Sequence[Value]) -> Function:
@@ -93,8 +93,8 @@ class Of:
         return Function(self.name, Block([Value(v.type) for v in values], [], results), tupled=self.tupled)
 
 
-def foreign_inside(solve: Callable, inner, function, start: Value, like: Type) -> Value:
-    """A call of `solve(function, start)`, which returns something of type `like`.
+def foreign_inside(solve: Callable, inner, function, start: Value, like: Type, why: str) -> Value:
+    """A call of `solve(function, start)`, which returns something of type `like`; `why` it is not read.
 
     `inner` has the IR of `function`, and what that is given besides its argument.
     """
@@ -103,4 +103,4 @@ def foreign_inside(solve: Callable, inner, function, start: Value, like: Type) -
     else:
         handed = Inside(inner.function, len(inner.given))
     return emit(foreign, *(() if isinstance(handed, Static) else inner.given), start, function=solve, arguments=(handed, None),
-                like=Of(called(solve), like))
+                like=Of(called(solve), like, why))

@@ -77,6 +77,9 @@ class Custom:
     def __repr__(self) -> str:
         return f"<s2s.{self.kind} of {self.name}>"
 
+    def __reduce__(self):
+        return getattr(self, "__qualname__", self.name)  # where its module has it
+
     @property
     def name(self) -> str:
         name = getattr(self.function, "__name__", None) or getattr(getattr(self.function, "node", None), "name", "f")

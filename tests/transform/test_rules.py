@@ -519,7 +519,9 @@ def test_root_found_by_scipy_in_both_modes_and_twice():
 
 
 def test_a_solver_that_is_not_read_is_not_called_from_native_code():
+    refused("fsolve, which s2s does not read (", lambda: s2s.jit(by_scipy)(A, B))
     refused("is handed a function in native code", lambda: s2s.jit(by_scipy)(A, B))
+    refused("bracketed, which s2s does not read, on a GPU", lambda: s2s.jit(s2s.vmap(lambda a: cubic(a, 2.0)), target="cuda")(B))
 
 
 def test_fixed_point():
