@@ -40,10 +40,21 @@ from .ir.builder import Builder, emit
 from .ir.graph import Block, Function, Value, free_values, ops_behind
 from .ir.rebuild import emit_block, rebuild
 from .ir.substitute import substitute
-from .ir.types import Array, List, Scalar, Tape, Tuple, Type, carries_derivative, has_unknown
+from .ir.types import (
+    Array,
+    Extent,
+    List,
+    Scalar,
+    Tape,
+    Tuple,
+    Type,
+    carries_derivative,
+    has_unknown,
+)
 from .ops.control import Known, call, item, never_returns, tape_copy, tape_kept
 from .ops.record import value
 from .runtime.load import load
+from .transform.effects import maybe_unbound
 
 # Note [What is saved]
 # Whatever the second half reads of the first is saved, however cheap: it is called again and again.  But what costs as
@@ -133,10 +144,12 @@ def halved(joint: Function, late: Sequence[Value], count: int, name: str, suffix
     rear = Block([], [op for op in joint.block.ops if op in behind], rest)
     params = [p for p in joint.params if p not in set(late)]
     own = set(late)
-    tapes = prepend(rear, late)
+    unbound = maybe_unbound(joint)
+    tapes = prepend(rear, late, unbound)
     read = [v for v in free_values(rear) if v not in own]
     rear.params = [*late, *read]
-    second = pipeline.finish(rebuild(Function(f"{name}{suffixes[1]}", rear, joint.source, docs[1], len(rest) != 1)))
+    types = [with_own_extents(v.type, f"saved{k}") if v in unbound else v.type for k, v in enumerate(rear.params)]
+    second = pipeline.finish(rebuild(Function(f"{name}{suffixes[1]}", rear, joint.source, docs[1], len(rest) != 1), types))
     needed = set(free_values(Block([], second.block.ops, second.results)))
     kept = [k for k, p in enumerate(second.params[len(late):]) if p in needed]
     read = [read[k] for k in kept]
@@ -161,9 +174,18 @@ def halved(joint: Function, late: Sequence[Value], count: int, name: str, suffix
     return first
 
 
-def prepend(rear: Block, late: Sequence[Value]) -> dict[Value, Value]:
+def with_own_extents(type: Type, name: str) -> Type:
+    """The type of what is handed on though some path leaves it unbound: no length of it says how long something else is."""
+    if not isinstance(type, Array):
+        return type
+    return Array(type.dtype, tuple(replace(d, symbol=f"{name}.{k}", offset=0) if isinstance(d, Extent) else d
+                                   for k, d in enumerate(type.dims)))
+
+
+def prepend(rear: Block, late: Sequence[Value], unbound: set[Value]) -> dict[Value, Value]:
     """Put in front of the ops of `rear`, in place, what is rather done there than saved for it: Note [What is saved].
 
+    No shape is asked of what some path leaves `unbound`.
     Growing tapes are given to it as lists, which it copies: ops/control.py, Note [Kept tapes].  Which stands for which is
     returned.
     """
@@ -172,7 +194,7 @@ def prepend(rear: Block, late: Sequence[Value]) -> dict[Value, Value]:
     lists = {v: Value(List(v.type.item), v.name) for v in there if isinstance(v.type, Tape)}
     block = Block()
     with Builder(block, above=read):
-        env = {v: found for v in read if (found := again(v, there, lists)) is not None}
+        env = {v: found for v in read if (found := again(v, [x for x in there if x not in unbound], lists)) is not None}
         env.update((v, tape_copy(lists[v])) for v in read if v in lists and v not in env)
     for old, new in env.items():
         substitute(rear, {old: new})

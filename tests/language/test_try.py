@@ -392,3 +392,18 @@ def test_the_remedies_work():
 def test_before_any_call_it_is_not_known_what_raises():
     with pytest.raises(UnsupportedError, match="whether this raises is known only at a call(.|\n)*call the function first"):
         s2s.grad(before_any_call).source  # noqa: B018
+
+
+def test_unpacking_inside_a_generator_in_a_try_is_refused():
+    def pairs(x, n):
+        try:
+            rows = []
+            for i in range(n):
+                rows.append([x, np.sin(x + i)])
+            s = sum(p * q for p, q in rows)
+        except ValueError:
+            s = 0.0
+        return s
+
+    with pytest.raises(s2s.UnsupportedError, match="in the middle of a comprehension"):
+        s2s.grad(pairs)(0.3, 2)

@@ -245,3 +245,18 @@ def list_on_one_path(x, y, a):
 @pytest.mark.parametrize("last", [1.0, 3.0])
 def test_a_list_that_one_path_binds_has_a_cotangent_there_alone(x, last):
     judge(list_on_one_path, x, 0.3, np.array([0.2, -0.4, last]))
+
+
+def written_on_one_path(y, m, n):
+    if n <= 0.5637:
+        m[1] = -y ** 2
+        for v in m[1]:
+            y = 0.7 * y + np.sin(v) * (-0.4 if n < n + 1 else v)
+    elif n % 2 == 1:
+        m[0, n % 4] = np.tanh(m[0, 1])
+    return y + np.sin(np.sum(m * m))
+
+
+@pytest.mark.parametrize("n", [0, 3, 4])
+def test_no_shape_is_asked_of_an_array_that_one_path_binds(n):
+    judge(written_on_one_path, 0.3, np.linspace(0.0, 1.0, 12).reshape(3, 4), n)
