@@ -13,6 +13,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import MethodType
 from unittest import mock
 
 import numpy as np
@@ -425,14 +426,19 @@ def zeros(x):
 
 
 def cached(f: Callable, kind: str, count: int | None, **options) -> Transformed:
-    """The Transformed behind `jvp(f, ...)` and `vjp(f, ...)`, kept with `f` so that code is generated once."""
+    """The Transformed behind `jvp(f, ...)` and `vjp(f, ...)`, kept with `f` so that code is generated once.
+
+    What is kept with a method is kept with its function, for the object that asked last; and functools.wraps copies
+    what is kept with the function inside.
+    """
     key = (kind, count, *options.values())
     options = options if count is None else {"count": count, **options}
     try:
         kept = f.__dict__.setdefault("__s2s__", {})
-    except AttributeError:  # a method, a partial, a class with slots
+    except AttributeError:  # a class with slots
         return Transformed(kind, f, options)
-    if key not in kept:
+    inner = kept[key].inner if key in kept else None
+    if inner is not f and not (isinstance(f, MethodType) and inner == f):
         kept[key] = Transformed(kind, f, options)
     return kept[key]
 
@@ -512,8 +518,12 @@ def same_structure(given, like, what: str, f: Callable) -> None:
 # ------------------------------------------------------------------------------------- inside a program
 
 
-def _jvp_inside(call: Callable, f, primals, tangents):
-    return call(Transformed("jvp", f, {"count": len(primals)}), *primals, *tangents)
+def _jvp_inside(call: Callable, f, primals, tangents, has_aux: bool = False):
+    found = call(cached(f, "jvp", len(primals)), *primals, *tangents)
+    if has_aux:
+        (y, aux), (y_dot, _) = found
+        return y, y_dot, aux
+    return found
 
 
 def _vjp_inside(call: Callable, f, *primals, has_aux: bool = False):
@@ -544,7 +554,7 @@ def _halves_inside(call: Callable, f, primals: tuple, kind: str, has_aux: bool) 
 
 
 def _hvp_inside(call: Callable, f, primals, tangents, argnums=FIRST):
-    return call(Transformed("hvp", f, {"count": len(primals), "argnums": numbers(argnums)}), *primals, *tangents)
+    return call(cached(f, "hvp", len(primals), argnums=numbers(argnums)), *primals, *tangents)
 
 
 def _refused(name: str) -> Macro:

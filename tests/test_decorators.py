@@ -395,3 +395,31 @@ def test_whole_derivatives_are_transformed_like_any_function():
 def test_whole_derivatives_are_compiled():
     j = s2s.jacrev(lambda x: np.sin(x) * x[0])
     assert np.allclose(s2s.jit(j)(X), j(X), rtol=1e-14)
+
+
+class Weighted:
+    def __init__(self, w):
+        self.w = w
+
+    def loss(self, x):
+        return np.sum(self.w * x**2)
+
+
+def test_what_is_kept_with_a_function_is_not_taken_for_another():
+    first, second = Weighted(1.0), Weighted(2.0)
+    for model in (first, second, first):
+        assert np.allclose(s2s.vjp(model.loss, X)[1](1.0)[0], 2 * model.w * X)
+        assert np.isclose(s2s.jvp(model.loss, (X,), (X,))[1], 2 * model.w * X @ X)
+        assert np.isclose(s2s.linearize(model.loss, X)[1](X), 2 * model.w * X @ X)
+        assert np.allclose(s2s.hvp(model.loss, (X,), (X,)), 2 * model.w * X)
+
+    def square(x):
+        return x * x
+
+    assert s2s.jvp(square, (3.0,), (1.0,)) == (9.0, 6.0)
+
+    @functools.wraps(square)
+    def fourth(x):
+        return square(x) ** 2
+
+    assert s2s.jvp(fourth, (3.0,), (1.0,)) == (81.0, 108.0) and s2s.jvp(square, (3.0,), (1.0,)) == (9.0, 6.0)

@@ -140,7 +140,8 @@ def batched_inside(x):
 def beside(x):
     y, pull, more = s2s.vjp(lambda z: (np.sum(z * z * x), {"n": z * x}), x, has_aux=True)
     slope, rest = s2s.grad(lambda z: (np.sum(z**3), z * z), has_aux=True)(x)
-    return np.sum(more["n"] * pull(y)[0] + slope * rest)
+    _, y_dot, same = s2s.jvp(lambda z: (np.sum(z**2), z * 2.0), (x,), (x,), has_aux=True)
+    return np.sum(more["n"] * pull(y)[0] + slope * rest + y_dot * same)
 
 
 def in_one_branch(x):
