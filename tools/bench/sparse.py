@@ -9,7 +9,7 @@ to colour it, once, and then how long each further call takes, in the interprete
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 
 import numpy as np
@@ -116,12 +116,6 @@ def seconds(run, enough: float = 0.3) -> float:
             return best
 
 
-def dense_size(made, wrt: tuple) -> int:
-    """The bytes of the matrix, if nothing of it were left out."""
-    rows = made.shape[0]
-    return 8 * rows * sum(np.size(x) for x in wrt)
-
-
 def shown(t: float | None) -> str:
     """A time."""
     if t is None:
@@ -130,7 +124,9 @@ def shown(t: float | None) -> str:
 
 
 def main() -> None:
-    quick = "--quick" in sys.argv
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small sizes only")
+    quick = parser.parse_args().quick
     print(f"{'':44} {'matrix':>16} {'entries':>8} {'sweeps':>6} {'pattern':>9} {'sparse':>9} {'compiled':>9} {'dense':>9} {'compiled':>9} {'dense/sparse':>12}")
     for name, f, args, argnums, second in problems(quick):
         transform = s2s.hessian if second else s2s.jacobian
