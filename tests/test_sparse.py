@@ -355,6 +355,37 @@ def test_the_derivative_of_a_gradient_by_a_rule_need_not_be_symmetric():
     np.testing.assert_allclose(s2s.hessian(f, sparse=True)(LINE).toarray(), wanted, rtol=1e-14)
 
 
+def conjugate_gradients(matvec, b):
+    """The system is solved until the residual is small: for tangents it is they who decide how often."""
+    x = np.zeros(len(b))
+    r = b * 1.0
+    p = r.copy()
+    while np.sum(r * r) > 1e-24:
+        q = matvec(p)
+        a = np.sum(r * r) / np.sum(p * q)
+        x = x + a * p
+        before = np.sum(r * r)
+        r = r - a * q
+        p = r + np.sum(r * r) / before * p
+    return x
+
+
+def test_systems_that_are_solved_by_iteration():
+    def f(b):
+        def matvec(v):
+            return 3.0 * v[:4] + 0.5 * v[3::-1]
+
+        return s2s.custom_linear_solve(matvec, b[:4] * b[:4], conjugate_gradients, symmetric=True) * b[4:8]
+
+    jacobian = s2s.jacobian(f, sparse=True)
+    solution = np.linalg.inv(3.0 * np.eye(4) + 0.5 * np.eye(4)[::-1])
+    wanted = np.zeros((4, 12))
+    wanted[:, :4] = LINE[4:8, None] * solution * (2 * LINE[:4])
+    wanted[:, 4:8] = np.diag(solution @ LINE[:4] ** 2)
+    np.testing.assert_allclose(jacobian(LINE).toarray(), wanted, rtol=1e-9, atol=1e-11)
+    assert jacobian.plan(LINE).pattern.nnz == 4 * 5
+
+
 def test_what_stop_gradient_holds_is_no_entry():
     found = s2s.jacobian(lambda x: x[1:] * s2s.stop_gradient(x[:-1]), sparse=True)(LINE)
     assert found.nnz == 11

@@ -31,7 +31,6 @@ import numpy as np
 from scipy import sparse
 
 from ..back.owners import owned
-from ..errors import UnsupportedError
 from ..ir.forms import form_of, is_container
 from ..ir.graph import Block, Function, Op, Value
 from ..ir.types import Generator, carries_derivative
@@ -223,7 +222,7 @@ class Run:
         for k, (name, (y, deps, data)) in enumerate(zip(op.outputs, found)):
             if supposed is not None:
                 deps = self.either(y, deps, *supposed[k][:2])
-            self.bind(name, y, self.told(y, deps, condition), data or not known)
+            self.bind(name, y, self.told(y, deps, self.asked(condition)), data or not known)
 
     def run(self, block: Block) -> list[tuple]:
         """What a block without parameters yields."""
@@ -237,8 +236,6 @@ class Run:
             return self.run(block)
         except Raised:
             return None
-        except UnsupportedError:
-            raise
         except Exception:  # what is computed there may fail for these arguments in any way
             if self.supposed == 1:
                 self.holds = False
@@ -247,9 +244,12 @@ class Run:
         finally:
             self.in_place, self.supposed = in_place, self.supposed - 1
 
-    def told(self, y, deps, condition: Value):
-        """The dependences of `y`, which it took `condition` to come to."""
-        asked = self.deps[condition]
+    def asked(self, *conditions: Value) -> int:
+        """What conditions depend on: nothing, but for rules that are not linear, or that solve by iteration."""
+        return self.unions.all_of(*(self.deps[x] for x in conditions)) if any(self.deps[x] is not NONE for x in conditions) else NONE
+
+    def told(self, y, deps, asked: int):
+        """The dependences of `y`, to which conditions that depend on `asked` have led."""
         return deps if asked is NONE else self.united(spread_as(deps, y), spread_as(asked, y))
 
     def either(self, y, deps, other, others):
@@ -273,21 +273,22 @@ class Run:
         lo, hi, step = (self.values[x] for x in op.inputs[:3])
         if any(x in self.data for x in op.inputs[:3]):
             self.decide()
-        self.refuse_if_asked(*op.inputs[:3])
+        asked = self.asked(*op.inputs[:3])
         (body,) = op.blocks
         carries = [(self.values[x], self.deps[x], x in self.data) for x in op.inputs[3:]]
         for i in range(lo, hi, step):
-            self.bind(body.params[0], i, NONE, False)
-            stop, carries = self.trip(op, body, body.params[1:], carries)
+            self.bind(body.params[0], i, asked, False)
+            stop, carries, on = self.trip(op, body, body.params[1:], carries)
+            asked = self.unions.both(asked, on)
             if stop:
                 break
-        for name, found in zip(op.outputs, carries):
-            self.bind(name, *found)
+        for name, (y, deps, data) in zip(op.outputs, carries):
+            self.bind(name, y, self.told(y, deps, asked), data)
 
     def while_loop(self, op: Op) -> None:
         head, body = op.blocks
         carries = [(self.values[x], self.deps[x], x in self.data) for x in op.inputs]
-        stop = False
+        stop, asked = False, NONE
         while not stop:
             for param, found in zip(head.params, carries):
                 self.bind(param, *found)
@@ -295,31 +296,25 @@ class Run:
             (test,) = head.yields
             if test in self.data:
                 self.decide()
-            self.refuse_if_asked(test)
+            asked = self.unions.both(asked, self.asked(test))
             if not self.values[test]:
                 break
-            stop, carries = self.trip(op, body, body.params, carries)
-        for name, found in zip(op.outputs, carries):
-            self.bind(name, *found)
+            stop, carries, on = self.trip(op, body, body.params, carries)
+            asked = self.unions.both(asked, on)
+        for name, (y, deps, data) in zip(op.outputs, carries):
+            self.bind(name, y, self.told(y, deps, asked), data)
 
-    def refuse_if_asked(self, *conditions: Value) -> None:
-        """How often a loop runs cannot depend on what a program is linear in."""
-        if any(self.deps[x] is not NONE for x in conditions):
-            raise UnsupportedError("a sparse derivative by a rule in which a tangent or cotangent decides how often a loop runs", None,
-                                   "write a rule that is linear in it")
-
-    def trip(self, op: Op, body: Block, params: list[Value], carries: list[tuple]) -> tuple[bool, list[tuple]]:
-        """Once through a loop's body: whether to stop, and the carries."""
+    def trip(self, op: Op, body: Block, params: list[Value], carries: list[tuple]) -> tuple[bool, list[tuple], int]:
+        """Once through a loop's body: whether to stop, the carries, and what the decision to stop depends on."""
         for param, found in zip(params, carries):
             self.bind(param, *found)
         self.block(body)
         if not op.attrs["breaks"]:
-            return False, self.yielded(body)
+            return False, self.yielded(body), NONE
         stop = body.yields[0]
         if stop in self.data:
             self.decide()
-        self.refuse_if_asked(stop)
-        return bool(self.values[stop]), self.yielded(body, 1)
+        return bool(self.values[stop]), self.yielded(body, 1), self.asked(stop)
 
     def call(self, op: Op) -> None:
         """A function that calls itself; all others are inlined."""
