@@ -105,13 +105,14 @@ class Custom:
         """The IR of the function itself."""
         return callee_of(self.function).function_for(values)
 
-    def defjvp(self, rule: Callable) -> Callable:
+    def defjvp(self, rule: Callable, symbolic_zeros: bool = False) -> Callable:
         """Give the function the rule `rule(primals, tangents) -> (y, y_dot)`, which must be linear in the tangents.
 
         `primals` and `tangents` are tuples with an entry for each argument that is not in `nondiff_argnums`; those
         come before, one by one.  A tangent of what is not differentiated is zeros.  The rule serves reverse mode as
         well, where the function has no rule from `defvjp`.  Returns the rule, so that this is a decorator, too.
         """
+        without_symbolic_zeros(symbolic_zeros)
         self.jvp = rule
         return rule
 
@@ -119,12 +120,13 @@ class Custom:
         """`defjvp`, one rule for each argument: `rule(x_dot, y, *xs) -> y_dot`, or None where there is no derivative."""
         self.jvp, self.each = None, rules
 
-    def defvjp(self, fwd: Callable, bwd: Callable) -> None:
+    def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False) -> None:
         """Give the function the rules `fwd(*xs) -> (y, residuals)` and `bwd(residuals, y_bar) -> x_bars`.
 
         The residuals are any tree of data.  `bwd` returns a tuple with the cotangent of each argument, None for zeros;
         arguments in `nondiff_argnums` have none and are given to `bwd` first, one by one.
         """
+        without_symbolic_zeros(symbolic_zeros)
         self.fwd, self.bwd = fwd, bwd
 
     def apply_in(self, frame, args: list, keywords: dict, node):
@@ -175,6 +177,13 @@ class Custom:
         if arguments not in self.callees:
             self.callees[arguments] = RuledCallee(self, arguments)
         return self.callees[arguments]
+
+
+def without_symbolic_zeros(symbolic_zeros: bool) -> None:
+    """UnsupportedError where a rule wants to be told of zeros."""
+    if symbolic_zeros:
+        raise UnsupportedError("symbolic_zeros=True: rules are given zeros where there is no tangent", None,
+                               "leave it out; where a rule stands in place, what is multiplied with zeros vanishes from generated code")
 
 
 class custom_jvp(Custom):  # noqa: N801
@@ -403,7 +412,7 @@ class RuledCallee:
         types, rule = self.types(values), self.custom.jvp
         fixed = [types[k] for k in self.nondiff]
         primals = Tuple(tuple(t for k, t in enumerate(types) if k not in self.nondiff))
-        built = callee_of(rule).function_for([Value(t) for t in (*fixed, primals, _tangent_type(primals))])
+        built = built_rule(rule, (*fixed, primals, _tangent_type(primals)))
         result = self.result_type(values)
         function = self.built(values)
         block, args, dots, captured = self.with_dots(function, built)
@@ -458,7 +467,7 @@ class RuledCallee:
                 dot = _tangents(args[k], rest)
                 if rule is None or not carries_derivative(types[k]):
                     continue
-                built = callee_of(rule).function_for([Value(t) for t in (_tangent_type(types[k]), y.type, *types)])
+                built = built_rule(rule, (_tangent_type(types[k]), y.type, *types))
                 given = []
                 for name, getter in built.captures.items():
                     if getter not in captures.values():
@@ -485,7 +494,7 @@ class RuledCallee:
 
     def _vjp(self, values: Sequence[Value]) -> Halves:
         types, fwd, bwd = self.types(values), self.custom.fwd, self.custom.bwd
-        built = callee_of(fwd).function_for([Value(t) for t in types])
+        built = built_rule(fwd, types)
         if not built.tupled or len(built.results) != 2:
             raise self.wrong("fwd", fwd, f"returns {_said(built)}, and a pair is needed: the value and the residuals")
         result = self.result_type(values)
@@ -502,7 +511,7 @@ class RuledCallee:
     def _backward(self, bwd: Callable, types: Sequence[Type], leaves: Sequence[Value], kept: Type, result: Type,
                   ys: Sequence[Value]) -> tuple[Function, tuple, tuple]:
         """bwd, of the leaves of what it is given, and those of the arguments that it gives cotangents for."""
-        built = callee_of(bwd).function_for([Value(t) for t in (*(types[k] for k in self.nondiff), kept, _tangent_type(result))])
+        built = built_rule(bwd, (*(types[k] for k in self.nondiff), kept, _tangent_type(result)))
         count = len(built.params) - len(built.captures)
         params: list[Value] = []
         block = Block(params)
@@ -589,6 +598,25 @@ class RuledCallee:
             raise TypeMismatchError(f"the rule {name} of {self.name} gives {what} as {x.type}, where {type} is needed", _beginning(rule),
                                     "give it the shape of what it belongs to")
         return x
+
+
+_without_defaults: dict[Callable, Callable] = {}  # a rule that has some -> it, of the other arguments
+
+
+def built_rule(rule: Callable, types: Sequence[Type]) -> Function:
+    """The IR of a rule for arguments of these types; parameters behind these stand at their defaults."""
+    if any(p.default is not p.empty for p in list(signature_of(rule).parameters.values())[len(types):]):
+        rule = _without_defaults.setdefault(rule, of_given_arguments(rule))
+    return callee_of(rule).function_for([Value(t) for t in types])
+
+
+def of_given_arguments(rule: Callable) -> Callable:
+    """`rule`, of the arguments that it is given."""
+    @functools.wraps(rule)
+    def given(*args):
+        return rule(*args)
+
+    return given
 
 
 def _called(rule, otherwise: str) -> str:

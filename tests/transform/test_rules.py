@@ -614,3 +614,47 @@ def test_outside_programs_they_are_what_they_call():
     assert math.isclose(cube_root(8.0), 2.0)
     assert sine(0.5) == np.sin(0.5)
     np.testing.assert_allclose(s2s.custom_linear_solve(lambda x: A @ x, B, gmres), np.linalg.solve(A, B))
+
+
+def test_rules_with_defaults_keep_them():
+    found = []
+    for c in (1.0, 2.0):
+        f = s2s.custom_jvp(lambda x, c=c: x * c)
+        f.defjvp(lambda p, t, c=c: (p[0] * c, 10 * c * t[0]))
+        found.append(f)
+    assert s2s.grad(lambda x: found[0](x))(1.0) == 10.0
+    assert s2s.grad(lambda x: found[1](x))(1.0) == 20.0
+
+
+def test_symbolic_zeros_are_refused():
+    refused("symbolic_zeros=True", lambda: s2s.custom_jvp(lambda x: x).defjvp(lambda p, t: (p[0], t[0]), symbolic_zeros=True))
+    refused("symbolic_zeros=True", lambda: s2s.custom_vjp(lambda x: x).defvjp(None, None, symbolic_zeros=True))
+
+
+def test_what_solvers_return_over_lanes():
+    def solved(a, b):
+        return s2s.custom_linear_solve(lambda x: a @ x, b, lambda mv, b: np.linalg.solve(a, b), lambda vm, b: np.linalg.solve(a.T, b))
+
+    rights = np.stack([B, 2 * B, B - 1])
+
+    def total(a):
+        return np.sum(s2s.vmap(solved, in_axes=(None, 0))(a, rights) ** 2)
+
+    wanted = sum(s2s.grad(lambda a, b: np.sum(np.linalg.solve(a, b) ** 2))(A, b) for b in rights)
+    np.testing.assert_allclose(s2s.grad(total)(A), wanted, atol=1e-12)
+
+
+def root_in_a_branch(t, w):
+    s = 0.0
+    for _ in range(3):
+        if t > 0.4:
+            s = s + s2s.custom_root(lambda x: x + 0.3 * np.sin(x * w) - t, t, newton) * w
+        t = t * 0.8
+    return s
+
+
+def test_root_in_loops_and_branches():
+    d = s2s.grad(root_in_a_branch, argnums=(0, 1))
+    assert math.isclose(d(0.7, 0.5)[0], difference(lambda t: root_in_a_branch(t, 0.5), 0.7), rel_tol=1e-7)
+    assert math.isclose(d(0.7, 0.5)[1], difference(lambda w: root_in_a_branch(0.7, w), 0.5), rel_tol=1e-7)
+    assert math.isclose(s2s.hessian(root_in_a_branch)(0.7, 0.5), difference(lambda t: d(t, 0.5)[0], 0.7), rel_tol=1e-6)
