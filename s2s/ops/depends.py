@@ -146,6 +146,14 @@ def summed(unions, y, deps, *xs, subscripts):
     return np.broadcast_to(found, np.shape(y)).copy() if np.ndim(y) else int(found)
 
 
+def convolved(unions, y, deps, a, b):
+    """np.convolve, in full: element n of what stands at k in the first and at n - k in the second."""
+    places = np.add.outer(np.arange(np.size(a)), np.arange(np.size(b))).ravel()
+    left = np.repeat(spread_as(deps[0], np.ravel(a)), np.size(b))
+    right = np.tile(spread_as(deps[1], np.ravel(b)), np.size(a))
+    return unions.grouped(np.concatenate([places, places]), np.concatenate([left, right]), np.size(y))
+
+
 def solved(unions, y, deps, a, b):
     """All of the matrix, and the column on the right."""
     left = np.asarray(unions.along(spread_as(deps[0], a), (a.ndim - 2, a.ndim - 1)))
@@ -237,13 +245,13 @@ _say("append list_join list_insert list_set tape_push", moves=(0, 1))
 _say("""as_array atleast_1d atleast_2d atleast_3d broadcast_to copy diagonal expand_dims flip full full_like moveaxis ravel
      repeat reshape reshape_like roll shaped_like spread squeeze swapaxes take_along_axis tile transpose tril triu getitem
      delete list_concatenate list_copy list_full list_get list_pick list_put list_slice list_stack list_unstack
-     contiguous again list_cut stop_gradient tape_copy tape_kept tape_reversed""", moves=(0,))
+     contiguous again list_cut stop_gradient aside tape_copy tape_kept tape_reversed""", moves=(0,))
 _say("insert", moves=(0, 2))
 _say("list_pop_at item tape_pop", moves=(0,))
 _say("array", joined, moves=ALL)
 _say("setitem", written, moves=(0, 1))
 _say("additem", added, moves=(0, 1))
-_say("sum added_up prod max min", reduced, moves=(0,))
+_say("sum added_up prod max min nanmax nanmin", reduced, moves=(0,))
 _say("cumsum cumprod", running, moves=(0,))
 _say("cholesky inv det log_of_det", matrices, moves=(0,))
 _say("sum_to", gathered(lambda places, bar, x, **attrs: np.broadcast_to(places, np.shape(bar))), moves=(0,))
@@ -256,6 +264,7 @@ _say("inner list_sum list_total list_max list_min exact_sum dot_left dot_right",
 _say("outer", outer, moves=(0, 1))
 _say("einsum", summed, moves=ALL)
 _say("solve", solved, moves=(0, 1))
+_say("convolve", convolved, moves=(0, 1))
 _say("linspace", spaced, moves=(0, 1))
 _say("bincount", counted, moves=(2,))
 _say("list_plus", member_by_member, moves=(0, 1))
