@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -52,6 +53,12 @@ class Checkpointed:
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
+
+    def __reduce__(self):
+        """Where another process finds it: under its own name, if it is a decorated function; else made of the function."""
+        module = sys.modules.get(getattr(self, "__module__", None))
+        found = functools.reduce(lambda x, name: getattr(x, name, None), getattr(self, "__qualname__", "").split("."), module)
+        return self.__qualname__ if found is self else (Checkpointed, (self.function,))
 
     def __repr__(self) -> str:
         return f"<s2s.checkpoint of {getattr(self.function, '__name__', self.function)!r}>"

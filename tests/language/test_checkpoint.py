@@ -2,6 +2,7 @@
 
 import functools
 import math
+import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -411,6 +412,8 @@ def test_python_runs_what_is_inside():
     assert s2s.checkpoint(numbers, snapshots=2) is numbers
     assert layer.__name__ == "layer" and layer.__wrapped__ is layer.function
     assert s2s.checkpoint(lambda x: x + 1)(2) == 3
+    assert pickle.loads(pickle.dumps(layer)) is layer
+    assert pickle.loads(pickle.dumps(s2s.checkpoint(np.sum))).function is np.sum
     assert repr(layer) == "<s2s.checkpoint of 'layer'>"
 
 
