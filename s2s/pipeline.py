@@ -40,7 +40,7 @@ from .transform.cse import cse
 from .transform.dce import dce
 from .transform.decided import decided
 from .transform.heads import heads
-from .transform.inline import inline, inline_ruled
+from .transform.inline import apart, inline, inline_ruled
 from .transform.licm import licm
 from .transform.limit import limited
 from .transform.linearize import linearize as linear
@@ -109,6 +109,7 @@ COMPILE = ordered(
     Pass(simplify, "the bodies of calls meet their arguments, and members of tuples their values", after=as_tuples),
     Pass(cse, "two calls often compute the same", after=simplify),
     Pass(dce, "inlined bodies return more than is used", after=cse),
+    Pass(apart, "what is checkpointed has been kept from cse, and stands apart as it is", after=cse),
 )
 
 

@@ -32,7 +32,7 @@ from .gather import gather, gather_lengths, is_gather
 from .reductions import Reduction, reduction, start
 from .regions import is_place_of, region, written_space
 
-SAME = ("stop_gradient", "again", "shaped_like", "positive", "spread", "broadcast_to")  # an element of the result is one of x
+SAME = ("stop_gradient", "shaped_like", "positive", "spread", "broadcast_to")  # an element of the result is one of x
 
 # ------------------------------------------------------------------------------------- what an op visits
 

@@ -243,7 +243,7 @@ def _reshape(scope, op: Op) -> Elements:
 # ------------------------------------------------------------------------------------- the same elements
 
 
-@entry("shaped_like", "stop_gradient", "again", "as_array", "positive")
+@entry("shaped_like", "stop_gradient", "as_array", "positive")
 def _same(scope, op: Op) -> Elements | None:
     x = op.inputs[0]
     if not isinstance(x.type, Array):

@@ -180,26 +180,22 @@ gap_record = define(
 )
 
 
-def _again(x):
-    return x
-
-
-# What is computed from it is not what was computed from x: so cse leaves it to be computed again.
+# What is computed from it is not what was computed from x, nor in another run: so cse leaves it to be computed again.
 again = define(
     "again",
-    evaluate=_again,
-    infer=lambda x: x.type,
+    evaluate=lambda x, *, run: x,
+    infer=lambda x, *, run: x.type,
     linear=(0,),
-    vjp=lambda bar, y, x: (bar,),
-    syntax=lambda x: x,
+    vjp=lambda bar, y, x, *, run: (bar,),
+    syntax=lambda x, *, run: x,
     cheap=True,
     views=(0,),
-    batch=lambda flags, x: again(x),
+    batch=lambda flags, x, *, run: again(x, run=run),
 )
 
 
-def anew(x: Value) -> Value:
-    """`x`, such that what is computed from it is computed anew; tuples member by member."""
+def anew(x: Value, run: int) -> Value:
+    """`x`, such that what is computed from it in this run is computed anew; tuples member by member."""
     if isinstance(x.type, Tuple):
-        return packed([anew(item(x, index=k)) for k in range(len(x.type.items))], x.type.form)
-    return again(x)
+        return packed([anew(item(x, index=k), run) for k in range(len(x.type.items))], x.type.form)
+    return again(x, run=run)

@@ -14,11 +14,12 @@ The body is emitted again on the call's arguments, so that what they are known t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 from ..ir.graph import Function, Op, Value, walk
 from ..ir.rebuild import emit_block, rebuild
-from ..ops.checkpoint import Rerun, anew
+from ..ops.checkpoint import Rerun, again, anew
 from ..ops.draws import first_draw
 from ..ops.recursive import calls_itself
 from ..ops.rules import is_ruled
@@ -69,21 +70,30 @@ def inlined(function: Function, wanted: Callable[[Function, bool], bool], rules:
     if not any(op.name == "call" for op in walk(function.block)):
         return function
     open_calls: list = []
+    runs = itertools.count()
 
     def rule(op: Op, inputs: list[Value]):
         if op.name != "call" or op.attrs["callee"] in open_calls:
             return None
         if calls_itself(op.attrs["callee"]) or rules and is_ruled(op.attrs["callee"]):
             return None
-        again = isinstance(op.attrs["callee"], Rerun)
+        reruns = isinstance(op.attrs["callee"], Rerun)
         body = op.attrs["callee"].function_for(inputs)
-        if not wanted(body, again) and (again or not only_calls(body)):
+        if not wanted(body, reruns) and (reruns or not only_calls(body)):
             return None
-        if again:
-            inputs = list(map(anew, inputs))
+        if reruns:
+            run = next(runs)
+            inputs = [anew(x, run) for x in inputs]
         open_calls.append(op.attrs["callee"])
         results = emit_block(body.block, inputs, {}, rule)
         open_calls.pop()
         return results
 
     return rebuild(function, rule=rule)
+
+
+def apart(function: Function) -> Function:
+    """`function`, whose calls that run again have been inlined: what they are given is what it is, and nothing is shared any more."""
+    if not any(op.record is again for op in walk(function.block)):
+        return function
+    return rebuild(function, rule=lambda op, inputs: inputs if op.record is again else None)

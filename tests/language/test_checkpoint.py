@@ -706,3 +706,13 @@ def f(x, w):
     for target, source in (("j, v", "enumerate({})"), ("j, v", "zip(w, {})"), ("v", "reversed({})")):
         f = s2s.from_source(text.format(target, source.format("s2s.checkpoint(w, snapshots=2)")), {"np": np, "s2s": s2s})
         assert "x_kept" in s2s.grad(f).lower(0.3, U).source
+
+
+def test_compiled_code_runs_functions_again():
+    def twice(x, w):
+        y = layer(layer(x, w), w)
+        return np.sum(y * y)
+
+    loops = s2s.jit(s2s.value_and_grad(twice)).lower(V, MATRIX).loops
+    assert loops.count("= w @ ") == 4  # and no copy of w
+    assert "np.empty((" not in loops
