@@ -5,6 +5,9 @@ And what they cost: the work of the primal once, whatever the number of directio
 
 from __future__ import annotations
 
+import itertools
+import random
+
 import numpy as np
 import pytest
 from judge import Case, close, same
@@ -103,12 +106,43 @@ def test_hessian(program):
             assert close(got, case.oracle(unit(case, at), unit(case, other))["ab"][0], 10 * RTOL, 10 * ATOL)
 
 
+# --------------------------------------------------------------------------------- any three, one of another
+
+
+def branching(x):
+    y = x
+    n = 0
+    while n < 2:
+        if x > 0.0:
+            y = y * y * 0.5 + x
+        else:
+            y = y * x
+        n += 1
+    return y
+
+
+KINDS = {  # of a function of one number: which transformation, and how often it differentiates
+    "grad": (s2s.grad, 1), "jacfwd": (s2s.jacfwd, 1), "jacrev": (s2s.jacrev, 1), "jacobian": (s2s.jacobian, 1), "hessian": (s2s.hessian, 2),
+    "jvp": (lambda g: lambda x: s2s.jvp(g, (x,), (1.0,))[1], 1), "vjp": (lambda g: lambda x: s2s.vjp(g, x)[1](1.0)[0], 1),
+    "linearize": (lambda g: lambda x: s2s.linearize(g, x)[1](1.0), 1), "hvp": (lambda g: lambda x: s2s.hvp(g, (x,), (1.0,)), 2)}
+TRIPLES = random.Random(3).sample(list(itertools.product(KINDS, repeat=3)), 60)
+
+
+@pytest.mark.parametrize("names", [pytest.param(names, id="-".join(names), marks=pytest.mark.slow if k > 2 else ())
+                                   for k, names in enumerate(TRIPLES)])
+def test_any_three_kinds_one_of_another(names):
+    """Against the derivatives of the polynomial that the program computes."""
+    polynomial = start = np.polynomial.Polynomial([0.0, 1.0])
+    for _ in range(2):
+        polynomial = polynomial * polynomial * 0.5 + start
+    g = branching
+    for name in names:
+        transform, order = KINDS[name]
+        g, polynomial = transform(g), polynomial.deriv(order)
+    assert np.isclose(g(0.7), polynomial(0.7), rtol=1e-10)
+
+
 # ------------------------------------------------------------------------------------------- what it costs
-
-
-def counted(text: str, *names: str) -> list[int]:
-    """How often a text says each of these."""
-    return [text.count(name) for name in names]
 
 
 def simulated(x, steps):
