@@ -16,40 +16,34 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType, MethodType
-from weakref import WeakKeyDictionary
+from collections.abc import Callable, Sequence
+from types import MethodType
 
 from ..errors import (
-    DerivativeError,
-    Line,
     S2SError,
     SourceError,
     TypeMismatchError,
     UnsupportedError,
 )
-from ..ir.builder import Builder, acted, emit
-from ..ir.graph import Block, Function, Value, walk
-from ..ir.rebuild import emit_block
-from ..ir.types import FLOAT, Array, Scalar, Static, Tuple, Type, carries_derivative
+from ..ir.builder import acted, emit
+from ..ir.graph import Function, Value
+from ..ir.types import Static
 from ..ops.acts import acts
 from ..ops.control import call as call_record
-from ..ops.control import item, never_returns, packed
-from ..ops.record import FUNCTIONS, value
-from ..ops.rules import RULES, Halves
-from ..ops.shape import spread, zeros_of
-from ..ops.trees import leaf_types, leaves_of, member_name
+from ..ops.control import never_returns
+from ..ops.record import FUNCTIONS
+from ..ops.rules import RULES
+from ..ops.trees import leaves_of
 from .alias import Cell, Container, cells_in
 from .begins import beginning
 from .builtin import BUILTINS
 from .callee import callee_of
-from .calls import apply, captured_in, local_signature, operate, ordered
-from .closed import Closed, Group
-from .consulted import consulted, consulted_too, consulting, is_current
-from .foreign import Of, foreign_function, names_given
+from .calls import captured_in, local_signature, operate, ordered
+from .consulted import consulted, consulting
 from .frame import Ended, Object
 from .made import Known, Local, Made
+from .ruled import RuledCallee, kind_of, regrouped
+from .rules_inside import RulesInProgram
 from .target import signature_of
 
 
@@ -155,7 +149,7 @@ class Custom:
         if never_returns(function):
             raise Ended
         found = iter(outputs if isinstance(outputs, tuple) else (outputs,))
-        binding = frame.wrap(_regrouped(callee.result_type(leaves), found))
+        binding = frame.wrap(regrouped(callee.result_type(leaves), found))
         if shares:
             families = frozenset().union(*(cell.family() for a in in_order for cell in cells_in(a) if isinstance(cell, Cell)))
             for cell in cells_in(binding):
@@ -212,18 +206,10 @@ class custom_vjp(Custom):  # noqa: N801
     kind = "custom_vjp"
 
 
-@dataclass(frozen=True)
-class RuleOf:
-    """Reads the rules that a function has now."""
-
-    custom: Custom
-
-    def __call__(self):
-        return self.custom.rules()
-
-
 class Bare:
     """A function that s2s knows, as it is without the rule that it has been given."""
+
+    is_bare = True
 
     def __init__(self, function: Callable):
         self.function, self.__name__, self.signature = function, function.__name__, signature_of(function)
@@ -287,358 +273,6 @@ def partial_rule(partial: Callable) -> Callable:
     return rule
 
 
-# ------------------------------------------------------------------------------------------------ callees
-
-
-class RuledCallee:
-    """A `Custom` for arguments of one structure: what a `call` op calls.  See ops/rules.py."""
-
-    def __init__(self, custom: Custom, arguments: tuple):
-        self.custom, self.arguments, self.name = custom, arguments, custom.name
-        self.leaves = [type for tree in arguments for type in _data_in(tree)]
-        self.count = self.own = len(self.leaves)
-        self.fixed = frozenset(k for k, owner in enumerate(self.owners()) if owner in self.nondiff)
-        self.flat: WeakKeyDictionary[Function, Function] = WeakKeyDictionary()
-        self.made: dict[tuple, object] = {}
-
-    def __repr__(self) -> str:
-        return f"<ruled {self.name}>"
-
-    @property
-    def is_bare(self) -> bool:
-        """Whether a call of the function is to be printed as what it does, the call of a library's function."""
-        return isinstance(self.custom.function, Bare)
-
-    @property
-    def nondiff(self) -> tuple[int, ...]:
-        """The arguments without derivative, counted from 0."""
-        return tuple(sorted(k % len(self.arguments) for k in self.custom.nondiff_argnums if -len(self.arguments) <= k < len(self.arguments)))
-
-    def owners(self) -> list[int]:
-        """For each leaf, the number of the argument in which it is."""
-        return [k for k, tree in enumerate(self.arguments) for _ in _data_in(tree)]
-
-    @property
-    def begins(self) -> Line | None:
-        return beginning(self.custom.function)
-
-    # the function
-
-    def function_for(self, values: Sequence[Value]) -> Function:
-        """f(*leaves, *captures) -> leaves of the result."""
-        built = self.built(values)
-        if built not in self.flat:
-            self.flat[built] = self.flattened(built)
-        return self.flat[built]
-
-    def built(self, values: Sequence[Value]) -> Function:
-        """The function, of whole arguments."""
-        types = self.types(values)
-        if self.custom.like is not None:
-            key = "foreign", tuple(types)
-            if key not in self.made:
-                self.made[key] = foreign_function(self.custom.function, self.name, self.custom.like, types)
-            return self.made[key]
-        try:
-            return callee_of(self.custom.function).function_for([Value(t) for t in types])
-        except (SourceError, UnsupportedError) as refused:
-            raise self.custom.or_like(refused)
-
-    def flattened(self, built: Function) -> Function:
-        """A function of arguments, as one of their leaves."""
-        block, args, captured = self.opened(built)
-        with Builder(block):
-            results = emit_block(built.block, [*args, *captured], {})
-            block.yields = [leaf for y in results for leaf in leaves_of(y) if not isinstance(leaf.type, Static)]
-        return built.remade(block, tupled=len(block.yields) != 1, defaults={}, meetings=())
-
-    def opened(self, built: Function, extra: Sequence[Value] = ()) -> tuple[Block, list[Value], list[Value]]:
-        """A block with a parameter for each leaf of the arguments, `extra`, and what `built` captures; the arguments."""
-        count = len(built.params) - len(built.captures)
-        params: list[Value] = []
-        block = Block(params)
-        with Builder(block):
-            args = [_parameters(p.type, p.name, params) for p in built.params[:count]]
-        captured = [Value(p.type, p.name) for p in built.params[count:]]
-        params += [*extra, *captured]
-        return block, args, captured
-
-    def getters(self, values: Sequence[Value]) -> tuple:
-        return tuple(self.function_for(values).captures.values())
-
-    def types(self, values: Sequence[Value]) -> list[Type]:
-        """The types of the arguments, for leaves like `values`."""
-        rest = iter(values)
-        return [_typed(tree, rest) for tree in self.arguments]
-
-    def result_type(self, values: Sequence[Value]) -> Type:
-        """The type of the result as a whole."""
-        built = self.built(values)
-        types = [y.type for y in built.results]
-        return Tuple(tuple(types)) if built.tupled else types[0]
-
-    # the rules
-
-    def missing(self, mode: str) -> S2SError:
-        if mode == "jvp" and self.custom.fwd is not None:
-            return DerivativeError(f"{self.name} has a rule for reverse mode only (defvjp), and forward mode is asked", self.begins,
-                                   f"give it one for forward mode, too: {self.name}.defjvp(rule), "
-                                   "where rule(primals, tangents) returns the value and its tangent")
-        method, rule = ("defjvp", "rule") if self.custom.kind == "custom_jvp" else ("defvjp", "fwd, bwd")
-        return DerivativeError(f"{self.name} is a {self.custom.kind} function without a rule", self.begins,
-                               f"give it one: {self.name}.{method}({rule})")
-
-    def remembered(self, kind: str, values: Sequence[Value], make: Callable):
-        """What `make` makes for arguments like these, made once for each rule and each function it is the rule of."""
-        consulted(RuleOf(self.custom), self.custom.rules())
-        key = kind, self.built(values), self.custom.rules()
-        made, depends = self.made.get(key, (None, None))
-        if made is None or not is_current(depends):
-            with consulting() as depends:
-                made = make()
-            self.made[key] = made, depends
-        else:
-            consulted_too(depends)
-        return made
-
-    def jvp(self, values: Sequence[Value]) -> Function | None:
-        if self.custom.each:
-            return self.remembered("jvp", values, lambda: self._jvp_of_each(values))
-        if self.custom.jvp is None:
-            return None
-        return self.remembered("jvp", values, lambda: self._jvp(values))
-
-    def _jvp(self, values: Sequence[Value]) -> Function:
-        types, rule = self.types(values), self.custom.jvp
-        fixed = [types[k] for k in self.nondiff]
-        primals = Tuple(tuple(t for k, t in enumerate(types) if k not in self.nondiff))
-        built = built_rule(rule, (*fixed, primals, _tangent_type(primals)))
-        result = self.result_type(values)
-        function = self.built(values)
-        block, args, dots, captured = self.with_dots(function, built)
-        with Builder(block):
-            known = [args[k] for k in self.nondiff]
-            rest = [x for k, x in enumerate(args) if k not in self.nondiff]
-            tangents = [_tangents(x, iter_dots) for iter_dots in [iter(dots)] for x in rest]
-            found = emit_block(built.block, [*known, packed(rest, None), packed(tangents, None), *captured], {})
-            if not built.tupled or len(found) != 2:
-                raise self.wrong("jvp", rule, f"returns {_said(built)}, and a pair is needed: the value and its tangent")
-            ys = self.like(found[0], result, rule, "the value")
-            y_dots = self.like(found[1], result, rule, "the tangent", tangent=True)
-            block.yields = [*ys, *self.filled(y_dots, ys, rule)]
-        return built.remade(block, tupled=True, defaults={}, meetings=(), captures=dict(built.captures))
-
-    def with_dots(self, function: Function, built: Function) -> tuple[Block, list, list[Value], list[Value]]:
-        """A block of the leaves of the arguments, their tangents and what `built` captures; the arguments, and so on."""
-        params: list[Value] = []
-        count = len(function.params) - len(function.captures)
-        block = Block(params)
-        with Builder(block):
-            args = [_parameters(p.type, p.name, params) for p in function.params[:count]]
-        dots = [Value(p.type, f"{p.name}_dot") for k, p in enumerate(params) if k not in self.fixed and carries_derivative(p.type)]
-        captured = [Value(p.type, p.name) for p in built.params[len(built.params) - len(built.captures):]]
-        params += [*dots, *captured]
-        return block, args, dots, captured
-
-    def filled(self, y_dots: Sequence[Value | None], ys: Sequence[Value], rule: Callable) -> list[Value]:
-        """The tangents of those of `ys` that have one, in their shapes."""
-        found = []
-        for y, dot in zip(ys, y_dots):
-            if carries_derivative(y.type):
-                found.append(zeros_of(y) if dot is None else self.of_shape(dot, y.type, y, rule, "a tangent"))
-        return found
-
-    def _jvp_of_each(self, values: Sequence[Value]) -> Function:
-        """The sum of what the rule for each argument says."""
-        function = self.built(values)
-        types, rules = self.types(values), self.custom.each
-        wanted = [k for k in range(len(types)) if k not in self.nondiff]
-        if len(rules) != len(wanted):
-            raise self.wrong("jvps", rules[0] or self.custom.function, f"is one of {len(rules)}, and {self.name} has {len(wanted)} arguments to differentiate")
-        block, args, dots, _ = self.with_dots(function, function)
-        captures = dict(function.captures)
-        with Builder(block):
-            results = emit(call_record, *block.params[:self.count], *block.params[self.count + len(dots):], callee=self)
-            ys = list(results) if isinstance(results, tuple) else [results]
-            y = _regrouped(self.result_type(values), iter(ys))
-            total: list[Value | None] = [None] * len(ys)
-            rest = iter(dots)
-            for k, rule in zip(wanted, rules):
-                dot = _tangents(args[k], rest)
-                if rule is None or not carries_derivative(types[k]):
-                    continue
-                built = built_rule(rule, (_tangent_type(types[k]), y.type, *types))
-                given = []
-                for name, getter in built.captures.items():
-                    if getter not in captures.values():
-                        param = Value(next(p.type for p in built.params if p.name == name), name)
-                        block.params.append(param)
-                        captures[name if name not in captures else f"{name}_{len(captures)}"] = getter
-                    place = list(captures.values()).index(getter)
-                    given.append(block.params[self.count + len(dots) + place])
-                found = emit_block(built.block, [dot, y, *args, *given], {})
-                found = packed(found, None) if built.tupled else found[0]
-                parts = self.like(found, y.type, rule, "the tangent", tangent=True)
-                for n, (old, part) in enumerate(zip(total, self.filled_all(parts, ys, rule))):
-                    total[n] = part if old is None else old if part is None else old + part
-            block.yields = [*ys, *self.filled(total, ys, self.custom.function)]
-        return Function(f"{self.name}_jvp", block, function.source, "", True, captures)
-
-    def filled_all(self, parts: Sequence, ys: Sequence[Value], rule: Callable) -> list:
-        return [None if part is None else self.of_shape(part, y.type, y, rule, "a tangent") for part, y in zip(parts, ys)]
-
-    def vjp(self, values: Sequence[Value]) -> Halves | None:
-        if self.custom.fwd is None:
-            return None
-        return self.remembered("vjp", values, lambda: self._vjp(values))
-
-    def _vjp(self, values: Sequence[Value]) -> Halves:
-        types, fwd, bwd = self.types(values), self.custom.fwd, self.custom.bwd
-        built = built_rule(fwd, types)
-        if not built.tupled or len(built.results) != 2:
-            raise self.wrong("fwd", fwd, f"returns {_said(built)}, and a pair is needed: the value and the residuals")
-        result = self.result_type(values)
-        block, args, captured = self.opened(built)
-        with Builder(block):
-            y, kept = emit_block(built.block, [*args, *captured], {})
-            ys = self.like(y, result, fwd, "the value")
-            residuals = [leaf for leaf in leaves_of(kept) if not isinstance(leaf.type, Static)]
-            block.yields = [*ys, *residuals]
-        forward = built.remade(block, tupled=len(block.yields) != 1, defaults={}, meetings=(), captures=dict(built.captures))
-        backward, read, covers = self._backward(bwd, types, block.params[:self.count], kept.type, result, ys)
-        return Halves(forward, backward, read, covers)
-
-    def _backward(self, bwd: Callable, types: Sequence[Type], leaves: Sequence[Value], kept: Type, result: Type,
-                  ys: Sequence[Value]) -> tuple[Function, tuple, tuple]:
-        """bwd, of the leaves of what it is given, and those of the arguments that it gives cotangents for."""
-        built = built_rule(bwd, (*(types[k] for k in self.nondiff), kept, _tangent_type(result)))
-        count = len(built.params) - len(built.captures)
-        params: list[Value] = []
-        block = Block(params)
-        with Builder(block):
-            called = _names_of_members(built)
-            given = [_parameters(p.type, p.name, params, called, (p,)) for p in built.params[:count - 1]]
-            bars = []
-            _parameters(built.params[count - 1].type, built.params[count - 1].name, bars, called, (built.params[count - 1],))
-            seeds = [bar for bar, y in zip(bars, ys) if carries_derivative(y.type)]
-            params += seeds
-            rest = iter(bars)
-            y_bar = _regrouped_cotangent(result, rest)
-            captured = [Value(p.type, p.name) for p in built.params[count:]]
-            params += captured
-            found = emit_block(built.block, [*given, y_bar, *captured], {})
-        owners, wanted = self.owners(), [k for k in range(len(types)) if k not in self.nondiff]
-        if not built.tupled and found and isinstance(found[0].type, Tuple) and len(found[0].type.items) == len(wanted) != 1:
-            with Builder(block):
-                found = [item(found[0], index=k) for k in range(len(wanted))]  # a list instead of a tuple
-        elif not built.tupled:
-            raise self.wrong("bwd", bwd, f"returns {_said(built)}, and a tuple is needed: a cotangent for each argument")
-        if len(found) != len(wanted):
-            raise self.wrong("bwd", bwd, f"returns {_said(built)}, and {self.name} has {len(wanted)} arguments to differentiate")
-        covers, yields = [], []
-        with Builder(block):
-            for k, bar in zip(wanted, found):
-                places = [n for n, owner in enumerate(owners) if owner == k]
-                for n, leaf in zip(places, self.like(bar, types[k], bwd, f"the cotangent of {self.argument(k)}", tangent=True)):
-                    if leaf is not None and carries_derivative(leaves[n].type):
-                        covers.append(n)
-                        yields.append(self.of_shape(leaf, leaves[n].type, None, bwd, f"the cotangent of {self.argument(k)}"))
-        block.yields = yields
-        made = built.remade(block, tupled=len(yields) != 1, defaults={}, meetings=(), captures=dict(built.captures))
-        return made, tuple(n for n, owner in enumerate(owners) if owner in self.nondiff), tuple(covers)
-
-    # the call
-
-    def changes_its_arguments(self, values: Sequence[Value]) -> tuple[bool, bool]:
-        """Whether the function may write into its arguments, and whether it may return memory of theirs."""
-        if self.custom.like is not None:
-            return False, True
-        built = callee_of(self.custom.function).built_for([Value(t) for t in self.types(values)])
-        return built.changes, built.in_place
-
-    # what rules return
-
-    def argument(self, k: int) -> str:
-        return names_given(self.custom.function, len(self.arguments))[k]
-
-    def wrong(self, kind: str, rule: Callable, message: str) -> TypeMismatchError:
-        name = _called(rule, kind)
-        remedy = {"jvp": "return (y, y_dot)", "fwd": "return (y, residuals)",
-                  "jvps": "give one rule for each, or None"}.get(kind, "return a tuple, with None where it is zero")
-        return TypeMismatchError(f"the rule {name} of {self.name} {message}", _beginning(rule), remedy)
-
-    def like(self, x: Value, type: Type, rule: Callable, what: str, tangent: bool = False) -> list[Value | None]:
-        """The leaves of `x`, which must have the structure of `type`; None for each where it, or a part, is None."""
-        if isinstance(x.type, Static) and (tangent or not isinstance(type, Static)):
-            if x.type.value is None and tangent:
-                return [None] * sum(not isinstance(t, Static) for t in leaf_types(type))
-        if isinstance(type, Static):
-            return []
-        if isinstance(type, Tuple) != isinstance(x.type, Tuple) or isinstance(type, Tuple) and len(type.items) != len(x.type.items):
-            name = _called(rule, "rule")
-            raise TypeMismatchError(f"the rule {name} of {self.name} gives {what} as {x.type}, where {type} is needed", _beginning(rule),
-                                    "give it the structure of what it belongs to")
-        if not isinstance(type, Tuple):
-            return [x]
-        order = range(len(type.items))
-        if type.form is not None and x.type.form is not None and set(type.form.keys) == set(x.type.form.keys):
-            order = [x.type.form.keys.index(key) for key in type.form.keys]
-        return [leaf for k, t in zip(order, type.items) for leaf in self.like(item(x, index=k), t, rule, what, tangent)]
-
-    def of_shape(self, x: Value, type: Type, y: Value | None, rule: Callable, what: str) -> Value:
-        """`x`, whose rank must be that of `type`; a literal number stands for an array of it."""
-        if isinstance(x.type, (Scalar, Array)) and isinstance(type, (Scalar, Array)):
-            ranks = [getattr(t, "rank", 0) for t in (x.type, type)]
-            sizes = [d for d in zip(getattr(x.type, "dims", ()), getattr(type, "dims", ())) if (d[0] == 1) != (d[1] == 1) and _known(d)]
-            if ranks[0] == ranks[1] and not sizes:
-                return x
-            if isinstance(x.type, Scalar) and y is not None and (self.custom.is_elementwise or isinstance(x.constant, (int, float))):
-                return spread(x, y)
-            name = _called(rule, "rule")
-            raise TypeMismatchError(f"the rule {name} of {self.name} gives {what} as {x.type}, where {type} is needed", _beginning(rule),
-                                    "give it the shape of what it belongs to")
-        return x
-
-
-_without_defaults: dict[Callable, Callable] = {}  # a rule that has some -> it, of the other arguments
-
-
-def built_rule(rule: Callable, types: Sequence[Type]) -> Function:
-    """The IR of a rule for arguments of these types; parameters behind these stand at their defaults."""
-    if any(p.default is not p.empty for p in list(signature_of(rule).parameters.values())[len(types):]):
-        rule = _without_defaults.setdefault(rule, of_given_arguments(rule))
-    return callee_of(rule).function_for([Value(t) for t in types])
-
-
-def of_given_arguments(rule: Callable) -> Callable:
-    """`rule`, of the arguments that it is given."""
-    @functools.wraps(rule)
-    def given(*args):
-        return rule(*args)
-
-    return given
-
-
-def _called(rule, otherwise: str) -> str:
-    name = getattr(rule, "__name__", None) or getattr(getattr(rule, "node", rule), "name", otherwise)
-    return otherwise if name == "<lambda>" else name
-
-
-def _beginning(rule) -> Line | None:
-    """Where a rule begins, which may be one of the program's."""
-    return rule.frame.line(rule.node) if isinstance(rule, Local) else beginning(rule)
-
-
-def _known(dims: tuple) -> bool:
-    return all(isinstance(d, int) or not d.may_be_one for d in dims)
-
-
-def _said(function: Function) -> str:
-    if function.tupled:
-        return f"a tuple of {len(function.results)}"
-    return f"{function.results[0].type}" if function.results else "nothing"
-
-
 # -------------------------------------------------------------------------------------------- calls of them
 
 
@@ -671,148 +305,6 @@ def apply_in_program(frame, custom: Custom, arguments: list, node):
     return RulesInProgram(frame, custom, values, arguments, leaves, node).call(leaves)
 
 
-class RulesInProgram:
-    """A function with rules, where they or its arguments are functions that the program makes: a Closed of a call."""
-
-    def __init__(self, frame, custom: Custom, values: Sequence[Value], arguments: Sequence, leaves: Sequence[Value], node):
-        self.frame, self.custom, self.node = frame, custom, node
-        self.types, self.bindings = [v.type for v in values], list(arguments)
-        self.shape = RuledCallee(custom, tuple(kind_of(v.type) for v in values))
-        key = custom, self.shape.arguments, tuple(v.type for v in leaves)
-        same = [each for each in frame.session.closing if each[0] == key]
-        if same:
-            _, self.closed, self.result = same[-1]
-            return
-        group, leaves = Group(frame), self.called(leaves)
-        self.closed = Closed(custom.name, leaves, group, frame.line(node), frame.source, self.shape.fixed)
-        self.closed.asked = f"give it one: {custom.name}.defjvp(rule)"
-        self.result: Type | None = None
-        self.closed.add("function", leaves, self.function)
-        frame.session.closing.append((key, self.closed, self.result))
-        try:
-            if custom.jvp is not None:
-                self.closed.add("jvp", [*leaves, *self.dots(leaves)], self.jvp)
-            if custom.fwd is not None:
-                self.reverse(leaves)
-        finally:
-            frame.session.closing.pop()
-        if custom.each:
-            self.closed.errors["jvp"] = frame.refuse("defjvps of a function that a program makes", node, "use defjvp there")
-        if custom.fwd is not None and custom.jvp is None:
-            self.closed.errors["jvp"] = self.shape.missing("jvp")
-        group.finish()
-
-    def called(self, leaves: Sequence[Value]) -> list[Value]:
-        """Values like `leaves`, called what the function calls them."""
-        params: list[Value] = []
-        with Builder(Block()):
-            for name, type in zip(self.custom.signature.parameters, self.types):
-                _parameters(type, name, params)
-        return params if len(params) == len(leaves) else list(leaves)
-
-    def call(self, leaves: Sequence[Value]):
-        found = iter(self.closed.call(leaves))
-        return self.frame.wrap(_regrouped(self.result, found))
-
-    def dots(self, leaves: Sequence[Value]) -> list[Value]:
-        return [Value(leaves[k].type, f"{leaves[k].name}_dot") for k in self.closed.dotted]
-
-    def given(self, params: Sequence[Value]) -> list:
-        """The bindings of the arguments."""
-        rest = iter(params)
-        return [self.bindings[k] if isinstance(t, Static) else self.frame.wrap(_regrouped(t, rest)) for k, t in enumerate(self.types)]
-
-    def trees(self, params: Sequence[Value]) -> list[Value]:
-        rest = iter(params)
-        return [_regrouped(t, rest) for t in self.types]
-
-    def apply(self, function, arguments: list) -> Value:
-        return self.frame.value(apply(self.frame, function, arguments, {}, self.node))
-
-    def function(self, params: Sequence[Value]) -> list[Value]:
-        if self.custom.like is None:
-            y = self.apply(self.custom.function, self.given(params))
-        else:
-            y = self.foreign(params)
-        self.result = y.type
-        return [leaf for leaf in leaves_of(y) if not isinstance(leaf.type, Static)]
-
-    def foreign(self, params: Sequence[Value]) -> Value:
-        """The function called as it is; `like` may be one of the program's."""
-        like = self.custom.like
-        if isinstance(like, Made):
-            with Builder(Block(), above=params):
-                like = Of(self.custom.name, self.apply(like, self.given(params)).type)
-        if any(isinstance(t, Static) and isinstance(t.value, Made) for t in self.types):
-            raise self.frame.refuse(f"{self.custom.name}, which is called as it is, is given a function of the program", self.node,
-                                    "define the function outside, or use custom_root")
-        built = foreign_function(self.custom.function, self.custom.name, like, self.types)
-        found = emit_block(built.block, self.trees(params), {})
-        return packed(found, None) if built.tupled else found[0]
-
-    def jvp(self, params: Sequence[Value]) -> list[Value]:
-        shape, rule = self.shape, self.custom.jvp
-        given, trees = self.given(params[:len(self.closed.leaves)]), self.trees(params[:len(self.closed.leaves)])
-        dots = iter(params[len(self.closed.leaves):])
-        wanted = [k for k in range(len(given)) if k not in shape.nondiff]
-        tangents = [self.frame.wrap(_tangents(trees[k], dots)) for k in wanted]
-        found = self.apply(rule, [*(given[k] for k in shape.nondiff), tuple(given[k] for k in wanted), tuple(tangents)])
-        if not isinstance(found.type, Tuple) or len(found.type.items) != 2:
-            raise shape.wrong("jvp", rule, f"returns {found.type}, and a pair is needed: the value and its tangent")
-        ys = shape.like(item(found, index=0), self.result, rule, "the value")
-        return [*ys, *shape.filled(shape.like(item(found, index=1), self.result, rule, "the tangent", tangent=True), ys, rule)]
-
-    def reverse(self, leaves: Sequence[Value]) -> None:
-        """The two halves."""
-        kept: list[Type] = []
-        shape, custom, count = self.shape, self.custom, len(leaves)
-
-        def forward(params):
-            found = self.apply(custom.fwd, self.given(params))
-            if not isinstance(found.type, Tuple) or len(found.type.items) != 2:
-                raise shape.wrong("fwd", custom.fwd, f"returns {found.type}, and a pair is needed: the value and the residuals")
-            residuals = item(found, index=1)
-            kept.append(residuals.type)
-            return [*shape.like(item(found, index=0), self.result, custom.fwd, "the value"),
-                    *(leaf for leaf in leaves_of(residuals) if not isinstance(leaf.type, Static))]
-
-        made = self.closed.add("forward", leaves, forward)
-        if made is None:
-            return
-        results = sum(not isinstance(t, Static) for t in leaf_types(self.result))
-        residuals = made.yields[results:]
-        bars = [Value(t, "y_bar") for t in leaf_types(self.result) if carries_derivative(t)]
-
-        def backward(params):
-            given = self.given(params[:count])
-            rest = iter(params[count:])
-            tree = _regrouped(kept[0], rest)
-            y_bar = _cotangent_of(self.result, rest)
-            found = self.apply(custom.bwd, [*(given[k] for k in shape.nondiff), self.frame.wrap(tree), self.frame.wrap(y_bar)])
-            wanted = [k for k in range(len(given)) if k not in shape.nondiff]
-            if not isinstance(found.type, Tuple) or len(found.type.items) != len(wanted):
-                raise shape.wrong("bwd", custom.bwd, f"returns {found.type}, and {custom.name} has {len(wanted)} arguments to differentiate")
-            yields = []
-            for n, k in enumerate(wanted):
-                places = [place for place, owner in enumerate(shape.owners()) if owner == k]
-                for place, leaf in zip(places, shape.like(item(found, index=n), self.types[k], custom.bwd, "a cotangent", tangent=True)):
-                    if leaf is not None and carries_derivative(leaves[place].type):
-                        self.closed.covered.append(place)
-                        yields.append(shape.of_shape(leaf, leaves[place].type, None, custom.bwd, "a cotangent"))
-            return yields
-
-        self.closed.add("backward", [*leaves, *residuals, *bars], backward)
-
-
-def _cotangent_of(type: Type, bars: Iterator[Value]) -> Value:
-    """A tree like `type`, of the next of `bars` for what carries a derivative and zeros for the rest."""
-    if isinstance(type, Tuple):
-        return packed([_cotangent_of(t, bars) for t in type.items], type.form)
-    if isinstance(type, Static):
-        return value(type.value)
-    return next(bars) if carries_derivative(type) else value(0.0)
-
-
 def as_operand(frame, binding, is_fixed: bool) -> Value:
     """An argument as a Value: data, or a constant for what is known when code is generated and is none."""
     if isinstance(binding, Object):
@@ -823,96 +315,6 @@ def as_operand(frame, binding, is_fixed: bool) -> Value:
     if isinstance(binding, (Value, Cell, Container, tuple, list, bool, int, float, complex)):
         return frame.value(binding)
     return Value(Static(binding))
-
-
-# -------------------------------------------------------------------------------------------------- trees
-
-
-def _data_in(tree) -> Iterator:
-    """The places of data in the kind of an argument."""
-    if isinstance(tree, Tuple):
-        for inner in tree.items:
-            yield from _data_in(inner)
-    elif tree is None:
-        yield tree
-
-
-def kind_of(type: Type):
-    """The kind of an argument of `type`: None in the place of each datum."""
-    if isinstance(type, Tuple):
-        return replace(type, items=tuple(map(kind_of, type.items)))
-    return type if isinstance(type, Static) else None
-
-
-def _typed(tree, rest: Iterator[Value]) -> Type:
-    if isinstance(tree, Tuple):
-        return replace(tree, items=tuple(_typed(inner, rest) for inner in tree.items))
-    return next(rest).type if tree is None else tree
-
-
-def _parameters(type: Type, name: str, params: list[Value], called: Mapping[tuple, str] = MappingProxyType({}),
-                path: tuple = ()) -> Value:
-    """A parameter for each datum in `type`, appended to `params`; the tree of them.
-
-    `called` says what a member is called, by where it is: the parameter, and the numbers on the way.
-    """
-    name = called.get(path, name)
-    if isinstance(type, Tuple):
-        return packed([_parameters(t, member_name(name, type, k), params, called, (*path, k)) for k, t in enumerate(type.items)],
-                      type.form)
-    if isinstance(type, Static):
-        return value(type.value)
-    params.append(Value(type, name))
-    return params[-1]
-
-
-def _names_of_members(function: Function) -> dict[tuple, str]:
-    """What a function calls the members of its arguments that it unpacks (`a, b = residuals`)."""
-    paths, found = {p: (p,) for p in function.params}, {}
-    for op in walk(function.block):
-        if op.name == "item" and op.inputs[0] in paths:
-            paths[op.output] = (*paths[op.inputs[0]], op.attrs["index"])
-            if op.output.name:
-                found.setdefault(paths[op.output], op.output.name)
-    return found
-
-
-def _tangent_type(type: Type) -> Type:
-    """The type of a tangent or cotangent: floats, where the value is none."""
-    match type:
-        case Tuple(items):
-            return replace(type, items=tuple(map(_tangent_type, items)))
-        case Scalar() if not carries_derivative(type):
-            return FLOAT
-        case Array(_, dims) if not carries_derivative(type):
-            return Array("float64", dims)
-    return type
-
-
-def _tangents(x: Value, dots: Iterator[Value]) -> Value:
-    """A tree like `x` of tangents: the next of `dots`, zeros for what carries no derivative."""
-    if isinstance(x.type, Tuple):
-        return packed([_tangents(item(x, index=k), dots) for k in range(len(x.type.items))], x.type.form)
-    if isinstance(x.type, Static):
-        return x
-    return next(dots) if carries_derivative(x.type) else zeros_of(x)
-
-
-def _regrouped(type: Type, rest: Iterator[Value]) -> Value:
-    """A tree like `type` of the next of `rest`."""
-    if isinstance(type, Tuple):
-        return packed([_regrouped(t, rest) for t in type.items], type.form)
-    return value(type.value) if isinstance(type, Static) else next(rest)
-
-
-def _regrouped_cotangent(type: Type, bars: Iterator[Value]) -> Value:
-    """A tree like `type` of the next of `bars`; zeros where the result carries no derivative."""
-    if isinstance(type, Tuple):
-        return packed([_regrouped_cotangent(t, bars) for t in type.items], type.form)
-    if isinstance(type, Static):
-        return value(type.value)
-    bar = next(bars)
-    return bar if carries_derivative(type) else value(0.0)
 
 
 # --------------------------------------------------------------------------------------- inside a program
