@@ -59,7 +59,7 @@ def decorator(transform: Callable) -> Callable:
 
 
 @decorator
-def grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, allow_int: bool = False,
+def grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False,
          tape_limit: int | str | None = None) -> Transformed:
     """The derivative of the number that `f` returns, with respect to the arguments `argnums`.
 
@@ -70,24 +70,29 @@ def grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, allow_int
     one real number, with TypeMismatchError; with `allow_int`, what is differentiated may hold integers, and the
     result has 0.0 in their places.  Members that are no data (None, strings) stay what they are.
 
+    With `holomorphic`, arguments and result are complex, and the result is f'(z), as of any complex function that has a
+    derivative; without it the derivative of a real result by z = u + iv is that by u minus i times that by v, as in JAX.
+
     With `tape_limit`, a number of bytes or a text such as "64MB", loops whose tapes would be larger are checkpointed, as
     `checkpoint(range(n), memory=tape_limit)` does it; `.lower(*args).memory` says what is saved.  Left as they are: loops that
     save single elements of arrays that they write, that draw, or whose state has no size known before them.
     """
-    return Transformed("grad", f, gradient_options(argnums, has_aux, allow_int, tape_limit))
+    return Transformed("grad", f, gradient_options(argnums, has_aux, holomorphic, allow_int, tape_limit))
 
 
-def gradient_options(argnums: Argnums, has_aux: bool, allow_int: bool, tape_limit: int | str | None) -> dict:
+def gradient_options(argnums: Argnums, has_aux: bool, holomorphic: bool, allow_int: bool, tape_limit: int | str | None) -> dict:
     """The options of `grad` and `value_and_grad`."""
     options = {"argnums": numbers(argnums), "has_aux": has_aux, "allow_int": allow_int}
+    if holomorphic:
+        options["holomorphic"] = True
     return options if tape_limit is None else {**options, "tape_limit": bytes_of(tape_limit)}
 
 
 @decorator
-def value_and_grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False,
+def value_and_grad(f: Callable, argnums: Argnums = FIRST, has_aux: bool = False, holomorphic: bool = False,
                    allow_int: bool = False, tape_limit: int | str | None = None) -> Transformed:
     """`grad`, and the value: a function that returns (y, derivative), or ((y, aux), derivative)."""
-    return Transformed("value_and_grad", f, gradient_options(argnums, has_aux, allow_int, tape_limit))
+    return Transformed("value_and_grad", f, gradient_options(argnums, has_aux, holomorphic, allow_int, tape_limit))
 
 
 def vjp(f: Callable, *primals, has_aux: bool = False):

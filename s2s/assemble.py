@@ -40,18 +40,21 @@ def first_result(function: Function) -> Function:
     return pipeline.finish(function)
 
 
-def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool = False,
-             with_value: bool = False, allow_int: bool = False, tape_limit: int | None = None) -> Function:
+def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool = False, with_value: bool = False,
+             allow_int: bool = False, tape_limit: int | None = None, holomorphic: bool = False) -> Function:
     """f(*xs) -> y becomes f_grad(*xs) -> x_bar, the derivatives of the number y in the arguments `argnums`.
 
     With `with_value`, f_value_and_grad(*xs) -> (y, x_bar).  With `has_aux`, y comes with something more,
-    which is returned beside.  Raises TypeMismatchError where y is not a number or an argument is not inexact.
+    which is returned beside.  Raises TypeMismatchError where y is not a number or an argument is not inexact, and where
+    one of them is not complex although the function is `holomorphic`.
     """
     wrt = [argnums] if isinstance(argnums, int) else list(argnums)
     check_arguments(function, wrt, allow_int)
+    if holomorphic:
+        check_complex(function, wrt)
     if never_returns(function):
         return raising(function, [], f"{function.name}_{'value_and_grad' if with_value else 'grad'}")
-    function = with_scalar_result(function, has_aux)
+    function = with_scalar_result(function, has_aux, holomorphic)
     if has_aux:
         function = with_constant_aux(function)
     seeds = [1.0, *[0.0] * (len(differentiable(function)) - 1)]
@@ -290,8 +293,8 @@ def with_ranks(function: Function, scalars: Sequence[Value] = ()) -> Function:
     return pipeline.run(pipeline.PREPARE, rebuild(function, types))
 
 
-def with_scalar_result(function: Function, has_aux: bool = False) -> Function:
-    """`function`, if its (first) result is a number; ranks that this settles are settled.
+def with_scalar_result(function: Function, has_aux: bool = False, holomorphic: bool = False) -> Function:
+    """`function`, if its (first) result is a real number, or a complex one if it is `holomorphic`; ranks that this settles are settled.
 
     Raises TypeMismatchError if it cannot be one.
     """
@@ -304,14 +307,34 @@ def with_scalar_result(function: Function, has_aux: bool = False) -> Function:
         raise TypeMismatchError(f"has_aux=True, and {function.name} returns {said_of(function)}", line_of_result(function),
                                 "return a tuple: the number first, and more beside it")
     several = function.tupled and not (has_aux and len(function.results) >= 2)
-    if y is None or several or indexed or not isinstance(y.type, (Scalar, Unknown)) or not is_real(y.type):
+    fits = is_holomorphic if holomorphic else is_real
+    if y is None or several or indexed or not isinstance(y.type, (Scalar, Unknown)) or not fits(y.type):
         said = "nothing" if y is None else said_of(function)
+        wanted = "complex number, with holomorphic=True," if holomorphic else "real number"
         raise TypeMismatchError(
-            f"grad needs a function that returns one real number, and {function.name} returns {said}",
-            line_of_result(function),
+            f"grad needs a function that returns one {wanted}, and {function.name} returns {said}"
+            .replace(",, and", ", and"), line_of_result(function),
             "say has_aux=True, if it returns the number first and more beside it" if several and not indexed else
+            "leave holomorphic=True out" if holomorphic and not indexed and y is not None and is_real(y.type) else
+            "say holomorphic=True, if the function is, or reduce the result to a real number"
+            if isinstance(getattr(y, "type", None), Scalar) and is_holomorphic(y.type) else
             "reduce the result to a number, e.g. with np.sum, or use s2s.jacrev")
     return function
+
+
+def is_holomorphic(type: Type) -> bool:
+    """Whether `type`, a Scalar or Unknown, may be a complex number."""
+    return carries_derivative(type) and (type.dtype or "complex").startswith("complex")
+
+
+def check_complex(function: Function, wrt: Sequence[int]) -> None:
+    """Raise TypeMismatchError if an argument of a holomorphic function is not complex."""
+    for k in wrt:
+        param = function.params[k]
+        for type in leaf_types(param.type):
+            if carries_derivative(type) and not (getattr(type, "dtype", None) or "complex").startswith("complex"):
+                raise TypeMismatchError(f"grad with holomorphic=True, and {param.name} is {describe(param.type)}", first_line(function),
+                                        "pass a complex number, or leave holomorphic=True out")
 
 
 def is_real(type: Type) -> bool:

@@ -101,7 +101,7 @@ def gradient_of(t, types: tuple) -> Function:
     function = t.inner_function(types)
     return assemble.gradient(function, resolved(t.options["argnums"], t.inner, types), t.options["has_aux"],
                              with_value=t.kind == "value_and_grad", allow_int=t.options.get("allow_int", False),
-                             tape_limit=t.options.get("tape_limit"))
+                             tape_limit=t.options.get("tape_limit"), holomorphic=t.options.get("holomorphic", False))
 
 
 def first_of(t, types: tuple) -> Function:
