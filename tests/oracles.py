@@ -372,7 +372,7 @@ def _linear(name: str) -> Callable:
 
 for _name in ("sum mean transpose ravel copy cumsum squeeze expand_dims swapaxes moveaxis repeat tile take "
               "diagonal diag trace tril triu hsplit vsplit dsplit roll flip flipud fliplr diff broadcast_to atleast_1d atleast_2d split array_split "
-              "pad trapezoid rot90 real imag conj nansum take_along_axis delete").split():
+              "trapezoid rot90 real imag conj nansum take_along_axis delete").split():
     FUNCTIONS[_name] = _linear(_name)
 for _name in ("argmax argmin argsort any all shape size ndim isfinite isnan isinf allclose array_equal searchsorted "
               "count_nonzero nonzero flatnonzero argwhere round around digitize lexsort isin").split():
@@ -395,6 +395,13 @@ FUNCTIONS["transpose"] = lambda x, *axes, **kwargs: each(x, lambda part: np.asar
 for _name in "concatenate stack hstack vstack column_stack dstack".split():
     FUNCTIONS[_name] = lambda parts, *args, _f=getattr(np, _name), **kwargs: Hyper(
         *(_f([getattr(lift(x), part) for x in parts], *args, **kwargs) for part in PARTS))
+
+
+@function("pad")
+def _pad(x, pad_width, mode="constant", **constants):
+    """What surrounds a constant part is added to the value alone."""
+    x, zeros = lift(x), {key: 0.0 for key in constants}
+    return Hyper(np.pad(x.v, pad_width, mode, **constants), *(np.pad(getattr(x, p), pad_width, mode, **zeros) for p in PARTS[1:]))
 
 
 @function("append")

@@ -15,7 +15,7 @@ from .create import arange, ones
 from .elementwise import clip, remainder, where
 from .index import take
 from .join import along, arrays, concatenate_record
-from .pick import tril, triu
+from .pick import taken, tril, triu
 from .product import check_inner
 from .record import FUNCTIONS, dims_of, numpy_function, rank, static, value
 from .reduce import as_array
@@ -105,11 +105,16 @@ def diag_indices(n, ndim=2) -> Value:
 
 
 def _cross(a: Value, b: Value) -> Value:
-    for x in (a, b):
-        check_inner(dims_of(x.type)[-1], 3, "np.cross")
-    a, b = ([take(x, along(-1, k)) for k in range(3)] for x in (a, b))
+    a, b = ([take(x, along(-1, k)) for k in range(3)] for x in map(_in_space, (a, b)))
     parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
     return FUNCTIONS[np.stack](tuple(parts), axis=-1) if rank(parts[0]) else FUNCTIONS[np.array](tuple(parts))
+
+
+def _in_space(x: Value) -> Value:
+    """`x`, whose last axis is of length 3: where only the run knows it, the reshape raises if it is not, as NumPy does."""
+    *others, last = dims_of(x.type)
+    check_inner(last, 3, "np.cross")
+    return x if last == 3 else reshape(x, *(length(x, axis=k) for k in range(len(others))), 3)
 
 
 @numpy_function(np.cross)
@@ -154,4 +159,4 @@ def _padded(x: Value, n: Value, axis: int, before: int, after: int, mode: str, c
             places = where(places < n, places, 2 * n - 1 - places)
         case _:
             raise UnsupportedError(f"np.pad with mode={mode!r}", current().line, "use constant, edge, wrap, reflect or symmetric")
-    return take(x, along(axis, places))
+    return taken(x, axis, places)

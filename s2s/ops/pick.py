@@ -12,6 +12,7 @@ from ..ir.builder import current, fresh_shape
 from ..ir.graph import Value
 from ..ir.types import Array, Type, Unknown
 from .arrange import expand_dims
+from .copy import copy
 from .create import arange, array, zeros
 from .index import additem, put, setitem, take
 from .join import along
@@ -42,7 +43,13 @@ def take_(x: Value, indices, axis=None, out=None, mode="raise") -> Value:
             "take remainders of the indices first",
         )
     entry = indices if members(indices) is None else array(indices)
-    return take(ravel(x), entry) if axis is None else take(x, along(axis, entry))
+    return take(ravel(x), entry) if axis is None else taken(x, axis, entry)
+
+
+def taken(x: Value, axis: int, entry) -> Value:
+    """np.take along an axis: x[:, entry] in C order, which an index that is not the first one alone does not give."""
+    part = take(x, along(axis, entry))
+    return copy(part) if axis != 0 and rank(x) != 1 and rank(value(entry)) != 0 else part
 
 
 def add_along_axis(values, indices, shape, axis):

@@ -145,7 +145,8 @@ def ask_lengths_once(block: Block) -> None:
 
     Loops make new versions of an array, and a length asked of the last of them would hold up everything
     that depends on it until the loop is done; equal extents mean equal lengths, so any value will do.
-    What an argument can tell is asked before anything else: the argument may be overwritten later.
+    What an argument can tell is asked before anything else: the argument may be overwritten later.  But n + 1, where n is the
+    length of another, is no length of its own: it is a cotangent, which only the sweep back is given.
     """
     arguments = set(block.params)
     on_top: dict[Extent, Op] = {}
@@ -155,7 +156,8 @@ def ask_lengths_once(block: Block) -> None:
         def meet(value: Value) -> None:
             if isinstance(value.type, Array):
                 for axis, dim in enumerate(value.type.dims):
-                    if isinstance(dim, Extent) and not dim.accepts_any:
+                    if isinstance(dim, Extent) and not dim.accepts_any and not (
+                            value in arguments and dim.offset and any(d.symbol == dim.symbol for d in first)):
                         first.setdefault(dim, (value, axis))
 
         for param in block.params:

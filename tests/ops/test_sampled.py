@@ -50,6 +50,9 @@ PROGRAMS = {
     "triangles": (lambda a: a[:, :4][np.triu_indices(4, 1)] * a[:, 1:][np.tril_indices(4, -1)] * np.tri(6)[2], A),
     "diagonal": (lambda a: a[np.diag_indices(4)], A),
     "pad": (lambda x: np.pad(x * x, (1, 2), constant_values=0.5), X),
+    "pad_of_rows": (lambda a: np.pad(a, ((1, 2), (0, 1)), constant_values=0.5), A),
+    "pad_edge_of_rows": (lambda a: np.sum(np.pad(a, 1, mode="edge") ** 2), A),
+    "take_of_columns": (lambda a: np.sum(np.take(a, [1, 2, 2, 0], axis=1) ** 2) + np.take(a, 2, axis=1), A),
     "pad_edge": (lambda x: np.pad(x, 2, mode="edge"), X),
     "pad_reflect": (lambda a: np.pad(a, ((0, 0), (3, 2)), "reflect"), A),
     "pad_symmetric": (lambda x: np.pad(x, (3, 11), mode="symmetric"), X),
@@ -128,6 +131,12 @@ def test_what_is_nan_has_derivative_zero():
 def test_refused(f, message):
     with pytest.raises(UnsupportedError, match=message):
         s2s.grad(f)(X)
+
+
+@pytest.mark.parametrize("f, length", [(lambda x: np.sum(np.cross(x[x > -9], x)), 4), (lambda x: np.cross(x, x[:3])[0], 2)])
+def test_cross_of_vectors_of_another_length_than_3_raises(f, length):
+    with pytest.raises(ValueError):
+        s2s.grad(f)(X[:length])
 
 
 def test_an_index_that_names_every_axis_beside_an_ellipsis_is_a_number():
