@@ -36,7 +36,9 @@ class Builder:
         self.asked: dict[tuple, Value] = {}  # shapes that inner blocks have asked for here
         self.extents: dict[tuple, Extent] = outer.extents if outer is not None else {}  # by what they measure
         self.line = line if line is not None or outer is None else outer.line
-        self.counter = outer.counter if outer is not None else [last_symbol([*self.block.params, *above])]
+        self.counter = outer.counter if outer is not None else [0]
+        # the block may be of a function that is made meanwhile, whose symbols the block around has never met
+        self.counter[0] = max(self.counter[0], last_symbol([*self.block.params, *above]))
 
     def __enter__(self) -> Builder:
         _stack.append(self)

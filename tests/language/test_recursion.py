@@ -401,6 +401,40 @@ def through_views(x):
     return np.sum(a**2)
 
 
+def merge_parts(a):
+    if len(a) <= 1:
+        return
+    a[0] = a[0] * a[-1]
+    i = len(a) // 2
+    merge_parts(a[:i])
+    merge_parts(a[i:])
+
+
+def parts_of_other_lengths(x):
+    a = np.cos(5 * x)
+    merge_parts(a)
+    return np.sum(a * np.arange(len(x)))
+
+
+def sort_parts(a):
+    if len(a) <= 1:
+        return
+    p, i = a[-1], 0
+    for j in range(len(a) - 1):
+        if a[j] < p:
+            a[i], a[j] = a[j], a[i]
+            i += 1
+    a[i], a[-1] = a[-1], a[i]
+    sort_parts(a[:i])
+    sort_parts(a[i + 1:])
+
+
+def sorted_by_parts(x):
+    a = np.cos(5 * x)
+    sort_parts(a)
+    return np.sum(a * a * np.arange(len(x)))
+
+
 def nothing_returned(x, n):
     def halve(k):
         if k == 0:
@@ -467,7 +501,7 @@ QUICK = [
     (fib, (5, 0.7), None), (pairwise, (X8[:5],), None), (hanoi, (2, 0, 1, 2, np.array([1.0, 2.0, 3.0])), None),
     (with_method, (0.8, 3), None), (lambda_rec, (0.8, 3), None), (collatz, (3, 0.8), None), (even, (5, 0.3), None),
     (uses_pair, (3, 0.8), None), (scaled, (3, 0.8), None), (checked, (3, 0.5), None), (both_flags, (0.7,), None),
-    (nothing_returned, (0.7, 3), None),
+    (nothing_returned, (0.7, 3), None), (parts_of_other_lengths, (X8[:5],), None),
 ]
 SLOW = [
     (quad_global, (0.1, 1.3), None), (quad_lambda, (0.1, 1.3, 2.0), None), (ackermann, (2, 2.0, 0.4), None),
@@ -478,6 +512,7 @@ SLOW = [
     (strassen_loss, (M, M.T @ M), None), (hp, (5, 0.3), None), (mutual3a, (6, 0.4), None), (spectrum, (X8, W8), None),
     (visit_nodes, (np.array([1, 3, -1, -1]), np.array([2, -1, -1, -1]), np.array([1.5, 0.5, 2.0, 0.7]), 0), 2),
     (sum_of_squares, (X8, 0, 8), None), (params_rec, ({"w": 1.2, "b": 0.4}, 2), None), (through_views, (X8[:6],), None),
+    (sorted_by_parts, (X8[:6],), None),
     (julia_size, (0.3,), None), (spread_out, (1.0, 2.0, 3.0, 0.5), None), (comprehended, (0.8, 2), None),
     (grows, (X8[:2], 3), None), (sum_of_power, (0.2 * M[:2, :2],), None),
 ]
