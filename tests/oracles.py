@@ -112,8 +112,8 @@ class Hyper:
     def __abs__(self): return apply("absolute", self)
 
     def _write(self, new):
-        if self.ndim == 0:
-            return new
+        if not isinstance(self.v, np.ndarray):
+            return new  # a number, not an array of no axes
         self[...] = new
         return self
 

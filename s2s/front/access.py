@@ -62,6 +62,8 @@ def take(frame: Frame, base, key):
             axis = key.constant if isinstance(key, Value) else key
             if isinstance(axis, int) and not isinstance(axis, bool):
                 return length(content.op.inputs[0], axis=axis)
+    if key in ((), ...) and isinstance(frame.heap.type_of(base), Scalar):  # an array of no axes: its number, and itself
+        return base if key is ... else frame.heap.read(base)
     pattern, operands = _parsed(frame, key)
     if frame.session.tries:
         guard_index(frame, frame.heap.read(base), pattern, operands)

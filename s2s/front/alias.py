@@ -46,7 +46,7 @@ class Cell:
     write_back: Callable | None = None  # (base's Value, its own new Value) -> base's new Value
     index: tuple | None = None  # (pattern, operands), where it is base[integers, slices and new axes]
     place: Callable | None = None  # (base's Value, index into it, counters) -> the index into its base, or None
-    doubtful: bool = False  # perhaps a view, perhaps a number: an element of an array of unknown rank
+    doubtful: bool = False  # perhaps an array, perhaps a number: an element of an array of unknown rank, or as the path taken says
     reads: tuple = ()  # Values that `view` and `write_back` read
     choice: tuple | None = None  # (condition, the cell that it is where that holds, the one that it is elsewhere)
     origins: frozenset = frozenset()  # cells that it may share memory with, or not

@@ -202,8 +202,7 @@ class Join:
                                           retold(b, iter([outputs[k] for k in second])))
         if _is_number(a) and _is_number(b):
             output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
-            origins = [cell for x in (a, b) if isinstance(x, Cell) for cell in x.family()]
-            return lambda outputs: self._wrapped(outputs[output], origins)
+            return lambda outputs: self.frame.either(outputs[output], a, b)
         if is_function(a) and is_function(b):
             self.needed.update(root for x in (a, b) for cell in self.frame.cells_held(x) for root in cell.roots)
             first, second = Brought(self, 0), Brought(self, 1)
@@ -351,12 +350,6 @@ class Join:
         """The items of a list that one of the arms leaves, where its length is known."""
         return next((heap[binding] for heap in self.heaps if isinstance(heap.get(binding), tuple)), None) if isinstance(
             binding, Cell) else None
-
-    def _wrapped(self, output: Value, origins: list[Cell]):
-        binding = self.frame.wrap(output)
-        if isinstance(binding, Cell):
-            binding.origins = frozenset(origins)
-        return binding
 
     def _leaf(self, binding, arm: int) -> Value:
         """The Value of a leaf at the end of an arm."""

@@ -140,7 +140,7 @@ def _isinstance(frame: Frame, node, x, kinds):
     if content is None:
         return isinstance(x.content if isinstance(x, Object) else x, kinds)
     match content.type:
-        case Array():
+        case Array() | Scalar() if isinstance(content.type, Array) or isinstance(x, Cell) and not x.doubtful:
             return any(issubclass(np.ndarray, kind) for kind in kinds)
         case Scalar(dtype, weak) if dtype is not None:
             kind = {"int64": int, "float64": float, "complex128": complex}[dtype] if weak else np.dtype(dtype).type

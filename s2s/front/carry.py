@@ -22,7 +22,7 @@ from ..ops.lists import new_list
 from ..ops.record import FUNCTIONS, value
 from ..ops.shape import length
 from .access import part_of
-from .alias import Cell, Container
+from .alias import Cell, Container, is_shared
 from .branches import NUMBERS, described, is_function, may_be_none
 from .frame import BOUND, RAISED, RESULT, RETURNED, STOP, UNBOUND, Frame, like
 from .lists import as_list, is_list
@@ -162,8 +162,9 @@ def enter_binding(frame: Frame, binding, rest: list[Value], carried: Carried, na
     items = known_items(carried, binding)
     if items is not None:
         return frame.heap.new(tuple(enter_binding(frame, item, rest, carried, name) for item in items), binding.family())
-    inside = frame.wrap(rest.pop(0))
+    inside = frame.either(rest.pop(0), binding)
     if isinstance(inside, Cell):
+        inside.doubtful = not is_shared(frame.heap.read(inside).type)  # a trip may leave a number
         family = binding.family() if isinstance(binding, Cell) else frozenset()
         alone = name in carried.apart and carried.names.get(name) is binding
         inside.origins = frozenset() if alone else family | carried.origins.get(name, frozenset())
@@ -612,12 +613,11 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Car
         return word(result, binding.words)
     if name in (RETURNED, RAISED) and result.constant is not MISSING:
         return bool(result.constant)
-    after = frame.wrap(result)
+    after = frame.either(result, binding, end)
     if isinstance(after, Cell) and name in carried.parted and carried.names.get(name) is binding:
         return after
     if isinstance(after, Cell):
-        family = [cell for x in (binding, end) if isinstance(x, Cell) for cell in x.family()]
-        after.origins = frozenset(family) | carried.origins.get(name, frozenset())
+        after.origins |= carried.origins.get(name, frozenset())
         for x in (binding, end):
             if isinstance(x, Cell):
                 after.held, after.alike = after.held | x.root.held, after.alike or x.root.alike

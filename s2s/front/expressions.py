@@ -26,6 +26,7 @@ from .containers import key_in, new_dict, pairs
 from .demand import demand
 from .dispatch import function_at, functions_in
 from .frame import REST, Frame, Object, Text, Thrown
+from .guards import guard_list_index
 from .iterables import Iterable
 from .lists import WRITES, extend_in_place, is_list, new_list, place_in, repeat_in_place
 from .made import Generator, Known, Local, Made, Method
@@ -375,9 +376,16 @@ def place_of(frame: Frame, node: gast.AST):
         base, key = place_of(frame, node.value), key_of(frame, node.slice)
         with at(frame.line(node)):
             base, key = _place_by_key(frame, base, key, node)
-            place = place_in(frame, base, key)
-            return take(frame, base, key) if place is None else place
+            return _item_of(frame, base, key)
     return evaluate(frame, node)
+
+
+def _item_of(frame: Frame, base, key):
+    """base[key], to be written into: an item of a run-time list is written where it is."""
+    if is_list(frame, base) and frame.session.tries:
+        guard_list_index(frame, base, key)
+    place = place_in(frame, base, key)
+    return take(frame, base, key) if place is None else place
 
 
 def _place_by_key(frame: Frame, base, key, node: gast.AST) -> tuple:
@@ -397,8 +405,8 @@ def augment(frame: Frame, node: gast.AugAssign) -> None:
         case gast.Subscript():
             base, key = place_of(frame, node.target.value), key_of(frame, node.target.slice)
             base, key = _place_by_key(frame, base, key, node)
-            old = take(frame, base, key)
-            if isinstance(base, Container):
+            old = _item_of(frame, base, key)
+            if isinstance(base, Container) or is_list(frame, base):
                 new = _augmented_member(frame, old, evaluate(frame, node.value), node)
                 if new is not old:
                     put(frame, base, key, new)
@@ -433,6 +441,9 @@ def _augmented_member(frame: Frame, old, v, node: gast.AugAssign):
         return old
     if not isinstance(old, Cell) or isinstance(frame.heap.read(old).type, Unknown):
         return binary(frame, node.op, old, v, node)
+    if old.doubtful:
+        _refuse_shared(frame, "this", old, node)
+        return binary(frame, node.op, old, v, node)
     before, after = frame.heap.read(old), frame.value(binary(frame, node.op, old, v, node))
     if after.type != before.type:
         _same_kind(frame, before, after)
@@ -457,12 +468,8 @@ def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None
         frame.bind(name, new)
         return
     before, after = frame.heap.read(old), frame.value(new)
-    if isinstance(before.type, Unknown):
-        others = [n for n, cell in frame.reachable() if n != name and cell.family() & old.family()]
-        if others:
-            raise SharedError(f"{name} may be a number or an array, and {others[0]} may share its memory",
-                              frame.line(node), f"write `{name} = {name} {SYMBOLS[BINARY[type(node.op)][0]]} ...` "
-                              "if a new value is meant")
+    if isinstance(before.type, Unknown) or old.doubtful:
+        _refuse_shared(frame, name, old, node)
         frame.bind(name, new)
         return
     if after.type == before.type:
@@ -476,6 +483,14 @@ def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None
     content = frame.heap.read(old)
     if not content.name:
         content.name = frame.label(name)
+
+
+def _refuse_shared(frame: Frame, name: str, old: Cell, node: gast.AugAssign) -> None:
+    """Refuse `name op= value` where `old` may be an array, whose memory another name leads to, or a number."""
+    others = [n for n, cell in frame.reachable() if n != name and (cell.family() | cell.root.held) & old.family()]
+    if others and (name != "this" or len(others) > 1):  # a member is in one container
+        raise SharedError(f"{name} may be a number or an array, and {others[0]} may share its memory", frame.line(node),
+                          f"write `{name} = {name} {SYMBOLS[BINARY[type(node.op)][0]]} ...` if a new value is meant")
 
 
 def _same_kind(frame: Frame, before: Value, after: Value) -> None:

@@ -216,6 +216,17 @@ class Frame:
             return tuple(map(self.wrap, x.op.inputs))
         return self.heap.new(x) if is_shared(x.type) else x
 
+    def either(self, x: Value, *sides) -> object:
+        """The binding of a Value that is one of `sides`, as the path taken says: arrays that it is are those."""
+        binding = self.wrap(x)
+        cells = [side for side in sides if isinstance(side, Cell)]
+        if isinstance(binding, Value) and cells:
+            binding = self.heap.new(x)
+            binding.doubtful = any(not isinstance(side, Cell) or side.doubtful for side in sides if side is not UNBOUND)
+        if isinstance(binding, Cell):
+            binding.origins = frozenset(cell for side in cells for cell in side.family())
+        return binding
+
     def contained(self, form: Form | None, members: list):
         """The binding of a new container of this form."""
         if form is None:

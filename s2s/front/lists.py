@@ -113,6 +113,9 @@ def _chosen(i: Value, items: tuple) -> Cell:
 def held_by(frame: Frame, xs: Cell, y: Value):
     """The binding of something that is, or was, in a run-time list."""
     binding = frame.wrap(y)
+    if isinstance(binding, Value) and isinstance(y.type, Scalar) and xs.root.held:  # perhaps an array of no axes
+        binding = frame.heap.new(y)
+        binding.doubtful = True
     for cell in cells_in(binding):
         cell.origins |= xs.root.held
         xs.root.held |= {cell}

@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import TypeMismatchError
 from ..ir.builder import current
 from ..ir.graph import Value
-from ..ir.types import Array
+from ..ir.types import Array, Scalar
 from ..ops.copy import is_made_in_order
 from ..ops.index import getitem, setitem
 from ..ops.pattern import is_basic, paired, parse_index
@@ -36,6 +36,8 @@ CONTIGUOUS = {"reshape", "ravel", "flat"}  # where the array is contiguous
 READ_ONLY = {"diagonal", "diag", "broadcast_to"}
 PARTS = {"split", "array_split", "hsplit", "vsplit", "dsplit", "unstack", "view"}
 MAYBE = {"ascontiguousarray", "broadcast_arrays", "imag", "rot90", "stop_gradient", "astype", "array"} | SAME | RESHAPES | CONTIGUOUS | TRANSPOSES | INVOLUTIONS | PARTS | READ_ONLY
+OF_NO_AXES = {"array", "asarray", "asanyarray", "copy", "zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_like", "full_like",
+              "reshape", "squeeze"}  # what makes an array even of one number
 COPIES = {"array", "copy", "flatten", "astype", "conj", "conjugate"}
 
 
@@ -59,10 +61,12 @@ def shared_result(frame: Frame, result, name: str, args: list, named: dict, cell
         itself = result is base or (name == "real" and not (dtype_of(base.type) or "complex").startswith("complex"))
         if itself and (name not in ("ravel", "ascontiguousarray") or is_contiguous(frame, first)):
             return first
-        view = _view(frame, result, name, args, named, base, again, reads) if is_shared(result.type) else None
+        view = _view(frame, result, name, args, named, base, again, reads) if is_shared(result.type) or name in OF_NO_AXES else None
         if view is not None:
             return view
     binding = frame.wrap(result)
+    if name in OF_NO_AXES and isinstance(binding, Value) and isinstance(binding.type, Scalar) and not (method and copied):
+        binding = frame.heap.new(FUNCTIONS[np.asarray](binding))  # no number of Python's any more
     if isinstance(binding, Cell) and method and name in ("copy", "flatten") and not named and len(args) == 1:
         binding.contiguous = True
     if copied or not isinstance(binding, (Cell, tuple)) or not cells:

@@ -27,6 +27,7 @@ from ..ir.types import (
     carries_derivative,
     may_be_one,
 )
+from .cast import astype
 from .chain import like_operand
 from .pattern import (
     Pattern,
@@ -223,7 +224,10 @@ def _is_unread(x: Value) -> bool:
 
 
 def _fold_setitem(x: Value, v: Value, *operands: Value, pattern: Pattern):
-    """Storing what is there already changes nothing; what is overwritten at once need not be written."""
+    """Storing what is there already changes nothing; what is overwritten at once need not be written; the whole of an array of
+    no axes is its number."""
+    if isinstance(x.type, Scalar) and isinstance(v.type, Scalar) and pattern in ((), (...,)):
+        return v if v.type == x.type else astype(v, dtype=x.type.dtype)
     if _stands_for_nothing(x, pattern):
         return setitem(x, v, *operands, pattern=_without_ellipsis(pattern))
     if (

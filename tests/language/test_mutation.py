@@ -622,6 +622,51 @@ def exchanged_twice(x, y, t):
     return a + 2 * b + 3 * c
 
 
+@case(X, 3)
+def added_to_items_that_have_other_names(x, n):
+    z, rows = 2 * x, []
+    pair = [z, z]
+    pair[0] += x[0]
+    pair[1] *= pair[0]
+    tail = {"rest": x[2:].copy()}
+    heads = [tail["rest"], tail["rest"][:1]]
+    heads[0] -= z[2:]
+    heads[1] *= 3.0
+    for i in range(n):
+        rows.append(x * i)
+    for i in range(n):
+        rows[i] += z
+        rows[i % 2] *= x
+    return z * rows[0] + rows[1] * rows[-1] + np.sum(tail["rest"])
+
+
+@case(1.3, X, 3)
+def arrays_of_no_axes(t, x, n):
+    z = np.array(t * t)
+    w, total, first = z, np.zeros(()), x.copy()
+    w += 4.0
+    v = first[1:2].reshape(())
+    u = np.squeeze(first[2:3], 0)
+    for i in range(n):
+        total += x[i] * z
+        z[...] = z * np.sin(z)
+    v *= total
+    u -= v
+    both = [z, z]
+    both[0] += 1.0
+    return np.sum(first * z) + w * total[()] + both[1]
+
+
+@case(X, 3)
+def an_array_of_no_axes_on_one_path(x, n):
+    a, y, s = x.copy(), 0.5, np.asarray(x[0] * x[1])
+    if n > 2:
+        y = a[..., 0]
+    for i in range(n):
+        s = s + y if i % 2 else s * y
+    return y * np.sum(a) + s
+
+
 def test_the_sweep_back_exchanges_what_the_program_exchanged():
     slope = s2s.grad(heat, argnums=(0, 1))
     slope(X, 0.2, 3)

@@ -355,6 +355,42 @@ def _(x):
     return y[0] * y[1]
 
 
+@refused(X, 3, message="y may be a number or an array, and a may share its memory", remedy="`y = y + ...`")
+def adds_to_an_element_or_a_number(x, n):
+    a, y = x.copy(), 1.0
+    if n > 2:
+        y = a[..., 0]
+    y += 2.0
+    return a * y
+
+
+@instead
+def _(x, n):
+    a, y = x.copy(), 1.0
+    if n > 2:
+        y = a[..., 0]
+    y = y + 2.0
+    return a * y
+
+
+@refused(X, 3, message="this writes into an array that may or may not share memory with z", remedy="take a copy")
+def adds_to_an_item_that_may_have_another_name(x, n):
+    z, rows = 2 * x, []
+    for _ in range(n):
+        rows.append(z)
+    rows[0] += 1.0
+    return z + rows[1]
+
+
+@instead
+def _(x, n):
+    z, rows = 2 * x, []
+    for _ in range(n):
+        rows.append(z.copy())
+    rows[0] += 1.0
+    return z + rows[1]
+
+
 @pytest.mark.parametrize("function, args, message, remedy, good", REFUSED)
 def test_refused(function, args, message, remedy, good):
     with pytest.raises(S2SError) as caught:
