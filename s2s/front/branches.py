@@ -31,12 +31,14 @@ from .frame import (
     Ended,
     Frame,
     Object,
+    Text,
     like,
 )
 from .lists import as_list
 from .made import Chosen, Made
 from .maybe import Maybe, assume, settled
 from .parted import parted
+from .raising import mapped
 from .texts import choices, chosen, code_of, common_words, is_word, retold, word
 from .unbound import go_on_bound, note_arms
 
@@ -197,9 +199,11 @@ class Join:
             first, second = ([self._pair(*pair, name) for pair in pairs] for pairs in (
                 [(flag, value_in(self.arms[1], False)) for flag in flags[0]],
                 [(value_in(self.arms[0], False), flag) for flag in flags[1]]))
-            which = self._pair(value_in(self.arms[0], True), value_in(self.arms[1], False), "")
-            return lambda outputs: chosen(outputs[which], retold(a, iter([outputs[k] for k in first])),
+            return lambda outputs: chosen(self.condition, retold(a, iter([outputs[k] for k in first])),
                                           retold(b, iter([outputs[k] for k in second])))
+        if isinstance(a, (str, Text)) and isinstance(b, (str, Text)):
+            first, second = self._told(a, 0), self._told(b, 1)
+            return lambda outputs: chosen(self.condition, first(outputs), second(outputs))
         if _is_number(a) and _is_number(b):
             output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
             return lambda outputs: self.frame.either(outputs[output], a, b)
@@ -211,6 +215,23 @@ class Join:
         name = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
         raise TypeMismatchError(f"{name} is {described(a)} on one path and {described(b)} on another", current().line,
                                 "give it one kind of value on all paths")
+
+    def _told(self, text, side: int) -> Callable:
+        """A function from the outputs to a text of one arm: what it shows that the arm has made leaves the `if` with it."""
+        places: list[int | None] = []
+
+        def place(x: Value) -> Value:
+            made = x.op is not None and x.op in self.arms[side].ops
+            pair = (x, self._leaf(UNBOUND, 1)) if side == 0 else (self._leaf(UNBOUND, 0), x)
+            places.append(self._pair(*pair, x.name) if made else None)
+            return x
+
+        def told(outputs):
+            rest = iter(places)
+            return mapped(text, lambda x: x if (k := next(rest)) is None else outputs[k])
+
+        mapped(text, place)
+        return told
 
     def one(self, x, side: int, name: str) -> Callable:
         """A function from the outputs to `x`, which only this arm has."""

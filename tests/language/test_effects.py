@@ -505,3 +505,31 @@ def test_kernels_do_not_act(f, what):
     with pytest.raises(UnsupportedError, match=f"{what} in CUDA code") as caught:
         s2s.pipeline.loops_text(s2s.vmap(f).lower(np.ones(3)).function, "cuda")
     assert 'compile for target="cpu"' in str(caught.value) and __file__ in str(caught.value)
+
+
+def told(x, n):
+    print("none" if n > 4 else f"{x:.2f} of {n}", end=" ")
+    if n > 3:
+        s = f"big {x * n:.3f}"
+    elif n > 2:
+        s = "three"
+    else:
+        y = x * 2
+        s = f"small {y:.1f} {n}"
+    print(s)
+    if n > 5:
+        raise ValueError("too many" if n > 6 else f"{n} are many")
+    return x * x
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 5, 6, 7])
+def test_a_condition_chooses_among_texts_with_run_time_data(n, capsys):
+    def run(f):
+        try:
+            f(0.3, n)
+        except ValueError as error:
+            return capsys.readouterr().out, str(error)
+        return capsys.readouterr().out
+
+    expected = run(told)
+    assert expected == run(s2s.grad(told)) == run(lambda x, n: s2s.jvp(told, (x, n), (1.0, 0)))
