@@ -14,6 +14,7 @@ from . import (  # noqa: F401
     draws,
     einsum,
     elementwise,
+    factor,
     foreign,
     index,
     join,

@@ -28,7 +28,7 @@ from .reduce import sum_record
 from .shape import shaped_like
 
 
-def _square(x: Value, what: str) -> tuple | None:
+def square_dims(x: Value, what: str) -> tuple | None:
     """The extents of a matrix that must be square."""
     if rank(x) is None:
         return None
@@ -40,7 +40,7 @@ def _square(x: Value, what: str) -> tuple | None:
     return x.type.dims
 
 
-def _real(dtype: str | None) -> str | None:
+def real_dtype(dtype: str | None) -> str | None:
     """NumPy's dtype for the results of linalg: integers become float64."""
     if dtype is None:
         return None
@@ -48,8 +48,8 @@ def _real(dtype: str | None) -> str | None:
 
 
 def _infer_solve(a: Value, b: Value) -> Type:
-    _square(a, "np.linalg.solve")
-    dtype = _real(product_dtype(a, b))
+    square_dims(a, "np.linalg.solve")
+    dtype = real_dtype(product_dtype(a, b))
     match b.type:
         case Unknown(shape):
             return Unknown(shape, dtype)
@@ -84,19 +84,19 @@ solve = define(
     infer=_infer_solve,
     vjp=_vjp_solve,
     jvp=_jvp_solve,
-    syntax=lambda a, b: _linalg_call("solve", a, b),
+    syntax=lambda a, b: linalg_call("solve", a, b),
 )
 numpy_function(np.linalg.solve)(solve)
 
 
-def _linalg_call(name: str, *args: ast.expr) -> ast.expr:
+def linalg_call(name: str, *args: ast.expr) -> ast.expr:
     module = ast.Attribute(ast.Name("np", ast.Load()), "linalg", ast.Load())
     return ast.Call(ast.Attribute(module, name, ast.Load()), list(args), [])
 
 
 def _infer_matrix(what: str) -> Callable:
     def infer(a: Value) -> Type:
-        dims, dtype = _square(a, what), _real(dtype_of(a.type))
+        dims, dtype = square_dims(a, what), real_dtype(dtype_of(a.type))
         return Unknown(a.type.shape, dtype) if dims is None else Array(dtype, dims)
 
     return infer
@@ -112,14 +112,14 @@ inv = define(
     infer=_infer_matrix("np.linalg.inv"),
     vjp=lambda bar, y, a: (-matmul(matmul(matrix_transposed(y), bar), matrix_transposed(y)),),
     jvp=_jvp_inv,
-    syntax=lambda a: _linalg_call("inv", a),
+    syntax=lambda a: linalg_call("inv", a),
 )
 numpy_function(np.linalg.inv)(inv)
 
 
 def _infer_per_matrix(what: str) -> Callable:
     def infer(a: Value) -> Type:
-        dims, dtype = _square(a, what), _real(dtype_of(a.type))
+        dims, dtype = square_dims(a, what), real_dtype(dtype_of(a.type))
         return Unknown(fresh_shape(), dtype) if dims is None else array_type(dtype, dims[:-2])
 
     return infer
@@ -142,7 +142,7 @@ det = define(
     infer=_infer_per_matrix("np.linalg.det"),
     vjp=lambda bar, y, a: (_per_matrix(bar * y) * matrix_transposed(inv(a)),),
     jvp=lambda dots, y, a: None if dots[0] is None else y * _trace_of_product(inv(a), dots[0]),
-    syntax=lambda a: _linalg_call("det", a),
+    syntax=lambda a: linalg_call("det", a),
 )
 numpy_function(np.linalg.det)(det)
 
@@ -151,7 +151,7 @@ sign_of_det = define(
     evaluate=lambda a: np.linalg.slogdet(a)[0],
     infer=_infer_per_matrix("np.linalg.slogdet"),
     partials=(None,),
-    syntax=lambda a: ast.Subscript(_linalg_call("slogdet", a), ast.Constant(0), ast.Load()),
+    syntax=lambda a: ast.Subscript(linalg_call("slogdet", a), ast.Constant(0), ast.Load()),
 )
 log_of_det = define(
     "log_of_det",  # of its absolute value
@@ -159,7 +159,7 @@ log_of_det = define(
     infer=_infer_per_matrix("np.linalg.slogdet"),
     vjp=lambda bar, y, a: (_per_matrix(bar) * matrix_transposed(inv(a)),),
     jvp=lambda dots, y, a: None if dots[0] is None else _trace_of_product(inv(a), dots[0]),
-    syntax=lambda a: ast.Subscript(_linalg_call("slogdet", a), ast.Constant(1), ast.Load()),
+    syntax=lambda a: ast.Subscript(linalg_call("slogdet", a), ast.Constant(1), ast.Load()),
 )
 
 
@@ -195,7 +195,7 @@ cholesky = define(
     infer=_infer_matrix("np.linalg.cholesky"),
     vjp=_vjp_cholesky,
     jvp=_jvp_cholesky,
-    syntax=lambda a: _linalg_call("cholesky", a),
+    syntax=lambda a: linalg_call("cholesky", a),
 )
 numpy_function(np.linalg.cholesky)(cholesky)
 

@@ -1,0 +1,395 @@
+"""Matrices taken apart: eigh, svd, qr; and what solves systems of any shape: pinv, lstsq, and powers.
+
+A factorisation is one op of several results.  Two other designs were weighed: an op for each factor, as slogdet has, would
+factorise once for each that is read; and the factors computed by ops that are differentiated already would be neither NumPy's
+bits nor as fast.  The rules are those of Giles, An extended collection of matrix derivative results for forward and reverse mode AD
+(2008), and Seeger et al., Auto-differentiating linear algebra (2017); that of the pseudo-inverse is of Golub and Pereyra (1973).
+
+Note [Values that coincide]
+The derivatives of eigenvectors and singular vectors divide by the gaps between values, and where two coincide there is no such
+derivative: the vectors may be any of a plane.  A term that would divide by 0 is left out, which is right of what does not depend on
+how the vectors are chosen.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from functools import reduce
+
+import numpy as np
+
+from ..errors import TypeMismatchError, UnsupportedError
+from ..ir.builder import current, fresh_extent
+from ..ir.graph import MISSING, Value
+from ..ir.types import Array, Type
+from .arrange import expand_dims
+from .create import eye
+from .elementwise import equal, where
+from .index import take
+from .linalg import inv, linalg_call, real_dtype, solve, square_dims
+from .pick import diagonal, tril
+from .product import check_inner, matmul, matrix_transposed, product_dtype
+from .record import define, dtype_of, numpy_function, rank, static, value
+from .reduce import as_array
+from .shape import length
+
+t = matrix_transposed
+
+
+def _matrix(a, what: str) -> Value:
+    """`a`, one real matrix."""
+    a = as_array(a)
+    if rank(a) != 2:
+        raise UnsupportedError(f"{what} of something else than one matrix", current().line,
+                               "call it for each matrix, in a loop or under s2s.vmap" if rank(a) is not None else
+                               "call the function once, or annotate the parameter")
+    if (dtype_of(a.type) or "").startswith("complex"):
+        raise UnsupportedError(f"{what} of a complex matrix", current().line, "split it into its real and imaginary parts")
+    return a
+
+
+def _is_zero(bar: Value) -> bool:
+    """Whether a cotangent is that of what nothing reads."""
+    return bar.op is not None and (bar.op.name in ("zeros", "zeros_like") or bar.constant is not MISSING and bar.constant == 0)
+
+
+def _over(x: Value) -> Value:
+    """1 / x, and 0 where x is 0: Note [Values that coincide]."""
+    none = equal(x, 0.0)
+    return where(none, 0.0, 1.0 / where(none, 1.0, x))
+
+
+def _gaps(w: Value) -> Value:
+    """1 / (w_j - w_i), with zeros on the diagonal."""
+    return _over(expand_dims(w, 0) - expand_dims(w, 1))
+
+
+def _symmetric(x: Value) -> Value:
+    return 0.5 * (x + t(x))
+
+
+# ------------------------------------------------------------------------------------------------ eigh
+
+
+def _infer_eigh(a: Value) -> list[Type]:
+    dims = square_dims(a, "np.linalg.eigh")
+    dtype = real_dtype(dtype_of(a.type))
+    return [Array(dtype, dims[:1]), Array(dtype, dims)]
+
+
+def _vjp_eigh(bars, ys, a):
+    (w_bar, v_bar), (w, v) = bars, ys
+    if _is_zero(v_bar):
+        return (matmul(v * w_bar, t(v)),)
+    inner = _gaps(w) * matmul(t(v), v_bar)
+    if not _is_zero(w_bar):
+        inner = inner + eye(length(w, axis=0)) * w_bar
+    return (_symmetric(matmul(matmul(v, inner), t(v))),)
+
+
+def _jvp_eigh(dots, ys, a):
+    if dots[0] is None:
+        return None
+    w, v = ys
+    inner = matmul(matmul(t(v), _symmetric(dots[0])), v)
+    return diagonal(inner), matmul(v, _gaps(w) * inner)
+
+
+eigh_record = define(
+    "eigh",  # of a symmetric matrix: the cotangent is symmetric too
+    evaluate=lambda a: tuple(np.linalg.eigh(a)),
+    infer=_infer_eigh,
+    vjp=_vjp_eigh,
+    jvp=_jvp_eigh,
+    syntax=lambda a: linalg_call("eigh", a),
+)
+
+
+@numpy_function(np.linalg.eigh)
+def eigh(a, UPLO="L") -> Value:  # noqa: N803  NumPy's own name
+    """np.linalg.eigh of one symmetric matrix: eigenvalues and eigenvectors."""
+    if static(UPLO) != "L":
+        raise UnsupportedError("np.linalg.eigh of an upper half", current().line, "give it the transpose, a.T")
+    return value(eigh_record(_matrix(a, "np.linalg.eigh")))
+
+
+def _vjp_eigenvalues(bar, y, a):
+    v = eigh_record(a)[1]
+    return (matmul(v * bar, t(v)),)
+
+
+def _jvp_eigenvalues(dots, y, a):
+    if dots[0] is None:
+        return None
+    v = eigh_record(a)[1]
+    return diagonal(matmul(matmul(t(v), _symmetric(dots[0])), v))
+
+
+eigenvalues = define(
+    "eigenvalues",  # of a symmetric matrix
+    evaluate=np.linalg.eigvalsh,
+    infer=lambda a: _infer_eigh(a)[0],
+    vjp=_vjp_eigenvalues,
+    jvp=_jvp_eigenvalues,
+    syntax=lambda a: linalg_call("eigvalsh", a),
+)
+numpy_function(np.linalg.eigvalsh)(lambda a: eigenvalues(_matrix(a, "np.linalg.eigvalsh")))
+
+
+# ------------------------------------------------------------------------------------------------- svd
+
+
+def _shorter(a: Value):
+    """The extent min(m, n) of a matrix."""
+    m, n = a.type.dims
+    return m if m == n else min(m, n) if isinstance(m, int) and isinstance(n, int) else 1 if 1 in (m, n) else fresh_extent()
+
+
+def _infer_svd(a: Value) -> list[Type]:
+    (m, n), k, dtype = a.type.dims, _shorter(a), real_dtype(dtype_of(a.type))
+    return [Array(dtype, (m, k)), Array(dtype, (k,)), Array(dtype, (k, n))]
+
+
+def _vjp_svd(bars, ys, a):
+    (u_bar, s_bar, vt_bar), (u, s, vt) = bars, ys
+    v_bar, v = t(vt_bar), t(vt)
+    total = None if _is_zero(s_bar) else matmul(u * s_bar, vt)
+    column, gaps, over = expand_dims(s, 1), _gaps(s * s), _over(s)
+
+    def add(term: Value) -> Value:
+        return term if total is None else total + term
+
+    if not _is_zero(u_bar):
+        turned = matmul(t(u), u_bar)
+        inner = gaps * turned
+        total = add(matmul(matmul(u, (inner + t(inner)) * s), vt))
+        total = total + matmul((u_bar - matmul(u, turned)) * over, vt)
+    if not _is_zero(vt_bar):
+        turned = matmul(t(v), v_bar)
+        inner = gaps * turned
+        total = add(matmul(matmul(u, column * (inner + t(inner))), vt))
+        total = total + matmul(u * over, t(v_bar - matmul(v, turned)))
+    return (total,)
+
+
+def _jvp_svd(dots, ys, a):
+    if dots[0] is None:
+        return None
+    u, s, vt = ys
+    dot, v, column, over = dots[0], t(vt), expand_dims(s, 1), _over(s)
+    inner, gaps = matmul(matmul(t(u), dot), v), _gaps(s * s)
+    beside_u, beside_v = matmul(dot, v), matmul(t(dot), u)
+    u_dot = matmul(u, gaps * (inner * s + column * t(inner))) + (beside_u - matmul(u, matmul(t(u), beside_u))) * over
+    v_dot = matmul(v, gaps * (column * inner + t(inner) * s)) + (beside_v - matmul(v, matmul(vt, beside_v))) * over
+    return u_dot, diagonal(inner), t(v_dot)
+
+
+svd_record = define(
+    "svd",
+    evaluate=lambda a: tuple(np.linalg.svd(a, full_matrices=False)),
+    infer=_infer_svd,
+    vjp=_vjp_svd,
+    jvp=_jvp_svd,
+    syntax=lambda a: _keyworded("svd", a, full_matrices=False),
+)
+singular_values = define(
+    "singular_values",
+    evaluate=lambda a: np.linalg.svd(a, compute_uv=False),
+    infer=lambda a: Array(real_dtype(dtype_of(a.type)), (_shorter(a),)),
+    vjp=lambda bar, y, a: (_through_svd(bar, a),),
+    jvp=lambda dots, y, a: None if dots[0] is None else _along_svd(dots[0], a),
+    syntax=lambda a: _keyworded("svd", a, compute_uv=False),
+)
+
+
+def _through_svd(bar: Value, a: Value) -> Value:
+    u, _, vt = svd_record(a)
+    return matmul(u * bar, vt)
+
+
+def _along_svd(dot: Value, a: Value) -> Value:
+    u, _, vt = svd_record(a)
+    return diagonal(matmul(matmul(t(u), dot), t(vt)))
+
+
+def _keyworded(name: str, a: ast.expr, **keywords) -> ast.expr:
+    call = linalg_call(name, a)
+    call.keywords = [ast.keyword(key, ast.Constant(x)) for key, x in keywords.items()]
+    return call
+
+
+@numpy_function(np.linalg.svd)
+def svd(a, full_matrices=True, compute_uv=True, hermitian=False) -> Value:
+    """np.linalg.svd of one matrix, with full_matrices=False unless it is square."""
+    a = _matrix(a, "np.linalg.svd")
+    if static(hermitian):
+        raise UnsupportedError("np.linalg.svd with hermitian=", current().line, "leave it out, or use np.linalg.eigh")
+    if not static(compute_uv):
+        return singular_values(a)
+    if static(full_matrices) and a.type.dims[0] != a.type.dims[1]:
+        raise UnsupportedError("np.linalg.svd with all of U and V", current().line, "pass full_matrices=False")
+    return value(svd_record(a))
+
+
+if hasattr(np.linalg, "svdvals"):
+    numpy_function(np.linalg.svdvals)(lambda x: singular_values(_matrix(x, "np.linalg.svdvals")))
+
+# -------------------------------------------------------------------------------------------------- qr
+
+
+def _infer_qr(a: Value) -> list[Type]:
+    (m, n), k, dtype = a.type.dims, _shorter(a), real_dtype(dtype_of(a.type))
+    return [Array(dtype, (m, k)), Array(dtype, (k, n))]
+
+
+def _vjp_qr(bars, ys, a):
+    (q_bar, r_bar), (q, r) = bars, ys
+    middle = matmul(r, t(r_bar)) - matmul(t(q_bar), q)
+    inner = q_bar + matmul(q, tril(middle) + t(tril(middle, -1)))
+    return (t(solve(r, t(inner))),)
+
+
+def _jvp_qr(dots, ys, a):
+    if dots[0] is None:
+        return None
+    q, r = ys
+    moved = t(solve(t(r), t(dots[0])))  # of a @ inv(r)
+    inner = matmul(t(q), moved)
+    turn = tril(inner, -1) - t(tril(inner, -1))
+    return matmul(q, turn) + moved - matmul(q, inner), matmul(inner - turn, r)
+
+
+qr_record = define(
+    "qr",  # its derivative: of a matrix with at least as many rows as columns, these independent
+    evaluate=lambda a: tuple(np.linalg.qr(a)),
+    infer=_infer_qr,
+    vjp=_vjp_qr,
+    jvp=_jvp_qr,
+    syntax=lambda a: linalg_call("qr", a),
+)
+
+
+@numpy_function(np.linalg.qr)
+def qr(a, mode="reduced") -> Value:
+    """np.linalg.qr of one matrix, reduced."""
+    if static(mode) != "reduced":
+        raise UnsupportedError(f"np.linalg.qr with mode={static(mode)!r}", current().line, "leave the mode out")
+    return value(qr_record(_matrix(a, "np.linalg.qr")))
+
+
+# --------------------------------------------------------------------------------- pseudo-inverse, least squares
+
+
+def _vjp_pinv(bar, y, a):
+    across = matmul(t(bar), matmul(y, t(y)))
+    along = matmul(matmul(t(y), y), t(bar))
+    return (across - matmul(a, matmul(y, across)) + along - matmul(matmul(along, y), a) - matmul(matmul(t(y), bar), t(y)),)
+
+
+def _jvp_pinv(dots, y, a):
+    if dots[0] is None:
+        return None
+    dot = dots[0]
+    across, along = matmul(matmul(y, t(y)), t(dot)), matmul(t(dot), matmul(t(y), y))
+    return across - matmul(matmul(across, a), y) + along - matmul(y, matmul(a, along)) - matmul(matmul(y, dot), y)
+
+
+pinv_record = define(
+    "pinv",  # its derivative: where the rank does not change
+    evaluate=np.linalg.pinv,
+    infer=lambda a: Array(real_dtype(dtype_of(a.type)), a.type.dims[::-1]),
+    vjp=_vjp_pinv,
+    jvp=_jvp_pinv,
+    syntax=lambda a: linalg_call("pinv", a),
+)
+
+
+@numpy_function(np.linalg.pinv)
+def pinv(a) -> Value:
+    """np.linalg.pinv of one matrix."""
+    return pinv_record(_matrix(a, "np.linalg.pinv"))
+
+
+def _infer_lstsq(a: Value, b: Value) -> list[Type]:
+    check_inner(a.type.dims[0], b.type.dims[0], "np.linalg.lstsq")
+    dtype = real_dtype(product_dtype(a, b))
+    x = Array(dtype, (a.type.dims[1], *b.type.dims[1:]))
+    return [x, Array(dtype, (fresh_extent(),)), value(0).type, Array(real_dtype(dtype_of(a.type)), (_shorter(a),))]
+
+
+def _columns(b: Value, x: Value) -> tuple[Value, Value]:
+    """Vectors as matrices of one column."""
+    return (b, x) if rank(b) == 2 else (expand_dims(b, 1), expand_dims(x, 1))
+
+
+def _vector(x: Value) -> Value:
+    return take(x, (slice(None), 0))
+
+
+def _vjp_lstsq(bars, ys, a, b):
+    if any(not _is_zero(bar) for bar in bars[1:]):
+        raise UnsupportedError("the derivative of what np.linalg.lstsq returns besides the solution", current().line,
+                               "compute it from the solution: np.sum((a @ x - b) ** 2)")
+    y, (right, x), (bar, _) = pinv_record(a), _columns(b, ys[0]), _columns(bars[0], ys[0])
+    b_bar, left = matmul(t(y), bar), matmul(t(y), x)
+    a_bar = matmul(right - matmul(a, x), t(matmul(y, b_bar))) + matmul(left, t(bar - matmul(y, matmul(a, bar)))) - matmul(b_bar, t(x))
+    return a_bar, b_bar if rank(b) == 2 else _vector(b_bar)
+
+
+def _jvp_lstsq(dots, ys, a, b):
+    y, (right, x), moved = pinv_record(a), _columns(b, ys[0]), []
+    if dots[1] is not None:
+        moved.append(matmul(y, _columns(dots[1], ys[0])[0] if rank(b) == 1 else dots[1]))
+    if dots[0] is not None:
+        dot, turned = dots[0], matmul(t(dots[0]), matmul(t(y), x))
+        moved.append(matmul(matmul(y, t(y)), matmul(t(dot), right - matmul(a, x))))
+        moved.append(turned - matmul(y, matmul(a, turned)) - matmul(y, matmul(dot, x)))
+    if not moved:
+        return None
+    total = reduce(operator.add, moved)
+    return total if rank(b) == 2 else _vector(total), None, None, None
+
+
+lstsq_record = define(
+    "lstsq",  # the derivative is that of the solution, where the rank does not change
+    evaluate=lambda a, b: tuple(np.linalg.lstsq(a, b)),
+    infer=_infer_lstsq,
+    vjp=_vjp_lstsq,
+    jvp=_jvp_lstsq,
+    syntax=lambda a, b: linalg_call("lstsq", a, b),
+)
+
+
+@numpy_function(np.linalg.lstsq)
+def lstsq(a, b, rcond=None) -> Value:
+    """np.linalg.lstsq: the solution, of which there are derivatives, and what else NumPy returns, of which there are none."""
+    if static(rcond) is not None:
+        raise UnsupportedError("np.linalg.lstsq with rcond=", current().line, "leave it out")
+    a, b = _matrix(a, "np.linalg.lstsq"), as_array(b)
+    if rank(b) not in (1, 2):
+        raise TypeMismatchError(f"np.linalg.lstsq with {b.type} on the right", current().line, "give it a vector or a matrix")
+    return value(lstsq_record(a, b))
+
+
+# ------------------------------------------------------------------------------------------------ powers
+
+
+@numpy_function(np.linalg.matrix_power)
+def matrix_power(a, n) -> Value:
+    """np.linalg.matrix_power of an exponent that is known, multiplied as NumPy does."""
+    a, n = as_array(a), operator.index(static(n, "the exponent"))
+    square_dims(a, "np.linalg.matrix_power")
+    if n == 0:
+        return eye(length(a, axis=-1), dtype=value(np.dtype(dtype_of(a.type)))) + a * 0
+    if n < 0:
+        a, n = inv(a), -n
+    if n <= 3:
+        return reduce(matmul, [a] * n)
+    square = power = None
+    while n:
+        square = a if square is None else matmul(square, square)
+        n, bit = divmod(n, 2)
+        if bit:
+            power = square if power is None else matmul(power, square)
+    return power

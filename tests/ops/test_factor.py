@@ -1,0 +1,102 @@
+"""Factorisations of matrices and what is made of them: NumPy's bits, derivatives of every kind, and how they read."""
+
+import numpy as np
+import pytest
+from test_sampled import check, weighed
+
+import s2s
+from s2s.errors import S2SError
+
+RNG = np.random.default_rng(3)
+B = RNG.normal(size=(3, 3))
+S = B @ B.T + np.diag([1.0, 2.0, 3.0])
+TALL, WIDE, RIGHT = RNG.normal(size=(5, 3)), RNG.normal(size=(2, 4)), RNG.normal(size=(5, 2))
+
+
+def low_rank(a, k):
+    u, s, vt = np.linalg.svd(a, full_matrices=False)
+    return (u[:, :k] * s[:k]) @ vt[:k]
+
+
+def spectral(a):
+    w, v = np.linalg.eigh(a @ a.T + 0.1 * a @ a @ a.T @ a.T)
+    return v * np.sqrt(w) @ v.T
+
+
+def orthonormal_and_triangle(a):
+    q, r = np.linalg.qr(a)
+    return q @ (r * r)
+
+
+PROGRAMS = {
+    "eigenvalues": (lambda a: np.linalg.eigh(a @ a.T)[0], B),
+    "eigenvectors": (lambda a: np.abs(np.linalg.eigh(a @ a.T)[1]), B),
+    "square_root": (spectral, B),
+    "eigvalsh": (lambda a: np.linalg.eigvalsh(a @ a.T), B),
+    "singular_values": (lambda a: np.linalg.svd(a, compute_uv=False), TALL),
+    "svd_tall": (lambda a: low_rank(a, 2), TALL),
+    "svd_wide": (lambda a: low_rank(a, 1), WIDE),
+    "left_vectors": (lambda a: np.linalg.svd(a, full_matrices=False)[0] ** 2, TALL),
+    "right_vectors": (lambda a: np.linalg.svd(a, full_matrices=False)[2] ** 2, WIDE),
+    "qr": (orthonormal_and_triangle, TALL),
+    "r": (lambda a: np.linalg.qr(a)[1], B),
+    "pinv_tall": (lambda a: np.linalg.pinv(a), TALL),
+    "pinv_wide": (lambda a: np.linalg.pinv(a), WIDE),
+    "lstsq": (lambda a, b: np.linalg.lstsq(a, b)[0], TALL, RIGHT[:, 0]),
+    "lstsq_of_columns": (lambda a, b: np.linalg.lstsq(a, b, rcond=None)[0], TALL, RIGHT),
+    "lstsq_of_least_norm": (lambda a, b: np.linalg.lstsq(a, b)[0], WIDE, RIGHT[:2, 0]),
+    "cube": (lambda a: np.linalg.matrix_power(a, 3), B),
+    "sixth_power": (lambda a: 0.01 * np.linalg.matrix_power(a, 6), B),
+    "inverse_square": (lambda a: 0.1 * np.linalg.matrix_power(a, -2), S),
+    "zeroth_power": (lambda a: np.linalg.matrix_power(a, 0), B),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_value_and_derivatives(name):
+    f, *args = PROGRAMS[name]
+    check(f, args)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", ["square_root", "svd_tall", "qr", "lstsq"])
+def test_compiled(name):
+    f, *args = PROGRAMS[name]
+    gradient = s2s.value_and_grad(weighed(f), argnums=tuple(range(len(args))))
+    value, slopes = s2s.jit(gradient)(*args)
+    wanted, plain = gradient(*args)
+    np.testing.assert_allclose(value, wanted, rtol=1e-12)
+    for slope, other in zip(slopes, plain):
+        np.testing.assert_allclose(slope, other, rtol=1e-9, atol=1e-12)
+
+
+def test_lanes():
+    stack = np.stack([S, 2 * S, S @ S])
+    slopes = s2s.vmap(s2s.grad(lambda a: np.log(np.linalg.eigh(a)[0][0])))(stack)
+    for slope, a in zip(slopes, stack):
+        w, v = np.linalg.eigh(a)
+        np.testing.assert_allclose(slope, np.outer(v[:, 0], v[:, 0]) / w[0], rtol=1e-10)
+
+
+def test_equal_eigenvalues_leave_what_does_not_depend_on_the_vectors():
+    slope = s2s.grad(lambda a: np.trace((lambda w, v: (v * w) @ v.T)(*np.linalg.eigh(a)) ** 2))(np.diag([2.0, 2.0, 5.0]))
+    np.testing.assert_allclose(slope, np.diag([4.0, 4.0, 10.0]))
+
+
+def test_a_matrix_is_taken_apart_once():
+    gradient = s2s.value_and_grad(lambda a: (lambda w, v: np.sum(w**2 * v[0]))(*np.linalg.eigh(a)))
+    gradient(S)
+    assert gradient.source.count("np.linalg") == 1, gradient.source
+
+
+@pytest.mark.parametrize("f, message, remedy", [
+    (lambda a: np.sum(np.linalg.svd(a)[1]), "np.linalg.svd with all of U and V", "pass full_matrices=False"),
+    (lambda a: np.sum(np.linalg.qr(a, "complete")[0]), "np.linalg.qr with mode='complete'", "leave the mode out"),
+    (lambda a: np.sum(np.linalg.pinv(a[None])), "np.linalg.pinv of something else than one matrix", "under s2s.vmap"),
+    (lambda a: np.sum(np.linalg.eigvalsh(a @ a.T + 1j)), "np.linalg.eigvalsh of a complex matrix", "its real and imaginary parts"),
+    (lambda a: np.sum(np.linalg.lstsq(a, a[:, 0])[3]), "besides the solution", "compute it from the solution"),
+])
+def test_refused(f, message, remedy):
+    with pytest.raises(S2SError, match="Instead: ") as caught:
+        s2s.grad(f)(TALL)
+    assert message in str(caught.value) and remedy in str(caught.value)
