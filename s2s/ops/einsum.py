@@ -16,10 +16,14 @@ from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, meet
 from ..ir.graph import Value
 from ..ir.types import Type, Unknown, may_be_one
-from .arrange import expand_dims
+from .arrange import expand_dims, transpose_record
 from .chain import like_operand
+from .create import arange
+from .index import take
+from .pick import diagonal
 from .record import array_type, define, dims_of, dtype_of, numpy_function, rank, static, value
-from .shape import numpy_call, shaped_like, spread
+from .reshape import reshape
+from .shape import length, numpy_call, shaped_like, spread
 
 
 def split(subscripts: str) -> tuple[list[str], str]:
@@ -28,28 +32,60 @@ def split(subscripts: str) -> tuple[list[str], str]:
     return operands.split(","), result
 
 
-def canonical(subscripts: str, count: int) -> str:
-    """Subscripts with the result written out, without spaces; errors for what is not supported."""
+def canonical(subscripts: str, ranks: list[int | None]) -> str:
+    """Subscripts without spaces, with the result written out and a name for each axis that an ellipsis stands for.
+
+    `ranks` are those of the operands.
+    """
     subscripts = subscripts.replace(" ", "")
-    if "." in subscripts:
-        raise UnsupportedError("np.einsum with an ellipsis", current().line, "name all axes")
-    operands = subscripts.partition("->")[0].split(",")
-    if any(len(set(names)) < len(names) for names in operands):
-        raise UnsupportedError(
-            "np.einsum with an axis named twice in one operand",
-            current().line,
-            "use np.diagonal or np.trace first",
-        )
-    if len(operands) != count:
+    operands, arrow, result = subscripts.partition("->")
+    operands = operands.split(",")
+    if len(operands) != len(ranks):
         raise TypeMismatchError(
-            f"np.einsum of {count} operands, of which the subscripts name {len(operands)}",
+            f"np.einsum of {len(ranks)} operands, of which the subscripts name {len(operands)}",
             current().line,
             "name the axes of each operand",
         )
-    if "->" not in subscripts:
-        names = "".join(operands)
-        subscripts += "->" + "".join(sorted(name for name in set(names) if names.count(name) == 1))
-    return subscripts
+    if not arrow:
+        names = "".join(operands).replace("...", "")
+        dots = "..." if "..." in subscripts else ""
+        result = dots + "".join(sorted(name for name in set(names) if names.count(name) == 1))
+    if "." in subscripts:
+        if None in ranks:
+            raise UnsupportedError("np.einsum with an ellipsis of an array of unknown rank", current().line,
+                                   "call the function once, or name all axes")
+        free = [letter for letter in string.ascii_letters if letter not in subscripts]
+        counts = [n - len(names) + 3 if "..." in names else 0 for names, n in zip(operands, ranks)]
+        spare = "".join(free[: max(counts)])
+        if min(counts) < 0 or "." in "".join([*operands, result]).replace("...", ""):
+            raise TypeMismatchError(f"np.einsum of {subscripts!r}: more axes are named than there are", current().line,
+                                    "name each axis once, or let `...` stand for several")
+        if max(counts) and "..." not in result:
+            raise TypeMismatchError(f"np.einsum of {subscripts!r}: the result lacks the axes of the ellipsis", current().line,
+                                    "put `...` into the result, or name the axes that are summed over")
+        operands = [names.replace("...", spare[len(spare) - n :]) for names, n in zip(operands, counts)]
+        result = result.replace("...", spare)
+    return f"{','.join(operands)}->{result}"
+
+
+def without_twins(names: str, x: Value) -> tuple[str, Value]:
+    """An operand of which an axis is named twice, as the diagonal of it."""
+    for name in dict.fromkeys(names):
+        while names.count(name) > 1:
+            first = names.index(name)
+            second = names.index(name, first + 1)
+            m, n = dims_of(x.type)[first], dims_of(x.type)[second]
+            meet(m, n)
+            if m != n:  # for the run to tell: NumPy raises where they differ
+                x = reshape(x, *(length(x, axis=first if k == second else k) for k in range(len(names))))
+            rest = [k for k in range(len(names)) if k not in (first, second)]
+            if rest:
+                places = arange(length(x, axis=first))
+                x = take(transpose_record(x, axes=(first, second, *rest)), (places, places))
+            else:
+                x = diagonal(x)
+            names = name + "".join(names[k] for k in rest)
+    return names, x
 
 
 def _infer(*xs: Value, subscripts: str) -> Type:
@@ -146,4 +182,12 @@ def einsum_(subscripts, *operands, optimize=False) -> Value:
         raise UnsupportedError(
             "np.einsum without a string of subscripts", current().line, 'write "ij,jk->ik"'
         )
-    return einsum(*map(value, operands), subscripts=canonical(text, len(operands)))
+    xs = list(map(value, operands))
+    names, result = split(canonical(text, [rank(x) for x in xs]))
+    for k, (own, x) in enumerate(zip(names, xs)):
+        if len(set(own)) < len(own) and rank(x) == len(own):
+            names[k], xs[k] = without_twins(own, x)
+        elif len(set(own)) < len(own):
+            raise UnsupportedError("np.einsum with an axis named twice of an array of unknown rank", current().line,
+                                   "call the function once, or use np.diagonal first")
+    return einsum(*xs, subscripts=f"{','.join(names)}->{result}")

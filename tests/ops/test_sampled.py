@@ -53,6 +53,10 @@ PROGRAMS = {
     "pad_of_rows": (lambda a: np.pad(a, ((1, 2), (0, 1)), constant_values=0.5), A),
     "pad_edge_of_rows": (lambda a: np.sum(np.pad(a, 1, mode="edge") ** 2), A),
     "take_of_columns": (lambda a: np.sum(np.take(a, [1, 2, 2, 0], axis=1) ** 2) + np.take(a, 2, axis=1), A),
+    "einsum_trace": (lambda a: np.einsum("ii", a[:, 1:] * a[:, :4]), A),
+    "einsum_diagonals": (lambda a, x: np.einsum("...ii,ij->...j", x[:, None, None] * a[:, 1:] + a[:, :4], a[:, :3]), A, X),
+    "einsum_of_stacks": (lambda a, x: np.einsum("...ij,jk", x[:3, None, None] * a, a.T), A, X),
+    "einsum_that_broadcasts": (lambda a, x: np.einsum("...i,...i->...", x[:3, None, None] * a, a), A, X),
     "pad_edge": (lambda x: np.pad(x, 2, mode="edge"), X),
     "pad_reflect": (lambda a: np.pad(a, ((0, 0), (3, 2)), "reflect"), A),
     "pad_symmetric": (lambda x: np.pad(x, (3, 11), mode="symmetric"), X),
@@ -137,6 +141,16 @@ def test_refused(f, message):
 def test_cross_of_vectors_of_another_length_than_3_raises(f, length):
     with pytest.raises(ValueError):
         s2s.grad(f)(X[:length])
+
+
+def test_the_diagonal_of_a_matrix_that_is_not_square_raises():
+    def f(x, n):
+        if n > 2:
+            return np.einsum("ii", np.outer(x, x[1:]))
+        return x[0]
+
+    with pytest.raises(ValueError):
+        s2s.grad(f)(X, 3)
 
 
 def test_an_index_that_names_every_axis_beside_an_ellipsis_is_a_number():
