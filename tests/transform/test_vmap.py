@@ -415,7 +415,7 @@ def test_lengths_are_asked_of_values_in_scope():
 
 @pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0)], ids=str)
 @pytest.mark.parametrize("product, ranks", [(np.matmul, (2, 3)), (np.matmul, (3, 2)), (np.matmul, (3, 3)), (np.linalg.solve, (2, 3)),
-                                            (np.linalg.solve, (3, 3)), (np.matmul, (1, 2)), (np.matmul, (2, 1)), (np.matmul, (1, 3)), (np.matmul, (3, 1))], ids=str)
+                                            (np.linalg.solve, (3, 3)), (np.matmul, (1, 2)), (np.matmul, (2, 1)), (np.matmul, (1, 3)), (np.matmul, (3, 1))], ids=lambda x: getattr(x, "__name__", str(x)))
 def test_products_of_matrices_with_stacks_of_as_many(product, ranks, axes):
     rng = np.random.default_rng(3)  # all extents alike, so that no shape gives a wrong axis away
     a, b = (rng.normal(size=(3,) * (own + (axis is not None))) for own, axis in zip(ranks, axes))
