@@ -109,6 +109,23 @@ def reports_arrays(x):
     return np.sum(y * x)
 
 
+def reports_one_or_the_other(x, n):
+    if n > 1:
+        y = np.sin(x)
+        said = f"sin {y:.4f} {2 * y!r}"
+    elif n > 0:
+        y, said = x, "itself"
+    else:
+        y = np.cos(x)
+        said = "cos %.3f of %d" % (y, n)
+    print(said, "or", said if x > 1 else f"<{said}>")
+    for i in range(n):
+        print(f"even {i}" if i % 2 == 0 else "odd {}".format(i * x))
+    if y > 1:
+        raise ValueError("large" if n > 1 else f"too large: {y}")
+    return x * y
+
+
 def chosen_kernel(x, n):
     kind = "linear"
     if n > 2:
@@ -241,6 +258,10 @@ def test_lanes_raise_what_a_lane_raises():
     assert type(error) is ValueError and "has no root" in str(error)
 
 
+def test_a_message_may_be_a_string_or_a_text_that_shows_data():
+    assert output(s2s.grad(reports_one_or_the_other), 1.5, 1) == output(reports_one_or_the_other, 1.5, 1)
+
+
 def test_a_cause_is_kept():
     def f(x):
         if x > 1.0:
@@ -262,7 +283,8 @@ def output(f, *args) -> str:
     return out.getvalue()
 
 
-PRINTING = [(reports, (1.0, 4)), (reports, (0.1, 1)), (reports_arrays, (np.array([1.0, -2.0, 0.5]),))]
+PRINTING = [(reports, (1.0, 4)), (reports, (0.1, 1)), (reports_arrays, (np.array([1.0, -2.0, 0.5]),)),
+            *((reports_one_or_the_other, args) for args in [(0.7, 0), (0.7, 1), (1.1, 3)])]
 
 
 @pytest.mark.parametrize("f, args", PRINTING)
