@@ -55,7 +55,7 @@ class Cell:
     contiguous: bool | None = None  # whether it is in C order without gaps, once that has been asked
     flat: bool = False  # x.flat: parts of it are copies
     held: frozenset = frozenset()  # of a list: cells that its items may share memory with
-    alike: bool = False  # of a list: two of its items may be one
+    alike: frozenset = frozenset()  # of a list: cells that two of its items may both share memory with
 
     @property
     def root(self) -> Cell:
@@ -89,7 +89,7 @@ class Container:
     origins: frozenset = frozenset()  # containers that it may be, or not
     owner: str = ""
     held: frozenset = frozenset()
-    alike: bool = False
+    alike: frozenset = frozenset()
     initial: dict = field(default_factory=dict)  # its members when it was made
     site: object = None  # where a dict was made, in the program
     is_blank: bool = False  # it only says what there will be: nothing is bound to it yet
@@ -97,7 +97,7 @@ class Container:
     root = property(lambda self: self)
     roots = property(lambda self: (self,))
     bases = property(lambda self: [self])
-    base, index, choice, doubtful = None, None, None, False
+    base, index, choice, made, doubtful = None, None, None, None, False
 
     def family(self) -> frozenset:
         """The containers it may be, itself included."""
@@ -231,8 +231,8 @@ class Heap:
         return (self.seen[cell][1] if cell in self.seen else self.read(cell)).type
 
     def is_list(self, cell: Cell) -> bool:
-        """Whether a cell may be a list: not where it is known to hold an array."""
-        content = self.contents.get(cell)
+        """Whether a cell may be a list: not where it is known to hold an array, or to have held one."""
+        content = self.contents.get(cell, cell.made)
         return not isinstance(content, Value) or isinstance(content.type, List)
 
     def items(self, cell) -> tuple | None:
@@ -300,12 +300,13 @@ class Heap:
                 raise UnsupportedError(f"this writes into {root.owner}, which lives outside the function", current().line,
                                        f"pass the {kind} as an argument and return it, or take a copy first")
             family = root.origins | {root} | (root.held if through is not root else frozenset())
+            alike = root.alike if through is not root else frozenset()
             if isinstance(content, Value) and isinstance(content.type, List):  # what the list holds is not written into
-                family = frozenset(own for own in family if self.is_list(own))
+                family, alike = (frozenset(own for own in cells if self.is_list(own)) for cells in (family, alike))
             for name, other in reachable:
                 unsure = any(own is not root and family & (own.origins | {own} | own.held) for own in other.roots) or (
                     root in other.roots and any(c.doubtful and c not in named for c in other.bases))
-                if not unsure and (through is root or not root.alike):
+                if not unsure and not alike:
                     continue
                 if isinstance(root, Container):
                     raise SharedError(f"this writes into a {kind} that may or may not be the same as {name}",

@@ -79,7 +79,7 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
     frame.session.assumed = assumed
     for cell in shared:
         cell.held = frozenset().union(*(after[cell][0] for after in held))
-        cell.alike = any(after[cell][1] for after in held)
+        cell.alike = frozenset().union(*(after[cell][1] for after in held))
     if any(ended):
         assumed.update(facts[ended.index(False)] if False in ended else {})
         return _go_on(frame, condition, arms, states, ended)
@@ -365,7 +365,7 @@ class Join:
                 made.append(self.frame.heap.new(content(outputs), [c for x in sources if isinstance(x, Cell) for c in x.family()]))
                 for x in sources:
                     if isinstance(x, Cell):
-                        made[0].held, made[0].alike = made[0].held | x.root.held, made[0].alike or x.root.alike
+                        made[0].held, made[0].alike = made[0].held | x.root.held, made[0].alike | x.root.alike
             return made[0]
 
         return place

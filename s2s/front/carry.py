@@ -620,7 +620,7 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Car
         after.origins |= carried.origins.get(name, frozenset())
         for x in (binding, end):
             if isinstance(x, Cell):
-                after.held, after.alike = after.held | x.root.held, after.alike or x.root.alike
+                after.held, after.alike = after.held | x.root.held, after.alike | x.root.alike
     return after
 
 

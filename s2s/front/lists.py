@@ -44,7 +44,7 @@ def as_list(frame: Frame, binding) -> Value:
             content = frame.heap.read(binding)
             return content if isinstance(content.type, List) else ops.list_unstack(content, depth=1)
         content = list_value(frame, items)
-        binding.held, binding.alike = frozenset(), False
+        binding.held = binding.alike = frozenset()
         share(frame, binding, items)
         frame.heap.contents[binding] = content
         return content
@@ -66,7 +66,7 @@ def share(frame: Frame, xs: Cell, items) -> None:
 
 def hold(xs: Cell, cells: frozenset) -> None:
     """Note that `xs` holds things that may share memory with these."""
-    xs.root.alike |= bool(cells & xs.root.held)
+    xs.root.alike |= cells & xs.root.held
     xs.root.held |= cells
 
 
@@ -390,7 +390,7 @@ def repeat_list(frame: Frame, xs: Cell, count) -> Cell:
         raise frame.refuse("a list of several items times a run-time number", None, "append the items in a loop")
     repeated = frame.heap.new(ops.list_full(item_value(frame, items[0]), frame.value(count)))
     share(frame, repeated, items)
-    repeated.alike = holds_shared(frame.heap.read(repeated).type.item)
+    repeated.alike = repeated.held if holds_shared(frame.heap.read(repeated).type.item) else frozenset()
     return repeated
 
 

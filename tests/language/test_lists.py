@@ -660,3 +660,52 @@ def never_run(x):
 
 def test_a_loop_without_trips_leaves_lists_as_they_are():
     judge(never_run, 0.3)
+
+
+def nearest_means(points, rounds):
+    means = [points[0], points[1]]
+    for _ in range(rounds):
+        groups = [[] for _ in range(2)]
+        for p in points:
+            near = int(np.argmin([np.sum((p - q) ** 2) for q in means]))
+            groups[near].append(p)
+        means = [np.mean(np.array(g), axis=0) if len(g) > 0 else q for g, q in zip(groups, means)]
+    return np.sum(means[0] * means[1])
+
+
+def test_rows_of_one_array_are_put_into_lists_of_a_list():
+    judge(nearest_means, np.sin(np.arange(12.0)).reshape(6, 2), 2)
+
+
+@pytest.mark.compile
+def test_rows_of_one_array_are_put_into_lists_of_a_list_compiled():
+    judge(nearest_means, np.sin(np.arange(12.0)).reshape(6, 2), 2, compiled=True, second=False)
+
+
+def one_list_by_two_names(points, n):
+    groups = [[]] * 2
+    for i in range(n):
+        groups[i % 2].append(points[i])
+    return len(groups[0]) * np.sum(groups[1][0])
+
+
+def a_list_in_a_list_by_name(points, n):
+    groups = [[] for _ in range(2)]
+    first = groups[0]
+    for i in range(n):
+        groups[i % 2].append(points[i])
+    return len(first) * np.sum(first[0])
+
+
+def a_row_in_a_list_is_written(points, n):
+    points, groups = points.copy(), [[] for _ in range(2)]
+    for i in range(n):
+        groups[i % 2].append(points[i])
+    groups[n % 2][0][0] = 7.0
+    return np.sum(points * points)
+
+
+@pytest.mark.parametrize("f", [one_list_by_two_names, a_list_in_a_list_by_name, a_row_in_a_list_is_written])
+def test_lists_in_a_list_that_may_be_one_are_refused(f):
+    with pytest.raises(S2SError, match="may or may not share memory"):
+        s2s.grad(f)(M, 3)
