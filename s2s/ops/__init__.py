@@ -32,4 +32,5 @@ from . import (  # noqa: F401
     search,
     shape,
     special,
+    spread,
 )

@@ -57,6 +57,16 @@ PROGRAMS = {
     "einsum_diagonals": (lambda a, x: np.einsum("...ii,ij->...j", x[:, None, None] * a[:, 1:] + a[:, :4], a[:, :3]), A, X),
     "einsum_of_stacks": (lambda a, x: np.einsum("...ij,jk", x[:3, None, None] * a, a.T), A, X),
     "einsum_that_broadcasts": (lambda a, x: np.einsum("...i,...i->...", x[:3, None, None] * a, a), A, X),
+    "logspace": (lambda a, b: np.logspace(a, b, 7), 0.3, 1.2),
+    "logspace_of_2": (lambda a, b: np.logspace(a, b, 7, base=2.0, endpoint=False), 0.3, 1.2),
+    "geomspace": (lambda a, b: np.geomspace(a, b, 6), 0.3, 12.0),
+    "geomspace_below_0": (lambda a, b: np.geomspace(-a, -b, 6, endpoint=False), 0.3, 12.0),
+    "vander": (lambda x: np.sum(np.vander(x, 4) ** 2) + np.vander(x, 3), Y),
+    "vander_increasing": (lambda x: np.vander(x, 4, increasing=True), Y),
+    "cov": (lambda a: np.cov(a), A),
+    "cov_of_columns": (lambda a: np.cov(a, rowvar=False, bias=True), A),
+    "cov_of_one": (lambda x: np.cov(x, ddof=2), Y),
+    "corrcoef": (lambda a: np.corrcoef(a), A),
     "pad_edge": (lambda x: np.pad(x, 2, mode="edge"), X),
     "pad_reflect": (lambda a: np.pad(a, ((0, 0), (3, 2)), "reflect"), A),
     "pad_symmetric": (lambda x: np.pad(x, (3, 11), mode="symmetric"), X),
@@ -131,6 +141,9 @@ def test_what_is_nan_has_derivative_zero():
     (lambda x: np.quantile(x, 0.5, method="lower"), "a quantile with method='lower'"),
     (lambda x: np.sum(np.interp(x, x, x, period=1.0)), "np.interp with a period"),
     (lambda x: np.sum(np.unwrap(x, discont=4.0)), "np.unwrap with discont="),
+    (lambda x: np.sum(np.vander(x)), "np.vander with a number of columns that depends on run-time data"),
+    (lambda x: np.sum(np.cov(x, x)), "np.cov of two arrays"),
+    (lambda x: np.sum(np.geomspace(x, 2 * x, 3)), "np.geomspace of less than two numbers, or between arrays"),
 ])
 def test_refused(f, message):
     with pytest.raises(UnsupportedError, match=message):
