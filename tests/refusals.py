@@ -512,6 +512,58 @@ def a_matrix_that_is_not_square_followed(a):
     return np.linalg.det(np.eye(2) * a[0, 0])
 
 
+@refused(M)
+def all_of_the_singular_vectors(a):
+    u, s, vt = np.linalg.svd(a)
+    return np.sum(u[:, 0] * s[0])
+
+
+@instead(ask="s2s.grad(f)(*args)")
+def all_of_the_singular_vectors_followed(a):
+    u, s, vt = np.linalg.svd(a, full_matrices=False)
+    return np.sum(u[:, 0] * s[0])
+
+
+@refused(M)
+def residuals_of_least_squares(a):
+    x, residuals, rank, s = np.linalg.lstsq(a, a[:, 0])
+    return np.sum(x) + np.sum(s)
+
+
+@instead(ask="s2s.grad(f)(*args)")
+def residuals_of_least_squares_followed(a):
+    x, residuals, rank, s = np.linalg.lstsq(a, a[:, 0])
+    return np.sum(x) + np.sum((a @ x - a[:, 0]) ** 2)
+
+
+@refused(M)
+def einsum_that_loses_its_ellipsis(a):
+    return np.sum(np.einsum("...i->i", a))
+
+
+@instead(ask="s2s.grad(f)(*args)")
+def einsum_that_loses_its_ellipsis_followed(a):
+    return np.sum(np.einsum("ji->i", a))
+
+
+@refused(M[0])
+def a_number_or_a_part_that_is_added_to(x):
+    y, a = 1.0, x.copy()
+    if x[0] > 0:
+        y = a[..., 0]
+    y += 2.0
+    return np.sum(a) * y
+
+
+@instead(ask="s2s.grad(f)(*args)")
+def a_number_or_a_part_that_is_added_to_followed(x):
+    y, a = 1.0, x.copy()
+    if x[0] > 0:
+        y = a[..., 0]
+    y = y + 2.0
+    return np.sum(a) * y
+
+
 # ------------------------------------------------------------------------------------------------
 section("What is asked of a function")
 

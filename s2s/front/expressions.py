@@ -489,8 +489,9 @@ def _refuse_shared(frame: Frame, name: str, old: Cell, node: gast.AugAssign) -> 
     """Refuse `name op= value` where `old` may be an array, whose memory another name leads to, or a number."""
     others = [n for n, cell in frame.reachable() if n != name and (cell.family() | cell.root.held) & old.family()]
     if others and (name != "this" or len(others) > 1):  # a member is in one container
+        place = "x[k]" if name == "this" else name
         raise SharedError(f"{name} may be a number or an array, and {others[0]} may share its memory", frame.line(node),
-                          f"write `{name} = {name} {SYMBOLS[BINARY[type(node.op)][0]]} ...` if a new value is meant")
+                          f"write `{place} = {place} {SYMBOLS[BINARY[type(node.op)][0]]} ...` if a new value is meant")
 
 
 def _same_kind(frame: Frame, before: Value, after: Value) -> None:
