@@ -274,7 +274,7 @@ def complex_of_complex(x):
 REFUSED = [
     (floats_into_integers, "float64 values cannot be written into an array of int64 in place", "make the array of the wider dtype"),
     (subtracted_truths, "subtract is not defined for bool and bool", "convert the operands, with .astype for example"),
-    (complex_loss, "grad needs a function that returns one real number", "reduce the result to a number"),
+    (complex_loss, "grad needs a function that returns one real number", "reduce the result to a real number"),
     (sign_of_complex, "sign of complex numbers has no derivative", "write it with abs and division, as x / abs(x)"),
     (complex_into_floats, "complex128 values are written into an array of float64", "write their .real"),
     (complex_of_complex, "complex() of parts of which one is complex128", "write x + 1j * y"),
