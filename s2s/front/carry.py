@@ -615,6 +615,7 @@ def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Car
         return bool(result.constant)
     after = frame.either(result, binding, end)
     if isinstance(after, Cell) and name in carried.parted and carried.names.get(name) is binding:
+        after.origins = frozenset()
         return after
     if isinstance(after, Cell):
         after.origins |= carried.origins.get(name, frozenset())

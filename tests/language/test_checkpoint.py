@@ -641,7 +641,7 @@ def plain_state(p, k, n):
 
 @pytest.mark.parametrize("f, args, loops", [
     (plain_map, (0.3, 3.1, 500), 1), (plain_array, (U, 0.1, 500), 1), (plain_sweeps, (U, 0.9, 200), 1),
-    (plain_while, (0.3, 0.01, 0), 1), (plain_callee, (0.3, 3.1, 300), 2), (plain_nest, (0.3, 0.9, 300), 1),
+    (plain_while, (0.3, 0.01, 0), 1), (plain_callee, (0.3, 0.4, 400), 2), (plain_nest, (0.3, 0.9, 300), 1),
     (plain_state, ({"a": 0.3, "b": 0.4}, 0.7, 300), 1)], ids=lambda x: getattr(x, "__name__", ""))
 def test_tape_limit(f, args, loops):
     plain, held = (s2s.value_and_grad(f, argnums=(0, 1), **options) for options in ({}, {"tape_limit": 1000}))
