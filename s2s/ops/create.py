@@ -14,13 +14,23 @@ import numpy as np
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_extent
 from ..ir.graph import Value
-from ..ir.types import Array, Extent, Scalar, Static, Tape, Tuple, Type, Unknown, is_inexact
+from ..ir.types import Array, Extent, List, Scalar, Static, Tape, Tuple, Type, Unknown, is_inexact
 from .cast import as_dtype, convert, dtype_name, dtype_syntax
 from .chain import like_operand
 from .control import item
 from .copy import copy
 from .index import take
-from .record import Record, array_type, define, dims_of, dtype_of, numpy_function, static, value
+from .record import (
+    RECORDS,
+    Record,
+    array_type,
+    define,
+    dims_of,
+    dtype_of,
+    numpy_function,
+    static,
+    value,
+)
 from .shape import extent_of, length, lengths_of, numpy_call, sum_to, zeros_of
 from .shape import zeros_like as zeros_like_record
 from .ufunc import is_none, sampled
@@ -395,6 +405,8 @@ def _leaves(x: Value) -> tuple[list[Value], tuple[int, ...]]:
     """The members of a tuple of tuples, in row-major order, and the shape it has."""
     if isinstance(x.type, Static) and isinstance(x.constant, (tuple, list)):
         x = value(_as_tuple(x.constant))
+    if isinstance(x.type, List):  # as long as a run says
+        return [RECORDS["list_stack"](x)], ()
     if not isinstance(x.type, Tuple):
         return [x], ()
     rows = [_leaves(item(x, index=k)) for k in range(len(x.type.items))]

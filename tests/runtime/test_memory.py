@@ -121,7 +121,7 @@ def oscillator(x, v, drive, n):
 gradient = s2s.jit(s2s.grad(oscillator, argnums=(0, 1, 2){option}))
 gradient(0.5, 0.1, 0.3, 10)
 def peak():
-    """The most memory this program has had, in kB; getrusage would count that of the process that started it."""
+    # in kB; getrusage would count what the process that started this one has had
     return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
 
 

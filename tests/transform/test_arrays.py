@@ -65,6 +65,11 @@ def records(W, h, xs, us):
     return np.sum(np.stack([y[0] for y in ys]) ** 2) + np.sum(h) + np.sum(sums * sums) * np.sum(np.array([y[1][1] for y in ys]))
 
 
+def rows_of_run_time_length(x):
+    """Three rows, which are written out, each as long as the array is."""
+    return np.sum(np.array([[p * q for p in x] for q in x[:3]]) ** 2) + np.mean(np.stack([np.array([v * k for v in x]) for k in range(2)]))
+
+
 FILLED = [(recurrent, (W, H, XS)), (table, (X, 4)), (table, (X, 0)), (backwards, (X, 9)), (backwards, (X, 4)), (blocks, (X, 5)), (windows, (X, 4)),
           (records, (W, H, XS, XS[:, 0]))]
 
@@ -85,6 +90,10 @@ def printed(f, *args):
 @pytest.mark.parametrize("f, args", [FILLED[0], FILLED[1], FILLED[5]], ids=lambda x: getattr(x, "__name__", ""))
 def test_filled_lists_compiled(f, args):
     judge(f, *args, compiled=True)
+
+
+def test_arrays_of_rows_that_are_lists():
+    judge(rows_of_run_time_length, X)
 
 
 def skipping(x):
