@@ -11,6 +11,7 @@ import ast
 import dis
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ from .raises import named_classes, names_acted_with
 from .statements import Writer
 from .unparse import Blank, Unparser
 
+WHOLE = {"show_empty": True} if sys.version_info >= (3, 13) else {}  # without, ast.dump asks whether arrays in the tree are empty
 
 @dataclass(frozen=True)
 class Module:
@@ -127,16 +129,22 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
     return _module(unparser, function.name, classes.unreachable())
 
 
+def _said(tree: ast.AST) -> tuple:
+    """Equal for trees that say the same, to the last element of the arrays in them."""
+    arrays = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, np.ndarray))
+    return ast.dump(tree, **WHOLE), *((array.dtype, array.shape, array.tobytes()) for array in arrays)
+
+
 def _each_once(definitions: list[ast.FunctionDef]) -> list[ast.FunctionDef]:
     """`definitions`, those called first, where two that say the same are one."""
-    kept: dict[str, ast.FunctionDef] = {}
+    kept: dict[tuple, ast.FunctionDef] = {}
     named: dict[str, str] = {}
     for tree in definitions:
         for node in ast.walk(tree) if named else ():
             if isinstance(node, ast.Name):
                 node.id = named.get(node.id, node.id)
         name, tree.name = tree.name, ""
-        first = kept.setdefault(ast.dump(tree), tree)
+        first = kept.setdefault(_said(tree), tree)
         tree.name = name
         if first is not tree and tree is not definitions[-1]:
             named[name] = first.name

@@ -61,7 +61,7 @@ def names_given(function: Callable, count: int) -> list[str]:
     except SourceError:
         pass
     try:
-        names = [p.name for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_POSITIONAL]
+        names = [p.name for p in inspect.signature(function).parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     except (TypeError, ValueError):
         names = []
     return names[:count] + [f"x{k}" if count > 1 else "x" for k in range(len(names), count)]

@@ -89,11 +89,13 @@ class Custom:
             if self.like is None:
                 raise
         try:
-            given = [p for p in inspect.signature(self.function).parameters.values()
-                     if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-            return inspect.Signature(given)
-        except (TypeError, ValueError):  # a function in C
-            return inspect.Signature([inspect.Parameter("x", inspect.Parameter.VAR_POSITIONAL)])
+            parameters = inspect.signature(self.function).parameters.values()
+            given = [p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+            if given or not any(p.kind is p.VAR_POSITIONAL for p in parameters):
+                return inspect.Signature(given)
+        except (TypeError, ValueError):
+            pass
+        return inspect.Signature([inspect.Parameter("x", inspect.Parameter.VAR_POSITIONAL)])  # a function in C
 
     def function_for(self, values: Sequence[Value]) -> Function:
         """The IR of the function itself."""
