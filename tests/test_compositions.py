@@ -49,7 +49,7 @@ def test_fourth_derivatives(f, names):
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=True, raises=IndexError, reason="the cotangent of a growing tape is handed to two functions, and the first empties it")
+@pytest.mark.xfail(strict=True, raises=IndexError, reason="a list of cotangents comes up empty; why is not known yet")
 def test_reverse_mode_four_times_through_a_loop_whose_carry_changes_its_extent():
     check(compositions.recurrence, ("grad",) * 4, seed=4)
 
