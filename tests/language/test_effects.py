@@ -117,7 +117,7 @@ def reports_one_or_the_other(x, n):
         y, said = x, "itself"
     else:
         y = np.cos(x)
-        said = "cos %.3f of %d" % (y, n)
+        said = "cos {:.3f} of {}".format(y, n)
     print(said, "or", said if x > 1 else f"<{said}>")
     for i in range(n):
         print(f"even {i}" if i % 2 == 0 else "odd {}".format(i * x))
