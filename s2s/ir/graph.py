@@ -7,6 +7,7 @@ around them.  There is no control-flow graph, and nothing here knows what any op
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -151,6 +152,29 @@ def walk(block: Block) -> Iterator[Op]:
         yield op
         for inner in op.blocks:
             yield from walk(inner)
+
+
+def blocks_of(block: Block) -> Iterator[Block]:
+    """`block` and every block inside it."""
+    yield block
+    for op in block.ops:
+        for inner in op.blocks:
+            yield from blocks_of(inner)
+
+
+Readers = dict[Value, list[tuple["Op | None", Block]]]
+
+
+def readers_of(block: Block) -> Readers:
+    """Who reads each value in `block` and the blocks inside it: an op, or None for the yields, and the block it stands in."""
+    found: Readers = defaultdict(list)
+    for inner in blocks_of(block):
+        for op in inner.ops:
+            for x in op.inputs:
+                found[x].append((op, inner))
+        for y in inner.yields:
+            found[y].append((None, inner))
+    return found
 
 
 def defined_values(block: Block) -> Iterator[Value]:

@@ -8,11 +8,11 @@ makes the primal values available where they are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from ..errors import DerivativeError
 from ..ir.builder import Builder, add_op, at, current, join_types
-from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, op_free_values
+from ..ir.graph import MISSING, Block, Function, Op, Value, blocks_of, free_values, op_free_values
 from ..ir.rebuild import emit_block
 from ..ir.types import INT, Array, List, Scalar, Tape, Tuple, carries_derivative
 from ..ops.acts import has_effects
@@ -320,14 +320,6 @@ def total(a: Value, b: Value) -> Value:
     if any(x is not y for x, y in zip(a.op.inputs, b.op.inputs)):
         return a + b
     return a.op.record(times(a.op.inputs[0], 2), *a.op.inputs[1:])
-
-
-def blocks_of(block: Block) -> Iterator[Block]:
-    """`block` and every block inside it."""
-    yield block
-    for op in block.ops:
-        for inner in op.blocks:
-            yield from blocks_of(inner)
 
 
 def copies_late(ops: Sequence[Op]) -> list[Op]:

@@ -27,12 +27,22 @@ Python's, and one from an array is NumPy's: of a list of tuples it is read only 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..ir.builder import Builder
-from ..ir.graph import MISSING, Block, Function, Op, Value, defined_values, walk
+from ..ir.graph import (
+    MISSING,
+    Block,
+    Function,
+    Op,
+    Readers,
+    Value,
+    blocks_of,
+    defined_values,
+    readers_of,
+    walk,
+)
 from ..ir.rebuild import rebuild
 from ..ir.substitute import substitute
 from ..ir.types import Array, Extent, List, Scalar, Tuple, Type
@@ -76,7 +86,7 @@ def arrays(function: Function) -> Function:
     """`function`, in which such lists are arrays."""
     changed = False
     while True:
-        readers = _readers(function.block)
+        readers = readers_of(function.block)
         found = next(_nests(function.block, [*function.params], readers), None)
         if found is None:
             break
@@ -86,25 +96,6 @@ def arrays(function: Function) -> Function:
         function = rebuild(function)
         _drop_copies(function)
     return function
-
-
-Readers = dict[Value, list[tuple["Op | None", Block]]]
-
-
-def _readers(block: Block) -> Readers:
-    """Who reads each value: an op, or None for the yields, and the block in which it stands."""
-    found: Readers = defaultdict(list)
-    for inner in _blocks(block):
-        for op in inner.ops:
-            for x in op.inputs:
-                found[x].append((op, inner))
-        for y in inner.yields:
-            found[y].append((None, inner))
-    return found
-
-
-def _blocks(block: Block) -> list[Block]:
-    return [block, *(inner for op in walk(block) for inner in op.blocks)]
 
 
 def _leaves(type: Type, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Type]]:
@@ -233,7 +224,7 @@ def _measured(dim: Extent, scope: list[Value]) -> Callable[[], Value] | None:
 
 def _make_arrays(function: Function, block: Block, scope: list[Value], nest: Nest) -> dict[Value, Value]:
     """Put arrays in the place of the list; returns what now stands for what was read of it."""
-    everything = [v for inner in _blocks(function.block) for v in defined_values(inner)]
+    everything = [v for inner in blocks_of(function.block) for v in defined_values(inner)]
     outermost, innermost = nest.loops[0][0], nest.loops[-1][0]
     name = nest.list.name
     with Builder(Block(), outermost.line, above=everything) as builder:

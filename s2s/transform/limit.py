@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.graph import Block, Function, Op, walk
+from ..ir.graph import Block, Function, Op, blocks_of, walk
 from ..ir.rebuild import clone
 from ..ir.types import Array, Unknown, carries_derivative
 from ..ops.checkpoint import Outlined, Plan, Rerun
@@ -25,7 +25,7 @@ from ..ops.draws import first_draw
 from ..ops.recursive import Recursive
 from ..ops.rules import is_ruled
 from .activity import loop_parts
-from .adjoint import Adjoint, blocks_of
+from .adjoint import Adjoint
 from .checkpoint import has_size
 from .sweeps import Sweeps
 from .vjp import split_vjp, whole_vjp

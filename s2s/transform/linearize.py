@@ -18,14 +18,14 @@ from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 from ..ir.builder import Builder, add_op, at, current, join_types
-from ..ir.graph import Block, Function, Op, Value
+from ..ir.graph import Block, Function, Op, Value, blocks_of
 from ..ir.types import INT, carries_derivative
 from ..ops.checkpoint import Rerun
 from ..ops.control import Known, call, for_loop, if_record
 from ..ops.recursive import Recursive
 from ..ops.rules import is_ruled
 from .activity import loop_parts
-from .adjoint import blocks_of, drop_unread
+from .adjoint import drop_unread
 from .jvp import Tangents, dot_name, tangent_type
 from .sweeps import Sweeps
 from .tape import Region

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..ir.builder import Builder
-from ..ir.graph import Block, Function, Op, Value, walk
+from ..ir.graph import Block, Function, Op, Value, blocks_of, walk
 from ..ir.substitute import substitute
 from ..ops.fold import base_offset
 from ..ops.index import additem, getitem, setitem
@@ -26,16 +26,9 @@ def stores(function: Function) -> Function:
     """`function`, with writes to one element merged into the last of them."""
     counters = {op.blocks[0].params[0]: op for op in walk(function.block) if op.name == "for"}
     reads = Counter(_reads(function.block))
-    for block in _blocks(function.block):
+    for block in blocks_of(function.block):
         _merge(block, reads, counters)
     return function
-
-
-def _blocks(block: Block):
-    yield block
-    for op in block.ops:
-        for inner in op.blocks:
-            yield from _blocks(inner)
 
 
 def _reads(block: Block):

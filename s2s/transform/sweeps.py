@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ir.builder import Builder, add_op, at, emit, join_types
-from ..ir.graph import MISSING, Block, Function, Op, Value
+from ..ir.graph import MISSING, Block, Function, Op, Value, blocks_of
 from ..ir.rebuild import emit_op
 from ..ir.types import Array, List, Scalar, Unknown
 from ..ops.control import (
@@ -33,7 +33,7 @@ from ..ops.index import put, take
 from ..ops.record import value
 from ..ops.shape import length
 from .activity import loop_parts
-from .adjoint import Adjoint, blocks_of
+from .adjoint import Adjoint
 from .asked import ask_shapes_here
 from .kept import kept_values
 from .tape import Region, cut, operands, unstable_values

@@ -24,10 +24,9 @@ loops, whose every trip has an element of its own, and which reads that element 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
-from ..ir.graph import Block, Function, Op, Value, walk
+from ..ir.graph import Function, Op, Readers, Value, readers_of, walk
 from ..ir.substitute import substitute
 from ..ops.pattern import paired
 
@@ -35,7 +34,7 @@ from ..ops.pattern import paired
 def unread(function: Function) -> Function:
     """`function` without the writes of a loop's trips into elements that no one else reads."""
     while True:
-        readers = _readers(function.block)
+        readers = readers_of(function.block)
         same = {param: init for op in walk(function.block) if op.name == "for"
                 for k in range(len(op.outputs)) for param, init in _kept_as_it_was(op, k, readers)}
         if not same:
@@ -43,19 +42,7 @@ def unread(function: Function) -> Function:
         substitute(function.block, same)
 
 
-def _readers(block: Block) -> dict[Value, list[Op | Block]]:
-    """The ops and blocks' ends that read each value."""
-    found: dict[Value, list[Op | Block]] = defaultdict(list)
-    for inner in (block, *(b for op in walk(block) for b in op.blocks)):
-        for op in inner.ops:
-            for x in op.inputs:
-                found[x].append(op)
-        for y in inner.yields:
-            found[y].append(inner)
-    return found
-
-
-def _kept_as_it_was(op: Op, k: int, readers: dict) -> Iterator[tuple[Value, Value]]:
+def _kept_as_it_was(op: Op, k: int, readers: Readers) -> Iterator[tuple[Value, Value]]:
     """What the carry `k` of a nest stands for, if only the nest's trips read what they write into it: what it starts as."""
     if readers[op.outputs[k]]:
         return
@@ -69,7 +56,7 @@ def _kept_as_it_was(op: Op, k: int, readers: dict) -> Iterator[tuple[Value, Valu
         params.append(param)
         if end is param or end.op is None or end.op not in inner.blocks[0].ops:
             return
-        if end.op.name != "for" or readers[end] != [inner.blocks[0]] or readers[param] != [end.op]:
+        if end.op.name != "for" or readers[end] != [(None, inner.blocks[0])] or readers[param] != [(end.op, inner.blocks[0])]:
             break
         nest.append(end.op)
         k = end.op.outputs.index(end)
@@ -79,7 +66,7 @@ def _kept_as_it_was(op: Op, k: int, readers: dict) -> Iterator[tuple[Value, Valu
     index = (write.attrs.get("pattern"), write.inputs[2:])
     if write.name != "setitem" or write.inputs[0] is not param or not _own(index, nest):
         return
-    if readers[end] != [inner.blocks[0]] or any(not _reads(user, param, index) and user is not write for user in readers[param]):
+    if readers[end] != [(None, inner.blocks[0])] or any(not _reads(user, param, index) and user is not write for user, _ in readers[param]):
         return
     if write.inputs[1] is param or param in write.inputs[2:]:
         return
@@ -95,9 +82,9 @@ def _counts_from_zero(loop: Op) -> bool:
     return isinstance(lo, int) and lo >= 0 if step > 0 else isinstance(hi, int) and hi >= -1
 
 
-def _reads(user: Op | Block, param: Value, index: tuple) -> bool:
+def _reads(user: Op | None, param: Value, index: tuple) -> bool:
     """Whether `user` reads the element at `index`, and nothing else of the array."""
-    return (isinstance(user, Op) and user.name == "getitem" and user.inputs[0] is param
+    return (user is not None and user.name == "getitem" and user.inputs[0] is param
             and param not in user.inputs[1:] and (user.attrs["pattern"], user.inputs[1:]) == index)
 
 
