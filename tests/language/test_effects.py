@@ -534,7 +534,7 @@ def told(x, n):
     if n > 3:
         s = f"big {x * n:.3f}"
     elif n > 2:
-        s = "three"
+        s = "three %.3f of %d" % (x, n)
     else:
         y = x * 2
         s = f"small {y:.1f} {n}"
