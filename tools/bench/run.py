@@ -24,12 +24,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
-
 import libraries
 import measure
 
+HERE = Path(__file__).resolve().parent
 TOLERANCE = 1e-8  # relative, between libraries; a case in single precision states its own
 COLUMNS = ("case", "s2s ms", "s2s/hand", "grad/f", "jax/s2s", "torch/s2s", "autograd/s2s", "peak MB", "peak/hand",
            "first s", "jax s")
