@@ -11,6 +11,7 @@ from programs import MORE_RESULTS, PROGRAMS
 import s2s
 from s2s import pipeline
 from s2s.front import build_from_text
+from s2s.signature import type_of
 
 SCALARS = [p for p in PROGRAMS if all(np.ndim(x) == 0 for x in p.args) and p.name != "several_results"]
 GALLERY = [p for p in PROGRAMS if p.name in ("straight_line", "logistic_loss", "relax", "settle")]
@@ -68,6 +69,30 @@ def test_the_dump_of_a_derivative_prints_as_itself_once_it_is_parsed(program, ki
     text = t.lower(*args).ssa
     once = pipeline.render(build_from_text(text, {"np": np}), annotate=True).text
     assert pipeline.render(build_from_text(once, {"np": np}), annotate=True).text == once
+
+
+def test_a_flag_that_is_also_why_a_loop_ends_is_set_in_the_dump():
+    """Whether the loop breaks is read after it, too, by the `else`."""
+    def first_above(t, c):
+        for i in range(t.shape[0]):
+            for j in range(t.shape[1]):
+                if t[i, j] > c:
+                    return t[i, j] * 0.5 + 0.1 * j
+            if i == 2:
+                break
+        else:
+            return np.tanh(c)
+        return np.mean(t) * c
+
+    def f(t):
+        return first_above(t, 1.5)
+
+    t = np.random.default_rng(0).normal(size=(3, 2))
+    text = pipeline.render(pipeline.build(f, [type_of(t, "t")]), annotate=True).text
+    for rows in (2, 3, 4):
+        for bound in (1.0, 2.0):
+            t = np.linspace(0.0, bound, 2 * rows).reshape(rows, 2)
+            assert run(text, "f")(t) == f(t)
 
 
 @pytest.mark.parametrize("program", GALLERY, ids=lambda p: p.name)

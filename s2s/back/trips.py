@@ -131,8 +131,12 @@ def _loop_body(
     return _breaking(writer, body, stop, finish)
 
 
-def _breaking(writer: Writer, block: Block, stop: Value, finish: Finish) -> Body:
-    """The statements of `block`, what has to be done at its end, and `break` if `stop` holds."""
+def _breaking(writer: Writer, block: Block, stop: Value, finish: Finish, once: bool = True) -> Body:
+    """The statements of `block`, what has to be done at its end, and `break` if `stop` holds.
+
+    `once` says that the blocks around do nothing with `stop` but break.
+    """
+    once = once and block.yields.count(stop) == 1
     if stop.constant is not MISSING:
         return (
             writer.statements(block)
@@ -142,12 +146,12 @@ def _breaking(writer: Writer, block: Block, stop: Value, finish: Finish) -> Body
     printed = [
         op for op in block.ops if op not in writer.layout.inlined and op not in writer.skipped
     ]
-    if _is_question(stop.op) and printed and stop.op is printed[-1] and block.yields.count(stop) == 1:
+    if once and _is_question(stop.op) and printed and stop.op is printed[-1]:
         test = stop.op.inputs[0]  # as if `stop` were the condition itself
         return writer.statements(block, printed[:-1]) + _tested(writer, writer.expression(test), writer.layout.leaves(test), finish)
     if stop.op is not None and printed and stop.op is printed[-1] and stop.op.name == "if":
         return writer.statements(block, printed[:-1]) + _breaking_branches(
-            writer, stop.op, block, stop, finish
+            writer, stop.op, block, stop, finish, once
         )
     return writer.statements(block) + _tested(
         writer, writer.expression(stop), writer.layout.leaves(stop), finish
@@ -160,7 +164,7 @@ def _is_question(op: Op | None) -> bool:
             and [inner.yields[0].constant for inner in op.blocks] == [True, False])
 
 
-def _breaking_branches(writer: Writer, op: Op, block: Block, stop: Value, finish: Finish) -> Body:
+def _breaking_branches(writer: Writer, op: Op, block: Block, stop: Value, finish: Finish, once: bool) -> Body:
     """The `if` at the end of `block` that says whether to leave the loop."""
     k = op.outputs.index(stop)
     carried = [all(user is block for user, _ in writer.layout.uses.get(y, [])) for y in op.outputs]
@@ -173,7 +177,7 @@ def _breaking_branches(writer: Writer, op: Op, block: Block, stop: Value, finish
             direct = {y: last[y] for y in op.outputs if y not in kept}
             return writer.moves(kept, [last[y] for y in kept]) + finish(direct, stops, leaves)
 
-        bodies.append(_breaking(writer, inner, inner.yields[k], finish_branch))
+        bodies.append(_breaking(writer, inner, inner.yields[k], finish_branch, once))
     test = writer.expression(op.inputs[0])
     first, second = bodies
     if leaves(first):
