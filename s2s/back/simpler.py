@@ -5,6 +5,8 @@
     a @ b, of stacks of matrices, or of integers       np.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
     float(c), of a truth value                         np.float64(c)
     math.fmod(a, b)          of integers, sign(a) * (abs(a) % abs(b)), and so np.fmod: Numba's has the wrong sign
+    math.hypot(a, b, c)      math.hypot(math.hypot(a, b), c), and abs(a) of one number
+    math.cbrt(x)             np.cbrt(x), which is what Numba knows
     math.fsum(xs)            summed_exactly(xs), which is it in loops
     k ** n, of integers      k ** natural_exponent(n): what Numba makes of a negative n is 0
     np.stack(xs, axis)       np.concatenate of xs with a new axis each
@@ -26,14 +28,16 @@ from ..ir.graph import MISSING, Function, Op, Value
 from ..ir.rebuild import rebuild
 from ..ir.types import Array, Scalar
 from ..ops.arrange import expand_dims
-from ..ops.cast import astype, convert, int_
+from ..ops.cast import astype, convert, float_, int_
 from ..ops.create import array
 from ..ops.elementwise import (
     absolute,
     bitwise_and,
     bitwise_or,
+    cbrt,
     equal,
     fmod,
+    hypot,
     imag,
     power,
     real,
@@ -45,9 +49,10 @@ from ..ops.product import matmul
 from ..ops.record import RECORDS, rank, value
 from ..ops.reduce import sum_record
 from ..ops.special import SCIPYS_ALONE
+from ..ops.ufunc import IN_MATH
 from .buffers import natural_exponent_op
 
-REWRITTEN = ("outer", "stack", "append", "math.fmod", "exact_sum")
+REWRITTEN = ("outer", "stack", "append", "math.fmod", "math.cbrt", "hypotenuse", "exact_sum")
 BLAS = ("float32", "float64", "complex64", "complex128")
 
 
@@ -67,6 +72,10 @@ def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
             return [convert(inputs[0], dtype="float64")]
         case "math.fmod" if all(x.type.dtype in ("int64", "bool") for x in inputs):
             return [fmod(*inputs)]
+        case "hypotenuse":
+            return [functools.reduce(IN_MATH[hypot], inputs) if len(inputs) > 1 else float_(absolute(inputs[0]))]
+        case "math.cbrt":
+            return [float_(cbrt(*inputs))]
         case "exact_sum":
             return [native_exact_sum(*inputs)]
         case "fmod" if np.dtype(op.output.type.dtype).kind == "i":

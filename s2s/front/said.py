@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 
 
@@ -271,3 +272,50 @@ def parts(x):
 
 def scaled(x, i):
     return x * 2.0**i
+
+
+def mantissa_and_exponent(x):
+    if x == 0 or not math.isfinite(x):
+        return float(x), 0
+    e = math.floor(math.log2(abs(x))) + 1
+    m = x * 2.0**600 * 2.0 ** (-600 - e) if e < -600 else x * 2.0**-e
+    if abs(m) >= 1.0:  # the logarithm was rounded up to an integer, or down from one
+        return 0.5 * m, e + 1
+    if abs(m) < 0.5:
+        return 2.0 * m, e - 1
+    return m, e
+
+
+def rest_of_nearest(x, y):
+    """math.remainder: exact, as the differences of numbers within a factor of two of one another are."""
+    a, b = abs(x), abs(y)
+    below = math.fmod(a, b)
+    above = b - below
+    if below < above:
+        rest = below
+    elif below > above:
+        rest = -above
+    else:  # halfway, or not a number
+        rest = below - 2.0 * math.fmod(0.5 * (a - below), b)
+    return math.copysign(1.0, x) * rest
+
+
+def last_place(x):
+    x = abs(float(x))
+    if math.isinf(x):
+        return x
+    above = math.nextafter(x, math.inf)
+    return x - math.nextafter(x, 0.0) if math.isinf(above) else above - x
+
+
+def distance(p, q):
+    return math.hypot(*[a - b for a, b in zip(p, q)])
+
+
+def is_close_complex(a, b, rel_tol, abs_tol):
+    if a == b:
+        return True
+    if not (cmath.isfinite(a) and cmath.isfinite(b)):
+        return False
+    d = abs(a - b)
+    return d <= abs(rel_tol * b) or d <= abs(rel_tol * a) or d <= abs_tol

@@ -6,6 +6,7 @@ What is said in Python (said.py) is run in place.  What only says in which order
 
 from __future__ import annotations
 
+import cmath
 import functools
 import itertools
 import math
@@ -443,6 +444,10 @@ def _isclose(frame: Frame, node, a, b, *, rel_tol=1e-09, abs_tol=0.0):
     return say(frame, node, said.is_close, a, b, _number(rel_tol), _number(abs_tol))
 
 
+def _isclose_complex(frame: Frame, node, a, b, *, rel_tol=1e-09, abs_tol=0.0):
+    return say(frame, node, said.is_close_complex, a, b, _number(rel_tol), _number(abs_tol))
+
+
 def _iterator(name: str) -> Callable:
     return refused(f"{name}() of a sequence", "loop over it, or index it")
 
@@ -466,12 +471,16 @@ BUILTINS.update({
     itertools.compress: lambda frame, node, xs, s: say(frame, node, said.selected, xs, s),
     np.fromiter: lambda frame, node, xs, dtype=float, count=-1: apply(
         frame, np.array, [listed(frame, node, xs)], {"dtype": dtype}, node),
-    math.prod: _prod, math.fsum: _fsum, math.isclose: _isclose,
+    math.prod: _prod, math.fsum: _fsum, math.isclose: _isclose, cmath.isclose: _isclose_complex,
     math.gcd: _integers(math.gcd, said.greatest_divisor), math.lcm: _integers(math.lcm, said.least_multiple),
     math.factorial: _integers(math.factorial, said.factorial), math.comb: _integers(math.comb, said.choose),
     math.perm: _integers(math.perm, said.arrange), math.isqrt: _integers(math.isqrt, said.integer_root),
     math.modf: lambda frame, node, x: say(frame, node, said.parts, x),
     math.ldexp: lambda frame, node, x, i: say(frame, node, said.scaled, x, i),
+    math.frexp: lambda frame, node, x: say(frame, node, said.mantissa_and_exponent, x),
+    math.remainder: lambda frame, node, x, y: say(frame, node, said.rest_of_nearest, x, y),
+    math.ulp: lambda frame, node, x: say(frame, node, said.last_place, x),
+    math.dist: lambda frame, node, p, q: say(frame, node, said.distance, p, q),
     iter: _iterator("iter"), next: _iterator("next"),
     itertools.cycle: refused("itertools.cycle", "index with k % n"),
     itertools.groupby: refused("itertools.groupby", "compare each item with the one before, in a loop"),

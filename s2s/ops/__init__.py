@@ -11,6 +11,7 @@ from . import (  # noqa: F401
     control,
     copy,
     create,
+    distance,
     draws,
     einsum,
     elementwise,

@@ -46,7 +46,7 @@ positive = elementwise("positive",        1,                                    
 #                                         ∂y/∂x
 
 exp = elementwise("exp",                  lambda y, x: y,                       math=math.exp)
-exp2 = elementwise("exp2",                lambda y, x: math.log(2) * y)
+exp2 = elementwise("exp2",                lambda y, x: math.log(2) * y,         math=getattr(math, "exp2", None))  # of Python 3.11
 expm1 = elementwise("expm1",              lambda y, x: y + 1,                   math=math.expm1)
 log = elementwise("log",                  lambda y, x: 1 / x,                   math=math.log)
 log2 = elementwise("log2",                lambda y, x: 1 / (math.log(2) * x),   math=math.log2)
@@ -54,12 +54,12 @@ log10 = elementwise("log10",              lambda y, x: 1 / (math.log(10) * x),  
 log1p = elementwise("log1p",              lambda y, x: 1 / (1 + x),             math=math.log1p)
 sqrt = elementwise("sqrt",                lambda y, x: 0.5 / y,                 math=math.sqrt)
 root = elementwise("root",                lambda y, x: 0.5 / _not_zero(y), evaluate=np.sqrt, syntax=numpy_syntax("sqrt"))  # of a sum of squares
-cbrt = elementwise("cbrt",                lambda y, x: 1 / (3 * y * y))
+cbrt = elementwise("cbrt",                lambda y, x: 1 / (3 * y * y),         math=getattr(math, "cbrt", None))
 square = elementwise("square",            lambda y, x: 2 * x)
 reciprocal = elementwise("reciprocal",    lambda y, x: -y * y)
 #                                         ∂y/∂a                       ∂y/∂b
 logaddexp = elementwise("logaddexp",      lambda y, a, b: exp(a - y), lambda y, a, b: exp(b - y))
-hypot = elementwise("hypot",              lambda y, a, b: a / _not_zero(y), lambda y, a, b: b / _not_zero(y), math=math.hypot)
+hypot = elementwise("hypot",              lambda y, a, b: slope_of_length(y, a), lambda y, a, b: slope_of_length(y, b), math=math.hypot)
 
 # -------------------------------------------------------------------------- trigonometric and hyperbolic
 #                                         ∂y/∂x
@@ -120,6 +120,8 @@ trunc = elementwise("trunc",              None,                                 
 rint = elementwise("rint",                None)
 nan_to_num = elementwise("nan_to_num",    lambda y, x: where(isfinite(x), 1, 0))
 #                                         ∂y/∂a                                 ∂y/∂b
+nextafter = elementwise("nextafter",      1,                                    None,     math=math.nextafter)
+spacing = elementwise("spacing",          None)
 copysign = elementwise("copysign",        lambda y, a, b: sign(a) * sign(y),    None,     math=math.copysign)
 heaviside = elementwise("heaviside",      None,                                 lambda y, a, b: where(equal(a, 0), 1, 0),
                         fold=fold.heaviside)
@@ -233,6 +235,11 @@ def _above(x, lo, hi):
 def _direction(y, x):
     """x / |x|, conjugated, with y = |x|; 0 at 0.  Of a real number it is the sign, which is constant."""
     return conjugate(x) / _not_zero(y) if _is_complex(x) else sign(x)
+
+
+def slope_of_length(y, x):
+    """The derivative of y = sqrt(x * x + ...) in x; 0 at 0."""
+    return x / _not_zero(y)
 
 
 def _not_zero(y):
