@@ -114,6 +114,9 @@ def _read_part(frame: Frame, cell: Cell, pattern, operands) -> Value:
     if cell.choice is None or frame.heap.is_current(cell) and not _is_made_in_loop(frame, cell):
         return getitem(frame.heap.read(cell), *operands, pattern=pattern)
     condition, *arms = cell.choice
+    holds = frame.session.assumed.get(condition)
+    if holds is not None:
+        return _read_part(frame, arms[0 if holds else 1], pattern, operands)
 
     def read(arm: Cell) -> list[Value]:
         with frame.heap.apart():

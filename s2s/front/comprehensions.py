@@ -70,7 +70,9 @@ def _unrolled(frame: Frame, node, source: Iterable) -> list | None:
         trips = trips if len(trips) <= UNROLL_AT_MOST or isinstance(node, gast.DictComp) else None
     if trips is None:
         return None
-    saved, items = dict(frame.env), []
+    saved, items, pending = dict(frame.env), [], frame.pending
+    names = {n.id for n in gast.walk(loop.target) if isinstance(n, gast.Name)}
+    frame.pending |= names  # which only the comprehension reads, to its end
     with comprehension_scope(frame, loop.target) as tell:
         for k in trips:
             assign(frame, loop.target, source.get(k), loop.target)
@@ -82,7 +84,8 @@ def _unrolled(frame: Frame, node, source: Iterable) -> list | None:
             if all(test.constant for test in taken):
                 items.append(evaluate_any(frame, node.elt) if not isinstance(node, gast.DictComp)
                              else (evaluate(frame, node.key), evaluate(frame, node.value)))
-    for name in {n.id for n in gast.walk(loop.target) if isinstance(n, gast.Name)}:
+    frame.pending = pending
+    for name in names:
         frame.env.pop(name, None)
         if name in saved:
             frame.env[name] = saved[name]

@@ -38,6 +38,13 @@ def keys_made_of_numbers(x):
     return s
 
 
+def choices_in_comprehensions(x, n):
+    """The variable of a comprehension is read after a choice at run time inside it."""
+    by_key = {k: np.sin(x[k] if n > k else x[0]) * k for k in range(3)}
+    rows = [[(x[k] if x[j] > 0 else np.exp(x[k])) * k + j for j in range(2)] for k in range(3)]
+    return sum(by_key.values()) + sum((x[1] if n > 1 else 2.0 * x[1]) + k for k in range(3)) + rows[2][1] * rows[1][0]
+
+
 def keys_in_a_comprehension(x):
     params = {f"W{i}": x * i for i in range(3)}
     h = x
@@ -641,7 +648,8 @@ def tuple_of_functions(x, k):
 
 
 PROGRAMS = [
-    (keys_of_a_known_range, X), (keys_made_of_numbers, X), (keys_in_a_comprehension, X), (table_by_number, X, 5),
+    (keys_of_a_known_range, X), (keys_made_of_numbers, X), (keys_in_a_comprehension, X), (choices_in_comprehensions, X, 2),
+    (table_by_number, X, 5),
     (member_of_a_known_set, X), (seen_before, X), (set_comprehension, X), (columns_of_a_comprehension, X),
     (columns_of_a_list, X), (queue_of_two, X), (window, X), (window_that_starts_full, X), (counted_by_parity, X),
     (totals_by_key, X), (groups_by_label, X, LABELS), (functions_by_index, X, LABELS), (repeated_pair, X, 3),
