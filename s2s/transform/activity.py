@@ -1,12 +1,21 @@
-"""Which values carry a derivative: they depend on what is differentiated, and a result depends on them."""
+"""Which values carry a derivative: they depend on what is differentiated, and a result depends on them.
+
+Note [Through calls]
+A result depends on what a call is given only if it does so in the function called.  This is not for speed alone: the cotangent
+of a tape has an item for each that was pushed only if the items that are popped carry one (ops/control.py), so who pushes
+and who pops, the two halves of a derivative that are functions of their own, must agree on which tapes carry one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..errors import DerivativeError
 from ..ir.graph import Block, Function, Op, Value
 from ..ir.types import Type, carries_derivative
+from ..ops.checkpoint import Rerun
+from ..ops.recursive import Recursive
+from ..ops.rules import is_ruled
 
 
 def varied_values(function: Function, wrt: Iterable[Value]) -> set[Value]:
@@ -16,11 +25,12 @@ def varied_values(function: Function, wrt: Iterable[Value]) -> set[Value]:
     return varied
 
 
-def active_values(function: Function, wrt: Iterable[Value]) -> set[Value]:
-    """The varied values on which a result of `function` depends."""
+def active_values(function: Function, wrt: Iterable[Value], seeded: Sequence[int] | None = None) -> set[Value]:
+    """The varied values on which a result of `function` depends: any, or one of those numbered in `seeded`."""
     varied = varied_values(function, wrt)
-    useful = {y for y in function.results if y in varied}
-    _gather(function.block, varied, useful)
+    results = function.results if seeded is None else [function.results[k] for k in seeded]
+    useful = {y for y in results if y in varied}
+    _gather(function.block, varied, useful, {})
     return varied & useful
 
 
@@ -76,8 +86,8 @@ def _spread(block: Block, varied: set[Value]) -> None:
                     varied.update(out for out in op.outputs if carries_derivative(out.type))
 
 
-def _gather(block: Block, varied: set[Value], useful: set[Value]) -> None:
-    """Add to `useful` what it depends on, against the order of the program."""
+def _gather(block: Block, varied: set[Value], useful: set[Value], known: dict) -> None:
+    """Add to `useful` what it depends on, against the order of the program; `known`: by call, which inputs its results depend on."""
     for op in reversed(block.ops):
         match op.name:
             case "for" | "while":
@@ -87,13 +97,27 @@ def _gather(block: Block, varied: set[Value], useful: set[Value]) -> None:
                     for init, param, end, out in zip(inits, params, yields, op.outputs):
                         if (out in useful or param in useful) and param in varied:
                             useful.update((init, param, end, out))
-                    _gather(body, varied, useful)
+                    _gather(body, varied, useful, known)
                     if len(useful) == before:
                         break
             case "if":
                 for branch in op.blocks:
                     useful.update(y for out, y in zip(op.outputs, branch.yields) if out in useful)
-                    _gather(branch, varied, useful)
+                    _gather(branch, varied, useful, known)
             case _:
                 if any(out in useful and out in varied for out in op.outputs):
-                    useful.update(x for k, x in enumerate(op.inputs) if x not in varied or passes_derivative(op, k))
+                    reaching = _reaching(op, varied, useful, known)
+                    useful.update(x for k, x in enumerate(op.inputs) if x not in varied or k in reaching)
+
+
+def _reaching(op: Op, varied: set[Value], useful: set[Value], known: dict) -> set[int]:
+    """The inputs of `op` from which a derivative can flow to its useful outputs.  Note [Through calls]"""
+    callee = op.attrs["callee"] if op.name == "call" else None
+    if callee is None or isinstance(callee, (Recursive, Rerun)) or is_ruled(callee):
+        return {k for k in range(len(op.inputs)) if passes_derivative(op, k)}
+    seeded = tuple(k for k, out in enumerate(op.outputs) if out in useful and out in varied)
+    if (op, seeded) not in known:
+        function = callee.function_for(op.inputs)
+        active = active_values(function, [p for p, x in zip(function.params, op.inputs) if x in varied], seeded)
+        known[op, seeded] = {k for k, p in enumerate(function.params) if p in active}
+    return known[op, seeded]

@@ -31,17 +31,18 @@ from .tape import Region
 class Adjoint:
     """The reverse sweep of `function`, reading primal values wherever they are defined.
 
-    `split(callee, wrt)` gives the two halves of the derivative of a function that is called, and
+    `split(callee, wrt, seeded)` gives the two halves of the derivative of a function that is called, and
     `whole(function, wrt, summed)` both as one function.  The cotangents of the parameters in `summed` so far are
-    handed in: their sums start from `incoming`.
+    handed in: their sums start from `incoming`.  Given `seeded`, only the results with these numbers have a
+    cotangent, and only the parameters that one reaches get one: `reached`.
     """
 
     forwards = False  # it runs through loops from their last trip to the first
 
     def __init__(self, function: Function, wrt: list[Value], split: Callable, whole: Callable,
-                 summed: Sequence[Value] = ()):
+                 summed: Sequence[Value] = (), seeded: Sequence[int] | None = None):
         self.function, self.wrt, self.split, self.whole = function, wrt, split, whole
-        self.active = active_values(function, wrt)
+        self.active = active_values(function, wrt, seeded)
         self.home = {v: block for block in blocks_of(function.block)
                      for v in [*block.params, *(v for op in block.ops for v in op.outputs)]}
         self.regions: dict[Block, Region] = {}  # by primal block
@@ -51,7 +52,7 @@ class Adjoint:
         self.backs: dict[Op, tuple[Op, object]] = {}  # calls of backward parts being made: the call, and the pair
         self.reruns: dict[Op, tuple[Rerunning, list[Value]]] = {}  # loops that are checkpointed, and what they keep
         self.incoming = {x: Value(x.type, bar_name(x)) for x in summed}
-        self.seeded = differentiable_results(function)
+        self.seeded = differentiable_results(function) if seeded is None else [function.results[k] for k in seeded]
         self.seeds = [Value(y.type, bar_name(y)) for y in self.seeded]
         root = self.regions[function.block] = Region(function.block)
         root.adjoint = Block()
@@ -60,7 +61,8 @@ class Adjoint:
             for y, seed in zip(self.seeded, self.seeds):
                 self.add(y, seed)
             self.run_backwards(function.block)
-            root.adjoint.yields = [self.take(x) for x in wrt]
+            self.reached = [x for x in wrt if seeded is None or x in self.bars]
+            root.adjoint.yields = [self.take(x) for x in self.reached]
         drop_unread(root.adjoint)
 
     # cotangents
@@ -138,13 +140,16 @@ class Adjoint:
             return self.recursive_call(op, self.split(callee, tuple(wrt)))
         if isinstance(callee, Rerun):
             return self.call_again(op, wrt)
-        pair = self.split(callee.function_for(op.inputs), tuple(wrt))
+        seeded = tuple(k for k, out in enumerate(op.outputs) if out in self.bars)
+        pair = self.split(callee.function_for(op.inputs), tuple(wrt), seeded)
+        if not pair.wrt:
+            return
         kept = [Value(v.type, v.name, op) for v in pair.residuals]
         self.home.update((v, self.home[op.outputs[0]]) for v in kept)
         self.calls[op] = pair.forward, kept
-        seeds = [self.take(out) for out in op.outputs if carries_derivative(out.type)]
+        seeds = [self.take(op.outputs[k]) for k in seeded]
         bars = call(*(op.inputs[k] for k in pair.arguments), *kept, *seeds, callee=Known(pair.backward))
-        for k, bar in zip(wrt, bars if isinstance(bars, tuple) else (bars,)):
+        for k, bar in zip(pair.wrt, bars if isinstance(bars, tuple) else (bars,), strict=True):
             self.add(op.inputs[k], bar)
 
     def call_again(self, op: Op, wrt: list[int]) -> None:

@@ -72,7 +72,7 @@ class Linear(Tangents):
         self.calls: dict[Op, tuple[Function, list[Value]]] = {}  # forward part, and what it keeps
         self.pairs, self.reruns, self.incoming = {}, {}, {}  # there are none
         self.seeds = [Value(tangent_type(x.type), dot_name(x)) for x in wrt]
-        self.seeded = wrt
+        self.seeded = self.reached = wrt
         root = self.regions[function.block] = Region(function.block)
         root.adjoint = Block()
         with Builder(root.adjoint, above=self.home):

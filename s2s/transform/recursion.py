@@ -103,8 +103,8 @@ def _pairs_of(wanted: dict[Recursive, set[int]], split: Callable, whole: Callabl
         summed = [k for k in wrt if isinstance(params[k].type, (Array, Unknown)) and k not in written[member]]
         pairs[member] = Pair(wrt, [], summed, Recursive(f"{member.name}_fwd"), Recursive(f"{member.name}_bwd"))
 
-    def either(callee, wrt):
-        return pairs[callee] if callee in pairs else split(callee, wrt)
+    def either(callee, wrt, *seeded):
+        return pairs[callee] if callee in pairs else split(callee, wrt, *seeded)
 
     functions = {member: expanded(member.function, pair.wrt, split) for member, pair in pairs.items()}
     while True:

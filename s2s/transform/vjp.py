@@ -47,20 +47,25 @@ class Halves:
     backward: Function
     residuals: list[Value]  # of the forward part
     arguments: list[int]  # which arguments the backward part reads
+    wrt: list[int]  # which arguments get a cotangent from it
 
 
 _halves: WeakKeyDictionary[Function, dict[tuple, Halves]] = WeakKeyDictionary()
 
 
-def split_vjp(function: Function | Recursive, wrt: tuple[int, ...]) -> Halves | Pair:
-    """The two sweeps as two functions, for callers that run other code in between."""
+def split_vjp(function: Function | Recursive, wrt: tuple[int, ...], seeded: tuple[int, ...] | None = None) -> Halves | Pair:
+    """The two sweeps as two functions, for callers that run other code in between.
+
+    Given `seeded`, only the results with these numbers have a cotangent, and of the arguments in `wrt` only those get one
+    that one of them reaches.
+    """
     if isinstance(function, Recursive):
         return recursive_pair(function, wrt, split_vjp, whole_vjp)
     known = _halves.setdefault(function, {})
-    if wrt not in known:
+    if (wrt, seeded) not in known:
         whole = expanded(function, wrt, split_vjp)
-        known[wrt] = split(whole, Adjoint(whole, [whole.params[k] for k in wrt], split_vjp, whole_vjp))
-    return known[wrt]
+        known[wrt, seeded] = split(whole, Adjoint(whole, [whole.params[k] for k in wrt], split_vjp, whole_vjp, seeded=seeded))
+    return known[wrt, seeded]
 
 
 def split(function: Function, second: Adjoint, suffix: str = "bwd") -> Halves:
@@ -82,4 +87,5 @@ def split(function: Function, second: Adjoint, suffix: str = "bwd") -> Halves:
     forward = Function(f"{function.name}_fwd", front, function.source, docs[0], len(front.yields) != 1)
     backward = Function(f"{function.name}_{suffix}", rear, function.source, docs[1], len(rear.yields) != 1)
     forward, backward = rebuild(forward), rebuild(backward)  # apart: they share no values
-    return Halves(forward, backward, forward.results[len(ys):], arguments)
+    wrt = [function.params.index(x) for x in second.reached]
+    return Halves(forward, backward, forward.results[len(ys):], arguments, wrt)

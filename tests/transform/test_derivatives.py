@@ -15,7 +15,7 @@ from s2s.ir.graph import Block, Function, Value, walk
 from s2s.ir.interpret import interpret
 from s2s.ir.types import INT, Array, Extent, Scalar
 from s2s.ir.verify import verify
-from s2s.ops.control import Known, call, for_loop, if_, while_loop
+from s2s.ops.control import Known, call, for_loop, if_, tape_new, tape_pop, tape_push, while_loop
 from s2s.ops.create import zeros
 from s2s.ops.elementwise import absolute, exp, real, sign, sin
 from s2s.ops.index import additem, put, take
@@ -290,3 +290,45 @@ def test_abs_of_a_complex_number_to_second_order():
     values = [abs(np.exp(1j * a) + a) for a in (x - eps, x, x + eps)]
     np.testing.assert_allclose(interpret(second, x, 1.0, 1.0)[1], (values[0] - 2 * values[1] + values[2]) / eps**2,
                                rtol=1e-6)
+
+
+def filled(x):
+    """A tape of x, 2 x, 3 x."""
+    return for_loop(0, 3, 1, [emit(tape_new)], lambda i, xs: [tape_push(xs, x * (i + 1))], names=["xs"])
+
+
+def drained(xs, y):
+    """y, times the lengths of what is on the tape: not what it holds, as when a derivative asks for shapes only."""
+
+    def step(i, xs, y):
+        xs, x = tape_pop(xs)
+        return [xs, y * length(x, axis=0)]
+
+    return for_loop(2, -1, -1, [xs, y], step, names=["xs", "y"])[1:]
+
+
+def in_halves(x, y):
+    (xs,) = call(x, callee=Known(function("filled", {"x": V}, filled)))
+    (z,) = call(xs, y, callee=Known(function("drained", {"xs": xs.type, "y": F}, drained)))
+    return [sum_(x * x) * z]
+
+
+def in_halves_many_times(x, y):
+    fill = Known(function("filled", {"x": V}, filled))
+    (tapes,) = for_loop(0, 2, 1, [emit(tape_new)], lambda i, tapes: [tape_push(tapes, *call(x, callee=fill))], names=["tapes"])
+
+    def step(i, tapes, y):
+        tapes, xs = tape_pop(tapes)
+        return [tapes, *call(xs, y, callee=Known(function("drained", {"xs": xs.type, "y": F}, drained)))]
+
+    return [sum_(x * x) * for_loop(1, -1, -1, [tapes, y], step, names=["tapes", "y"])[1]]
+
+
+@pytest.mark.parametrize("body, factor", [(in_halves, 8.0), (in_halves_many_times, 64.0)], ids=lambda x: getattr(x, "__name__", ""))
+def test_a_tape_of_which_only_shapes_are_read_has_no_cotangent(body, factor):
+    """One function fills it, another empties it: both must know."""
+    f, x, y = function("f", {"x": V, "y": F}, body), np.array([0.3, -0.7]), 1.5
+    found, x_bar, y_bar = interpret(finish(vjp(f, (0, 1))), x, y, 1.0)
+    assert found == pytest.approx(factor * y * (x @ x))
+    np.testing.assert_allclose(x_bar, 2 * factor * y * x)
+    assert y_bar == pytest.approx(factor * (x @ x))
