@@ -47,6 +47,7 @@ from ..ops.record import Record
 from ..ops.recursive import calls_itself, recursive_callees
 from . import cache as disk
 from .blas import blas_product
+from .effort import Effort
 from .load import load, register
 from .printed import after, counted, printed
 from .raised import raised_again
@@ -80,7 +81,7 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
     natives: dict[str, Module] = {}  # by file
 
     def dispatcher(checks: bool) -> Callable:
-        native = decorated(module, fastmath, checks)
+        native = decorated(module, fastmath, checks, own=True)
         found = getattr(loaded(native, cache), native.entry)
         natives[found.py_func.__code__.co_filename] = native
         return found
@@ -111,12 +112,19 @@ def condition(function: Function, required: list[str]) -> Callable:
     return eval(f"lambda {parameters}: {' and '.join(required)}")
 
 
-def decorated(module: Module, fastmath: bool, checks: bool) -> Module:
-    """The text that Numba compiles: the loop form with a decorator above each function."""
+def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False) -> Module:
+    """The text that Numba compiles: the loop form with a decorator above each function.
+
+    In the process's `own` module Numba works as runtime/effort.py says, and Python can call the entry alone; a file to keep
+    has neither.
+    """
     options = f"error_model='numpy', fastmath={FLAGS[bool(fastmath)]}, nogil=True"
     if checks:
         options += ", boundscheck=True"
-    head = ["from numba import njit"]
+    head, inner = ["from numba import njit"], ""
+    if own:
+        head.append(f"from {Effort.__module__} import {Effort.__name__}")
+        options, inner = f"{options}, pipeline_class={Effort.__name__}", ", no_cpython_wrapper=True, no_cfunc_wrapper=True"
     if "blas_product(" in module.text:
         head.append(f"from {blas_product.__module__} import blas_product")
     looks = watching(module.text) if is_checking() else {}
@@ -125,7 +133,7 @@ def decorated(module: Module, fastmath: bool, checks: bool) -> Module:
     text, moved = [*head], {}  # where each line goes
     for number, line in enumerate(module.text.splitlines(), 1):
         if line.startswith("def "):
-            text.append(f"@njit({options})")
+            text.append(f"@njit({options}{'' if line.startswith(f'def {module.entry}(') else inner})")
         text.append(line)
         moved[number] = len(text)
         text += [looks[number]] if number in looks else []
