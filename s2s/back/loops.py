@@ -41,6 +41,7 @@ from .reuse import reuse_buffers
 from .scalars import ask_first
 from .scans import SCANS, scan
 from .simpler import REWRITTEN, simpler
+from .stacks import stack_tapes
 from .tapes import type_tapes
 from .virtual import KINDS, virtual
 
@@ -53,6 +54,7 @@ def lower(function: Function, asks: bool = True) -> Function:
     lowered = _lowered(with_callees(function, lambda callee: _lowered(callee, asks)), asks)
     if asks:  # what runs kernels is Python, which need not know what a list holds
         for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
+            stack_tapes(each)
             type_tapes(each)
     guard_depth(lowered)
     return lowered

@@ -110,7 +110,7 @@ def main() -> int:
         parser.add_argument(f"--{flag}", action="store_true")
     parser.add_argument("--record", metavar="VERSION")
     asked = parser.parse_args()
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE.parent.parent), os.environ.get("PYTHONPATH", "")]))
+    sys.path.insert(0, str(HERE.parent.parent))  # each library's process gets it from here
     if asked.cold:
         os.environ["S2S_CACHE_DIR"] = tempfile.mkdtemp(prefix="s2s-bench-")
     rows, everything, agreed = [], [], True
