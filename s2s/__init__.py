@@ -40,6 +40,7 @@ from .front import custom_jvp, custom_vjp, defderivative
 from .implicit import custom_fixed_point, custom_linear_solve, custom_root
 from .ops.barrier import stop_gradient
 from .ops.checkpoint import checkpoint
+from .runtime.pool import set_threads, threads
 from .shapes import ShapeDtype, eval_shape
 from .structured import associative_scan, cond, fori_loop, scan, switch, while_loop
 from .transformed import Lowered, Transformed
@@ -83,10 +84,12 @@ __all__ = [
     "linearize",
     "ravel_pytree",
     "scan",
+    "set_threads",
     "source",
     "stages",
     "stop_gradient",
     "switch",
+    "threads",
     "tree",
     "value_and_grad",
     "vjp",

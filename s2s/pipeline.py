@@ -23,7 +23,7 @@ from .back.cuda import render_cuda
 from .back.loops import lower
 from .back.python import Module, render
 from .errors import UnsupportedError, VerifyError
-from .flat import around, has_containers, spread
+from .flat import around, has_containers, spread, taking_apart
 from .front import build as front_build
 from .ir.graph import Function, walk
 from .ir.rebuild import clone
@@ -34,6 +34,7 @@ from .ops.recursive import calls_itself, recursive_callees, with_callees
 from .runtime.compile import compiled as numba_code
 from .runtime.compile import decorated
 from .runtime.cuda import compiled as cuda_code
+from .runtime.worth import chooser
 from .transform import jvp, vjp, vmap
 from .transform.arrays import arrays
 from .transform.cse import cse
@@ -272,11 +273,20 @@ def compiled(function: Function, options: dict) -> Callable:
 TARGETS = {"cpu": numba_code, "cuda": cuda_code}
 
 
-def loops_text(function: Function, target: str = "cpu") -> str:
-    """What is compiled, as Python: fused scalar loops, or the kernels that they are for a GPU."""
+def loops_text(function: Function, target: str = "cpu", args: Sequence | None = None, parallel: bool | None = False) -> str:
+    """What is compiled, as Python: fused scalar loops, or the kernels that they are for a GPU.
+
+    With `args` it is what runs for them: loops that are worth it are in parts, unless `parallel` is False.
+    """
+    lowered = loops_of(function, target)
     if target == "cuda":
-        return render_cuda(loops_of(function, target)).text
-    return render(loops_of(function), native=True).text
+        return render_cuda(lowered).text
+    whole = render(lowered, native=True, parts=())
+    loops = None if args is None else chooser(whole.sizes, len(lowered.params), parallel)
+    if loops is not None and has_containers(function):
+        loops = taking_apart(loops, frozenset, [p.type for p in function.params])
+    parts = frozenset() if loops is None else loops(*args)
+    return render(lowered, native=True, parts=parts).text if parts else whole.text
 
 
 def export_text(function: Function, compiled: bool = False, target: str = "cpu") -> str:

@@ -27,6 +27,7 @@ from .front.enclosed import Enclosed, Enclosing
 from .front.target import Keyworded, names_of
 from .halves import LinearMap
 from .ir.graph import Block, Function, Value
+from .ir.turns import in_turn
 from .ir.types import Static, Type
 from .kinds import KINDS
 from .runtime.dispatch import matcher
@@ -72,20 +73,26 @@ class Lowered:
     args: tuple = field(repr=False)
 
     @property
+    @in_turn
     def ssa(self) -> str:
         """The IR, as Python with types in annotations."""
         return pipeline.render(self.function, annotate=True).text
 
     @property
+    @in_turn
     def source(self) -> str:
         """The generated Python."""
         return pipeline.render(self.function).text
 
     @property
+    @in_turn
     def loops(self) -> str:
-        """What is compiled: fused scalar loops, or CUDA kernels."""
-        return pipeline.loops_text(self.function, self.transformed.target)
+        """What is compiled: fused scalar loops, those that threads share for these arguments in parts; or CUDA kernels."""
+        if self.transformed.target == "cuda" or not self.transformed.is_compiled() or not self.args:
+            return pipeline.loops_text(self.function, self.transformed.target)
+        return pipeline.loops_text(self.function, "cpu", self.values, self.transformed.options.get("parallel"))
 
+    @in_turn
     def compile(self) -> Callable:
         """Native code: a function of the same arguments."""
         return self.transformed.compiled(self.function)
@@ -97,8 +104,12 @@ class Lowered:
         It is found by running the generated Python; compiled code saves as much, or less.
         """
         module = pipeline.render(self.function)
-        values = [get() for get in self.function.captures.values()]
-        return measure(module.text, module.entry, (*map(normalised, self.args), *values), module.lines, module.given)
+        return measure(module.text, module.entry, self.values, module.lines, module.given)
+
+    @property
+    def values(self) -> tuple:
+        """The arguments, and the captured values, that generated code is called with."""
+        return *map(normalised, self.args), *(get() for get in self.function.captures.values())
 
 
 class Transformed:
@@ -191,6 +202,7 @@ class Transformed:
         except TypeError as error:
             raise TypeMismatchError(f"{self.name}{self.signature}: {error}", beginning(self.base), "pass the arguments that it takes") from None
 
+    @in_turn
     def specialise(self, args: tuple) -> Specialised:
         """The generated code for arguments like these, generated now if it is not there yet."""
         fixed = self.static_positions(len(args))
@@ -245,6 +257,7 @@ class Transformed:
                 return self.function_for_types(types[:count])
         return self.function_for_types(types)
 
+    @in_turn
     def function_for_types(self, types: Sequence[Type]) -> Function:
         """The IR of this function for arguments of these types."""
         types = tuple(types)
@@ -297,6 +310,7 @@ class Transformed:
     # ------------------------------------------------------------------------------------------ looking
 
     @property
+    @in_turn
     def source(self) -> str:
         """The generated Python: for the last call's arguments, or for any before the first call."""
         return pipeline.render(self.current).text
@@ -317,6 +331,7 @@ class Transformed:
         with placed(self.base):
             return Lowered(self, self.specialise(args).function, args)
 
+    @in_turn
     def export(self, path: str | Path, *args, **kwargs) -> Path:
         """Write a module that runs without s2s: it needs NumPy, and Numba where this is compiled code.
 

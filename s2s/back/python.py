@@ -13,7 +13,7 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -33,6 +33,7 @@ from .literals import is_literal
 from .memory import results_of
 from .names import Names
 from .owners import owned
+from .parts import in_parts, rename_marks
 from .prune import drop_dead, drop_handed_on, name_results, unpack_tuples
 from .raises import named_classes, names_acted_with
 from .statements import Writer
@@ -49,13 +50,15 @@ class Module:
     lines: dict[int, Line] = field(default_factory=dict, repr=False)
     given: dict[str, object] = field(default_factory=dict, repr=False)  # names that the text does not define
     raises: dict[int, Op] = field(default_factory=dict, repr=False)  # compiled code: the op that raises on a line
+    sizes: list = field(default_factory=list, repr=False)  # compiled code: the work in its independent loops (parts.py)
 
 
-def render(function: Function, annotate: bool = False, native: bool = False) -> Module:
+def render(function: Function, annotate: bool = False, native: bool = False, parts: Container[int] | None = None) -> Module:
     """`function`, and all that it calls, as the text of a module that needs NumPy only.
 
     With `annotate` the text is the IR itself: one op a line, with its type.  With `native` it keeps to what
-    Numba knows: no `reversed`, and no variable that is first a number and then an array.
+    Numba knows: no `reversed`, and no variable that is first a number and then an array.  Threads can share
+    the independent loops that have these numbers (`parts`), if it is to be asked which are independent.
     """
     callees = _callees(function)
     for each in (function, *callees):
@@ -72,7 +75,8 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
         function = function.remade(whole.block)
         spelled[function] = spelled[whole]
     helpers: dict[Callable, None] = {}
-    definitions = []
+    definitions: list[ast.FunctionDef] = []
+    sizes: list = []
     classes = Classes([function, *callees], {} if native else named_classes([function, *callees]), spelled.values())
     reserved = frozenset({*spelled.values(), *classes.names.values()}) | names_acted_with([function, *callees])
     for called in (*callees, function):
@@ -92,6 +96,8 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
                 spelled=spelled,
             )
         )
+    if parts is not None:
+        definitions[-1:], sizes = in_parts(definitions[-1], parts, reserved | {h.__name__ for h in helpers})
     definitions = definitions if annotate else _each_once(definitions)
     used = {
         node.id for tree in definitions for node in ast.walk(tree) if isinstance(node, ast.Name)
@@ -126,7 +132,7 @@ def render(function: Function, annotate: bool = False, native: bool = False) -> 
     for tree in definitions:
         unparser.out += ["", ""]
         unparser.statement(tree)
-    return _module(unparser, function.name, classes.unreachable())
+    return _module(unparser, function.name, classes.unreachable(), sizes)
 
 
 def _said(tree: ast.AST) -> tuple:
@@ -186,12 +192,13 @@ _IMPORTS = [
     ("math", "import math"),
     ("np", "import numpy as np"),
     ("scipy", "import scipy.special"),
+    ("in_parts", "from s2s.runtime.parts import in_parts, parts_of"),
     ("objmode", "from numba import objmode"),
     ("generator_type", "from numba import typeof\n\ngenerator_type = typeof(np.random.default_rng(0))"),
 ]
 
 
-def _module(unparser: Unparser, entry: str, given: dict[str, object]) -> Module:
+def _module(unparser: Unparser, entry: str, given: dict[str, object], sizes: list) -> Module:
     """The module's text, with its first empty lines taken off and its lines counted from 1."""
     lines = [line.rstrip() for line in unparser.out]
     skipped = 0
@@ -200,7 +207,7 @@ def _module(unparser: Unparser, entry: str, given: dict[str, object]) -> Module:
         skipped += 1
     places, raises = ({number - skipped + 1: x for number, x in found.items()}
                       for found in (unparser.lines, unparser.raises))
-    return Module("\n".join(lines) + "\n", entry, places, given, raises)
+    return Module("\n".join(lines) + "\n", entry, places, given, raises, sizes)
 
 
 def definition(
@@ -244,7 +251,9 @@ def definition(
     arguments = _arguments(function, names, annotate)
     for arg in arguments.args:
         arg.arg = renamed.get(arg.arg, arg.arg)
+    rename_marks(body, renamed)
     tree = ast.FunctionDef(name, arguments, body or [ast.Pass()], [])
+    tree.function = function
     return tree
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..ir.graph import MISSING, Block, Op, Value
 from ..ops.control import tape_source
+from .parts import mark
 from .pieces import Body, choose, end_of, leaves, negated, placed, range_call, unnested
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def loop(writer: Writer, op: Op) -> Body:
     unread = {p for p, y in zip(params, op.outputs) if stop is not None and not writer.annotate and not writer.reads.get(y)}
     if is_for:
         inner = _loop_body(writer, body, params, yields, stop, inits, unread)
-        return before + [ast.For(target, trips, inner or [ast.Pass()], [])]
+        tree = ast.For(target, trips, inner or [ast.Pass()], [])
+        return before + [mark(tree, op, [writer.names[p] for p in params]) if writer.native else tree]
     head, test = op.blocks[0], op.blocks[0].yields[0]
     inner = _loop_body(writer, body, params, yields, stop, inits, unread)
     preparation = writer.statements(head)

@@ -41,6 +41,7 @@ from ..back.python import Module, render
 from ..back.ranges import requirements
 from ..errors import S2SError, UnsupportedError
 from ..ir.graph import Function, walk
+from ..ir.turns import in_turn
 from ..ir.types import Generator, Scalar, Tuple, Type
 from ..ops.product import matmul
 from ..ops.record import Record
@@ -52,6 +53,7 @@ from .load import load, register
 from .printed import after, counted, printed
 from .raised import raised_again
 from .trap import first_bad, is_checking, trapped, watching
+from .worth import by_size, chooser
 
 FLAGS = {False: "{'contract'}", True: "{'contract', 'reassoc', 'nsz', 'arcp'}"}
 _modules: dict[str, types.ModuleType] = {}  # by key: the same program is loaded once in a process
@@ -66,31 +68,37 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
              cache: bool = True) -> Callable:
     """Native code of `function`, called with its parameters as flat positional arguments.
 
-    Compiling happens at the first call, for the layouts met there.  Raises UnsupportedError for a target
+    Compiling happens at the first call, for the layouts met there.  With `parallel` threads share large loops (worth.py).
+    Raises UnsupportedError for a target
     that is not there, CompileError where Numba refuses the code; what the code raises names the user's line.
     """
     if target != "cpu":
         raise UnsupportedError(f"the target {target!r}", remedy='use target="cpu" or target="cuda"')
-    if parallel:
-        raise UnsupportedError("parallel=True: compiled loops run on one core", remedy="leave parallel out; compiled code "
-                               "holds no lock, so several threads may call it at once")
     # machine code that calls itself loses its own address on the way through Numba's cache, and crashes
     cache = cache and not any(map(calls_itself, recursive_callees(function)))
     required = requirements(function)
-    module = render(with_blas(lower(function)), native=True)
-    natives: dict[str, Module] = {}  # by file
+    lowered = with_blas(lower(function))
 
-    def dispatcher(checks: bool) -> Callable:
-        native = decorated(module, fastmath, checks, own=True)
-        found = getattr(loaded(native, cache), native.entry)
-        natives[found.py_func.__code__.co_filename] = native
-        return found
+    def native(module: Module) -> Callable:
+        natives: dict[str, Module] = {}  # by file
 
-    if required is None:
-        return guarded(dispatcher(True), function, module, natives)
-    if not required:
-        return guarded(dispatcher(False), function, module, natives)
-    return guarded(dispatcher(False), function, module, natives, condition(function, required), lambda: dispatcher(True))
+        def dispatcher(checks: bool) -> Callable:
+            native = decorated(module, fastmath, checks, own=True)
+            found = getattr(loaded(native, cache), native.entry)
+            natives[found.py_func.__code__.co_filename] = native
+            return found
+
+        if required is None:
+            return guarded(dispatcher(True), function, module, natives)
+        if not required:
+            return guarded(dispatcher(False), function, module, natives)
+        return guarded(dispatcher(False), function, module, natives, condition(function, required), lambda: dispatcher(True))
+
+    whole = render(lowered, native=True, parts=())
+    loops = chooser(whole.sizes, len(function.params), parallel)
+    if loops is None:
+        return native(whole)
+    return by_size(loops, lambda parts: native(render(lowered, native=True, parts=parts) if parts else whole))
 
 
 product = Record("blas_product", evaluate=blas_product, infer=matmul.infer,
@@ -205,7 +213,7 @@ def guarded(dispatcher: Callable, function: Function, module: Module, natives: d
                 result = dispatcher(*args)
             else:
                 if not checked:
-                    checked.append(careful())
+                    in_turn(lambda: checked or checked.append(careful()))()
                 result = checked[0](*args)
             if is_trap and first_bad(result) is not None:
                 return interpreted(function, args, printed() - before if prints else 0)
@@ -271,7 +279,7 @@ def interpreted(function: Function, args: tuple, printed: int = 0):
     What compiled code has `printed` is not printed again.
     Note [Where an error came from]
     """
-    module = render(function)
+    module = in_turn(render)(function)
     with np.errstate(all="ignore"):
         return load(module.text, module.entry, module.lines, given={**module.given, "print": after(printed)})(*args)
 

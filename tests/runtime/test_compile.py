@@ -127,11 +127,6 @@ def test_an_unknown_target_is_refused():
         s2s.jit(dot, target="abacus")(np.ones(3), np.ones(3))
 
 
-def test_parallel_is_refused():
-    with pytest.raises(S2SError, match="one core"):
-        s2s.jit(dot, parallel=True)(np.ones(3), np.ones(3))
-
-
 def test_several_threads_call_at_once():
     fast = s2s.jit(s2s.grad(dot))
     x = np.arange(1000.0)

@@ -1,0 +1,124 @@
+"""A loop in parts: `in_parts(kernel, parts, trips, arguments)`, as compiled code and as Python.
+
+    def f_part(part, start, stop, x, y):            y = np.empty(len(x))
+        for i in range(start, stop):                in_parts(f_part, parts_of(len(x), 9), len(x), (x, y))
+            y[i] = x[i] * x[i]
+
+How many parts there are follows from the number of trips and the work of one, never from the number of threads:
+what the parts have added up is then added in their order, and is the same to the last bit however many threads there
+are, and whether or not the pool is busy elsewhere.
+
+Note [Work]
+Work is counted in operations on numbers (back/parts.py), some 0.4 ns each.  A part is worth a few times what it
+costs to wake a thread; there are at most MOST parts, several for each thread, because trips are not alike.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import lower_builtin, type_callable
+
+from . import pool
+
+GRAIN = 1 << 16  # operations in a part, at least: 25 us or so
+MOST = 64  # parts
+
+
+def parts_of(trips: int, work: float, size: int = 0) -> int:
+    """In how many parts to make so many trips of so much work.
+
+    Each part adds into an array of `size` elements of its own: making and adding these up is to be small beside it.
+    """
+    least = max(GRAIN, 8.0 * size)
+    return int(max(1.0, min(max(trips, 0) * 1.0 * work / least, trips * 1.0, float(MOST))))
+
+
+def in_parts(kernel, parts: int, trips: int, arguments: tuple) -> None:
+    """Call `kernel(part, start, stop, *arguments)` for each part of the trips; compiled code shares them among threads."""
+    trips = max(trips, 0)
+    for part in range(parts):
+        kernel(part, part * trips // parts, (part + 1) * trips // parts, *arguments)
+
+
+@type_callable(parts_of)
+def _type_parts_of(context):
+    def typed(trips, work, size=types.intp):
+        if isinstance(trips, types.Integer) and isinstance(work, types.Number):
+            return types.intp
+    return typed
+
+
+@type_callable(in_parts)
+def _type_in_parts(context):
+    def typed(kernel, parts, trips, arguments):
+        if isinstance(kernel, types.Dispatcher) and isinstance(arguments, types.BaseTuple):
+            context.resolve_function_type(kernel, _argument_types(arguments), {})  # compiles it
+            return types.none
+    return typed
+
+
+def _argument_types(arguments: types.BaseTuple) -> tuple:
+    return (types.intp, types.intp, types.intp, *map(types.unliteral, arguments.types))
+
+
+@lower_builtin(parts_of, types.Any, types.Any)
+@lower_builtin(parts_of, types.Any, types.Any, types.Any)
+def _lower_parts_of(context, builder, sig, args):
+    real = ir.DoubleType()
+    trips, work, *size = (context.cast(builder, x, t, types.float64) for x, t in zip(args, sig.args))
+
+    def smaller(a, b):
+        return builder.select(builder.fcmp_ordered("<", a, b), a, b)
+
+    def larger(a, b):
+        return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+    least = ir.Constant(real, float(GRAIN))
+    if size:
+        least = larger(least, builder.fmul(size[0], ir.Constant(real, 8.0)))
+    found = smaller(smaller(builder.fdiv(builder.fmul(trips, work), least), trips), ir.Constant(real, float(MOST)))
+    return builder.fptosi(larger(found, ir.Constant(real, 1.0)), context.get_value_type(types.intp))
+
+
+@lower_builtin(in_parts, types.Dispatcher, types.Any, types.Any, types.BaseTuple)
+def _lower_in_parts(context, builder, sig, args):
+    pool.ready()
+    _, parts, trips, arguments = args
+    kernel, kind = sig.args[0], sig.args[3]
+    word = ir.IntType(64)
+    parts, trips = (context.cast(builder, x, t, types.int64) for x, t in zip((parts, trips), sig.args[1:3]))
+    trips = builder.select(builder.icmp_signed("<", trips, ir.Constant(word, 0)), ir.Constant(word, 0), trips)
+    entry = _entry(context, builder, kernel, kind)
+    holder = cgutils.alloca_once_value(builder, arguments)
+    run = cgutils.get_or_insert_function(builder.module, ir.FunctionType(word, [word] * 5), "s2s_in_parts")
+    blas = ir.Constant(word, int(calls_blas(kernel.dispatcher.py_func)))
+    status = builder.call(run, [builder.ptrtoint(entry, word), builder.ptrtoint(holder, word), parts, trips, blas])
+    with builder.if_then(builder.icmp_signed("!=", status, ir.Constant(word, 0)), likely=False):
+        # the interpreted form says what it was, and where (compile.py, Note [Where an error came from])
+        context.call_conv.return_user_exc(builder, RuntimeError, ("a part of a loop raised",))
+    return context.get_dummy_value()
+
+
+def _entry(context, builder, kernel: types.Dispatcher, kind: types.BaseTuple) -> ir.Function:
+    """The kernel as a function of the address of its arguments, a part, and the trips of it: whether it raised."""
+    wanted = _argument_types(kind)
+    compiled = kernel.dispatcher.get_compile_result(types.void(*wanted))
+    context.add_linking_libs([compiled.library])
+    word = ir.IntType(64)
+    entry = ir.Function(builder.module, ir.FunctionType(word, [cgutils.voidptr_t, word, word, word]),
+                        builder.module.get_unique_name(f"{compiled.fndesc.llvm_func_name}.entry"))
+    entry.linkage = "internal"
+    inner = ir.IRBuilder(entry.append_basic_block())
+    address, *place = entry.args
+    packed = inner.load(inner.bitcast(address, context.get_value_type(kind).as_pointer()))
+    given = [context.cast(inner, x, t, u) for x, t, u in zip(cgutils.unpack_tuple(inner, packed, len(kind)), kind.types, wanted[3:])]
+    status, _ = context.call_internal_no_propagate(inner, compiled.fndesc, compiled.signature, [*place, *given])
+    inner.ret(inner.zext(status.is_error, word))
+    return entry
+
+
+def calls_blas(function) -> bool:
+    """Whether `function` calls what may start threads of its own."""
+    return not {"blas_product", "linalg", "dot"}.isdisjoint(function.__code__.co_names)
