@@ -69,8 +69,7 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
     """Native code of `function`, called with its parameters as flat positional arguments.
 
     Compiling happens at the first call, for the layouts met there.  With `parallel` threads share large loops (worth.py).
-    Raises UnsupportedError for a target
-    that is not there, CompileError where Numba refuses the code; what the code raises names the user's line.
+    Raises UnsupportedError for a target that is not there, CompileError where Numba refuses the code; what the code raises names the user's line.
     """
     if target != "cpu":
         raise UnsupportedError(f"the target {target!r}", remedy='use target="cpu" or target="cuda"')
