@@ -82,6 +82,11 @@ class Trip:
             x = x.op.inputs[0]
         return offset if x is self.index else None
 
+    def stays_in_row(self, array: Value) -> bool:
+        """Whether a trip touches only `array[i, ...]` of the array and of what it becomes."""
+        return all(self.distance(user, k) == 0 for v in self.versions(array) for user, k in self.uses.get(v, ())
+                   if isinstance(user, Op) and not user.blocks and k not in user.record.shapes)
+
     def versions(self, param: Value) -> Iterator[Value]:
         """`param` and what it becomes by writes, branches and inner loops."""
         seen: set[Value] = set()
@@ -117,7 +122,7 @@ class Trip:
             return False
         op = end.op
         match op.name:
-            case "add":
+            case "add" | "added_in_any_order":
                 return any(x is param or self.is_sum(param, x) for x in op.inputs)
             case "subtract":
                 return op.inputs[0] is param or self.is_sum(param, op.inputs[0])

@@ -43,6 +43,7 @@ from .scans import SCANS, scan
 from .simpler import REWRITTEN, simpler
 from .stacks import stack_tapes
 from .tapes import type_tapes
+from .together import join_loops
 from .virtual import KINDS, virtual
 
 
@@ -79,6 +80,9 @@ def _lowered(function: Function, asks: bool) -> Function:
         block.yields = lower_block(scope, function.block)
     lowered = function.remade(block)
     drop_unused(lowered)
+    if asks:  # a kernel has a thread for each trip, and sums that threads share
+        join_loops(lowered)
+        drop_unused(lowered)
     return reuse_buffers(lowered)
 
 

@@ -29,7 +29,7 @@ from .buffers import (
 from .counted import counter_name, loop, put
 from .fuse import Equalities, Group, reads, versions
 from .gather import gather, gather_lengths, is_gather
-from .reductions import Reduction, reduction, start
+from .reductions import Reduction, reduction, start, sum_step
 from .regions import is_place_of, region, written_space
 
 SAME = ("stop_gradient", "shaped_like", "positive", "spread", "broadcast_to")  # an element of the result is one of x
@@ -359,13 +359,14 @@ class Nest:
                     memo[op.output] = result
                 elif op in kinds:
                     r = kinds[op]
-                    sums[op] = compute(RECORDS[r.how.combine], sums[op], as_dtype(number_of(op.inputs[0]), r.dtype))
+                    sums[op] = compute(r.how.step, sums[op], as_dtype(number_of(op.inputs[0]), r.dtype))
                 else:
                     (j,) = [j for j, s in enumerate(stored) if s.op is op]
                     target = stored[j].index(index)
                     dtype = op.output.type.dtype
                     old = read(buffers[j], target)
-                    new = compute(RECORDS[found[0].combine], old, as_dtype(number_of(op.inputs[0]), dtype))
+                    step = found[0].step
+                    new = compute(RECORDS["add"] if step is sum_step else step, old, as_dtype(number_of(op.inputs[0]), dtype))
                     buffers[j] = put(buffers[j], new, target)
         for j, s in enumerate(stored):
             if s.op in self.regions:

@@ -1,6 +1,7 @@
 """Reductions as loops see them: where an accumulator starts, and how it goes on.
 
-Sums run in index order, where NumPy sums pairwise: results differ in the last bits.
+The order of a sum is as free as NumPy's, which sums pairwise: results differ in the last bits.  `sum_step` is the
+addition of such a sum; runtime/sums.py says what native code makes of it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,20 @@ import numpy as np
 from ..ir.builder import emit
 from ..ir.graph import Op, Value
 from ..ir.types import Array, Extent
-from ..ops.record import RECORDS, constant, dims_of
+from ..ops.elementwise import (
+    add,
+    fmax,
+    fmin,
+    logical_and,
+    logical_or,
+    maximum,
+    minimum,
+    multiply,
+)
+from ..ops.record import Record, constant, dims_of
 from .buffers import as_dtype
+
+sum_step = replace(add)
 
 
 @dataclass(frozen=True)
@@ -22,7 +35,7 @@ class Reduction:
     """How a reduction starts and goes on."""
 
     identity: Callable[[str], object]  # dtype -> number
-    combine: str
+    step: Record
     accumulator: Callable[[str], str] = lambda dtype: dtype
     needs_some: bool = False  # of nothing, it is an error
 
@@ -43,17 +56,17 @@ def _extreme(sign: int) -> Callable[[str], object]:
 _wide = {"float32": "float64", "float16": "float64", "complex64": "complex128"}
 
 REDUCTIONS = {
-    "sum": Reduction(lambda dtype: 0.0 if dtype.startswith("float") else 0j if dtype.startswith("c") else 0, "add",
+    "sum": Reduction(lambda dtype: 0.0 if dtype.startswith("float") else 0j if dtype.startswith("c") else 0, sum_step,
                      lambda dtype: _wide.get(dtype, dtype)),
     "prod": Reduction(lambda dtype: 1.0 if dtype.startswith("float") else 1 + 0j if dtype.startswith("c") else 1,
-                      "multiply", lambda dtype: _wide.get(dtype, dtype)),
-    "max": Reduction(_extreme(-1), "maximum", needs_some=True),
-    "min": Reduction(_extreme(1), "minimum", needs_some=True),
-    "any": Reduction(lambda dtype: False, "logical_or"),
-    "all": Reduction(lambda dtype: True, "logical_and"),
+                      multiply, lambda dtype: _wide.get(dtype, dtype)),
+    "max": Reduction(_extreme(-1), maximum, needs_some=True),
+    "min": Reduction(_extreme(1), minimum, needs_some=True),
+    "any": Reduction(lambda dtype: False, logical_or),
+    "all": Reduction(lambda dtype: True, logical_and),
 }
-REDUCTIONS["added_up"] = replace(REDUCTIONS["sum"], accumulator=lambda dtype: dtype)
-for _name, _combine in (("nanmax", "fmax"), ("nanmin", "fmin")):
+REDUCTIONS["added_up"] = replace(REDUCTIONS["sum"], step=add, accumulator=lambda dtype: dtype)  # Python's own sum is in order
+for _name, _combine in (("nanmax", fmax), ("nanmin", fmin)):
     REDUCTIONS[_name] = Reduction(lambda dtype: np.nan if dtype.startswith("float") else 0, _combine, needs_some=True)
 REDUCTIONS["amax"], REDUCTIONS["amin"] = REDUCTIONS["max"], REDUCTIONS["min"]
 
@@ -72,8 +85,6 @@ def reduction(op: Op) -> tuple[Reduction, tuple[int, ...]] | None:
         return REDUCTIONS["sum"], tuple(range(shift)) + tuple(
             k + shift for k, d in enumerate(wanted) if d == 1 and op.inputs[0].type.dims[k + shift] != 1)
     if op.name not in REDUCTIONS or set(op.attrs) - {"axis", "keepdims"}:
-        return None
-    if REDUCTIONS[op.name].combine not in RECORDS:
         return None
     axis = op.attrs.get("axis")
     axes = range(rank) if axis is None else axis if isinstance(axis, tuple) else (axis,)

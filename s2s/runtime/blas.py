@@ -15,6 +15,8 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
+from .unshared import unshared_memory
+
 KINDS = {types.float64: ord("d"), types.float32: ord("s")}
 AS_IT_IS, TRANSPOSED = ord("n"), ord("t")
 
@@ -66,7 +68,7 @@ def _matrix_vector(dtype, in_c_order: bool) -> Callable:
             raise ValueError("matmul: the lengths of the operands do not match")
         if n == 0 or m == 0:
             return np.zeros(n, real)
-        out, factors = np.empty(n, real), np.ones(2, real)
+        out, factors = unshared_memory(np.empty(n, real)), np.ones(2, real)
         factors[1] = 0
         rows, columns = (m, n) if in_c_order else (n, m)
         gemv(kind, trans, rows, columns, factors.ctypes, a.ctypes, rows, b.ctypes, factors[1:].ctypes, out.ctypes)
@@ -85,7 +87,7 @@ def _vector_matrix(dtype, in_c_order: bool) -> Callable:
             raise ValueError("matmul: the lengths of the operands do not match")
         if n == 0 or m == 0:
             return np.zeros(n, real)
-        out, factors = np.empty(n, real), np.ones(2, real)
+        out, factors = unshared_memory(np.empty(n, real)), np.ones(2, real)
         factors[1] = 0
         rows, columns = (n, m) if in_c_order else (m, n)
         gemv(kind, trans, rows, columns, factors.ctypes, b.ctypes, rows, a.ctypes, factors[1:].ctypes, out.ctypes)
@@ -106,7 +108,7 @@ def _matrix_matrix(dtype, a_in_c_order: bool, b_in_c_order: bool) -> Callable:
             raise ValueError("matmul: the lengths of the operands do not match")
         if n == 0 or m == 0 or k == 0:
             return np.zeros((n, m), real)
-        out, factors = np.empty((n, m), real), np.ones(2, real)
+        out, factors = unshared_memory(np.empty((n, m), real)), np.ones(2, real)
         factors[1] = 0
         lead_a, lead_b = k if a_in_c_order else n, m if b_in_c_order else k
         gemm(kind, trans_b, trans_a, m, n, k, factors.ctypes, b.ctypes, lead_b, a.ctypes, lead_a, factors[1:].ctypes,

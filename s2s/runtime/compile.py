@@ -27,7 +27,6 @@ then the interpreted form returns, and what it returns is the result.
 
 from __future__ import annotations
 
-import ast
 import sys
 import types
 import warnings
@@ -43,15 +42,13 @@ from ..errors import S2SError, UnsupportedError
 from ..ir.graph import Function, walk
 from ..ir.turns import in_turn
 from ..ir.types import Generator, Scalar, Tuple, Type
-from ..ops.product import matmul
-from ..ops.record import Record
 from ..ops.recursive import calls_itself, recursive_callees
 from . import cache as disk
-from .blas import blas_product
 from .effort import Effort
 from .load import load, register
 from .printed import after, counted, printed
 from .raised import raised_again
+from .spelling import imports, spelled
 from .trap import first_bad, is_checking, trapped, watching
 from .worth import by_size, chooser
 
@@ -76,7 +73,7 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
     # machine code that calls itself loses its own address on the way through Numba's cache, and crashes
     cache = cache and not any(map(calls_itself, recursive_callees(function)))
     required = requirements(function)
-    lowered = with_blas(lower(function))
+    lowered = spelled(lower(function))
 
     def native(module: Module) -> Callable:
         natives: dict[str, Module] = {}  # by file
@@ -100,19 +97,6 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
     return by_size(loops, lambda parts: native(render(lowered, native=True, parts=parts) if parts else whole))
 
 
-product = Record("blas_product", evaluate=blas_product, infer=matmul.infer,
-                 syntax=lambda a, b: ast.Call(ast.Name("blas_product", ast.Load()), [a, b], []))
-
-
-def with_blas(lowered: Function) -> Function:
-    """`lowered`, a loop form that nobody else has, with its matrix products spelled as runtime/blas.py wants them."""
-    for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
-        for op in walk(each.block):
-            if op.record is matmul:
-                op.record = product
-    return lowered
-
-
 def condition(function: Function, required: list[str]) -> Callable:
     """Whether the arguments are such that no index can leave its array."""
     parameters = ", ".join(f"a{k}" for k in range(len(function.params)))
@@ -132,8 +116,7 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False) -
     if own:
         head.append(f"from {Effort.__module__} import {Effort.__name__}")
         options, inner = f"{options}, pipeline_class={Effort.__name__}", ", no_cpython_wrapper=True, no_cfunc_wrapper=True"
-    if "blas_product(" in module.text:
-        head.append(f"from {blas_product.__module__} import blas_product")
+    head += imports(module.text)
     looks = watching(module.text) if is_checking() else {}
     if looks:
         head.append(f"from {trapped.__module__} import trapped")

@@ -1,0 +1,280 @@
+"""Loops over the same range that hand rows on to one another become one loop.
+
+    for i in range(n):                      for i in range(n):
+        z[i] = 0.0                              z[i] = 0.0
+        for j in range(m):                      for j in range(m):
+            z[i] += X[i, j] * w[j]                  z[i] += X[i, j] * w[j]
+    for i in range(n):           becomes        r[i] = f(z[i])
+        r[i] = f(z[i])                          for j in range(m):
+    for i in range(n):                              w_bar[j] += r[i] * X[i, j]
+        for j in range(m):
+            w_bar[j] += r[i] * X[i, j]
+
+A nest holds only ops that visit one index space; what it leaves in memory for the next is often used by the same
+trip of the next one's outer loop.  Joined, X passes through memory once, and what lives within a trip needs no
+axis for the trips (back/within.py).  The bodies are joined in the same way.
+
+Two designs were considered.  Groups of ops could be formed level by level before anything is emitted; but then all
+that emits loops, the gathers, scatters and scans too, would have to emit halves of them.  On the loop form it is one
+rule on one kind of op, and it joins the loops of the program as well as those that lowering has made.
+
+Note [What may be joined]
+Trip k of the second loop comes to run before trip k + 1 of the first.  That changes nothing if each array that one of
+them writes and the other touches is touched by both only at the index of the trip, `a[i, ...]`; and if the second reads
+no number that the first ends with.  What stands between them and needs the first moves behind; if the second needs
+that, too, they stay apart.  Nothing moves before what may end the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..ir.graph import Block, Function, Op, Value, free_values, op_free_values, walk
+from ..ir.types import INT, Array, Scalar
+from ..ops.acts import has_effects
+from ..ops.control import for_record
+from .buffers import same_length_op
+from .independent import Trip
+from .memory import Memory
+from .within import (
+    CHECKS,
+    keep_within_trips,
+    move_checks_out,
+    renamed,
+    resolved,
+    take_apart,
+)
+
+FARTHEST = 12  # loops over its range that a loop is tried with
+
+
+def join_loops(function: Function) -> Function:
+    """`function`, a loop form, with its loops joined; it is changed."""
+    drop_unchanged(function.block)
+    Joining(function).block(function.block, Lengths())
+    return function
+
+
+def drop_unchanged(block: Block) -> None:
+    """Let the loops of `block` not carry what none of their trips changes."""
+    new: dict[Value, Value] = {}
+    for op in walk(block):
+        if op.name != "for" or op.attrs["breaks"]:
+            continue
+        (body,) = op.blocks
+        for k in reversed(range(len(op.outputs))):
+            if body.yields[k] is body.params[1 + k]:
+                new[body.params[1 + k]] = new[op.outputs[k]] = op.inputs[3 + k]
+                del op.inputs[3 + k], op.outputs[k], body.params[1 + k], body.yields[k]
+    renamed(block, new)
+
+
+class Lengths:
+    """Which lengths are checked to be equal, and what the checks behind a length compare."""
+
+    def __init__(self, outer: Lengths | None = None):
+        self.parent: dict[Value, Value] = dict(outer.parent) if outer is not None else {}
+
+    def note(self, ops: Iterable[Op]) -> None:
+        """Learn from the checks among `ops`."""
+        for op in ops:
+            if op.record in CHECKS:
+                first, *others = map(self.find, (*op.inputs, op.output))
+                self.parent.update({x: first for x in others if x is not first})
+
+    def find(self, n: Value) -> Value:
+        while n in self.parent:
+            n = self.parent[n]
+        return n
+
+    def equal(self, n: Value, m: Value) -> bool:
+        n, m = self.find(n), self.find(m)
+        return n is m or isinstance(n.constant, int) and n.constant == m.constant
+
+
+def compared(n: Value) -> set[Value]:
+    """What `n`, the outcome of checks, was compared of."""
+    if n.op is not None and n.op.record in CHECKS:
+        return {n}.union(*map(compared, n.op.inputs))
+    return {n}
+
+
+class Joining:
+    """The loops of one function while they are joined."""
+
+    def __init__(self, function: Function):
+        self.memory = Memory(function)
+        self.facts: dict[Op, Facts] = {}
+
+    def block(self, block: Block, lengths: Lengths) -> None:
+        """Join the loops of `block`, and of the blocks inside it."""
+        lengths = Lengths(lengths)
+        lengths.note(block.ops)
+        position = 0
+        while position < len(block.ops):
+            if block.ops[position].name == "for":
+                position = self.join(block, position, lengths)
+            position += 1
+        keep_within_trips(block)  # only now do loops inside say by their own index which elements they use
+        take_apart(block)
+        for op in list(block.ops):
+            for inner in op.blocks:
+                self.block(inner, lengths)
+            if op.name == "for":
+                place = block.ops.index(op)
+                block.ops[place:place] = move_checks_out(op)
+
+    def join(self, block: Block, position: int, lengths: Lengths) -> int:
+        """Join the loop at `position` with those before it that it can be joined with; returns where it is now."""
+        tried = 0
+        for k in range(position - 1, -1, -1):
+            first, second = block.ops[k], block.ops[position]
+            if first.name != "for" or not is_joinable(first, second, lengths):
+                continue
+            tried += 1
+            if tried > FARTHEST:
+                break
+            later = self.after(first, block.ops[k + 1:position])
+            if later is None or any(self.must_follow(second, op) for op in later) or not self.agree(first, second, block):
+                continue
+            checks, loop = merged(first, second)
+            for y in loop.outputs:
+                self.memory.roots.setdefault(y, self.memory.of(y))
+            between = [op for op in block.ops[k + 1:position] if op not in later]
+            behind = [op for op in block.ops[k + 1:position] if op in later]
+            block.ops[k:position + 1] = [*between, *checks, loop, *behind]
+            position = k + len(between) + len(checks)
+        return position
+
+    def after(self, first: Op, ops: list[Op]) -> set[Op] | None:
+        """Those of `ops` that have to run after `first`; None if one of them acts, or may end the run."""
+        found: list[Op] = []
+        for op in ops:
+            if any(self.must_follow(op, other) for other in (first, *found)):
+                if has_effects(op):
+                    return None
+                found.append(op)
+        return set(found)
+
+    def must_follow(self, op: Op, other: Op) -> bool:
+        """Whether `op`, which stands after `other`, needs it to have run."""
+        a, b = self.facts_of(other), self.facts_of(op)
+        return not b.reads.isdisjoint(other.outputs) or not a.destroyed.isdisjoint(b.touched) \
+            or not b.destroyed.isdisjoint(a.touched)
+
+    def facts_of(self, op: Op) -> Facts:
+        if op not in self.facts:
+            self.facts[op] = Facts(op, self.memory)
+        return self.facts[op]
+
+    def agree(self, first: Op, second: Op, block: Block) -> bool:
+        """Whether the trips of both may be run in turns.  Note [What may be joined]"""
+        a, b = self.facts_of(first), self.facts_of(second)
+        handed = [y for y in first.outputs if y in b.reads]
+        if any(not isinstance(y.type, Array) for y in handed):
+            return False
+        if any(x in b.reads for x in first.inputs[3:] if isinstance(x.type, Array)):
+            return False  # it reads what an array was before the first loop changed it
+        before = [x for x in second.inputs[3:] if isinstance(x.type, Array) and x in a.reads]
+        shared = handed or before or any(isinstance(x.type, Array) for x in a.reads & b.reads)
+        if not shared or is_vector_loop(first) != is_vector_loop(second) and not (has_loops(first) or has_loops(second)):
+            return False
+        sites = self.sites(handed) | self.sites(before)
+        if not (a.destroyed & b.touched | b.destroyed & a.touched) <= sites:
+            return False
+        one, other = Trip(first.blocks[0]), Trip(second.blocks[0])
+        for y in handed:
+            k = first.outputs.index(y)
+            if not one.stays_in_row(one.body.params[1 + k]) or not other.stays_in_row(y):
+                return False
+            starts = [j for j, x in enumerate(second.inputs[3:]) if x is y]
+            if not all(other.stays_in_row(other.body.params[1 + j]) for j in starts) or len(starts) > 1:
+                return False
+            if starts and (y in free_values(other.body) or used_elsewhere(y, second, block)):
+                return False
+        for x in before:
+            j = second.inputs[3:].index(x)
+            if second.inputs.count(x) > 1 or x in free_values(other.body) or not one.stays_in_row(x) \
+                    or not other.stays_in_row(other.body.params[1 + j]):
+                return False
+        # the memory that they share is known under these names only
+        known = {*handed, *before, *(first.inputs[3 + first.outputs.index(y)] for y in handed)}
+        return all(x in known or not isinstance(x.type, Array) or self.sites([x]).isdisjoint(sites) for x in a.reads | b.reads)
+
+    def sites(self, values: Iterable[Value]) -> set:
+        return {site for x in values for site, _ in self.memory.of(x)}
+
+
+class Facts:
+    """What an op, with its blocks, reads from outside; whose memory it touches, and overwrites."""
+
+    def __init__(self, op: Op, memory: Memory):
+        inside = [op, *(inner for block in op.blocks for inner in walk(block))]
+        self.reads: set[Value] = set(op_free_values(op))
+        self.touched = {site for x in self.reads for site, _ in memory.of(x)}
+        self.destroyed = {site for inner in inside for k in memory.written(inner) for site, _ in memory.of(inner.inputs[k])}
+        self.destroyed &= self.touched
+
+
+def is_joinable(first: Op, second: Op, lengths: Lengths) -> bool:
+    """Whether both loops make the same trips, and do nothing else than compute numbers and arrays."""
+    for loop in (first, second):
+        if loop.attrs["breaks"] or "plan" in loop.attrs or has_effects(loop) or loop.inputs[2].constant != 1:
+            return False
+        if any(not isinstance(y.type, (Array, Scalar)) for y in loop.outputs):
+            return False
+    return lengths.equal(first.inputs[0], second.inputs[0]) and lengths.equal(first.inputs[1], second.inputs[1])
+
+
+def has_loops(loop: Op) -> bool:
+    return any(op.blocks and op.name != "if" for op in walk(loop.blocks[0]))
+
+
+def is_vector_loop(loop: Op) -> bool:
+    """Whether the trips could run several at a time: each element that is written is that of the trip."""
+    index = loop.blocks[0].params[0]
+    return all(index in op.inputs[2:] for op in walk(loop.blocks[0]) if op.name in ("setitem", "additem"))
+
+
+def used_elsewhere(y: Value, reader: Op, block: Block) -> bool:
+    """Whether something other than `reader` uses `y`."""
+    return y in block.yields or any(op is not reader and y in op_free_values(op) for op in block.ops)
+
+
+def merged(first: Op, second: Op) -> tuple[list[Op], Op]:
+    """One loop of the trips of both, and the check of their number that it needs."""
+    (one,), (other,) = first.blocks, second.blocks
+    lo, hi, step = first.inputs[:3]
+    checks: list[Op] = []
+    if second.inputs[1] is not hi:
+        hi, checks = checked(hi, second.inputs[1], second)
+    new = {other.params[0]: one.params[0], **dict(zip(first.outputs, one.yields))}
+    inits, params, yields, outputs = first.inputs[3:], one.params[1:], list(one.yields), list(first.outputs)
+    for k, (init, param, y, output) in enumerate(zip(second.inputs[3:], other.params[1:], other.yields, second.outputs)):
+        if init in first.outputs:
+            j = first.outputs.index(init)
+            new[param] = one.yields[j]
+            yields[j], outputs[j] = y, output
+        else:
+            if isinstance(param.type, Array):
+                renamed(one, {init: param})
+                yields = [param if v is init else v for v in yields]
+            inits, params, yields, outputs = [*inits, init], [*params, param], [*yields, y], [*outputs, output]
+    renamed(other, new)
+    yields = [resolved(v, new) for v in yields]
+    body = Block([one.params[0], *params], [*one.ops, *other.ops], yields)
+    loop = Op(for_record, [lo, hi, step, *inits], dict(first.attrs), [body], outputs, second.line)
+    for y in outputs:
+        y.op = loop
+    return checks, loop
+
+
+def checked(n: Value, m: Value, at: Op) -> tuple[Value, list[Op]]:
+    """The length that `n` and `m` are, and the check that says so, if neither is the outcome of one that does."""
+    if compared(n) <= compared(m):
+        return m, []
+    if compared(m) <= compared(n):
+        return n, []
+    check = Op(same_length_op, [n, m], {}, [], [], at.line)
+    check.outputs.append(Value(INT, "", check))
+    return check.output, [check]

@@ -1,0 +1,60 @@
+"""The loop form as it is compiled in this process: with calls of functions that only the runtime has.
+
+What `.loops` shows, and what is exported, is the same program in plain Python: `a @ b`, `total += x`, `np.empty(n)`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..back.buffers import buffer
+from ..back.reductions import sum_step
+from ..ir.graph import Function, walk
+from ..ops.product import matmul
+from ..ops.record import Record
+from ..ops.recursive import recursive_callees
+from . import blas, sums, unshared
+from .blas import blas_product
+from .sums import added_in_any_order
+from .unshared import unshared_memory
+
+
+def _called(function: Callable, of: Record) -> Record:
+    """The op `of` spelled as a call of `function`."""
+    return Record(name_of(function), evaluate=of.evaluate, infer=of.infer,
+                  syntax=lambda *xs: ast.Call(ast.Name(name_of(function), ast.Load()), list(xs), []))
+
+
+def _unshared(of: Record) -> Record:
+    """The op `of`, which allocates, spelled with the promise that what it makes shares no memory."""
+    name = ast.Name(name_of(unshared_memory), ast.Load())
+    return replace(of, syntax=lambda *xs, **attrs: ast.Call(name, [of.syntax(*xs, **attrs)], []))
+
+
+def name_of(function: Callable) -> str:
+    """What the native text calls a function of the runtime."""
+    return getattr(function, "__name__", None) or function.name
+
+
+RUNTIME = {blas_product: blas.__name__, added_in_any_order: sums.__name__, unshared_memory: unshared.__name__}
+product, addition, allocation = _called(blas_product, matmul), _called(added_in_any_order, sum_step), _unshared(buffer)
+
+
+def spelled(lowered: Function) -> Function:
+    """`lowered`, a loop form that nobody else has: its products, sums and buffers are spelled as the runtime wants them."""
+    for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
+        for op in walk(each.block):
+            if op.record is matmul:
+                op.record = product
+            elif op.record is sum_step and op.output.type.dtype in ("float64", "float32"):
+                op.record = addition
+            elif op.record is buffer:
+                op.record = allocation
+    return lowered
+
+
+def imports(text: str) -> list[str]:
+    """The import statements of what the native text calls."""
+    return [f"from {where} import {name_of(function)}" for function, where in RUNTIME.items() if f"{name_of(function)}(" in text]

@@ -1,0 +1,132 @@
+"""Loops over one range are joined where trips can be run in turns, and only there."""
+
+import numpy as np
+import pytest
+
+from s2s.ir.graph import Function, walk
+from s2s.ir.types import Array
+from s2s.ops.control import for_loop
+from s2s.ops.index import additem, put, take
+from s2s.ops.shape import length
+
+from .test_loops import call, check, count
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(5, 3))
+V = RNG.normal(size=5)
+
+
+def outermost(function: Function) -> int:
+    """How many loops there are that no loop is around."""
+    return sum(op.name == "for" for op in function.block.ops)
+
+
+def largest_rank(function: Function) -> int:
+    """The most axes of an array that the loop form makes."""
+    return max((op.output.type.rank for op in walk(function.block) if op.name == "buffer"), default=0)
+
+
+def softmax(z):
+    e = call(np.exp, z - call(np.max, z, axis=1, keepdims=True))
+    return e / call(np.sum, e, axis=1, keepdims=True)
+
+
+def test_rows_pass_through_one_loop():
+    lowered = check(lambda x, y: call(np.sum, softmax(x * 2.0) * x, axis=0), X, V)
+    assert outermost(lowered) == 1
+    assert largest_rank(lowered) == 1  # the result, and a row
+
+
+def test_what_lives_within_a_trip_is_a_number():
+    lowered = check(lambda x, y: call(np.sum, call(np.sum, x * x, axis=1) * y), X, V)
+    assert outermost(lowered) == 1
+    assert count(lowered, "buffer") == 0
+
+
+def test_loops_inside_are_joined_in_turn():
+    def body(x, y):
+        t = take(x, np.s_[:, None, :]) - x
+        return call(np.max, call(np.sum, t * t, axis=2) + y, axis=1)
+
+    lowered = check(body, X, V)
+    assert outermost(lowered) == 1
+    assert count(lowered, "for") == 3
+    assert largest_rank(lowered) == 1
+
+
+def test_columns_stay_apart():
+    lowered = check(lambda x, y: x - call(np.sum, x, axis=0), X, V)
+    assert outermost(lowered) == 2
+
+
+def test_a_total_is_waited_for():
+    lowered = check(lambda x, y: y / call(np.sum, y) + call(np.sum, x, axis=1), X, V)
+    assert outermost(lowered) >= 2
+
+
+@pytest.mark.parametrize("body", [
+    lambda x, y: take(call(np.cumsum, y * 2.0), np.s_[1:]) - take(y * 3.0, np.s_[:-1]),
+    lambda x, y: take(call(np.cumsum, y * 2.0), np.s_[::-1]) + y,
+    lambda x, y: call(np.cumsum, x, axis=0) * call(np.cumsum, x, axis=1),
+    lambda x, y: take(call(np.cumsum, x, axis=1), np.s_[1:]) - take(call(np.cumsum, x, axis=1), np.s_[:-1]),
+    lambda x, y: softmax(call(np.transpose, softmax(x))),
+    lambda x, y: call(np.sum, take(softmax(x), np.s_[:, ::-1]) * x, axis=1) + y,
+    lambda x, y: take(call(np.sum, softmax(x), axis=1), np.s_[::-1]) + call(np.sum, x, axis=1),
+    lambda x, y: call(np.argmax, softmax(x), axis=1) + call(np.cumsum, y),
+    lambda x, y: softmax(x) - call(np.max, softmax(x * 2.0), axis=0),
+    lambda x, y: call(np.where, softmax(x) > 0.3, call(np.cumsum, x, axis=0), take(y, np.s_[:, None])),
+])
+def test_neighbours_and_turned_arrays_are_right(body):
+    check(body, X, V)
+    check(body, X[:1], V[:1])
+    check(body, np.asfortranarray(X), V[::-1])
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7])
+def test_any_number_of_rows(n):
+    check(lambda x, y: (call(np.sum, softmax(x) * take(y, np.s_[:, None]), axis=1), call(np.sum, softmax(x), axis=0)),
+          RNG.normal(size=(n, 3)), RNG.normal(size=n))
+
+
+def written(x, y, first, second):
+    """Two loops, the second of which reads and writes what the first has made, each at indices of its own."""
+    n = length(y, axis=0)
+    a = y * 1.0
+
+    def one(i, a):
+        return [put(a, (i,), take(a, (first(i),)) + take(y, (i,)))]
+
+    def other(i, a, b):
+        return [put(a, (i,), take(a, (second(i),)) * 2.0), additem_at(b, take(a, (second(i),)), i)]
+
+    (a,) = for_loop(0, n - 1, 1, [a], one)
+    return for_loop(0, n - 1, 1, [a, y * 0.0], other)
+
+
+def additem_at(array, x, i):
+    return additem(array, x, i, pattern=("i",))
+
+
+@pytest.mark.parametrize("first", [lambda i: i, lambda i: i + 1, lambda i: i * 0])
+@pytest.mark.parametrize("second", [lambda i: i, lambda i: i + 1, lambda i: i * 0])
+def test_loops_of_the_program_are_joined_only_in_step(first, second):
+    check(lambda x, y: tuple(written(x, y, first, second)), X, V)
+
+
+def test_a_matrix_product_between_is_waited_for():
+    def body(x, y):
+        p = softmax(x)
+        return softmax(p @ call(np.transpose, x) @ p) * x
+
+    assert all(isinstance(op.output.type, Array) for op in walk(check(body, X, V).block) if op.name == "matmul")
+
+
+def test_what_a_loop_overwrites_is_read_before():
+    def body(x, y):
+        n = length(y, axis=0)
+        a = y * 3.0
+        (t,) = for_loop(0, n, 1, [y * 0.0], lambda i, t: [put(t, (i,), take(a, (n - 1 - i,)))])
+        (a,) = for_loop(0, n, 1, [a], lambda i, a: [put(a, (i,), take(t, (i,)) + take(a, (i,)))])
+        return a, t
+
+    check(body, X, V)
