@@ -32,6 +32,7 @@ from .access import Elements, in_memory, op_named
 from .buffers import PLAIN, as_dtype, compute, in_range, new_buffer, same_length_op
 from .counted import loop
 from .depth import guard_depth
+from .forwarded import forward_elements
 from .fuse import Equalities, partition, still_read
 from .nest import SAME, emit_nest, ends_nest, visited
 from .opaque import OF_MATRICES, in_python, is_native, is_opaque, printing
@@ -56,6 +57,7 @@ def lower(function: Function, asks: bool = True) -> Function:
     if asks:  # what runs kernels is Python, which need not know what a list holds
         for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
             stack_tapes(each)
+            forward_elements(each)
             type_tapes(each)
     guard_depth(lowered)
     return lowered

@@ -19,7 +19,7 @@ from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.types import Array, Scalar
 from ..ops.fold import base_offset
 from ..ops.index import getitem, setitem
-from .stores import lower_bound
+from ..ops.places import lower_bound
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from ..ir.graph import Block, Function, Op, Value, blocks_of, walk
 from ..ir.substitute import substitute
 from ..ops.fold import base_offset
 from ..ops.index import additem, getitem, setitem
+from ..ops.places import indices_differ
 
 
 def stores(function: Function) -> Function:
@@ -106,31 +107,3 @@ def _differ(a: Op, b: Op, counters: dict[Value, Op]) -> bool:
     """Whether the two writes are proved to be to different elements."""
     return len(a.inputs) == len(b.inputs) and any(
         indices_differ(i, j, counters) for i, j in zip(a.inputs[2:], b.inputs[2:]))
-
-
-def indices_differ(i: Value, j: Value, counters: dict[Value, Op]) -> bool:
-    """Whether two indices into one axis are proved to name different elements."""
-    (base, m), (other, n) = base_offset(i), base_offset(j)
-    if base is not other or m == n:
-        return False
-    low = 0 if base is None else lower_bound(base, counters)
-    return low is not None and min(low + m, low + n) >= 0
-
-
-def lower_bound(i: Value, counters: dict[Value, Op]) -> int | None:
-    """A number that the integer `i` is never below, None where none is known.
-
-    `counters` maps the counter of each `for` to its op.
-    """
-    base, offset = base_offset(i)
-    if base is None:
-        return offset
-    if base in counters:
-        lo, hi, step = counters[base].inputs[:3]
-        if not isinstance(step.constant, int):
-            return None
-        low = lower_bound(lo, counters) if step.constant > 0 else lower_bound(hi, counters)
-        return None if low is None else low + offset + (step.constant < 0)
-    if base.op is not None and base.op.name in ("length", "size", "at_least_zero"):
-        return offset
-    return None

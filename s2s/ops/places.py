@@ -1,0 +1,38 @@
+"""Where indices point: what is known of them is a base and an offset from it, and a bound below, from the loops around.
+
+A negative index means an element from the end: only of indices that are known not to be negative is it known that
+those with other offsets from one base name other elements.
+"""
+
+from __future__ import annotations
+
+from ..ir.graph import Op, Value
+from .fold import base_offset
+
+
+def indices_differ(i: Value, j: Value, counters: dict[Value, Op]) -> bool:
+    """Whether two indices into one axis are proved to name different elements."""
+    (base, m), (other, n) = base_offset(i), base_offset(j)
+    if base is not other or m == n:
+        return False
+    low = 0 if base is None else lower_bound(base, counters)
+    return low is not None and min(low + m, low + n) >= 0
+
+
+def lower_bound(i: Value, counters: dict[Value, Op]) -> int | None:
+    """A number that the integer `i` is never below, None where none is known.
+
+    `counters` maps the counter of each `for` to its op.
+    """
+    base, offset = base_offset(i)
+    if base is None:
+        return offset
+    if base in counters:
+        lo, hi, step = counters[base].inputs[:3]
+        if not isinstance(step.constant, int):
+            return None
+        low = lower_bound(lo, counters) if step.constant > 0 else lower_bound(hi, counters)
+        return None if low is None else low + offset + (step.constant < 0)
+    if base.op is not None and base.op.name in ("length", "size", "at_least_zero"):
+        return offset
+    return None

@@ -1,0 +1,261 @@
+"""Elements that one trip hands to the next are scalars in compiled code: the loop form is run as Python, and compared with the program."""
+
+import numpy as np
+import pytest
+
+import s2s
+
+
+def sweep(u, k, n):
+    u = u.copy()
+    for i in range(1, len(u) - 1):
+        u[i] = 0.5 * (u[i - 1] + u[i + 1]) * k
+    return u
+
+
+def downwards(u, k, n):
+    u = u.copy()
+    for i in range(len(u) - 2, 0, -1):
+        u[i] = u[i] + k * (u[i - 1] - 2 * u[i] + u[i + 1])
+    return u
+
+
+def two_back(u, k, n):
+    u = u.copy()
+    for i in range(2, len(u)):
+        u[i] = u[i - 1] + k * u[i - 2]
+    return u
+
+
+def far_back(u, k, n):
+    u = u.copy()
+    for i in range(3, len(u)):
+        u[i] = u[i] * u[i - 3] + k
+    return u
+
+
+def pushes_ahead(u, k, n):
+    u = u.copy()
+    for i in range(len(u) - 2):
+        u[i] = u[i] * k
+        u[i + 1] += u[i]
+        u[i + 2] = u[i + 1] * 0.3
+    return u
+
+
+def pushes_behind(u, k, n):
+    u = u.copy()
+    for i in range(2, len(u)):
+        u[i - 2] += u[i] * k
+        u[i - 1] = u[i - 2] - u[i]
+    return u
+
+
+def written_twice(u, k, n):
+    u = u.copy()
+    for i in range(1, len(u)):
+        u[i] = u[i - 1] * k
+        u[i] = u[i] + u[i - 1] * u[i]
+    return u
+
+
+def from_the_end(u, k, n):
+    """-1 is another element than the one before 0 would be."""
+    u = u.copy()
+    for i in range(len(u) - 1):
+        u[i] = u[i - 1] * k + u[i + 1]
+    return u
+
+
+def only_some_trips(u, k, n):
+    u = u.copy()
+    for i in range(1, len(u)):
+        if u[i - 1] > 0.5:
+            u[i] = u[i - 1] * k
+    return u
+
+
+def other_elements(u, k, n):
+    u = u.copy()
+    for i in range(1, len(u)):
+        u[i] = u[i - 1] * k
+        u[n] = u[n] + 1.0
+    return u
+
+
+def stops(u, k, n):
+    u = u.copy()
+    for i in range(1, len(u)):
+        u[i] = u[i - 1] * k
+        if u[i] < 0.1:
+            break
+    return u
+
+
+def no_trips(u, k, n):
+    u = u.copy()
+    for i in range(n, n - 3):
+        u[i] = u[i - 1] * k + u[i + 1]
+    return u
+
+
+def in_steps(u, k, n):
+    u = u.copy()
+    for i in range(2, len(u), 2):
+        u[i] = u[i - 2] * k + u[i]
+    return u
+
+
+def two_arrays(u, k, n):
+    u = u.copy()
+    v = np.zeros(len(u))
+    for i in range(1, len(u)):
+        v[i] = u[i - 1] + v[i - 1] * k
+        u[i] = u[i] + v[i - 1] * v[i]
+    return u + v
+
+
+def running(u, k, n):
+    total = np.zeros(len(u))
+    s = 0.0
+    for i in range(1, len(u)):
+        total[i] = total[i - 1] + u[i] * k
+        s += total[i] * total[i - 1]
+    return total * s
+
+
+ROWS = [sweep, downwards, two_back, far_back, pushes_ahead, pushes_behind, written_twice, from_the_end, only_some_trips, other_elements,
+        stops, no_trips, in_steps, two_arrays, running]
+
+
+def grid_sweep(u, k, n):
+    u = u.copy()
+    for s in range(n):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = k * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
+    return u
+
+
+def along_columns(u, k, n):
+    u = u.copy()
+    for j in range(u.shape[1]):
+        for i in range(1, u.shape[0]):
+            u[i, j] = u[i, j] + k * u[i - 1, j]
+    return u
+
+
+def both_rows(u, k, n):
+    u = u.copy()
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            u[i, j] = u[i, j - 1] * k + u[i - 1, j]
+            u[i - 1, j] = u[i - 1, j - 1] + u[i, j]
+    return u
+
+
+def rows_that_may_meet(u, k, n):
+    u = u.copy()
+    for i in range(u.shape[0]):
+        for j in range(1, u.shape[1]):
+            u[i, j] = u[i, j - 1] * k + u[i - 1, j] + u[n, j]
+    return u
+
+
+def diagonal(u, k, n):
+    u = u.copy()
+    for i in range(1, min(u.shape[0], u.shape[1])):
+        u[i, i] = u[i - 1, i - 1] * k + u[i, i - 1]
+    return u
+
+
+def swept_bands(u, k, n):
+    u = u.copy()
+    for i in range(u.shape[0] - 1, -1, -1):
+        for j in range(u.shape[1] - 3, -1, -1):
+            u[i, j] = u[i, j] + k * u[i, j + 1] - 0.1 * u[i, j + 2]
+    return u
+
+
+GRIDS = [grid_sweep, along_columns, both_rows, rows_that_may_meet, diagonal, swept_bands]
+SHAPES = {f: shapes for fs, shapes in ((ROWS, [(7,), (4,), (2,)]), (GRIDS, [(5, 6), (2, 3), (3, 2)])) for f in fs}
+HANDED_ON = [sweep, downwards, two_back, far_back, pushes_ahead, pushes_behind, written_twice, two_arrays, running, grid_sweep, swept_bands]
+
+
+def loops_of(t, *args):
+    text = t.lower(*args).loops
+    namespace = {}
+    exec(text, namespace)
+    return namespace[f"\n{text}"[f"\n{text}".rindex("\ndef ") + 5:].split("(")[0]], text
+
+
+def given(f, shape, dtype=float):
+    rng = np.random.default_rng(len(shape) + shape[0])
+    return (rng.random(shape) + 0.2).astype(dtype), dtype(0.7), 1
+
+
+def checked(function, *args):
+    try:
+        return function(*args)
+    except (IndexError, ValueError) as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("f, shape", [(f, shape) for f in SHAPES for shape in SHAPES[f]], ids=lambda x: getattr(x, "__name__", str(x)))
+def test_value_in_loop_form(f, shape):
+    args = given(f, shape)
+    loops, _ = loops_of(s2s.jit(f), *args)
+    before = args[0].copy()
+    expected, found = checked(f, *args), checked(loops, *args)
+    assert np.array_equal(args[0], before)
+    if isinstance(expected, type):
+        assert found is expected
+    else:
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("f, shape", [(f, shape) for f in SHAPES for shape in SHAPES[f]], ids=lambda x: getattr(x, "__name__", str(x)))
+def test_gradient_in_loop_form(f, shape):
+    u, k, n = given(f, shape)
+    weights = np.arange(1.0, 1 + u.size).reshape(shape)
+
+    def loss(u, k, n, weights):
+        y = f(u, k, n)
+        return np.sum(weights * y * y)
+
+    gradient, args = s2s.value_and_grad(loss, argnums=(0, 1)), (u, k, n, weights)
+    expected = checked(gradient, *args)
+    loops, _ = loops_of(gradient, *args)
+    found = checked(loops, *args)
+    if isinstance(expected, type):
+        assert found is expected
+        return
+    value, u_bar, k_bar = found
+    np.testing.assert_allclose(value, loss(*args), rtol=1e-13)
+    np.testing.assert_allclose(u_bar, expected[1][0], rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(k_bar, expected[1][1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("f", HANDED_ON, ids=lambda f: f.__name__)
+def test_what_a_trip_hands_on_is_not_read_back(f):
+    """The window is filled before the loop: an `if` asks whether there is a first trip."""
+    _, text = loops_of(s2s.jit(f), *given(f, SHAPES[f][0]))
+    lines = [line.strip() for line in text.split("\n")]
+    loop = max(k for k, line in enumerate(lines) if line.startswith("for "))
+    begins = max(k for k, line in enumerate(lines[:loop]) if line.startswith("if "))
+    assert any(" = u[" in line or " = total[" in line or " = v[" in line for line in lines[begins:loop])
+
+
+def test_single_precision_stays_single():
+    args = given(sweep, (7,), np.float32)
+    loops, _ = loops_of(s2s.jit(sweep), *args)
+    assert loops(*args).dtype == np.float32
+    np.testing.assert_allclose(loops(*args), sweep(*args), rtol=1e-6)
+
+
+@pytest.mark.compile
+def test_compiled():
+    u, k, n = given(grid_sweep, (9, 8))
+    gradient = s2s.grad(lambda u, k, n: np.sum(grid_sweep(u, k, n) ** 2), argnums=(0, 1))
+    for found, expected in zip(s2s.jit(gradient)(u, k, 3), gradient(u, k, 3)):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
