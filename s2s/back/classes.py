@@ -44,11 +44,11 @@ class Classes:
                 name = f"{called(cls)}_{k}"
             self.objects[id(cls)], self.names[id(cls)] = cls, name
 
-    def rename(self, tree: ast.AST) -> None:
-        """Spell the classes in `tree`, whose nodes say which they mean, by the names that they have here."""
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and hasattr(node, "cls"):
-                node.id = self.names[id(node.cls)]
+    def rename(self, words: Iterable[ast.Name]) -> None:
+        """Spell the classes among `words`, which say which they mean, by the names that they have here."""
+        for word in words:
+            if hasattr(word, "cls"):
+                word.id = self.names[id(word.cls)]
 
     def renamed(self, source: str, helper) -> str:
         """The text of a helper, with the names that the objects it calls have here."""

@@ -52,12 +52,11 @@ def mark(tree: ast.For, op: Op, carried: Sequence[str]) -> ast.For:
     return tree
 
 
-def rename_marks(body: Sequence[ast.stmt], renamed: dict[str, str]) -> None:
-    """The names that the marks have are others now."""
-    for statement in body:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.For) and hasattr(node, "carried"):
-                node.carried = [renamed.get(name, name) for name in node.carried]
+def rename_marks(nodes: Sequence[ast.AST], renamed: dict[str, str]) -> None:
+    """The names that the marks on these nodes have are others now."""
+    for node in nodes:
+        if isinstance(node, ast.For) and hasattr(node, "carried"):
+            node.carried = [renamed.get(name, name) for name in node.carried]
 
 
 # ------------------------------------------------------------------------------------------- roles

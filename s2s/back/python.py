@@ -98,29 +98,26 @@ def render(function: Function, annotate: bool = False, native: bool = False, par
         )
     if parts is not None:
         definitions[-1:], sizes = in_parts(definitions[-1], parts, reserved | {h.__name__ for h in helpers})
-    definitions = definitions if annotate else _each_once(definitions)
-    used = {
-        node.id for tree in definitions for node in ast.walk(tree) if isinstance(node, ast.Name)
-    }
-    if any(isinstance(node, ast.Constant) and isinstance(node.value, np.generic) for tree in definitions for node in ast.walk(tree)):
+    definitions = definitions if annotate or len(definitions) == 1 else _each_once(definitions)
+    nodes = [node for tree in definitions for node in ast.walk(tree)]
+    words = [node for node in nodes if isinstance(node, ast.Name)]
+    used = {node.id for node in words}
+    if any(isinstance(node, ast.Constant) and isinstance(node.value, np.generic) for node in nodes):
         used.add("np")
     sources = [textwrap.dedent(inspect.getsource(helper)).rstrip() for helper in helpers]
     sources = [classes.renamed(source, helper) for helper, source in zip(helpers, sources)]
     numbered = _numbered(helpers, used)
     sources = [re.sub(rf"\b{helper.__name__}\b", numbered.get(helper.__name__, helper.__name__), source)
                for helper, source in zip(helpers, sources)]
-    for tree in definitions:
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name):
-                node.id = numbered.get(node.id, node.id)
+    for word in words:
+        word.id = numbered.get(word.id, word.id)
     used |= {
         node.id
         for source in sources
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Name)
     }
-    for tree in definitions:
-        classes.rename(tree)
+    classes.rename(words)
     unparser = Unparser()
     for module, spelling in _IMPORTS:
         if module in used:
@@ -234,13 +231,12 @@ def definition(
     body = writer.function_body(function.block, function.tupled and not alone)
     if not annotate:
         body = with_returns(body)
-    uses = [
-        node for statement in body for node in _in_order(statement) if isinstance(node, ast.Name)
-    ]
+    nodes = [node for statement in body for node in _in_order(statement)]
+    uses = [node for node in nodes if isinstance(node, ast.Name)]
     renamed = names.renumber([*(names[p] for p in function.params), *(node.id for node in uses)])
     for node in {id(node): node for node in uses}.values():
         node.id = renamed.get(node.id, node.id)
-    for node in (arg for statement in body for arg in ast.walk(statement) if isinstance(arg, ast.arg)):  # of lambdas
+    for node in (arg for arg in nodes if isinstance(arg, ast.arg)):  # of lambdas
         node.arg = renamed.get(node.arg, node.arg)
     if not annotate:
         body = with_comments(body, function)
@@ -251,7 +247,7 @@ def definition(
     arguments = _arguments(function, names, annotate)
     for arg in arguments.args:
         arg.arg = renamed.get(arg.arg, arg.arg)
-    rename_marks(body, renamed)
+    rename_marks(nodes, renamed)
     tree = ast.FunctionDef(name, arguments, body or [ast.Pass()], [])
     tree.function = function
     return tree
@@ -259,9 +255,11 @@ def definition(
 
 def _in_order(tree: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a tree in the order of the text."""
-    yield tree
-    for child in ast.iter_child_nodes(tree):
-        yield from _in_order(child)
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += [*ast.iter_child_nodes(node)][::-1]
 
 
 def _arguments(function: Function, names: Names, annotate: bool) -> ast.arguments:

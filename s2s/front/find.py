@@ -80,16 +80,15 @@ def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Defi
         raise nowhere
     text = "".join(lines)
     try:
-        tree = _parse(text)
+        _parse(text)
     except SyntaxError as error:
         raise SourceError(f"the source of {name} does not parse: {error}", None,
                           "reload the module that defines it") from None
-    candidates = [node for node in ast.walk(tree) if _starts_at(node) == code.co_firstlineno
-                  and _looks_like(node, code)]
+    candidates = [node for node in _definitions_in(text).get(code.co_firstlineno, ()) if _looks_like(node, code)]
     if len(candidates) > 1:
         candidates = _by_columns(candidates, code) or _by_bytecode(candidates, code) or candidates
     if not candidates or not _says_what_runs(text, code):
-        candidates = _moved(tree, text, code) or candidates
+        candidates = _moved(text, code) or candidates
     if not candidates and code.co_filename == "<string>":  # another text's: `python -c` of 3.13 gives its own that name
         raise nowhere
     if not candidates:
@@ -108,6 +107,17 @@ def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Defi
 @functools.lru_cache(maxsize=32)
 def _parse(text: str) -> ast.Module:
     return ast.parse(text)
+
+
+@functools.lru_cache(maxsize=32)
+def _definitions_in(text: str) -> dict[int, list[ast.AST]]:
+    """The functions that `text` defines, by the line in which they start: a file of tests has hundreds."""
+    found: dict[int, list[ast.AST]] = {}
+    for node in ast.walk(_parse(text)):
+        line = _starts_at(node)
+        if line is not None:
+            found.setdefault(line, []).append(node)
+    return found
 
 
 def _starts_at(node: ast.AST) -> int | None:
@@ -175,11 +185,11 @@ def _says_what_runs(text: str, code: types.CodeType) -> bool:
     return not changed and any(_words(c) <= _words(code) for c in candidates)
 
 
-def _moved(tree: ast.Module, text: str, code: types.CodeType) -> list:
+def _moved(text: str, code: types.CodeType) -> list:
     """The definition of this very code elsewhere in the text, for what stands above it may have changed; the nearest."""
     lines = {line for (name, line), codes in _codes_of(text).items() if name == code.co_name != "<lambda>"
              and any(_fingerprint(c) == _fingerprint(code) for c in codes)}
-    nodes = [node for node in ast.walk(tree) if _starts_at(node) in lines and _looks_like(node, code)]
+    nodes = [node for line in lines for node in _definitions_in(text).get(line, ()) if _looks_like(node, code)]
     return sorted(nodes, key=lambda node: abs(_starts_at(node) - code.co_firstlineno))
 
 
