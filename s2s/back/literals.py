@@ -70,6 +70,11 @@ def is_literal(x) -> bool:
     return True
 
 
+def says_np(x) -> bool:
+    """Whether the number `x` is spelled by a name of NumPy's."""
+    return isinstance(x, np.generic) or isinstance(x, float) and not math.isfinite(x)
+
+
 def _scalar_type(type) -> str:
     return np.dtype(type).name if type is not np.bool_ else "bool_"
 

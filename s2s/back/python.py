@@ -29,7 +29,7 @@ from .classes import Classes
 from .comments import with_comments
 from .exits import with_returns
 from .expressions import Layout
-from .literals import is_literal
+from .literals import is_literal, says_np
 from .memory import results_of
 from .names import Names
 from .owners import owned
@@ -102,7 +102,7 @@ def render(function: Function, annotate: bool = False, native: bool = False, par
     nodes = [node for tree in definitions for node in ast.walk(tree)]
     words = [node for node in nodes if isinstance(node, ast.Name)]
     used = {node.id for node in words}
-    if any(isinstance(node, ast.Constant) and isinstance(node.value, np.generic) for node in nodes):
+    if any(isinstance(node, ast.Constant) and says_np(node.value) for node in nodes):
         used.add("np")
     sources = [textwrap.dedent(inspect.getsource(helper)).rstrip() for helper in helpers]
     sources = [classes.renamed(source, helper) for helper, source in zip(helpers, sources)]

@@ -3,7 +3,7 @@
 Each row: the op's name in NumPy, and ∂y/∂x for each operand as a function of the result `y` and the operands.
 Both modes, batching and fusion follow from that.  A partial of 1 or -1 is written as the number; None says
 that the operand carries no derivative.  `python` is the op as Python itself spells it, if it does; `math` is its
-twin in Python's math module; `fold` are identities that hold bit for bit.
+twin in Python's math module; `vector` says that runtime/vector_math has it; `fold` are identities that hold bit for bit.
 
 Where calculus is silent: at a tie, maximum, minimum and clip give each operand half, as JAX does; Python's max and
 min follow the operand they return; abs has derivative 0 at 0, and so have hypot, norms and standard deviations; a ** b has
@@ -35,7 +35,7 @@ divide = elementwise("divide",            lambda y, a, b: 1 / b,      lambda y, 
 quotient = elementwise("quotient",        lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, evaluate=np.divide, syntax=numpy_syntax("divide"),
                        fold=fold.quotient)  # see Note [Derivatives do not raise]
 power = elementwise("power",              lambda y, a, b: _power_slope(y, a, b),
-                                          lambda y, a, b: y * log(_positive(a)),          python="a ** b", fold=fold.power, math=math.pow)
+                                          lambda y, a, b: y * log(_positive(a)),          python="a ** b", fold=fold.power, math=math.pow, vector=True)
 floor_divide = elementwise("floor_divide", None,                      None,               python="a // b")
 remainder = elementwise("remainder",      1,                          lambda y, a, b: -(a // b), python="a % b")
 fmod = elementwise("fmod",                1,                          lambda y, a, b: -trunc(a / b), math=math.fmod)
@@ -45,34 +45,34 @@ positive = elementwise("positive",        1,                                    
 # --------------------------------------------------------------------------------- exp, log and powers
 #                                         ∂y/∂x
 
-exp = elementwise("exp",                  lambda y, x: y,                       math=math.exp)
-exp2 = elementwise("exp2",                lambda y, x: math.log(2) * y,         math=getattr(math, "exp2", None))  # of Python 3.11
-expm1 = elementwise("expm1",              lambda y, x: y + 1,                   math=math.expm1)
-log = elementwise("log",                  lambda y, x: 1 / x,                   math=math.log)
-log2 = elementwise("log2",                lambda y, x: 1 / (math.log(2) * x),   math=math.log2)
-log10 = elementwise("log10",              lambda y, x: 1 / (math.log(10) * x),  math=math.log10)
-log1p = elementwise("log1p",              lambda y, x: 1 / (1 + x),             math=math.log1p)
+exp = elementwise("exp",                  lambda y, x: y,                       math=math.exp, vector=True)
+exp2 = elementwise("exp2",                lambda y, x: math.log(2) * y,         math=getattr(math, "exp2", None), vector=True)  # of Python 3.11
+expm1 = elementwise("expm1",              lambda y, x: y + 1,                   math=math.expm1, vector=True)
+log = elementwise("log",                  lambda y, x: 1 / x,                   math=math.log, vector=True)
+log2 = elementwise("log2",                lambda y, x: 1 / (math.log(2) * x),   math=math.log2, vector=True)
+log10 = elementwise("log10",              lambda y, x: 1 / (math.log(10) * x),  math=math.log10, vector=True)
+log1p = elementwise("log1p",              lambda y, x: 1 / (1 + x),             math=math.log1p, vector=True)
 sqrt = elementwise("sqrt",                lambda y, x: 0.5 / y,                 math=math.sqrt)
 root = elementwise("root",                lambda y, x: 0.5 / _not_zero(y), evaluate=np.sqrt, syntax=numpy_syntax("sqrt"))  # of a sum of squares
 cbrt = elementwise("cbrt",                lambda y, x: 1 / (3 * y * y),         math=getattr(math, "cbrt", None))
 square = elementwise("square",            lambda y, x: 2 * x)
 reciprocal = elementwise("reciprocal",    lambda y, x: -y * y)
 #                                         ∂y/∂a                       ∂y/∂b
-logaddexp = elementwise("logaddexp",      lambda y, a, b: exp(a - y), lambda y, a, b: exp(b - y))
+logaddexp = elementwise("logaddexp",      lambda y, a, b: exp(a - y), lambda y, a, b: exp(b - y), vector=True)
 hypot = elementwise("hypot",              lambda y, a, b: slope_of_length(y, a), lambda y, a, b: slope_of_length(y, b), math=math.hypot)
 
 # -------------------------------------------------------------------------- trigonometric and hyperbolic
 #                                         ∂y/∂x
 
-sin = elementwise("sin",                  lambda y, x: cos(x),                  math=math.sin)
-cos = elementwise("cos",                  lambda y, x: -sin(x),                 math=math.cos)
-tan = elementwise("tan",                  lambda y, x: 1 + y * y,               math=math.tan)
+sin = elementwise("sin",                  lambda y, x: cos(x),                  math=math.sin, vector=True)
+cos = elementwise("cos",                  lambda y, x: -sin(x),                 math=math.cos, vector=True)
+tan = elementwise("tan",                  lambda y, x: 1 + y * y,               math=math.tan, vector=True)
 arcsin = elementwise("arcsin",            lambda y, x: 1 / sqrt(1 - x * x),     math=math.asin)
 arccos = elementwise("arccos",            lambda y, x: -1 / sqrt(1 - x * x),    math=math.acos)
-arctan = elementwise("arctan",            lambda y, x: 1 / (1 + x * x),         math=math.atan)
-sinh = elementwise("sinh",                lambda y, x: cosh(x),                 math=math.sinh)
-cosh = elementwise("cosh",                lambda y, x: sinh(x),                 math=math.cosh)
-tanh = elementwise("tanh",                lambda y, x: 1 - y * y,               math=math.tanh)
+arctan = elementwise("arctan",            lambda y, x: 1 / (1 + x * x),         math=math.atan, vector=True)
+sinh = elementwise("sinh",                lambda y, x: cosh(x),                 math=math.sinh, vector=True)
+cosh = elementwise("cosh",                lambda y, x: sinh(x),                 math=math.cosh, vector=True)
+tanh = elementwise("tanh",                lambda y, x: 1 - y * y,               math=math.tanh, vector=True)
 arcsinh = elementwise("arcsinh",          lambda y, x: 1 / sqrt(x * x + 1),     math=math.asinh)
 arccosh = elementwise("arccosh",          lambda y, x: 1 / (sqrt(x - 1) * sqrt(x + 1)), math=math.acosh)
 arctanh = elementwise("arctanh",          lambda y, x: 1 / (1 - x * x),         math=math.atanh)
@@ -81,13 +81,13 @@ radians = elementwise("radians",          lambda y, x: pi / 180,                
 sinc = elementwise("sinc",                lambda y, x: _sinc_slope(y, x))
 #                                         ∂y/∂a                                 ∂y/∂b
 arctan2 = elementwise("arctan2",          lambda y, a, b: b / (a * a + b * b),  lambda y, a, b: -a / (a * a + b * b),
-                      math=math.atan2)
+                      math=math.atan2, vector=True)
 
 # -------------------------------------------------------------------------------- choices: 1 if chosen
 #                                         ∂y/∂a                              ∂y/∂b
 
-maximum = elementwise("maximum",          lambda y, a, b: _larger(a, b),     lambda y, a, b: _larger(b, a))
-minimum = elementwise("minimum",          lambda y, a, b: _larger(b, a),     lambda y, a, b: _larger(a, b))
+maximum = elementwise("maximum",          lambda y, a, b: _larger(a, b),     lambda y, a, b: _larger(b, a), vector=True)
+minimum = elementwise("minimum",          lambda y, a, b: _larger(b, a),     lambda y, a, b: _larger(a, b), vector=True)
 fmax = elementwise("fmax",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a))
 fmin = elementwise("fmin",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a))
 max_ = elementwise("max_",                lambda y, a, b: where(less(a, b), 0, 1),

@@ -53,6 +53,7 @@ class Record:
     writes: int | None = None  # the input that prints as overwritten in place: `a[i] = v`
     guards: bool = False  # of Python's numbers it raises itself wherever its derivative would divide by zero
     scalar: str = ""  # how compiled scalar code spells it: "math.sin"
+    vector: str = ""  # what runtime/vector_math, which loops over arrays call, has for it: "sin"
     helper: Callable | None = None  # a module-level function the spelling calls; its source is printed along
     rebuild: Callable | None = None  # ops with blocks: (op, inputs, inner) -> outputs, emitted again
     run: Callable | None = None  # ops with blocks: (op, inputs, run_block) -> list of results

@@ -33,7 +33,8 @@ def _scipy_syntax(name: str) -> Callable:
 SCIPYS_ALONE: set[str] = set()  # what nobody but SciPy computes, which Numba cannot call
 
 
-def _special(name: str, *partials, of_numbers: Callable | None = None, math: Callable | None = None) -> Record:
+def _special(name: str, *partials, of_numbers: Callable | None = None, math: Callable | None = None,
+             vector: bool = False) -> Record:
     """A function of scipy.special; `of_numbers(*xs)` says it for single numbers, if `math` has no twin, else SciPy does."""
 
     def fold(record: Record, *xs: Value):
@@ -47,15 +48,16 @@ def _special(name: str, *partials, of_numbers: Callable | None = None, math: Cal
     if of_numbers is None and math is None:
         SCIPYS_ALONE.add(name)
     return elementwise(name, *partials, evaluate=function, syntax=_scipy_syntax(name), fold=fold, math=math,
-                       scalar="" if math is None else None, also=(function,))
+                       scalar="" if math is None else None, also=(function,), vector=vector)
 
 
-def _helper(function: Callable, like: Callable) -> Record:
+def _helper(function: Callable, like: Callable, vector: str = "") -> Record:
     """A function of one number whose source is printed along; `like()` is the op it stands in for."""
     name = function.__name__
     record = define(f"{name}_of_number", evaluate=function, infer=lambda x, **attrs: Scalar("float64"), helper=function,
                     syntax=lambda x, **attrs: builtin_syntax(name)(*map(ast.Constant, attrs.values()), x),
-                    partials=(lambda y, x, **attrs: like().partials[0](y, x, **attrs),), elementwise=True, cheap=True)
+                    partials=(lambda y, x, **attrs: like().partials[0](y, x, **attrs),), elementwise=True, cheap=True,
+                    vector=vector)
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
     return record
@@ -64,8 +66,8 @@ def _helper(function: Callable, like: Callable) -> Record:
 # ----------------------------------------------------------------------------------- error function
 #                                              ∂y/∂x
 
-erf = _special("erf",                          lambda y, x: 2 / math.sqrt(math.pi) * exp(-x * x),     math=math.erf)
-erfc = _special("erfc",                        lambda y, x: -2 / math.sqrt(math.pi) * exp(-x * x),    math=math.erfc)
+erf = _special("erf",                          lambda y, x: 2 / math.sqrt(math.pi) * exp(-x * x),     math=math.erf, vector=True)
+erfc = _special("erfc",                        lambda y, x: -2 / math.sqrt(math.pi) * exp(-x * x),    math=math.erfc, vector=True)
 ndtr = _special("ndtr",                        lambda y, x: exp(-0.5 * x * x) / math.sqrt(2 * math.pi),
                 of_numbers=lambda x: 0.5 * erfc(-x / math.sqrt(2)))
 
@@ -167,7 +169,7 @@ def expit(x):
 
 
 expit_record = _special("expit",               lambda y, x: y * (1 - y),        of_numbers=lambda x: expit_of_number(x))
-expit_of_number = _helper(expit, lambda: expit_record)
+expit_of_number = _helper(expit, lambda: expit_record, vector="expit")
 logit = _special("logit",                      lambda y, x: 1 / (x * (1 - x)),  of_numbers=lambda x: log(x) - log1p(-x))
 log_expit = _special("log_expit",              lambda y, x: expit_record(-x),
                      of_numbers=lambda x: minimum(x, 0.0) - log1p(exp(-absolute(x))))

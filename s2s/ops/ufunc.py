@@ -154,7 +154,7 @@ def _with_operands(tree: ast.expr, operands: dict[str, ast.expr]) -> ast.expr:
 
 def elementwise(name: str, *partials, python: str = "", math: Callable | None = None,
                 evaluate: Callable | None = None, syntax: Callable | None = None, scalar: str | None = None,
-                fold: Callable | None = None, result: Callable | None = None, also: tuple = ()) -> Record:
+                fold: Callable | None = None, result: Callable | None = None, also: tuple = (), vector: bool = False) -> Record:
     """Define an elementwise op.
 
     partials  per operand ∂y/∂x: a number, None for no derivative, or a function of (y, *xs)
@@ -166,6 +166,7 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
     fold      (record, *xs) -> a Value that is the same bit for bit, or None
     result    (*operand types) -> Scalar, if running `evaluate` on samples does not say
     also      further functions that mean this op
+    vector    whether runtime/vector_math has it, for loops over arrays
     """
     if python:
         operands = ", ".join("abc"[:len(partials)])
@@ -186,7 +187,8 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
     if scalar is None:
         scalar = "" if python else f"math.{math.__name__}" if math else f"np.{name}"
     record = define(name, evaluate=compute, syntax=syntax or numpy_syntax(name), fold=folded, partials=partials,
-                    infer=_infer(name, result or sampled(compute, name)), elementwise=True, cheap=True, scalar=scalar)
+                    infer=_infer(name, result or sampled(compute, name)), elementwise=True, cheap=True, scalar=scalar,
+                    vector=name if vector else "")
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
     for function in (getattr(np, name, None) if name != "select" else None, *also):
@@ -231,7 +233,7 @@ def _define_in_math(record: Record, function: Callable) -> None:
         return y
 
     twin = define(name, evaluate=function, syntax=math_syntax(function.__name__), infer=infer, partials=partials,
-                  elementwise=True, cheap=True, scalar=name)
+                  elementwise=True, cheap=True, scalar=name, vector=record.vector)
     twin.vjp = functools.partial(elementwise_vjp, record=twin)
     twin.jvp = functools.partial(elementwise_jvp, record=twin)
     IN_MATH[record] = twin

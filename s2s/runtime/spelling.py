@@ -1,21 +1,25 @@
 """The loop form as it is compiled in this process: with calls of functions that only the runtime has.
 
-What `.loops` shows, and what is exported, is the same program in plain Python: `a @ b`, `total += x`, `np.empty(n)`.
+What `.loops` shows, and what is exported, is the same program in plain Python: `a @ b`, `total += x`, `np.empty(n)`,
+`np.exp(x)`.  So an exported module needs nobody but NumPy and Numba, and computes exp at the speed of libm; the text of vector math,
+three times as long as the program it would stand in, is left out of it.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
 from ..back.buffers import buffer
 from ..back.reductions import sum_step
+from ..back.vector import with_vector_math
 from ..ir.graph import Function, walk
 from ..ops.product import matmul
 from ..ops.record import Record
 from ..ops.recursive import recursive_callees
-from . import blas, sums, unshared
+from . import blas, sums, unshared, vector_math
 from .blas import blas_product
 from .sums import added_in_any_order
 from .unshared import unshared_memory
@@ -43,7 +47,8 @@ product, addition, allocation = _called(blas_product, matmul), _called(added_in_
 
 
 def spelled(lowered: Function) -> Function:
-    """`lowered`, a loop form that nobody else has: its products, sums and buffers are spelled as the runtime wants them."""
+    """`lowered`, a loop form that nobody else has: its products, sums, buffers and functions are spelled as the runtime wants them."""
+    with_vector_math(lowered)
     for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
         for op in walk(each.block):
             if op.record is matmul:
@@ -57,4 +62,6 @@ def spelled(lowered: Function) -> Function:
 
 def imports(text: str) -> list[str]:
     """The import statements of what the native text calls."""
-    return [f"from {where} import {name_of(function)}" for function, where in RUNTIME.items() if f"{name_of(function)}(" in text]
+    found = [f"from {where} import {name_of(function)}" for function, where in RUNTIME.items() if f"{name_of(function)}(" in text]
+    functions = sorted(set(re.findall(r"\bvector_[a-z0-9]+(?=\()", text)) & set(vector_math.__all__))
+    return found + [f"from {vector_math.__name__} import {', '.join(functions)}"] * bool(functions)

@@ -1,0 +1,80 @@
+"""Which calls of exp, sin and the like are spelled so that LLVM vectorises the loop around them.
+
+    for i in range(n):                     for i in range(n):
+        y[i] = np.exp(x[i]) * a    ->          y[i] = vector_exp(x[i]) * a
+
+In an innermost loop whose trips do not wait for one another, time goes by how many numbers pass a second, and what
+runtime/vector_math has is faster, vectorised or not.  Elsewhere, `x = np.sin(x) + 1` say, each number waits for the one
+before, and libm's tables answer sooner: those calls stay as they are.
+
+Considered: to leave the choice to LLVM (a call that stays libm's where the loop is not vectorised).  But then the last
+few elements of an array, which fill no vector, would be libm's, and a result would depend on where it stands.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+
+from ..ir.graph import MISSING, Function, Op, Value, walk
+from ..ir.types import Scalar
+from ..ops.record import Record
+from ..ops.recursive import recursive_callees
+from .independent import Trip
+
+REAL = ("float32", "float64")
+SHORT = 8  # trips: a loop of fewer, known to be, has no vectors to fill
+BY_MULTIPLYING = (0.0, 1.0, 2.0, -1.0)  # exponents of which LLVM makes products
+
+
+def with_vector_math(lowered: Function) -> Function:
+    """`lowered`, a loop form that nobody else has, calling vector math in the loops that may be vectorised."""
+    for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
+        for op in walk(each.block):
+            if op.name == "for" and may_be_vectorised(op):
+                for inner in walk(op.blocks[0]):
+                    if inner.record.vector and is_of_reals(inner):
+                        inner.record = spelled(inner.record)
+    return lowered
+
+
+def may_be_vectorised(loop: Op) -> bool:
+    """Whether no trip waits for what another computes, but for sums and extremes, and there is no loop inside."""
+    (body,) = loop.blocks
+    start, stop, step = (x.constant for x in loop.inputs[:3])
+    if loop.attrs["breaks"] or step not in (1, -1):
+        return False
+    if MISSING not in (start, stop) and abs(stop - start) < SHORT:
+        return False
+    if any(op.name in ("for", "while", "call") or not op.record.pure for op in walk(body)):
+        return False
+    trip = Trip(body)
+    return all(trip.role(p, y) in ("own", "sum") or is_extreme(trip, p, y) for p, y in zip(body.params[1:], body.yields))
+
+
+def is_extreme(trip: Trip, param: Value, end: Value) -> bool:
+    """Whether a carry is the largest or smallest number so far."""
+    return (isinstance(param.type, Scalar) and end.op is not None and end.op.record.vector in ("maximum", "minimum")
+            and param in end.op.inputs and len(trip.uses.get(param, ())) == 1)
+
+
+def is_of_reals(op: Op) -> bool:
+    """Whether vector math has the op for these operands."""
+    if op.output.type.dtype not in REAL or not any(x.type.dtype in REAL for x in op.inputs):
+        return False
+    if op.record.vector == "power" and (op.inputs[1].constant in BY_MULTIPLYING or op.inputs[1].type.dtype not in REAL):
+        return False
+    return all(x.type.dtype in REAL or isinstance(x.constant, int) for x in op.inputs)
+
+
+@cache
+def spelled(record: Record) -> Record:
+    """The op as a call of vector math."""
+    name = f"vector_{record.vector}"
+    return Record(name, evaluate=record.evaluate, infer=record.infer, elementwise=True, cheap=True, vector=record.vector,
+                  syntax=lambda *xs: ast.Call(ast.Name(name, ast.Load()), list(map(_real, xs)), []))
+
+
+def _real(x: ast.expr) -> ast.expr:
+    """A literal of an integer as one of a real number."""
+    return ast.Constant(float(x.value)) if isinstance(x, ast.Constant) and type(x.value) in (bool, int) else x

@@ -1,0 +1,17 @@
+"""maximum and minimum as NumPy has them, NaN if one operand is: the form in which LLVM vectorises the largest of all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .lanes import Lanes
+
+
+def maximum(a, b):
+    """The larger."""
+    return a.code.call("maximum", a, b) if isinstance(a, Lanes) else np.maximum(a, b)
+
+
+def minimum(a, b):
+    """The smaller."""
+    return a.code.call("minimum", a, b) if isinstance(a, Lanes) else np.minimum(a, b)
