@@ -102,8 +102,8 @@ class Names:
                     self.apart[y][x] = None
                     self.apart[x][y] = None
 
-    def _visit(self, block: Block, after: dict[Value, None]) -> dict[Value, None]:
-        """What is live at the start of `block`, if `after` is live at its end."""
+    def _visit(self, block: Block, after: dict[Value, None], counters: tuple[Value, ...] = ()) -> dict[Value, None]:
+        """What is live at the start of `block`, if `after` is live at its end; `counters` are those of the loops around it."""
         live = {**after, **self._leaves(block.yields)}
         for op in reversed(block.ops):
             if op in self.layout.inlined:
@@ -113,15 +113,18 @@ class Names:
             self._separate(op.outputs, live)
             match op.name:
                 case "if":
-                    branches = [self._visit(inner, live) for inner in op.blocks]
+                    branches = [self._visit(inner, live, counters) for inner in op.blocks]
                     live = {**branches[0], **branches[1], **self._leaves(op.inputs)}
                 case "for" | "while":
-                    around = dict(live)
+                    around, inside = dict(live), counters
+                    if op.name == "for" and self._counts(op):
+                        inside = (*counters, op.blocks[0].params[0])
+                        self._separate(inside[-1:], dict.fromkeys(counters))  # right without, but nobody would write it
                     for inner in op.blocks:
                         around.update(self._read_inside(inner))
                     for inner in op.blocks:
                         carries = dict.fromkeys(inner.params if inner is not op.blocks[-1] else ())
-                        start = self._visit(inner, {**around, **carries})
+                        start = self._visit(inner, {**around, **carries}, inside)
                         self._separate(inner.params, {**around, **start})
                     self._separate_from_range(op)
                     live = {**around, **self._leaves(op.inputs)}
@@ -134,6 +137,11 @@ class Names:
                         self._separate(op.outputs[:1], others)
                     live.update(self._leaves(op.inputs))
         return live
+
+    def _counts(self, op: Op) -> bool:
+        """Whether a `for` has a counter with a name of its own: `for _ in` has none, nor has `for x in reversed(x_tape)`."""
+        counter, first = op.blocks[0].params[0], next((x for x in op.blocks[0].ops if x not in self.layout.inlined), None)
+        return counter.name != "_" and (self.native or bool(self.layout.uses.get(counter)) or first is None or first.name != "tape_pop")
 
     def _separate_from_range(self, op: Op) -> None:
         """The carries are assigned before `range(...)` is evaluated, or a tape is reversed."""
