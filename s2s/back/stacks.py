@@ -13,7 +13,8 @@
                                                    x = x_tape[x_count]
 
 In the IR the tape becomes its count, and the array goes from one push to the next, through the loops and branches around.
-It is made before the outermost of these, so the lanes of a batch, each of which starts a tape of its own, share one array.
+It is made before the outermost of these whose trips depend on one another: threads may share the trips of the others, such as the
+lanes of a batch, so each of those makes its own.
 That is right where never two tapes of one array are there at once: where each tape is made from the one before, used once
 (or once on each of two paths), and made empty at one place (or at one on each of two paths).  The others stay lists.
 (A list per lane was 1.7 times the adjoint by hand, an array per lane 1.2, one array 1.0; an array that is made as long as the trips
@@ -37,6 +38,7 @@ from ..ops.record import RECORDS, define, value
 from ..ops.shape import length
 from .apart import parts
 from .buffers import new_buffer
+from .independent import roles
 
 ROOM = 64  # numbers; twice as many whenever they are used up
 
@@ -208,7 +210,7 @@ class _Stacks:
 
     def op(self, op: Op, block: Block, arrays: dict[Value, Value], lengths: dict[Value, Value]) -> None:
         for kind in self.used(op):
-            if kind not in arrays:
+            if kind not in arrays and roles(op) is None:  # trips that threads may share each make their own
                 arrays[kind] = new_buffer(self.chosen[kind], (fresh_extent(),), (value(ROOM),))
                 arrays[kind].name = self.names[kind]
         tape = op.inputs[0] if op.inputs else None
@@ -233,7 +235,7 @@ class _Stacks:
             case "if" if self.used(op):
                 arms = [self.block(inner, arrays) for inner in op.blocks]
                 block.ops.append(op)
-                for kind in arrays:
+                for kind in list(arrays):
                     if any(ends[kind] is not arrays[kind] for ends in arms):
                         for inner, ends in zip(op.blocks, arms):
                             inner.yields.append(ends[kind])
@@ -258,7 +260,7 @@ class _Stacks:
     def loop(self, op: Op, block: Block, arrays: dict[Value, Value]) -> None:
         """A loop that fills arrays carries them."""
         filled = {self.kind(inner.output): None for body in op.blocks for inner in walk(body)
-                  if inner.name == "tape_push" and self.kind(inner.output) is not None}
+                  if inner.name == "tape_push" and self.kind(inner.output) in arrays}
         reserved = self.reserved
         self.reserved = reserved & set(filled)
         for kind in filled:
