@@ -145,6 +145,9 @@ class Equalities:
                 self._meet([dims_of(x.type) for x in op.inputs])
             elif op.name in ("spread", "broadcast_to"):
                 self._meet([dims_of(op.inputs[0].type), dims_of(op.output.type)])
+            elif op.name == "matmul":  # the axis that it sums over
+                first, second = (dims_of(x.type) for x in op.inputs)
+                self._meet([first[-1:], second[-2:][:1]])
             elif op.name == "shaped_like":
                 for d, e in zip(dims_of(op.inputs[0].type), dims_of(op.output.type)):
                     self._unite(d, e)

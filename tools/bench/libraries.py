@@ -153,7 +153,7 @@ def _autograd(module, args, one_thread):
         return program(*given)
 
     def gradient():
-        pull, value = make_vjp(of_wanted, tuple(args[k] for k in module.WRT))
+        pull, value = make_vjp(of_wanted)(tuple(args[k] for k in module.WRT))
         return value, pull(np.ones_like(value))
 
     return {"gradient": gradient}
