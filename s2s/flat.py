@@ -2,26 +2,30 @@
 
     f(p, x) -> {"w": w, "b": b}    becomes    f(p_w, p_b, x) -> (w, b)
 
-Both adapters are written for the containers of one kind of call, so that a leaf costs a look-up and no more.
+What takes apart and puts together is written for the containers of one kind of call, so that a leaf costs a look-up and no more.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
 
 from .ir.builder import Builder
 from .ir.forms import with_attributes
 from .ir.graph import Block, Function
 from .ir.rebuild import emit_block
-from .ir.types import Static, Tuple, Type
+from .ir.types import Scalar, Static, Tuple, Type
 from .ops.control import container_syntax, member_syntax
 from .ops.trees import leaf_types, leaves_of, parameter_tree
+from .runtime.dispatch import Names
 
 
 def has_containers(function: Function) -> bool:
-    """Whether `function` takes or returns a container."""
-    return any(isinstance(x.type, Tuple) for x in (*function.params, *function.results))
+    """Whether `function` takes or returns a container, or takes what is no data."""
+    return any(isinstance(p.type, (Tuple, Static)) for p in function.params) or any(isinstance(y.type, Tuple) for y in function.results)
 
 
 def spread(function: Function) -> Function:
@@ -38,26 +42,46 @@ def spread(function: Function) -> Function:
     return Function(function.name, block, function.source, function.doc, len(block.yields) != 1)
 
 
+@dataclass(eq=False)
+class Compiled:
+    """Native code with what its arguments and results are: a function of the arguments of `function`.
+
+    `native` takes their leaves, and returns those of the results.
+    """
+
+    native: Callable
+    function: Function
+
+    def __post_init__(self):
+        self.__name__ = self.function.name
+        self.whole = around(self.native, self.function) if has_containers(self.function) else self.native
+
+    def __call__(self, *args):
+        return self.whole(*args)
+
+
 def around(native: Callable, function: Function) -> Callable:
-    """A function of the arguments of `function` that calls `native` with their leaves."""
-    results = putting_together([y.type for y in function.results], function.tupled)
-    call = taking_apart(native, results, [p.type for p in function.params])
-    call.__name__ = function.name
-    return call
+    """A function of the arguments of `function` that calls `native` with their leaves, and makes the results of what that returns."""
+    return _around(native, function, lambda run, names: result_expression(run, function, names))
 
 
-def taking_apart(native: Callable, results: Callable, types: Sequence[Type]) -> Callable:
-    """A function of containers that calls `native` with their leaves, and `results` with what it returns."""
-    names = [f"a{k}" for k in range(len(types))]
-    leaves = [leaf for name, type in zip(names, types) for leaf in _readers(ast.Name(name, ast.Load()), type)]
-    keys: dict[str, object] = {"native": native, "results": results}
+def taking_apart(native: Callable, function: Function) -> Callable:
+    """A function of the arguments of `function` that returns what `native` returns for their leaves."""
+    return _around(native, function, lambda run, names: ([], run))
+
+
+def _around(native: Callable, function: Function, result: Callable) -> Callable:
+    names = Names()
+    params = [f"a{k}" for k in range(len(function.params))]
+    leaves = [leaf for name, p in zip(params, function.params) for leaf in _readers(ast.Name(name, ast.Load()), p.type)]
     for leaf in leaves:
         for node in ast.walk(leaf):
-            if isinstance(node, ast.Subscript) and type(node.slice.value) not in (str, int):
-                keys[f"key{len(keys)}"] = node.slice.value
-                node.slice = ast.Name(f"key{len(keys) - 1}", ast.Load())
-    text = f"lambda {', '.join(names)}: results(native({', '.join(map(ast.unparse, leaves))}))"
-    return eval(text, keys)
+            if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and type(node.slice.value) not in (str, int):
+                node.slice = ast.Name(names.given(node.slice.value, "key"), ast.Load())
+    before, found = result(f"{names.given(native, 'native')}({', '.join(map(ast.unparse, leaves))})", names)
+    lines = "\n".join(f"    {line}" for line in [*before, f"return {found}"])
+    exec(compile(f"def call({', '.join(params)}):\n{lines}\n", f"<s2s call of {function.name}>", "exec"), names.content)
+    return names.content["call"]
 
 
 def _readers(container: ast.expr, type: Type) -> list[ast.expr]:
@@ -67,34 +91,48 @@ def _readers(container: ast.expr, type: Type) -> list[ast.expr]:
     return [leaf for k, t in enumerate(type.items) for leaf in _readers(member_syntax(container, type.form, k), t)]
 
 
-def putting_together(types: Sequence[Type], tupled: bool) -> Callable:
-    """A function of the leaves, as native code returns them, that makes the results."""
-    count = sum(not isinstance(t, Static) for type in types for t in leaf_types(type))
-    names: dict[str, object] = {with_attributes.__name__: with_attributes}
-    leaves = iter([ast.Subscript(ast.Name("found", ast.Load()), ast.Constant(k), ast.Load()) for k in range(count)]
-                  if count != 1 else [ast.Name("found", ast.Load())])
-    made = [_maker(type, leaves, names) for type in types]
-    body = ast.Tuple(made, ast.Load()) if tupled else made[0]
+def result_expression(run: str, function: Function, names: Names, narrow: bool = False) -> tuple[list[str], str]:
+    """Statements, and the expression after them, that make the results of `function` of what the expression `run` returns.
+
+    That is one leaf, or a tuple of all.  With `narrow`, numbers among them, which are Python's, are given their dtypes.
+    """
+    types = [y.type for y in function.results]
+    if has_containers(function):
+        types = [t for type in types for t in leaf_types(type) if not isinstance(t, Static)]
+        alone = len(types) == 1
+    else:
+        alone = not function.tupled
+        if not (narrow and any(map(is_narrow, types))):
+            return [], run
+    found = [run] if alone else [names.new("y") for _ in types]
+    before = [] if alone else [f"{''.join(f'{y}, ' for y in found) or '_'} = {run}"]
+    if narrow:
+        found = [f"{names.given(np.dtype(t.dtype).type, t.dtype)}({y})" if is_narrow(t) else y for y, t in zip(found, types)]
+    leaves = (ast.parse(y, mode="eval").body for y in found)
+    made = [_maker(y.type, leaves, names) for y in function.results]
+    body = ast.Tuple(made, ast.Load()) if function.tupled else made[0]
     for node in ast.walk(body):
         if isinstance(node, ast.Name) and hasattr(node, "cls"):
-            node.id = _named(node.cls, names)
-    tree = ast.Expression(ast.Lambda(ast.arguments([], [ast.arg("found")], None, [], [], None, []), body))
-    return eval(compile(ast.fix_missing_locations(tree), "<s2s results>", "eval"), names)
+            node.id = names.given(node.cls, node.id)
+    return before, ast.unparse(ast.fix_missing_locations(body))
 
 
-def _maker(type: Type, leaves: Iterator[ast.expr], names: dict[str, object]) -> ast.expr:
+def is_narrow(type: Type) -> bool:
+    """Whether a leaf of `type` is a number that is none of Python's, as which native code returns it."""
+    return isinstance(type, Scalar) and type.dtype not in ("bool", "int64", "float64", "complex128")
+
+
+def _maker(type: Type, leaves: Iterator[ast.expr], names: Names) -> ast.expr:
     """What makes a result of the next leaves; `names` are those that it uses."""
     match type:
         case Tuple(items, form):
             tree = container_syntax(*(_maker(t, leaves, names) for t in items), form=form)
             if isinstance(tree, ast.Dict):
-                tree.keys = [ast.Name(_named(key, names), ast.Load()) for key in form.keys]
+                tree.keys = [ast.Constant(key) if key.__class__ in (str, int) else ast.Name(names.given(key, "key"), ast.Load())
+                             for key in form.keys]
+            if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == with_attributes.__name__:
+                tree.func.id = names.given(with_attributes, with_attributes.__name__)
             return tree
         case Static(content):
-            return ast.Name(_named(content, names), ast.Load())
+            return ast.Name(names.given(content, "c"), ast.Load())
     return next(leaves)
-
-
-def _named(content, names: dict[str, object]) -> str:
-    names[f"c{len(names)}"] = content
-    return f"c{len(names) - 1}"

@@ -23,7 +23,7 @@ from .back.cuda import render_cuda
 from .back.loops import lower
 from .back.python import Module, render
 from .errors import UnsupportedError, VerifyError
-from .flat import around, has_containers, spread, taking_apart
+from .flat import Compiled, has_containers, spread, taking_apart
 from .front import build as front_build
 from .ir.graph import Function, walk
 from .ir.rebuild import clone
@@ -266,8 +266,7 @@ def compiled(function: Function, options: dict) -> Callable:
     target = options.pop("target", "cpu")
     if target not in TARGETS:
         raise UnsupportedError(f"the target {target!r}", None, f"use one of {', '.join(map(repr, TARGETS))}")
-    native = TARGETS[target](flatten_calls(spread(function), target), **options)
-    return around(native, function) if has_containers(function) else native
+    return Compiled(TARGETS[target](flatten_calls(spread(function), target), **options), function)
 
 
 TARGETS = {"cpu": numba_code, "cuda": cuda_code}
@@ -284,7 +283,7 @@ def loops_text(function: Function, target: str = "cpu", args: Sequence | None = 
     whole = render(lowered, native=True, parts=())
     loops = None if args is None else chooser(whole.sizes, len(lowered.params), parallel)
     if loops is not None and has_containers(function):
-        loops = taking_apart(loops, frozenset, [p.type for p in function.params])
+        loops = taking_apart(loops, function)
     parts = frozenset() if loops is None else loops(*args)
     return render(lowered, native=True, parts=parts).text if parts else whole.text
 

@@ -17,6 +17,7 @@ from types import MethodType
 from . import pipeline
 from .agreement import agreements, checker
 from .arguments import First, as_method, fixed_key
+from .calling import direct, repeated, written
 from .carried import place_of, register_texts, texts_of
 from .display import side_by_side
 from .errors import RankError, S2SError, TypeMismatchError, UnsupportedError
@@ -26,12 +27,12 @@ from .front.consulted import consulted_too, consulting, is_current
 from .front.enclosed import Enclosed, Enclosing
 from .front.target import Keyworded, names_of
 from .halves import LinearMap
-from .ir.graph import Block, Function, Value
+from .ir.graph import Function, Value
 from .ir.turns import in_turn
 from .ir.types import Static, Type
 from .kinds import KINDS
-from .runtime.dispatch import matcher
 from .runtime.memory import Memory, measure
+from .runtime.told import telling
 from .signature import (
     accepted_by_kernels,
     bind,
@@ -50,8 +51,10 @@ class Specialised:
     capture_key: tuple
     call: Callable
     consulted: dict[Callable, object]
-    matches: Callable[..., bool] | None = None  # whether arguments are like those of the first call; None: look closer
     check: Callable[..., None] | None = None  # raises where the lengths of arguments do not go together
+    direct: Callable | None = None  # runs calls like the first, and hands on those that are not (calling.py)
+    into: Callable | None = None  # runs calls like one that gave arrays for the results
+    is_met: bool = False  # whether there has been a call
     getters: list[Callable] = field(init=False)
 
     def __post_init__(self):
@@ -70,7 +73,7 @@ class Lowered:
 
     transformed: Transformed = field(repr=False)
     function: Function = field(repr=False)
-    args: tuple = field(repr=False)
+    args: tuple | None = field(repr=False)
 
     @property
     @in_turn
@@ -103,6 +106,8 @@ class Lowered:
 
         It is found by running the generated Python; compiled code saves as much, or less.
         """
+        if self.args is None:
+            raise TypeMismatchError(f"{self.function.name}: what is saved depends on the arguments", None, "give them to lower")
         module = pipeline.render(self.function)
         return measure(module.text, module.entry, self.values, module.lines, module.given)
 
@@ -113,7 +118,13 @@ class Lowered:
 
 
 class Transformed:
-    """A callable: `inner`, transformed.  `kind` names the transformation, `options` say how."""
+    """A callable: `inner`, transformed.  `kind` names the transformation, `options` say how.
+
+    What a call runs stands in the slot `__call__`: at first, and where kinds take a longer look, the method `call`; after
+    a call, what was written for arguments like those (calling.py).
+    """
+
+    __slots__ = ("__call__", "__dict__", "__weakref__")
 
     def __init__(self, kind: str, inner: Callable, options: dict | None = None):
         functools.update_wrapper(self, inner, updated=())
@@ -126,8 +137,8 @@ class Transformed:
         self.fixed: dict[int, tuple[int, ...]] = {}  # number of arguments -> which of them are static
         self.keyworded: dict[tuple[str, ...], Transformed] = {}  # names given to a `**` parameter -> this, taking them
         self.last: Specialised | None = None
-        self.last_args: tuple = ()
         self.arity = self._arity()
+        self.__call__ = self.call
         self.accept = accepted_by_kernels if self.target == "cuda" else normalised
 
     def _arity(self) -> int | None:
@@ -164,26 +175,42 @@ class Transformed:
 
     # ------------------------------------------------------------------------------------------ calling
 
-    def __call__(self, *args, **kwargs):
-        last = self.last
-        if last is not None and last.matches is not None and not kwargs and len(args) == self.arity \
-                and last.matches(*args) and last.is_current():
-            self.last_args = args
-            return last.call(*args)
+    def call(self, *args, **kwargs):
+        """What a call does whose arguments are not like those of the last one, as far as that is easily told."""
+        out = kwargs.pop("out", None) if self.takes_out else None
         if kwargs or len(args) != self.arity:
             named = self.named_by(kwargs)
             if named is not self:
                 result = named(*args, **kwargs)
-                self.last, self.last_args = named.last, named.last_args
-                return result
+                self.last = named.last
+                return result if out is None else written(result, out)
             args = self.bound(args, kwargs)
         with placed(self.base):
             found = self.specialise(args)
             accepted, captured = [*map(self.accept, args)], [get() for get in found.getters]
             if found.check is not None:
                 found.check(*accepted, *captured)
-        self.last, self.last_args = found, args
-        return found.call(*accepted, *captured)
+        self.last = found
+        result = found.call(*accepted, *captured)
+        if out is not None:
+            with placed(self.base):
+                result = written(result, out)
+            found.into = found.into or self.direct(found, args, out)
+        elif not found.is_met:
+            found.is_met, found.direct = True, self.direct(found, args)
+        self.__call__ = (found.direct if out is None else found.into) or self.call
+        return result
+
+    def direct(self, found: Specialised, args: tuple, out=None) -> Callable | None:
+        """What runs calls with arguments like these."""
+        agreed = [a.text for a in agreements(found.function)]
+        return direct(self.name, self.signature, args, found.call, found.getters, found.consulted, agreed,
+                      repeated(self.call, self.signature), self.static_positions(len(args)), out)
+
+    @property
+    def takes_out(self) -> bool:
+        """Whether the keyword `out` means arrays to write into, and no parameter."""
+        return all(name != "out" and p.kind is not p.VAR_KEYWORD for name, p in self.signature.parameters.items())
 
     def named_by(self, kwargs: dict) -> Transformed:
         """This function, taking those of `kwargs` that its `**` parameter takes by names of their own."""
@@ -202,23 +229,30 @@ class Transformed:
         except TypeError as error:
             raise TypeMismatchError(f"{self.name}{self.signature}: {error}", beginning(self.base), "pass the arguments that it takes") from None
 
-    @in_turn
     def specialise(self, args: tuple) -> Specialised:
         """The generated code for arguments like these, generated now if it is not there yet."""
         fixed = self.static_positions(len(args))
         key = tuple(map(key_of, args)) if not fixed else tuple(
             fixed_key(x, self.parameter_names(len(args))[k]) if k in fixed else key_of(x) for k, x in enumerate(args))
-        for found in self.specialised.get(key, ()):
-            if found.is_current():
-                return found
+        return self.known(key) or self.generated(args, key)
+
+    def known(self, key: tuple) -> Specialised | None:
+        """The generated code that is there and is still what it would be."""
+        return next((found for found in self.specialised.get(key, ()) if found.is_current()), None)
+
+    @in_turn
+    def generated(self, args: tuple, key: tuple) -> Specialised:
+        """The code for arguments like these, generated unless another thread has just done so."""
+        with telling(self.name):
+            return self.known(key) or self.generate(args, key)
+
+    def generate(self, args: tuple, key: tuple) -> Specialised:
+        """New code for arguments like these."""
         with consulting() as found:
             function = self.function_for_types(self.types_of(args))
             capture_key = captured_key(function)
             call = self.derive.callable(self, function)
-        matches = None if function.captures else matcher(args, [a.text for a in agreements(function)])
-        if fixed and matches is not None:
-            matches = also_same(matches, [(k, args[k]) for k in fixed])
-        made = Specialised(function, capture_key, call, found, matches, checker(function, beginning(self.base)))
+        made = Specialised(function, capture_key, call, found, checker(function, beginning(self.base)))
         self.specialised.setdefault(key, []).insert(0, made)
         return made
 
@@ -300,12 +334,7 @@ class Transformed:
     def compiled(self, function: Function) -> Callable:
         """Native code of `function`."""
         options = {k: v for k, v in self.options.items() if k != "static"} if self.kind == "jit" else {}
-        fixed = {k for k, p in enumerate(function.params) if isinstance(p.type, Static)}
-        if not fixed:
-            return pipeline.compiled(function, options)
-        params = [p for k, p in enumerate(function.params) if k not in fixed]  # the others have no run-time content
-        run = pipeline.compiled(function.remade(Block(params, function.block.ops, function.block.yields)), options)
-        return lambda *args: run(*(x for k, x in enumerate(args) if k not in fixed))
+        return pipeline.compiled(function, options)
 
     # ------------------------------------------------------------------------------------------ looking
 
@@ -323,7 +352,7 @@ class Transformed:
     def lower(self, *args, **kwargs) -> Lowered:
         """The stages of the code for arguments like these; without arguments, of `source`."""
         if not args and not kwargs and self.arity != 0:
-            return Lowered(self, self.current, self.last_args)
+            return Lowered(self, self.current, None)
         named = self.named_by(kwargs)
         if named is not self:
             return named.lower(*args, **kwargs)
@@ -361,11 +390,6 @@ def restored(kind: str, inner: Callable, options: dict, texts: dict[str, str]) -
     """A Transformed that another process has pickled, and the texts of functions that no file here has."""
     register_texts(texts)
     return Transformed(kind, inner, options)
-
-
-def also_same(matches: Callable[..., bool], fixed: Sequence[tuple[int, object]]) -> Callable[..., bool]:
-    """`matches`, where the arguments with these numbers must be these objects."""
-    return lambda *args: all(args[k] is x for k, x in fixed) and matches(*args)
 
 
 def captured_key(function: Function) -> tuple:

@@ -74,13 +74,13 @@ def is_current(found: Mapping[Callable, object]) -> bool:
     try:
         for getter, content in found.items():
             now = getter()
-            if now is not content and not _is_same(now, content):
+            if now is not content and not is_same(now, content):
                 return False
     except Exception:  # a property of the user's, a name that is gone
         return False
     return True
 
 
-def _is_same(a, b) -> bool:
+def is_same(a, b) -> bool:
     """Whether two objects are one to a program, and made anew each time: methods, strings, the keys of a dict."""
     return type(a) is type(b) and isinstance(a, (types.MethodType, tuple, str)) and bool(a == b)

@@ -27,30 +27,36 @@ then the interpreted form returns, and what it returns is the result.
 
 from __future__ import annotations
 
+import ast
+import functools
 import sys
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import numba
 import numpy as np
 from numba.core.errors import NumbaError, NumbaPerformanceWarning, NumbaWarning
 
+from ..agreement import agreements
 from ..back.loops import lower
 from ..back.python import Module, render
 from ..back.ranges import requirements
 from ..errors import S2SError, UnsupportedError
 from ..ir.graph import Function, walk
-from ..ir.turns import in_turn
-from ..ir.types import Generator, Scalar, Tuple, Type
+from ..ir.turns import in_turn, taking_turns
+from ..ir.types import Array, Generator, Scalar, Tuple, Type
 from ..ops.recursive import calls_itself, recursive_callees
 from . import cache as disk
 from .effort import Effort
+from .into import HELPERS, into_form
 from .load import load, register
 from .printed import after, counted, printed
 from .raised import raised_again
 from .spelling import imports, spelled
+from .told import telling
 from .trap import first_bad, is_checking, trapped, watching
-from .worth import by_size, chooser
+from .worth import BySize, chooser
 
 FLAGS = {False: "{'contract'}", True: "{'contract', 'reassoc', 'nsz', 'arcp'}"}
 _modules: dict[str, types.ModuleType] = {}  # by key: the same program is loaded once in a process
@@ -62,7 +68,7 @@ class CompileError(S2SError):
 
 
 def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False, parallel: bool | None = None,
-             cache: bool = True) -> Callable:
+             cache: bool = True) -> Native | BySize:
     """Native code of `function`, called with its parameters as flat positional arguments.
 
     Compiling happens at the first call, for the layouts met there.  With `parallel` threads share large loops (worth.py).
@@ -72,42 +78,21 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
         raise UnsupportedError(f"the target {target!r}", remedy='use target="cpu" or target="cuda"')
     # machine code that calls itself loses its own address on the way through Numba's cache, and crashes
     cache = cache and not any(map(calls_itself, recursive_callees(function)))
-    required = requirements(function)
     lowered = spelled(lower(function))
-
-    def native(module: Module) -> Callable:
-        natives: dict[str, Module] = {}  # by file
-
-        def dispatcher(checks: bool) -> Callable:
-            native = decorated(module, fastmath, checks, own=True)
-            found = getattr(loaded(native, cache), native.entry)
-            natives[found.py_func.__code__.co_filename] = native
-            return found
-
-        if required is None:
-            return guarded(dispatcher(True), function, module, natives)
-        if not required:
-            return guarded(dispatcher(False), function, module, natives)
-        return guarded(dispatcher(False), function, module, natives, condition(function, required), lambda: dispatcher(True))
-
     whole = render(lowered, native=True, parts=())
     loops = chooser(whole.sizes, len(function.params), parallel)
-    if loops is None:
-        return native(whole)
-    return by_size(loops, lambda parts: native(render(lowered, native=True, parts=parts) if parts else whole))
+
+    def native(parts: frozenset[int]) -> Native:
+        return Native(function, render(lowered, native=True, parts=parts) if parts else whole, fastmath, cache)
+
+    return native(frozenset()) if loops is None else BySize(loops, native)
 
 
-def condition(function: Function, required: list[str]) -> Callable:
-    """Whether the arguments are such that no index can leave its array."""
-    parameters = ", ".join(f"a{k}" for k in range(len(function.params)))
-    return eval(f"lambda {parameters}: {' and '.join(required)}")
-
-
-def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False) -> Module:
+def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, unlike: Sequence[str] = ()) -> Module:
     """The text that Numba compiles: the loop form with a decorator above each function.
 
     In the process's `own` module Numba works as runtime/effort.py says, and Python can call the entry alone; a file to keep
-    has neither.
+    has neither.  The function itself begins by raising TypeError where one of `unlike`, conditions on `a0`, `a1`, ..., holds.
     """
     options = f"error_model='numpy', fastmath={FLAGS[bool(fastmath)]}, nogil=True"
     if checks:
@@ -117,9 +102,13 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False) -
         head.append(f"from {Effort.__module__} import {Effort.__name__}")
         options, inner = f"{options}, pipeline_class={Effort.__name__}", ", no_cpython_wrapper=True, no_cfunc_wrapper=True"
     head += imports(module.text)
+    head += [f"from {into_form.__module__} import {name} as into_{name}" for name in HELPERS if f"into_{name}(" in module.text + " ".join(unlike)]
     looks = watching(module.text) if is_checking() else {}
     if looks:
         head.append(f"from {trapped.__module__} import trapped")
+    if unlike:
+        number, asked = asked_first(module, unlike)
+        looks[number] = asked
     text, moved = [*head], {}  # where each line goes
     for number, line in enumerate(module.text.splitlines(), 1):
         if line.startswith("def "):
@@ -132,9 +121,24 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False) -
     return Module("\n".join(text) + "\n", module.entry, lines, module.given, raises)
 
 
-def loaded(module: Module, cache: bool) -> types.ModuleType:
-    """The module object of the text, its dispatchers connected with the cache on disk."""
-    key = disk.key_of(module.text, "cpu")
+def asked_first(module: Module, unlike: Sequence[str]) -> tuple[int, str]:
+    """The number of the line after which native code asks whether its arguments are of its kind, and what it says there.
+
+    A call need not ask that in Python then.  The conditions are cheap, and are all evaluated: a branch for each
+    would be compiled for longer.
+    """
+    (entry,) = (node for node in ast.parse(module.text).body if isinstance(node, ast.FunctionDef) and node.name == module.entry)
+    tree = ast.parse(" | ".join(f"({text})" for text in unlike), mode="eval")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id[0] == "a" and node.id[1:].isdigit():
+            node.id = entry.args.args[int(node.id[1:])].arg
+    number = entry.body[0].end_lineno if ast.get_docstring(entry) is not None else entry.body[0].lineno - 1
+    return number, f"    if {ast.unparse(tree)}:\n        raise TypeError"
+
+
+def loaded(module: Module, cache: bool, params: Sequence[Type]) -> types.ModuleType:
+    """The module object of the text of a function of `params`, its dispatchers connected with the cache on disk."""
+    key = disk.key_of(module.text, ", ".join(["cpu", *map(str, params)]))
     if module.given:  # objects of this process, which no other knows
         key, cache = f"{key}_{'_'.join(str(id(x)) for x in module.given.values())}", False
     if key in _modules:
@@ -154,6 +158,7 @@ def loaded(module: Module, cache: bool) -> types.ModuleType:
     _entries.append(entry)
     if folder is not None:
         entry._cache = disk.DiskCache(folder, f"{module.entry}-{key}")
+    admitting(entry, module.entry, params)
     _modules[key] = made
     return made
 
@@ -175,43 +180,117 @@ def keep_text(filename: str, text: str) -> None:
     disk.write(path, text.encode(), plain=True)
 
 
-def guarded(dispatcher: Callable, function: Function, module: Module, natives: dict[str, Module], safe: Callable | None = None,
-            careful: Callable | None = None) -> Callable:
-    """Call `dispatcher`; what it raises is explained on the way out.
+class Native:
+    """The native code of `function`, called with its parameters; what it raises is explained on the way out.
 
-    Where `safe(*args)` does not hold, the code that checks indices is called, which `careful()` makes.
+    Where what is `required` does not hold, the code that checks indices is called, which is compiled when that happens first.
     """
-    checked: list[Callable] = []
-    narrowed = narrowing(function)
-    is_trap = is_checking()
-    prints = any(op.name == "print" for op in walk(function.block))
-    generators = [k for k, p in enumerate(function.params) if isinstance(p.type, Generator)]
 
-    def call(*args):
-        before = printed() if prints else 0
-        drawn = [args[k].bit_generator.state for k in generators]
+    def __init__(self, function: Function, module: Module, fastmath: bool, cache: bool):
+        self.function, self.module, self.__name__ = function, module, function.name
+        self.fastmath, self.cache = fastmath, cache
+        self.modules: dict[str, Module] = {}  # what is compiled, by file
+        required = requirements(function)
+        self.required = required or []
+        self.careful: Callable | None = None  # checks indices though nothing that is required fails
+        self.dispatcher = self.dispatcher_of(checks=required is None)
+        self.holds = condition(function, self.required) if self.required else None
+        self.narrowed = narrowing(function)
+        self.is_trap = is_checking()
+        self.prints = any(op.name == "print" for op in walk(function.block))
+        self.generators = [k for k, p in enumerate(function.params) if isinstance(p.type, Generator)]
+        self.is_pure = not (self.is_trap or self.prints or self.generators)  # running it twice is running it once
+
+    def dispatcher_of(self, checks: bool) -> Callable:
+        """Numba's dispatcher of the code, with checks of indices or without."""
+        with taking_turns():
+            native = decorated(self.module, self.fastmath, checks, True, unlike(self.function))
+            found = getattr(loaded(native, self.cache, [p.type for p in self.function.params]), native.entry)
+            self.modules[found.py_func.__code__.co_filename] = native
+            return found
+
+    @functools.cached_property
+    def into(self) -> Callable:
+        """Numba's dispatcher of the form that writes results into arrays behind the arguments, where there are such."""
+        types = [y.type for y in self.function.results]
+        with taking_turns():
+            checks = requirements(self.function) is None
+            params = [p.type for p in self.function.params]
+            form, shares = into_form(self.module, params, types)
+            native = decorated(form, self.fastmath, checks, True, [*unlike(self.function), shares])
+            taken = [type for type in types if isinstance(type, Array)]
+            return getattr(loaded(native, self.cache, [*params, *taken]), native.entry)
+
+    def of_numbers(self) -> Callable:
+        """What to call where all arguments are numbers of Python's, of the parameters' dtypes: past the dispatcher, if they have been met."""
+        kinds = tuple(getattr(numba.types, p.type.dtype) for p in self.function.params)
+        found = self.dispatcher.overloads.get(kinds)
+        return self.dispatcher if found is None else found.entry_point
+
+    def __call__(self, *args):
+        function = self.function
+        before = printed() if self.prints else 0
+        drawn = [args[k].bit_generator.state for k in self.generators]
         try:
-            if safe is None or safe(*args):
-                result = dispatcher(*args)
+            if self.holds is None or self.holds(*args):
+                result = self.dispatcher(*args)
             else:
-                if not checked:
-                    in_turn(lambda: checked or checked.append(careful()))()
-                result = checked[0](*args)
-            if is_trap and first_bad(result) is not None:
-                return interpreted(function, args, printed() - before if prints else 0)
-            return result if narrowed is None else narrowed(result)
+                if self.careful is None:
+                    self.careful = self.dispatcher_of(checks=True)
+                result = self.careful(*args)
+            if self.is_trap and first_bad(result) is not None:
+                return interpreted(function, args, printed() - before if self.prints else 0)
+            return result if self.narrowed is None else self.narrowed(result)
         except NumbaError as error:
             refusal = explained(error, function)
         except Exception as error:
-            refusal = raised_again(error, natives)
+            refusal = raised_again(error, self.modules)
         if refusal is not None:  # raised here, where no other exception is being handled and shown beside it
             raise refusal
-        for k, state in zip(generators, drawn):  # what compiled code has drawn is drawn again
+        for k, state in zip(self.generators, drawn):  # what compiled code has drawn is drawn again
             args[k].bit_generator.state = state
-        return interpreted(function, args, printed() - before if prints else 0)
+        return interpreted(function, args, printed() - before if self.prints else 0)
 
-    call.dispatcher, call.module, call.__name__ = dispatcher, module, function.name
-    return call
+
+def condition(function: Function, required: list[str]) -> Callable:
+    """Whether the arguments are such that no index can leave its array."""
+    parameters = ", ".join(f"a{k}" for k in range(len(function.params)))
+    return eval(f"lambda {parameters}: {' and '.join(required)}")
+
+
+def unlike(function: Function) -> list[str]:
+    """What is true of `a0`, `a1`, ... only if they are of another kind than the parameters of `function`: conditions on lengths."""
+    found = []
+    for k, p in enumerate(function.params):
+        for axis, d in enumerate(p.type.dims if isinstance(p.type, Array) else ()):
+            if d == 1 or not d.may_be_one:
+                found.append(f"a{k}.shape[{axis}] {'!=' if d == 1 else '=='} 1")
+    return found + [f"not ({a.text})" for a in agreements(function)]
+
+
+class OtherKind(Exception):
+    """The arguments are of another kind than the code is for."""
+
+
+def admitting(dispatcher: Callable, name: str, params: Sequence[Type]) -> None:
+    """Have the dispatcher compile for other layouts only, not for other dtypes and ranks, when arguments come that it does not know."""
+    compile_for = dispatcher._compile_for_args
+
+    def admit(*args, **keywords):
+        if not all(map(is_of_type, args, params)):
+            raise OtherKind
+        with taking_turns(), telling(name):
+            return compile_for(*args, **keywords)
+
+    dispatcher._compile_for_args = admit
+
+
+def is_of_type(x, type: Type) -> bool:
+    """Whether an array has the dtype and the rank of `type`; other things are told apart before."""
+    match type:
+        case Array(dtype, dims):
+            return isinstance(x, np.ndarray) and x.dtype.name == dtype and x.ndim == len(dims)
+    return True
 
 
 def narrowing(function: Function) -> Callable | None:

@@ -1,85 +1,139 @@
-"""Is this call like the last one?  The question that every call of a transformed function asks first.
+"""Is this argument of the kind that the code is for?  Written as Python, for just this kind, with nothing looked up.
 
-Most calls pass arguments of the same kinds as the call before.  `matcher(args)` is a function, written for
-just these kinds, that says so for other arguments in a few attribute reads, with no dictionary and no tuple:
+    type(u) is ndarray and u.dtype is float64 and u.ndim == 2 and 1 not in u.shape
+    type(p) is dict and [*p] == keys and type(x1 := p["w"]) is float
 
-    def matches(a0, a1):
-        return type(a0) is float and type(a1) is ndarray and a1.dtype is float64 and a1.ndim == 2 and 1 not in a1.shape
-
-Which extents are 1 is part of the kind (ir/types.py, Note [Which extents are 1]); other lengths are not.
+Which extents are 1 is part of the kind (ir/types.py, Note [Which extents are 1]); other lengths are not.  Of arrays that
+native code is handed, Numba's dispatcher asks the dtype and rank, in C, and the code itself the extents.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from types import BuiltinFunctionType, FunctionType
 
 import numpy as np
 
 from ..ir.forms import form_of, is_container, is_fixed
 
 MOST_CONDITIONS = 20_000  # of an expression that Python compiles quickly
+ANYTHING = object()  # of which nothing is asked
 PLAIN = (float, int, bool, complex)
 
 
-def matcher(args: Sequence, agreed: Sequence[str] = ()) -> Callable[..., bool] | None:
-    """Whether other arguments are of the same kinds as `args`; None for kinds that take a longer look.
+class Names:
+    """The names in a text, and the objects that they stand for."""
 
-    `agreed` are more conditions on `a0`, `a1`, ..., which hold of calls that are in order.
+    def __init__(self, taken=()):
+        self.taken = set(taken)
+        self.content: dict[str, object] = {}
+        self.known: dict[int, str] = {}
+        self.rest = self.new("rest")
+
+    def new(self, stem: str) -> str:
+        """A name that is free."""
+        name, k = stem, 0
+        while name in self.taken:
+            k += 1
+            name = f"{stem}{k}"
+        self.taken.add(name)
+        return name
+
+    def given(self, content, stem: str) -> str:
+        """The name of an object that the text uses."""
+        if id(content) not in self.known:
+            name = self.known[id(content)] = self.new(stem)
+            self.content[name] = content  # which keeps it, and its id
+        return self.known[id(content)]
+
+
+class Kinds:
+    """Conditions on what stands at places, and the names of its leaves, which the conditions read on the way.
+
+    Without `shapes`, dtypes, ranks and extents of arrays are left to others to ask.
     """
-    names: dict[str, object] = {"ndarray": np.ndarray}
-    conditions = []
-    for k, x in enumerate(args):
-        if not _describe(x, f"a{k}", conditions, names):
-            return None
-    if len(conditions) > MOST_CONDITIONS:
-        return None
-    conditions += [f"({text})" for text in agreed]
-    parameters = ", ".join(f"a{k}" for k in range(len(args)))
-    return eval(f"lambda {parameters}: {' and '.join(conditions) or 'True'}", names)
 
+    def __init__(self, names: Names, shapes: bool = True):
+        self.names, self.shapes = names, shapes
+        self.conditions: list[str] = []
+        self.leaves: list[str] = []
+        self.are_numbers = True  # all leaves are Python's own numbers
 
-def _describe(x, place: str, conditions: list[str], names: dict[str, object]) -> bool:
-    """Add what must hold of the value that stands at `place`; False for kinds that take a longer look."""
+    def describe(self, x, place: str, read: str | None = None) -> bool:
+        """Add what must hold of what stands at `place` for it to be of the kind of `x`; False for kinds that take a longer look.
 
-    def named(content) -> str:
-        names[f"c{len(names)}"] = content
-        return f"c{len(names) - 1}"
-
-    kind = type(x)
-    if kind in PLAIN:
-        conditions.append(f"type({place}) is {kind.__name__}")
-    elif kind is np.ndarray and x.ndim and x.dtype.kind in "biufc":
-        conditions.append(f"type({place}) is ndarray and {place}.dtype is {named(x.dtype)} and {place}.ndim == {x.ndim}")
-        ones = [n == 1 for n in x.shape]
-        if any(ones):
-            conditions += [f"{place}.shape[{axis}] {'==' if one else '!='} 1" for axis, one in enumerate(ones)]
+        `read` is the expression that reads it, and puts it at `place`, when that is yet to be done.
+        """
+        if len(self.conditions) > MOST_CONDITIONS:
+            return False
+        kind, read = type(x), read or place
+        self.leaves.append(place)
+        if kind in PLAIN:
+            self.of_type(kind, read)
+            return True
+        are_numbers, self.are_numbers = self.are_numbers, False
+        if kind is np.ndarray and x.ndim and x.dtype.kind in "biufc":
+            self.of_type(kind, read)
+            if self.shapes:
+                self.conditions.append(f"{place}.dtype is {self.names.given(x.dtype, 'dtype')} and {place}.ndim == {x.ndim}")
+                ones = [n == 1 for n in x.shape]
+                if any(ones):
+                    self.conditions += [f"{place}.shape[{axis}] {'==' if one else '!='} 1" for axis, one in enumerate(ones)]
+                else:
+                    self.conditions.append(f"1 not in {place}.shape")
+        elif isinstance(x, np.generic) and x.dtype.kind in "biufc" or kind is np.random.Generator:
+            self.of_type(kind, read)
         else:
-            conditions.append(f"1 not in {place}.shape")
-    elif isinstance(x, np.generic) and x.dtype.kind in "biufc":
-        conditions.append(f"type({place}) is {named(kind)}")
-    elif kind is np.random.Generator:
-        conditions.append(f"type({place}) is {named(kind)}")
-    elif x is None:
-        conditions.append(f"{place} is None")
-    elif kind is str:
-        conditions.append(f"type({place}) is str and {place} == {named(x)}")
-    elif is_container(x):
-        form = form_of(x)
-        conditions.append(f"type({place}) is {named(kind)}")
+            self.leaves.pop()
+            self.are_numbers = are_numbers
+            return self.describe_structure(x, place, read)
+        return True
+
+    def describe_structure(self, x, place: str, read: str) -> bool:
+        """The same for what is no leaf."""
+        kind = type(x)
+        if x is ANYTHING:
+            return True
+        if x is None:
+            self.conditions.append(f"{read} is None")
+        elif kind is str:
+            self.of_type(kind, read)
+            self.conditions.append(f"{place} == {self.names.given(x, 'c')}")
+        elif kind in (FunctionType, BuiltinFunctionType, type, np.ufunc):
+            self.conditions.append(f"{read} is {self.names.given(x, 'c')}")
+        elif is_container(x):
+            self.of_type(kind, read)
+            return self.describe_members(x, place)
+        else:
+            return False
+        return True
+
+    def describe_members(self, x, place: str) -> bool:
+        """The same for the members of a container."""
+        kind, form = type(x), form_of(x)
         if form is None or form.kind == "list":
-            conditions.append(f"len({place}) == {len(x)}")
-            return all(_describe(member, f"{place}[{k}]", conditions, names) for k, member in enumerate(x))
+            self.conditions.append(f"{self.builtin(len)}({place}) == {len(x)}")
+            return all(self.member(m, f"{place}[{k}]") for k, m in enumerate(x))
         if form.kind == "dict":
-            conditions.append(f"[*{place}] == {named(list(x))}")
+            self.conditions.append(f"[*{place}] == {self.names.given(list(x), 'c')}")
             return kind is not defaultdict and all(
-                _describe(member, f"{place}[{named(key)}]", conditions, names) for key, member in x.items())
+                self.member(m, f"{place}[{key!r}]" if type(key) in (str, int) else f"{place}[{self.names.given(key, 'c')}]")
+                for key, m in x.items())
         if form.kind == "attributes":
             if any(is_fixed(x, name) for name in form.keys) or not all(map(str.isidentifier, form.keys)):
                 return False
             if hasattr(x, "__dict__"):
-                conditions.append(f"{place}.__dict__.keys() == {named(x.__dict__.keys() | set())}")
-        return all(_describe(getattr(x, name), f"{place}.{name}", conditions, names) for name in form.keys)
-    else:
-        return False
-    return True
+                self.conditions.append(f"{place}.__dict__.keys() == {self.names.given(x.__dict__.keys() | set(), 'c')}")
+        return all(self.member(getattr(x, name), f"{place}.{name}") for name in form.keys)
+
+    def member(self, x, read: str) -> bool:
+        """The same for what `read` reads."""
+        place = self.names.new("x")
+        return self.describe(x, place, f"({place} := {read})")
+
+    def of_type(self, kind: type, read: str) -> None:
+        stem = kind.__name__ if kind.__name__.isidentifier() else "kind"
+        self.conditions.append(f"{self.builtin(type)}({read}) is {self.names.given(kind, stem)}")
+
+    def builtin(self, function) -> str:
+        return self.names.given(function, function.__name__)

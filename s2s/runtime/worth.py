@@ -44,6 +44,7 @@ def chooser(sizes: Sequence[Work], arity: int, parallel: bool | None) -> Callabl
     def loops(*args) -> Loops:
         return always.union(which(*args)) if is_any(*args) else always
 
+    loops.small = "False" if always else f"{first} <= {limit}"  # where there surely are none
     return loops
 
 
@@ -65,24 +66,30 @@ def spelled_size(work: Work) -> str:
     return spelled(rest + Work({(): total}))
 
 
-def by_size(loops: Callable[..., Loops], native: Callable[[Loops], Callable]) -> Callable:
-    """A function that runs the code in which those loops are in parts that are worth it for its arguments."""
-    whole = native(frozenset())
-    made: dict[Loops, Callable] = {frozenset(): whole}
+class BySize:
+    """Native code that has those loops in parts that are worth it for its arguments; `native(numbers of loops)` makes it."""
+
+    def __init__(self, loops: Callable[..., Loops], native: Callable[[Loops], Callable]):
+        self.loops, self.native = loops, native
+        self.whole = native(frozenset())
+        self.made: dict[Loops, Callable] = {frozenset(): self.whole}
+        self.__name__ = self.whole.__name__
+
+    def code_for(self, args: tuple) -> Callable:
+        """The code for arguments as long as these."""
+        found = self.loops(*args)
+        return self.made[found] if found in self.made else self.make(found)
 
     @in_turn
-    def make(found: Loops) -> None:
-        if found not in made:
+    def make(self, found: Loops) -> Callable:
+        if found not in self.made:
             ready()  # machine code from the cache refers to it
-            made[found] = native(found)
+            self.made[found] = self.native(found)
+        return self.made[found]
 
-    def call(*args):
-        found = loops(*args)
-        if not found:
-            return whole(*args)
-        if found not in made:
-            make(found)
-        return made[found](*args)
+    def __call__(self, *args):
+        return self.code_for(args)(*args)
 
-    call.__name__, call.made = whole.__name__, made
-    return call
+    def into(self, *args):
+        """The same, with arrays for the results behind the arguments."""
+        return self.code_for(args[:len(self.whole.function.params)]).into(*args)

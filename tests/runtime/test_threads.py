@@ -226,9 +226,9 @@ def test_short_empty_and_long_calls(several):
 def test_long_loops_are_shared_unasked(several):
     fast = s2s.jit(elementwise)
     fast(np.ones(100))
-    assert list(fast.last.call.made) == [frozenset()]
+    assert list(fast.last.call.native.made) == [frozenset()]
     fast(np.ones(100_000))
-    assert list(fast.last.call.made) == [frozenset(), frozenset({0})]
+    assert list(fast.last.call.native.made) == [frozenset(), frozenset({0})]
 
 
 @pytest.mark.compile
@@ -248,7 +248,7 @@ def test_threads_that_call_at_once(several):
             expected = shared(args[0], args[1], args[2] * (k + 1))
             assert value == expected[0]
             np.testing.assert_array_equal(gradient, expected[1])
-    assert len(shared.last.call.made[frozenset({0, 1})].dispatcher.signatures) == 1
+    assert len(shared.last.call.native.made[frozenset({0, 1})].dispatcher.signatures) == 1
 
 
 @pytest.mark.compile
