@@ -303,6 +303,12 @@ def jit(f: Callable, static_argnums: int | Sequence[int] = (), static_argnames: 
     part, in an order that follows from the lengths alone.
     Arguments named by `static_argnums` and `static_argnames` are known when code is generated, and each of their values
     has code of its own: lengths of new arrays, numbers of trips to unroll.  They must be hashable.
+
+    As every transformed function, unless it has a parameter of that name, the result takes `out`: a tree of the structure
+    of what it returns, whose arrays, of the same shapes and dtypes, results are written into and which are returned; for a
+    number anything may stand there.  They may share memory with arguments, not with one another: TypeMismatchError, as
+    for a tree that is none such; ShapeMismatchError for shapes.  What they hold after an error is not said.  Results are written
+    directly where native code makes them in the body of a function; others, and those whose memory is shared, are copied.
     """
     unknown = set(options) - {"target", "parallel", "fastmath", "cache"} - ({"threads"} if options.get("target") == "cuda" else set())
     if unknown:
