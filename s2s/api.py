@@ -14,7 +14,6 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import MethodType
-from unittest import mock
 
 import numpy as np
 
@@ -117,7 +116,7 @@ def linear_map(f: Callable, kind: str, args: tuple, has_aux: bool, like: Callabl
     """
     first = cached(f, kind, None, has_aux=has_aux)
     found = by_position(first)(*args)
-    halves = halves_of(first.last.function)
+    halves = halves_of(first.specialise(args).function)
     results = found[:1 + has_aux]
     wanted = like(results[0])
 
@@ -341,8 +340,15 @@ def stages(t: Callable, *args) -> list[tuple[str, str]]:
 
 def dump(t: Callable, directory: str | Path, *args) -> Path:
     """Write every stage on the way to the code of `t`, each as a file that runs; returns the directory."""
-    with mock.patch.dict(os.environ, {"S2S_DUMP": str(directory)}):
+    before = os.environ.get("S2S_DUMP")
+    os.environ["S2S_DUMP"] = str(directory)
+    try:
         fresh(as_transformed(t)).lower(*args)
+    finally:
+        if before is None:
+            del os.environ["S2S_DUMP"]
+        else:
+            os.environ["S2S_DUMP"] = before
     return Path(directory)
 
 
