@@ -113,6 +113,9 @@ def bound_by(stmt: ast.stmt) -> set[str]:
 def taken_for(value: ast.expr, out: ast.expr) -> ast.expr | None:
     """What takes `out` for the array that `value` makes; None if it makes none."""
     match value:
+        case ast.Call(ast.Name("unshared_memory"), [inner]):  # what is given shares memory with nothing, either: it is asked
+            found = taken_for(inner, out)
+            return None if found is None else ast.Call(value.func, [found], [])
         case ast.Call(ast.Attribute(ast.Name("np"), "empty"), [shape, *_]):
             return call("taken", out, shape)
         case ast.Call(ast.Attribute(ast.Name("np"), "zeros"), [shape, *_]):
