@@ -36,6 +36,7 @@ from .forwarded import forward_elements
 from .fuse import Equalities, partition, still_read
 from .nest import SAME, emit_nest, ends_nest, visited
 from .opaque import OF_MATRICES, in_python, is_native, is_opaque, printing
+from .passes import share_passes
 from .reductions import REDUCTIONS
 from .regions import clashes, write_region
 from .reuse import reuse_buffers
@@ -64,7 +65,7 @@ def lower(function: Function, asks: bool = True) -> Function:
 
 
 def _lowered(function: Function, asks: bool) -> Function:
-    function = simpler(function)
+    function = simpler(share_passes(function) if asks else function)
     for value_ in _all_values(function.block):
         if isinstance(value_.type, Unknown):
             raise UnsupportedError(f"{value_.name or 'a value'} of {function.name} has no known rank",

@@ -130,3 +130,32 @@ def test_what_a_loop_overwrites_is_read_before():
         return a, t
 
     check(body, X, V)
+
+
+def pulled(x, w, y):
+    z = x @ w
+    return call(np.sum, call(np.exp, z) * y), (call(np.exp, z) * y) @ x
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7])
+@pytest.mark.parametrize("d", [0, 1, 4])
+def test_a_matrix_passes_by_once(n, d):
+    args = RNG.normal(size=(n, d)), RNG.normal(size=d), RNG.normal(size=n)
+    lowered = check(pulled, *args)
+    check(pulled, np.asfortranarray(args[0]), args[1][::-1], args[2])
+    if n > 1 < d:
+        assert count(lowered, "matmul") == 0
+        assert outermost(lowered) == 1
+
+
+def test_products_that_wait_for_all_rows_are_blas():
+    def body(x, w, y):
+        e = call(np.exp, x @ w)
+        return (e / call(np.sum, e)) @ x
+
+    assert count(check(body, X, RNG.normal(size=3), V), "matmul") == 2
+
+
+def test_products_of_two_kinds_are_right():
+    check(lambda x, w, y: ((x @ w) * y) @ x, X, RNG.normal(size=3).astype("float32"), V)
+    check(lambda x, w, y: ((x @ w) * y) @ x, X.astype("float32"), RNG.normal(size=3).astype("float32"), V.astype("float32"), rtol=1e-5)
