@@ -95,3 +95,8 @@ def start(x, dtype: str) -> Value:
     """A number that starts an accumulator, spelled as a person would."""
     c = emit(constant, value=x)
     return c if dtype in ("float64", "int64", "bool", "complex128") else as_dtype(c, dtype)
+
+
+def zero_of(dtype: str) -> Value:
+    """What an array of zeros of this dtype holds."""
+    return start(False if dtype == "bool" else 0.0 if dtype.startswith("float") else 0j if dtype.startswith("c") else 0, dtype)

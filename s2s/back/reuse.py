@@ -12,8 +12,11 @@ trip: every use is an element read or written, a matrix product, or a loop that 
 
 from __future__ import annotations
 
+from ..ir.builder import Builder
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array
+from .counted import loop, put
+from .reductions import zero_of
 
 ARITHMETIC = frozenset({"constant", "length", "add", "subtract", "multiply", "at_least_zero"})  # of lengths
 READERS = frozenset({"getitem", "matmul", "length"})
@@ -38,13 +41,13 @@ def _block(block: Block) -> None:
         position += 1
 
 
-def _moved_out(loop: Op) -> list[Op]:
-    """Move what can be moved out of the body of `loop`; returns the ops to put before it."""
-    body = loop.blocks[0]
+def _moved_out(around: Op) -> list[Op]:
+    """Move what can be moved out of the body of the loop `around`; returns the ops to put before it."""
+    body = around.blocks[0]
     inside = {v for v in body.params} | {v for op in walk(body) for v in op.outputs}
     moved: list[Op] = []
     for op in list(body.ops):
-        if op.name != "buffer" or op.attrs["zero"]:
+        if op.name != "buffer":
             continue
         lengths = _invariant(op, inside)
         last = None if lengths is None else _last_version(op.output, body)
@@ -52,16 +55,30 @@ def _moved_out(loop: Op) -> list[Op]:
             continue
         for x in lengths:
             body.ops.remove(x)
+        place = body.ops.index(op)
         body.ops.remove(op)
         moved += [*lengths, op]
         inside -= {v for x in (*lengths, op) for v in x.outputs}
-        param = Value(op.output.type, op.output.name)
-        _replace(body, op.output, param)
+        param = start = Value(op.output.type, op.output.name)
+        if op.attrs["zero"]:  # each trip begins with zeros
+            op.attrs = {**op.attrs, "zero": False}
+            filling, start = _zeros(param, op)
+            body.ops[place:place] = filling
+        _replace(body, op.output, start)
         body.params.append(param)
-        body.yields.append(param if last is op.output else last)
-        loop.inputs.append(op.output)
-        loop.outputs.append(Value(op.output.type, op.output.name, loop))
+        body.yields.append(start if last is op.output else last)
+        around.inputs.append(op.output)
+        around.outputs.append(Value(op.output.type, op.output.name, around))
     return moved
+
+
+def _zeros(array: Value, made: Op) -> tuple[list[Op], Value]:
+    """A loop that sets each element of `array`, as long as the buffer that `made` makes, to zero; and what it is then."""
+    dtype = array.type.dtype
+    with Builder(Block(), made.line) as builder:
+        (filled,) = loop(made.inputs, [array], [array.type], [array.name],
+                         lambda index, carries: [put(carries[0], zero_of(dtype), index)])
+    return builder.block.ops, filled
 
 
 def _invariant(op: Op, inside: set[Value]) -> list[Op] | None:
@@ -120,10 +137,10 @@ def _successor(version: Value, body: Block) -> Value | None | bool:
     return found
 
 
-def _carried_on(loop: Op, k: int) -> bool:
-    """Whether the loop's k-th carry is the same memory from trip to trip, and nothing else gets hold of it."""
-    body = loop.blocks[0]
-    skip = len(body.yields) - len(loop.outputs)
+def _carried_on(around: Op, k: int) -> bool:
+    """Whether the k-th carry of the loop `around` is the same memory from trip to trip, and nothing else gets hold of it."""
+    body = around.blocks[0]
+    skip = len(body.yields) - len(around.outputs)
     version, end = body.params[1 + k], body.yields[skip + k]
     while version is not end:
         if body.yields.count(version):

@@ -21,7 +21,7 @@ from ..ir.graph import Block, Op, Value, op_free_values, walk
 from ..ir.types import Array, Scalar
 from .buffers import as_dtype, buffer, nonempty_length_op, same_length_op
 from .independent import Trip
-from .reductions import start
+from .reductions import zero_of
 
 MOST_NUMBERS = 16  # that an array is taken apart into
 CHECKS = (same_length_op, nonempty_length_op)  # their outcome is what they are given
@@ -91,7 +91,7 @@ def _as_number(body: Block, param: Value, versions: list[Value], dtype: str) -> 
     """Let the versions of an array of which only one element is used be that element."""
     first = Block()
     with Builder(first):
-        new = {param: _nothing(dtype)}
+        new = {param: zero_of(dtype)}
     changing = set(versions)
 
     def visit(block: Block) -> None:
@@ -110,11 +110,6 @@ def _as_number(body: Block, param: Value, versions: list[Value], dtype: str) -> 
     visit(body)
     body.ops[:0] = first.ops
     renamed(body, new)
-
-
-def _nothing(dtype: str) -> Value:
-    """What a number that has not been set yet starts as: what a buffer of zeros holds."""
-    return start(False if dtype == "bool" else 0.0 if dtype.startswith("float") else 0j if dtype.startswith("c") else 0, dtype)
 
 
 def _of_number(op: Op, dtype: str, new: dict[Value, Value]) -> list[Op]:
@@ -175,7 +170,7 @@ def place_of(op: Op) -> tuple:
 def _part(made: Op, block: Block, places: list) -> None:
     dtype = made.output.type.dtype
     with Builder(Block(), made.line) as builder:
-        holds = {made.output: {place: _nothing(dtype) for place in places}}  # version -> its elements
+        holds = {made.output: {place: zero_of(dtype) for place in places}}  # version -> its elements
     new: dict[Value, Value] = {}
     ops: list[Op] = []
     for op in block.ops:

@@ -23,20 +23,21 @@ def arguments(size=SIZE):
 
 
 def program(cameras, points, which, seen, pixels):
-    c = cameras[which]
-    X = points[seen]
-    r = c[:, :3]
-    theta2 = np.sum(r * r, axis=1) + 1e-12
+    c, p = cameras[which], points[seen]
+    rx, ry, rz = c[:, 0], c[:, 1], c[:, 2]
+    x, y, z = p[:, 0], p[:, 1], p[:, 2]
+    theta2 = rx * rx + ry * ry + rz * rz + 1e-12
     theta = np.sqrt(theta2)
     cos, sinc, cosc = np.cos(theta), np.sin(theta) / theta, (1 - np.cos(theta)) / theta2
-    cross = np.cross(r, X)
-    dot = np.sum(r * X, axis=1)
-    P = X * cos[:, None] + cross * sinc[:, None] + r * (dot * cosc)[:, None] + c[:, 3:6]
-    p = -P[:, :2] / P[:, 2:]
-    r2 = np.sum(p * p, axis=1)
-    distortion = c[:, 6] * (1 + c[:, 7] * r2 + c[:, 8] * r2 * r2)
-    e = p * distortion[:, None] - pixels
-    return 0.5 * np.sum(e * e)
+    along = (rx * x + ry * y + rz * z) * cosc
+    u = x * cos + (ry * z - rz * y) * sinc + rx * along + c[:, 3]
+    v = y * cos + (rz * x - rx * z) * sinc + ry * along + c[:, 4]
+    w = z * cos + (rx * y - ry * x) * sinc + rz * along + c[:, 5]
+    u, v = -u / w, -v / w
+    r2 = u * u + v * v
+    scale = c[:, 6] * (1 + c[:, 7] * r2 + c[:, 8] * r2 * r2)
+    du, dv = u * scale - pixels[:, 0], v * scale - pixels[:, 1]
+    return 0.5 * np.sum(du * du + dv * dv)
 
 
 def by_hand():
@@ -102,20 +103,21 @@ def in_jax():
     import jax.numpy as jnp
 
     def program(cameras, points, which, seen, pixels):
-        c = cameras[which]
-        X = points[seen]
-        r = c[:, :3]
-        theta2 = jnp.sum(r * r, axis=1) + 1e-12
+        c, p = cameras[which], points[seen]
+        rx, ry, rz = c[:, 0], c[:, 1], c[:, 2]
+        x, y, z = p[:, 0], p[:, 1], p[:, 2]
+        theta2 = rx * rx + ry * ry + rz * rz + 1e-12
         theta = jnp.sqrt(theta2)
         cos, sinc, cosc = jnp.cos(theta), jnp.sin(theta) / theta, (1 - jnp.cos(theta)) / theta2
-        cross = jnp.cross(r, X)
-        dot = jnp.sum(r * X, axis=1)
-        P = X * cos[:, None] + cross * sinc[:, None] + r * (dot * cosc)[:, None] + c[:, 3:6]
-        p = -P[:, :2] / P[:, 2:]
-        r2 = jnp.sum(p * p, axis=1)
-        distortion = c[:, 6] * (1 + c[:, 7] * r2 + c[:, 8] * r2 * r2)
-        e = p * distortion[:, None] - pixels
-        return 0.5 * jnp.sum(e * e)
+        along = (rx * x + ry * y + rz * z) * cosc
+        u = x * cos + (ry * z - rz * y) * sinc + rx * along + c[:, 3]
+        v = y * cos + (rz * x - rx * z) * sinc + ry * along + c[:, 4]
+        w = z * cos + (rx * y - ry * x) * sinc + rz * along + c[:, 5]
+        u, v = -u / w, -v / w
+        r2 = u * u + v * v
+        scale = c[:, 6] * (1 + c[:, 7] * r2 + c[:, 8] * r2 * r2)
+        du, dv = u * scale - pixels[:, 0], v * scale - pixels[:, 1]
+        return 0.5 * jnp.sum(du * du + dv * dv)
 
     return program
 
@@ -124,19 +126,20 @@ def in_torch():
     import torch
 
     def program(cameras, points, which, seen, pixels):
-        c = cameras[which]
-        X = points[seen]
-        r = c[:, :3]
-        theta2 = torch.sum(r * r, 1) + 1e-12
+        c, p = cameras[which], points[seen]
+        rx, ry, rz = c[:, 0], c[:, 1], c[:, 2]
+        x, y, z = p[:, 0], p[:, 1], p[:, 2]
+        theta2 = rx * rx + ry * ry + rz * rz + 1e-12
         theta = torch.sqrt(theta2)
         cos, sinc, cosc = torch.cos(theta), torch.sin(theta) / theta, (1 - torch.cos(theta)) / theta2
-        cross = torch.linalg.cross(r, X)
-        dot = torch.sum(r * X, 1)
-        P = X * cos[:, None] + cross * sinc[:, None] + r * (dot * cosc)[:, None] + c[:, 3:6]
-        p = -P[:, :2] / P[:, 2:]
-        r2 = torch.sum(p * p, 1)
-        distortion = c[:, 6] * (1 + c[:, 7] * r2 + c[:, 8] * r2 * r2)
-        e = p * distortion[:, None] - pixels
-        return 0.5 * torch.sum(e * e)
+        along = (rx * x + ry * y + rz * z) * cosc
+        u = x * cos + (ry * z - rz * y) * sinc + rx * along + c[:, 3]
+        v = y * cos + (rz * x - rx * z) * sinc + ry * along + c[:, 4]
+        w = z * cos + (rx * y - ry * x) * sinc + rz * along + c[:, 5]
+        u, v = -u / w, -v / w
+        r2 = u * u + v * v
+        scale = c[:, 6] * (1 + c[:, 7] * r2 + c[:, 8] * r2 * r2)
+        du, dv = u * scale - pixels[:, 0], v * scale - pixels[:, 1]
+        return 0.5 * torch.sum(du * du + dv * dv)
 
     return program
