@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.graph import Op, Value
+from ..ir.graph import Block, Op, Value, free_values
 from ..ir.types import Array, Scalar
 from ..ops.pattern import expand, is_advanced, paired
 from ..ops.record import value
@@ -16,6 +16,28 @@ def is_gather(op: Op) -> bool:
     """Whether `op` reads an array at indices that stand in arrays of integers."""
     return (op.name == "getitem" and is_advanced(op.attrs["pattern"], op.inputs[1:])
             and all(x.type.dtype != "bool" for x in op.inputs[1:] if isinstance(x.type, (Array, Scalar))))
+
+
+def picked_from(block: Block) -> set[Op]:
+    """The ops of `block` that gather rows of which only single columns are read: these are read where they are.
+
+    `c = cameras[which]` with `c[:, 0]`, `c[:, 1]` is `cameras[which[i], 0]`, `cameras[which[i], 1]`: no row is copied.
+    """
+    found = {op.output: op for op in block.ops if is_gather(op) and op.output not in block.yields}
+    for op in block.ops:
+        for k, x in enumerate(op.inputs):
+            if x in found and k not in op.record.shapes and not (k == 0 and picks_one(op)):
+                del found[x]
+        for inner in op.blocks:
+            for x in free_values(inner):
+                found.pop(x, None)
+    return set(found.values())
+
+
+def picks_one(op: Op) -> bool:
+    """Whether `op` reads `x[:, 0]`, one element of each row."""
+    return op.name == "getitem" and not is_gather(op) and op.attrs["pattern"][-1] == "i" \
+        and isinstance(op.inputs[-1].constant, int)
 
 
 def gather_parts(scope, op: Op):

@@ -34,6 +34,7 @@ from .counted import loop
 from .depth import guard_depth
 from .forwarded import forward_elements
 from .fuse import Equalities, partition, still_read
+from .gather import picked_from
 from .nest import SAME, emit_nest, ends_nest, visited
 from .opaque import OF_MATRICES, in_python, is_native, is_opaque, printing
 from .passes import share_passes
@@ -214,7 +215,8 @@ def fill(x: Value, elements: Elements, counters: tuple[str, ...] = ()) -> Value:
 
 def lower_block(scope: Scope, block: Block) -> list[Value]:
     """Emit the ops of `block` into the current builder; returns what its yields have become."""
-    groups = partition(block, lambda op: visited(op, scope.equal), ends_nest, clashes)
+    picked = picked_from(block)
+    groups = partition(block, lambda op: None if op in picked else visited(op, scope.equal), ends_nest, clashes)
     for k, group in enumerate(groups):
         if group.dims is not None:
             emit_nest(scope, group, block, still_read(groups[k + 1:], block))

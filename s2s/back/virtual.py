@@ -30,6 +30,7 @@ from .access import (
     unflat_index,
 )
 from .buffers import as_dtype, contiguous, count_of_op, new_buffer, place_in_op
+from .gather import gather, gather_lengths, is_gather
 
 KINDS: dict[str, Callable] = {}
 
@@ -74,6 +75,8 @@ def whole_view(scope, op: Op, *, flat: bool = False) -> Callable[[], Value]:
 
 @entry("getitem")
 def _getitem(scope, op: Op) -> Elements | None:
+    if is_gather(op):
+        return Elements(op.output.type, tuple(gather_lengths(scope, op)), lambda index: gather(scope, op, index))
     operands = [scope.env[x] for x in op.inputs[1:]]
     if any(isinstance(x, Elements) or x.type.dtype == "bool" for x in operands):
         return None

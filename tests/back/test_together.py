@@ -7,6 +7,7 @@ from s2s.ir.graph import Function, walk
 from s2s.ir.types import Array
 from s2s.ops.control import for_loop
 from s2s.ops.index import additem, put, take
+from s2s.ops.pattern import parse_index
 from s2s.ops.shape import length
 
 from .test_loops import call, check, count
@@ -159,3 +160,29 @@ def test_products_that_wait_for_all_rows_are_blas():
 def test_products_of_two_kinds_are_right():
     check(lambda x, w, y: ((x @ w) * y) @ x, X, RNG.normal(size=3).astype("float32"), V)
     check(lambda x, w, y: ((x @ w) * y) @ x, X.astype("float32"), RNG.normal(size=3).astype("float32"), V.astype("float32"), rtol=1e-5)
+
+
+def test_columns_of_gathered_rows_are_read_where_they_are():
+    rows = np.array([3, 0, -1, 3, 1, 2, 0])
+
+    def body(x, y, i):
+        c = take(x, (i,))
+        return take(c, np.s_[:, 0]) * take(c, np.s_[:, -1]) + take(y, (i,))
+
+    lowered = check(body, X, V, rows)
+    assert outermost(lowered) == 1
+    assert count(lowered, "buffer") == 1
+    check(body, X, V, rows[:0])
+    check(lambda x, y, i: (take(take(x, (i,)), np.s_[:, 1]), take(x, (i,)) * 2.0), X, V, rows)
+    check(lambda x, y, i: take(put(x * 1.0, np.s_[0], 5.0), (i,)) + take(take(x, (i,)), np.s_[:, 0:1]), X, V, rows)
+
+
+@pytest.mark.parametrize("n", [0, 1, 6])
+def test_rows_of_zeros_are_cleared_for_each_trip(n):
+    def body(x, i):
+        c = take(x, (i,))
+        g = put(call(np.zeros_like, c), np.s_[:, 1], take(c, np.s_[:, 0]) * take(c, np.s_[:, 2]))
+        g = additem(g, take(c, np.s_[:, 1]), *parse_index(np.s_[:, 2])[1], pattern=parse_index(np.s_[:, 2])[0])
+        return additem(x * 0.0, g, *parse_index((i,))[1], pattern=parse_index((i,))[0])
+
+    check(body, X, RNG.integers(0, 5, n))
