@@ -14,9 +14,10 @@ Works on the syntax trees that the printer has made: there the names say what a 
 place is settled.  That trips are independent is known of the ops (independent.py); of what a loop carries,
 
     own       goes to the kernel as it is: no two trips touch the same element
-    sum       each part adds up its own, from zero; these are added in their order
+    sum       each part adds up its own, from zero; these are added in their order; likewise maxima and minima
     gather    likewise with arrays: the first part adds into the array itself, each other one into one of its own
-    scratch   each part allocates its own: every trip writes what it reads of it, and nobody reads it afterwards
+    scratch   each part allocates its own: it is made with nothing in it, so every trip writes what it reads of it (a trip that
+              took from a tape what another has put there would carry how much there is), and nobody reads it afterwards
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 
 from ..ir.graph import Block, Function, Op, Value, walk
-from ..ir.types import Array
+from ..ir.types import Array, Scalar
 from ..ops.foreign import foreign
 from .independent import Trip
 from .pieces import placed
@@ -38,6 +39,13 @@ MANY = 8  # trips of a loop of which nothing is known
 CALL = 200  # operations of a matrix product or the like
 UNKNOWN = "unknown"
 LONG = 200  # characters
+COMBINED = {  # ops -> what goes with any number and leaves it as it is, and how two parts go together; not products, where a
+    # part may overflow that a zero in another would have kept from it
+    "maximum": ("-np.inf", "np.iinfo(np.{dtype}).min", "np.maximum({s}, {x})"),
+    "minimum": ("np.inf", "np.iinfo(np.{dtype}).max", "np.minimum({s}, {x})"),
+    "max_": ("-np.inf", "np.iinfo(np.{dtype}).min", "max({s}, {x})"),
+    "min_": ("np.inf", "np.iinfo(np.{dtype}).max", "min({s}, {x})"),
+}
 MADE = frozenset({"buffer", "zeros", "empty", "ones", "full"})
 
 Work = Counter  # by the factors of a product of trips, as text: how many operations
@@ -87,14 +95,14 @@ class Roles:
         trip = Trip(body)
         found = []
         for k, (param, end) in enumerate(zip(body.params[1:], body.yields)):
-            role = "scratch" if self.is_scratch(loop, k) else trip.role(param, end)
+            role = "scratch" if self.is_scratch(loop, k) else trip.role(param, end) or combined(trip, param, end)
             if role is None or role == "gather" and not is_in_c_order(loop.inputs[3 + k]):
                 return None
             found.append(role)
         return found
 
     def is_scratch(self, loop: Op, k: int) -> bool:
-        """Whether carry `k` is a buffer that every trip fills anew (back/reuse.py), and that nobody reads after the loop."""
+        """Whether carry `k` is a buffer that every trip fills anew (reuse.py, stacks.py), and that nobody reads after the loop."""
         start, out = loop.inputs[3 + k], loop.outputs[k]
         if not isinstance(start.type, Array):
             return False
@@ -105,6 +113,20 @@ class Roles:
             return False
         j = block.params.index(start)
         return block.yields[j - len(block.params)] is out and self.is_scratch(self.loops[block], j - 1)
+
+
+def combined(trip: Trip, param: Value, end: Value) -> str | None:
+    """How `end` is `param`, combined with what does not depend on it, in loops or not: a key of COMBINED."""
+    if end.op is None or not isinstance(end.type, Scalar) or len(trip.uses.get(param, ())) != 1 or len(trip.uses.get(end, ())) != 1:
+        return None
+    op = end.op
+    if op.name == "for" and not op.attrs["breaks"]:
+        k = op.outputs.index(end)
+        (body,) = op.blocks
+        return combined(trip, body.params[1 + k], body.yields[k]) if op.inputs[3 + k] is param else None
+    if op.name not in COMBINED or op.inputs[0] is not param and (op.inputs[1] is not param or op.name in ("max_", "min_")):
+        return None  # Python's max(x, s) forgets a NaN s, and max(s, x) a NaN x
+    return op.name if op.output.type == param.type else None
 
 
 def runs_anywhere(op: Op) -> bool:
@@ -129,7 +151,7 @@ def in_parts(tree: ast.FunctionDef, wanted: Container[int], taken: frozenset[str
 
     Names in `taken` mean other things in the module.
     """
-    split = Split(tree, wanted, {"in_parts", "parts_of", *taken})
+    split = Split(tree, wanted, {"in_parts", "parts_of", "natural", *taken})
     tree.body = split.body(tree.body)
     return [*split.kernels, tree], split.sizes
 
@@ -165,10 +187,10 @@ class Split:
         roles = self.roles.of(loop.op)
         if roles is None:
             return None
-        sums, gathers, scratch = ([name for name, its in zip(loop.carried, roles) if its == role]
-                                  for role in ("sum", "gather", "scratch"))
+        sums, gathers, scratch = ([name for name, its in zip(loop.carried, roles) if its in wanted]
+                                  for wanted in (("sum", *COMBINED), ("gather",), ("scratch",)))
         stored = set(_stored([loop]))
-        if set(_exposed(loop.body, stored - {loop.target.id})) != set(sums) or stored & {*gathers, *scratch}:
+        if set(_exposed(loop.body, stored - {loop.target.id, *scratch})) != set(sums) or stored & set(gathers):
             return None  # a name is carried from trip to trip that stands for something else
         return sums, gathers, scratch
 
@@ -177,32 +199,38 @@ class Split:
         stored = set(_stored([loop]))
         low, trips, down = _trips(loop.iter)
         work = work_of(loop.body, stored, loop.target.id, trips)
+        before: list[ast.stmt] = []
         self.sizes.append(self.asked(work, ast.unparse(trips)))
         if len(self.sizes) - 1 not in self.wanted:
             return [loop]
+        if any(isinstance(node, ast.Call) and ast.unparse(node.func) != "len" for node in ast.walk(trips)):
+            count = self.unused("trips")  # a check, which is made once
+            before, trips = _parse(f"{count} = {ast.unparse(trips)}"), ast.Name(count, ast.Load())
+        how = dict(zip(loop.carried, self.roles.of(loop.op)))
         dtypes = dict(zip(loop.carried, (p.type.dtype for p in loop.op.blocks[0].params[1:])))
         name = self.unused(f"{self.tree.name}_part")
         part, start, stop = (_local(x, self.taken) for x in ("part", "start", "stop"))
         own_sums = {x: self.unused(f"{x}_parts") for x in sums}
         own_arrays = {x: self.unused(f"{x}_parts") for x in gathers}
-        read = [n for n in dict.fromkeys(_loaded([low, *loop.body])) if n in self.locals and n not in stored - _names(low)]
+        read = [n for n in dict.fromkeys(_loaded([low, *loop.body])) if n in self.locals and n not in stored - _names(low) - {*scratch}]
         arguments = [*(n for n in read if n not in sums), *(n for n in gathers if n not in read),
                      *own_sums.values(), *own_arrays.values()]
         span = _span(low, start, stop, down)
+        known = _parse(f"{loop.target.id} = natural({loop.target.id})") if down and ast.unparse(loop.iter.args[1]) == "-1" else []
         kernel = _function(f"def {name}({', '.join([part, start, stop, *arguments])}): pass")
         kernel.body = [
             *(s for x in scratch for s in _parse(f"{x} = np.empty_like({x})")),
             *(s for x, own in own_arrays.items() for s in _parse(f"if {part} > 0:\n    {x} = {own}[{part} - 1]")),
-            *(s for x in sums for s in _parse(f"{x} = {_zero(dtypes[x])}")),
-            ast.For(loop.target, _parse(f"range({span})")[0].value, loop.body, []),
+            *(s for x in sums for s in _parse(f"{x} = {_start(how[x], dtypes[x])}")),
+            ast.For(loop.target, _parse(f"range({span})")[0].value, [*known, *loop.body], []),
             *(s for x, own in own_sums.items() for s in _parse(f"{own}[{part}] = {x}")),
         ]
         kernel.body[-1 - len(own_sums)].line = getattr(loop, "line", None)
         self.kernels.append(kernel)
-        return self.call(name, trips, work, arguments, own_sums, own_arrays, dtypes, loop)
+        return before + self.call(name, trips, work, arguments, own_sums, own_arrays, dtypes, how, loop)
 
     def call(self, name: str, trips: ast.expr, work: Work, arguments: list[str], own_sums: dict, own_arrays: dict,
-             dtypes: dict, loop: ast.For) -> list[ast.stmt]:
+             dtypes: dict, how: dict, loop: ast.For) -> list[ast.stmt]:
         """The statements that call the kernel `name`, and add up what its parts have."""
         ranks = {x: len(p.type.dims) for x, p in zip(loop.carried, loop.op.blocks[0].params[1:]) if isinstance(p.type, Array)}
         sizes = [" * ".join(_lengths(x, ranks[x])) for x in own_arrays]
@@ -217,7 +245,7 @@ class Split:
                  for x, own in own_arrays.items()]
         text.append(f"in_parts({name}, {parts}, {ast.unparse(trips)}, {given})")
         if own_sums:
-            text += [f"for {part} in range({parts}):", *(f"    {x} += {own}[{part}]" for x, own in own_sums.items())]
+            text += [f"for {part} in range({parts}):", *(f"    {_together(how[x], x, f'{own}[{part}]')}" for x, own in own_sums.items())]
         for x, own in own_arrays.items():
             indices = [_local(i, self.taken) for i in "ijklm"[:ranks[x]]]
             heads = [(part, f"{parts} - 1"), *zip(indices, _lengths(x, ranks[x]))]
@@ -316,7 +344,7 @@ def _operations(tree: ast.AST) -> Work:
                     ast.Attribute(ast.Attribute(_, "linalg"))):
                 count += CALL
             case ast.Call(ast.Attribute(_, name) | ast.Name(name)):
-                count += 12 if name in SLOW else 1
+                count += 6 if name.removeprefix("vector_") in SLOW else 1  # vectorised 3, by libm 12
             case ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.Subscript() | ast.AugAssign():
                 count += 1
     return Work({(): count})
@@ -352,8 +380,9 @@ def _trips(iterator: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
 
 def _span(low: ast.expr, start: str, stop: str, down: bool) -> str:
     """The arguments of the `range` of the trips `start` to `stop` of a loop that begins at `low`."""
-    if isinstance(low, ast.Constant) and low.value == 0 and not down:
-        return f"{start}, {stop}"
+    if isinstance(low, ast.Constant) and low.value >= 0 and not down:
+        start, stop = f"natural({start})", f"natural({stop})"
+        return f"{start}, {stop}" if low.value == 0 else f"{low.value} + {start}, {low.value} + {stop}"
     first = ast.unparse(low) if isinstance(low, ast.BinOp) and isinstance(low.op, (ast.Add, ast.Sub, ast.Mult)) else _factor(ast.unparse(low))
     sign = "-" if down else "+"
     return f"{first} {sign} {start}, {first} {sign} {stop}" + (", -1" if down else "")
@@ -459,6 +488,20 @@ def _dtype(dtype: str) -> str:
 
 def _zero(dtype: str) -> str:
     return {"float64": "0.0", "int64": "0", "complex128": "0j"}.get(dtype, f"np.{dtype}(0)")
+
+
+def _start(how: str, dtype: str) -> str:
+    """What a part starts a sum, or the like, from."""
+    if how == "sum":
+        return _zero(dtype)
+    real, whole, _ = COMBINED[how]
+    text = real if dtype.startswith("float") else whole.format(dtype=dtype)
+    return text if dtype in ("float64", "int64") else f"np.{dtype}({text})"
+
+
+def _together(how: str, s: str, x: str) -> str:
+    """The statement that adds what a part has to the sum."""
+    return f"{s} += {x}" if how == "sum" else f"{s} = {COMBINED[how][2].format(s=s, x=x)}"
 
 
 def _parse(text: str) -> list[ast.stmt]:

@@ -35,6 +35,12 @@ def parts_of(trips: int, work: float, size: int = 0) -> int:
     return int(max(1.0, min(max(trips, 0) * 1.0 * work / least, trips * 1.0, float(MOST))))
 
 
+def natural(n: int) -> int:
+    """`n`, of which compiled code then knows that it is not negative: an index that may be negative counts from the end,
+    which keeps LLVM from vectorising."""
+    return n
+
+
 def in_parts(kernel, parts: int, trips: int, arguments: tuple) -> None:
     """Call `kernel(part, start, stop, *arguments)` for each part of the trips; compiled code shares them among threads."""
     trips = max(trips, 0)
@@ -61,6 +67,17 @@ def _type_in_parts(context):
 
 def _argument_types(arguments: types.BaseTuple) -> tuple:
     return (types.intp, types.intp, types.intp, *map(types.unliteral, arguments.types))
+
+
+@type_callable(natural)
+def _type_natural(context):
+    return lambda n: types.intp if isinstance(n, types.Integer) else None
+
+
+@lower_builtin(natural, types.Any)
+def _lower_natural(context, builder, sig, args):
+    n = context.cast(builder, args[0], sig.args[0], types.intp)
+    return builder.and_(n, ir.Constant(n.type, (1 << (n.type.width - 2)) - 1))
 
 
 @lower_builtin(parts_of, types.Any, types.Any)

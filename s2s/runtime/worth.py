@@ -10,6 +10,7 @@ independent loops in parts that are long for these arguments: most programs are 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 
 from ..back.parts import UNKNOWN, Work, spelled
@@ -30,12 +31,7 @@ def chooser(sizes: Sequence[Work], arity: int, parallel: bool | None) -> Callabl
     always = frozenset(k for k, work in enumerate(sizes) if parallel and any(UNKNOWN in key for key in work))
     texts = [spelled_size(work) for work in sizes]
     parameters = ", ".join(f"a{k}" for k in range(arity))
-    some: dict[tuple, int] = {}  # at least as much as any of them
-    for work in sizes:
-        for key, n in work.items():
-            key = tuple(f for f in key if f != UNKNOWN)
-            some[key] = max(some.get(key, 0), n)
-    first = spelled_size(Work(some))
+    first = upper_bound(sizes)
     if first.isdigit() and int(first) <= limit and not always:
         return None
     is_any = eval(f"lambda {parameters}: {first} > {limit}")
@@ -48,8 +44,29 @@ def chooser(sizes: Sequence[Work], arity: int, parallel: bool | None) -> Callabl
     return loops
 
 
-def spelled_size(work: Work) -> str:
-    """The size of a loop as Python over a0, a1, ...; a negative number of trips is none."""
+def upper_bound(sizes: Sequence[Work]) -> str:
+    """About as much work as the largest of the loops has, or more, in few words: every call asks for it."""
+    some: dict[tuple, int] = {}
+    for work in sizes:
+        for key, n in work.items():
+            key = tuple(sorted(unclamped(f) for f in key if f != UNKNOWN))
+            some[key] = max(some.get(key, 0), n)
+    found = Work()
+    for key, n in some.items():  # n * m counts for n, too
+        found[next((k for k in sorted(some, key=len, reverse=True) if not Work(key) - Work(k)), key)] += n
+    return spelled_size(found, clamped=False)
+
+
+def unclamped(factor: str) -> str:
+    """m, of max(m, 0)."""
+    match ast.parse(factor, mode="eval").body:
+        case ast.Call(ast.Name("max"), [inner, ast.Constant(0)]):
+            return unclamped(ast.unparse(inner))
+    return factor
+
+
+def spelled_size(work: Work, clamped: bool = True) -> str:
+    """The size of a loop as Python over a0, a1, ...; a negative number of trips is none, if it is `clamped`."""
     total = 0
     rest = Work()
     for key, n in work.items():
@@ -58,7 +75,7 @@ def spelled_size(work: Work) -> str:
             if factor.lstrip("-").isdigit():
                 n *= max(int(factor), 0)
             elif factor != UNKNOWN:
-                factors.append(factor if factor.startswith("len(") or ".shape[" in factor and " " not in factor else f"max({factor}, 0)")
+                factors.append(factor if not clamped or " " not in factor and factor[-1] in ")]" else f"max({factor}, 0)")
         if factors:
             rest[tuple(factors)] += n
         else:
