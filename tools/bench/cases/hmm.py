@@ -1,6 +1,6 @@
 """The likelihood of a hidden Markov model by the forward algorithm: a recurrence of short vectors, scaled at each step.
 
-The adjoint by hand saves the scaled probabilities of each step, one vector, and the scales.
+The adjoint by hand saves the probabilities of each step before and after the observation, and the scales.
 """
 
 import math
@@ -42,11 +42,10 @@ def by_hand():
         for i in range(k):
             for j in range(m):
                 columns[j, i] = emission[i, j]
-        alphas, scales = np.empty((n, k)), np.empty(n)
-        sums = np.empty(k)
+        alphas, tape, scales = np.empty((n, k)), np.empty((n, k)), np.empty(n)
         total = 0.0
         for t in range(n):
-            e, a = columns[observed[t]], alphas[t]
+            e, a, sums = columns[observed[t]], alphas[t], tape[t]
             if t == 0:
                 for j in range(k):
                     sums[j] = start[j]
@@ -71,13 +70,13 @@ def by_hand():
         for t in range(n - 1, -1, -1):
             # alpha = raw / scale, total += log(scale), scale = sum(raw)
             o, inverse = observed[t], scales[t]
-            e, e_bar, a = columns[o], columns_bar[o], alphas[t]
+            e, e_bar, a, sums = columns[o], columns_bar[o], alphas[t], tape[t]
             inner = 0.0
             for j in range(k):
                 inner += alpha_bar[j] * a[j]
             for j in range(k):
                 raw_bar = (alpha_bar[j] - inner - 1.0) * inverse
-                e_bar[j] += raw_bar * (a[j] / (inverse * e[j]))
+                e_bar[j] += raw_bar * sums[j]
                 next_bar[j] = raw_bar * e[j]
             if t == 0:
                 for j in range(k):
