@@ -18,7 +18,7 @@ def run(*words: str) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("name", ["run", "fuzz", "stages", "ops", "fit.py"])
+@pytest.mark.parametrize("name", ["run", "fuzz", "stages", "ops", "ulps", "fit.py"])
 def test_help_is_the_docstring(name):
     said = run(f"tools/{name}", "--help")
     text = (ROOT / "tools" / name).read_text()
@@ -33,6 +33,10 @@ def test_ops_lists_every_op():
 def test_stages_shows_source_and_derivative():
     said = run("tools/stages", "tests/programs.py:swap_in_loop")
     assert "front" in said and "vjp" in said and "x_bar" in said
+
+
+def test_vector_math_is_exact_on_numbers_of_single_precision():
+    assert "tanh" in run("tools/ulps", "--every", "65537")  # fails above 4 ulp
 
 
 def test_fuzz_shows_one_program():
