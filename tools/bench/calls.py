@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """What a call costs: of a compiled gradient, beside a bare call of a Numba function that takes and returns as much.
 
-    python tools/bench/calls.py [--peers]
+    python tools/bench/calls.py [--peers] [--all]
 
 The bare function has the arguments and results as a flat list, and does as little work; `out=` writes into arrays that are
-there.  With --peers, JAX's jitted gradient is called on the same arguments, in the same process.  Processor time of the thread, the
+there.  With --peers, JAX's jitted gradient is called on the same arguments, in the same process.
+With --all there is a tree of a hundred arrays, which Numba takes minutes to compile.  Processor time of the thread, the
 calls in turns, the least of 25 rounds: what a call costs where nothing else runs.
 """
 
@@ -118,11 +119,9 @@ def main() -> None:
     for count in (10, 100):
         p = {f"w{k}": np.linspace(0.1, 1.0, 4) for k in range(count)}
         out = {key: np.empty(4) for key in p}
-        if count == 10:
-            bare = bare_leaves(count, "b{0} = {0} * 2.0".replace("b{0}", "b_{0}"), "b_{0}")
-        else:  # Numba takes a minute to compile the hundred; what returns them as they are does less
-            bare = bare_leaves(count, "pass", "{0}.size")
-        row(f"{count} arrays in a dict", bare, tuple(p.values()), s2s.jit(s2s.grad(tree)), (p,), out, 500, peer=peer(tree))
+        if count == 10 or "--all" in sys.argv:
+            bare = bare_leaves(count, "b_{0} = {0} * 2.0", "b_{0}") if count == 10 else bare_leaves(count, "pass", "{0}.size")
+            row(f"{count} arrays in a dict", bare, tuple(p.values()), s2s.jit(s2s.grad(tree)), (p,), out, 500, peer=peer(tree))
         q = {key: 1.5 for key in p}
         row(f"{count} numbers in a dict", bare_leaves(count, "pass", "{0} * 2.0"), tuple(q.values()), s2s.jit(s2s.grad(numbers)), (q,), count=1000,
             peer=peer(numbers))
