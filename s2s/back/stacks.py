@@ -125,6 +125,7 @@ class _Kinds:
                 self._same(op.inputs[0], op.outputs[0])
                 self._use(op.inputs[0], block)
                 item = (op.inputs if op.name == "tape_push" else op.outputs)[1]
+                self._refuse(item)  # a tape that is on another one
                 self.dtypes.setdefault(op.outputs[0], set()).add(item.type.dtype if isinstance(item.type, Scalar) else "")
             case "tape_len":
                 pass

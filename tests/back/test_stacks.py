@@ -222,3 +222,18 @@ def test_tapes_of_arrays_stay_lists():
 def test_compiled(f):
     gradient = s2s.grad(f, argnums=(0, 1))
     np.testing.assert_allclose(s2s.jit(gradient)(0.7, 0.8), gradient(0.7, 0.8), rtol=1e-13)
+
+
+def called_on_each_trip(x, r):
+    total = 0.0
+    for i in range(3):
+        total += two_after_one_another(halve(x + i, r) + x, r)
+    return total
+
+
+def test_a_tape_that_is_kept_on_another_stays_a_list():
+    """What a function saves that is called in a loop: all these tapes are there at once."""
+    gradient = s2s.grad(called_on_each_trip, argnums=(0, 1))
+    loops, text = loops_of(gradient, 0.7, 0.8)
+    assert "_tape_tape.append(" in text
+    np.testing.assert_allclose(flat(loops(0.7, 0.8)), flat(gradient(0.7, 0.8)), rtol=1e-14)
