@@ -16,7 +16,7 @@ A function of one number, or one that returns one, needs no batch at all.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -421,7 +421,7 @@ def known_before(function: Function, types: Sequence[Type]) -> bool:
 
 def replaced(d: Extent) -> Extent:
     """The extent that `d` is cut off from."""
-    return Extent(d.symbol, 0, False)
+    return replace(d, offset=0)
 
 
 def total_size(function: Function, params: Sequence[Value], types: Sequence[Type]) -> Value:

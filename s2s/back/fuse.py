@@ -75,22 +75,69 @@ def partition(block: Block, space: Callable[[Op], tuple | None], reduces: Callab
     return _ordered(groups)
 
 
-def still_read(later: list[Group], block: Block) -> set[Value]:
-    """The values that the groups after a point read, and what those are views of."""
-    alive: set[Value] = set()
-    for x in (*block.yields, *(x for group in later for op in group.ops for x in (*op.inputs, *reads(op)))):
-        if x not in alive:
-            alive.update(versions(x))
-    return alive
+def last_reads(groups: list[Group], block: Block) -> dict[Value, int]:
+    """For each value the number of the last of `groups` that reads it, or a view of it; the block's yields come after all."""
+    last: dict[Value, int] = {}
+
+    def read(x: Value, k: int) -> None:
+        waiting = [x]
+        for v in waiting:  # what is known is at least as late, and so are the arrays that it is a view of
+            if v not in last:
+                last[v] = k
+                waiting += _viewed(v.op)
+
+    for y in block.yields:
+        read(y, len(groups))
+    for k in reversed(range(len(groups))):
+        for op in groups[k].ops:
+            for x in (*op.inputs, *reads(op)):
+                read(x, k)
+    return last
+
+
+@dataclass
+class ReadAfter:
+    """The values that the groups after number `k` read, and what those are views of."""
+
+    last: dict[Value, int]
+    k: int
+
+    def __contains__(self, x: Value) -> bool:
+        return self.last.get(x, -1) > self.k
+
+
+def overwritten_views(groups: list[Group], last: dict[Value, int]) -> dict[int, list[Value]]:
+    """By the number of the group that overwrites their array: the views that are read after it."""
+    roots: dict[Value, frozenset[Value]] = {}  # what has its memory from elsewhere, by what shares that
+    taken: dict[Value, list[Value]] = {}  # by root: the views that no write has met yet
+    found: dict[int, list[Value]] = {}
+    for k, group in enumerate(groups):
+        for op in group.ops:
+            if op.record.views:
+                shared = frozenset().union(*(roots.get(x, {x}) for x in _viewed(op)))
+                roots.update(dict.fromkeys(op.outputs, shared))
+                if op.record.writes is None:
+                    for root in shared:
+                        taken.setdefault(root, []).extend(op.outputs)
+        for op in group.ops if taken else ():
+            if op.name in ("setitem", "additem"):
+                a = op.inputs[0]
+                met = [v for root in roots.get(a, {a}) for v in taken.pop(root, ())]
+                found.setdefault(k, []).extend(v for v in met if last.get(v, -1) > k)
+    return found
 
 
 def versions(x: Value) -> list[Value]:
     """`x` and the arrays that it is a view of: what shares its memory."""
     found = [x]
     for v in found:
-        if v.op is not None:
-            found += [v.op.inputs[k] for k in v.op.record.views if k < len(v.op.inputs)]
+        found += _viewed(v.op)
     return found
+
+
+def _viewed(op: Op | None) -> list[Value]:
+    """What the results of `op` are views of, or later versions of."""
+    return [] if op is None else [op.inputs[k] for k in op.record.views if k < len(op.inputs)]
 
 
 def _joinable(groups: list[Group], op: Op, dims: tuple, before: set[Group], awaited: set[Group],

@@ -33,7 +33,7 @@ from .buffers import PLAIN, as_dtype, compute, in_range, new_buffer, same_length
 from .counted import loop
 from .depth import guard_depth
 from .forwarded import forward_elements
-from .fuse import Equalities, partition, still_read
+from .fuse import Equalities, ReadAfter, last_reads, overwritten_views, partition
 from .gather import picked_from
 from .nest import SAME, emit_nest, ends_nest, visited
 from .opaque import OF_MATRICES, in_python, is_native, is_opaque, printing
@@ -217,13 +217,27 @@ def lower_block(scope: Scope, block: Block) -> list[Value]:
     """Emit the ops of `block` into the current builder; returns what its yields have become."""
     picked = picked_from(block)
     groups = partition(block, lambda op: None if op in picked else visited(op, scope.equal), ends_nest, clashes)
+    last = last_reads(groups, block)
+    overwritten = overwritten_views(groups, last)
     for k, group in enumerate(groups):
+        take_views(scope, overwritten.get(k, ()))
         if group.dims is not None:
-            emit_nest(scope, group, block, still_read(groups[k + 1:], block))
+            emit_nest(scope, group, block, ReadAfter(last, k))
         else:
             with at(group.ops[0].line):
                 emit_one(scope, group.ops[0])
     return [scope.whole(y) for y in block.yields]
+
+
+def take_views(scope: Scope, views: Sequence[Value]) -> None:
+    """Take these views of arrays that are overwritten next, and read later, while the arrays are what they were.
+
+    `t = u[-1]` before `u[-1] = 0.0` is a row that owners.py copies; index arithmetic on the old `u` would have it copy all of `u`.
+    """
+    for x in views:
+        found = scope.env.get(x)
+        if isinstance(found, Elements) and found.value is None and found.whole is not None:
+            scope.whole(x)
 
 
 def emit_one(scope: Scope, op: Op) -> None:

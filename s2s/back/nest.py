@@ -27,7 +27,7 @@ from .buffers import (
     spread_length_op,
 )
 from .counted import counter_name, loop, put
-from .fuse import Equalities, Group, reads, versions
+from .fuse import Equalities, Group, ReadAfter, reads, versions
 from .gather import gather, gather_lengths, is_gather
 from .reductions import Reduction, reduction, start, sum_step
 from .regions import is_place_of, region, written_space
@@ -87,7 +87,7 @@ class Running:
     dtype: str
 
 
-def emit_nest(scope, group: Group, block: Block, alive: set[Value]) -> None:
+def emit_nest(scope, group: Group, block: Block, alive: ReadAfter) -> None:
     """Emit the nest of `group`, a group of ops of `block`, and define its results in `scope`.
 
     `alive` are the values that something after it reads.
@@ -98,7 +98,7 @@ def emit_nest(scope, group: Group, block: Block, alive: set[Value]) -> None:
 class Nest:
     """What is known of one nest while it is emitted."""
 
-    def __init__(self, scope, group: Group, block: Block, alive: set[Value]):
+    def __init__(self, scope, group: Group, block: Block, alive: ReadAfter):
         self.scope, self.group, self.block, self.alive = scope, group, block, alive
         self.inside = {op.output for op in group.ops if is_pointwise(op) and reduction(op) is None}
         self.needed = needed_outside(group, block)

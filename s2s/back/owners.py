@@ -222,7 +222,12 @@ def _candidates(
             value = value.op.inputs[(memory.written(value.op) or (0,))[0]]
         else:
             break
-    candidates = entries[::-1]
+    views = [_viewed(x, memory) for x in others]
+    candidates = []
+    for entry in entries[::-1]:
+        if others and None not in views and _are_made_before(views, entry, function):
+            candidates.append(frozenset(views))  # as often as the whole, and smaller
+        candidates.append(entry)
     roots = memory.entering(op, written)
     for entry in entries[::-1]:  # a loop that exchanges arrays needs all of them to be its own
         ((loop, _),) = entry
@@ -231,7 +236,6 @@ def _candidates(
                    and not memory.is_owned(memory.entering(loop, k))]
         candidates.append(entry | {(loop, k) for k in foreign})
         candidates.append(frozenset((loop, k) for k in foreign))
-    views = [_viewed(x, memory) for x in others]
     if others and None not in views:
         candidates.append(frozenset(views))
         candidates += [entry | frozenset(views) for entry in entries[::-1]]  # nobody's own, and viewed
@@ -246,6 +250,24 @@ def _candidates(
         candidates += [entry | pushes for entry in entries[::-1]]
         candidates.append(frozenset(y for pop in walk(function.block) for y in _popped(pop) if memory.of(y) & roots))
     return candidates
+
+
+def _are_made_before(views: list[Value], entry: frozenset, function: Function) -> bool:
+    """Whether these parts of arrays are made where the loop of `entry` stands, or further outside."""
+    ((loop, _),) = entry
+    around = _blocks_around(loop, function.block)
+    return all(any(view.op in block.ops for block in around) for view in views)
+
+
+def _blocks_around(op: Op, block: Block) -> list[Block]:
+    """The block of `op` and those around it, from `block` on, outermost first; none if it is not there."""
+    if op in block.ops:
+        return [block]
+    for other in block.ops:
+        for inner in other.blocks:
+            if found := _blocks_around(op, inner):
+                return [block, *found]
+    return []
 
 
 def _popped(op: Op) -> list[Value]:

@@ -293,7 +293,7 @@ def _renamed(dim, name: str, symbols: dict[str, str]):
     """`dim` by the name of the axis that brings it first."""
     if not isinstance(dim, Extent):
         return dim
-    return Extent(symbols.setdefault(dim.symbol, name), dim.offset, dim.may_be_one)
+    return Extent(symbols.setdefault(dim.symbol, name), dim.offset, dim.symbol_may_be_one)
 
 
 def _specialised_on(type: Type):

@@ -167,7 +167,7 @@ def _extent(token: str, text: str):
     match = re.fullmatch(r"([\w.]+?)([+-]\d+)?", token)
     if match is None:
         raise UnsupportedError(f"the extent {token!r} in the type {text!r}", None, "write a name or a number")
-    return Extent(match.group(1), int(match.group(2) or 0), bool(match.group(2)))
+    return Extent(match.group(1), int(match.group(2) or 0), False)
 
 
 def _expect(tokens: list[str], token: str, text: str) -> None:

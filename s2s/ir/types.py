@@ -23,11 +23,20 @@ from .forms import Form
 
 @dataclass(frozen=True)
 class Extent:
-    """A run-time length: max(symbol + offset, 0)."""
+    """A run-time length: max(symbol + offset, 0).  The symbol stands for a length, which is not negative.
+
+    What is known of being 1 is known of the symbol, so that the extent that is taken from `x`, made longer and shorter
+    again, is the one that `x` has: the inside of `np.zeros(len(x) + 2)` is as long as `x`.
+    """
 
     symbol: str
     offset: int = 0
-    may_be_one: bool = True
+    symbol_may_be_one: bool = True
+
+    @property
+    def may_be_one(self) -> bool:
+        """Whether this length may turn out to be 1: of n + 2, never."""
+        return self.offset < 2 if self.offset else self.symbol_may_be_one
 
     @property
     def accepts_any(self) -> bool:
@@ -213,7 +222,7 @@ def may_be_one(dim: Dim) -> bool:
 def _join_dims(m: Dim, n: Dim, fresh) -> Dim:
     if m == n or isinstance(m, Extent) and m.accepts_any and m.may_be_one >= may_be_one(n):
         return m
-    return replace(fresh(), may_be_one=may_be_one(m) or may_be_one(n))
+    return replace(fresh(), symbol_may_be_one=may_be_one(m) or may_be_one(n))
 
 
 def _of_items(extent: Extent) -> Extent:

@@ -155,7 +155,7 @@ def _settled(type: Type) -> Type:
     """The type of a carry after the loop: an extent that may change from trip to trip is a new one."""
     match type:
         case Array(dtype, dims):
-            return Array(dtype, tuple(replace(fresh_extent(), may_be_one=d.may_be_one)
+            return Array(dtype, tuple(replace(fresh_extent(), symbol_may_be_one=d.may_be_one)
                                       if getattr(d, "accepts_any", False) else d for d in dims))
         case Tuple(items):
             return replace(type, items=tuple(map(_settled, items)))
@@ -337,7 +337,7 @@ def _translated_dim(dim, known: dict):
     if isinstance(base, int):
         return max(base + dim.offset, 0)
     if isinstance(base, Extent) and dim.offset < 0 and base.offset <= 0:
-        return Extent(base.symbol, base.offset + dim.offset, dim.may_be_one)
+        return replace(base, offset=base.offset + dim.offset)
     key = f"{dim.symbol} {dim.offset}"
     if key not in known:
         new = fresh_extent()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -244,7 +245,7 @@ def _range_extent(start: Value, stop: Value, step: Value) -> int | Extent:
         extent = extent_of(stop)
         if isinstance(extent, int):
             return max(extent - known[0], 0)
-        return Extent(extent.symbol, extent.offset - known[0], extent.may_be_one or known[0] != 0)
+        return replace(extent, offset=extent.offset - known[0])
     return fresh_extent()
 
 

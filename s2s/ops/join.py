@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 import numpy as np
 
@@ -59,7 +60,7 @@ def _sum_extents(extents: list):
     if not symbols:
         return number
     if len(symbols) == 1 and symbols[0].offset >= 0 and not symbols[0].accepts_any:
-        return symbols[0] if not number else Extent(symbols[0].symbol, symbols[0].offset + number)
+        return replace(symbols[0], offset=symbols[0].offset + number)
     return fresh_extent()
 
 

@@ -525,7 +525,7 @@ list_copy = define(
 
 
 def _fresh_dims(dims: tuple) -> tuple:
-    return tuple(replace(fresh_extent(), may_be_one=d.may_be_one) if isinstance(d, Extent) and d.accepts_any else d
+    return tuple(replace(fresh_extent(), symbol_may_be_one=d.may_be_one) if isinstance(d, Extent) and d.accepts_any else d
                  for d in dims)
 
 

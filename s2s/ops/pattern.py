@@ -12,6 +12,7 @@ and the operands it consumes, in order.
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 import numpy as np
 
@@ -177,11 +178,11 @@ def _slice_extent(extent, lo, hi, step):
         return named_extent(key) if "?" in known else len(range(extent)[slice(*known)])
     if stop == "?" and isinstance(start, int | None) and (start or 0) >= 0:
         stop = _from_the_end(extent, bounds[1])
-    if stride not in (None, 1) or "?" in (start, stop) or extent.offset > 0 or extent.accepts_any:
+    if stride not in (None, 1) or "?" in (start, stop) or extent.accepts_any:
         return named_extent(key) if not extent.accepts_any else fresh_extent()
     start = start or 0
     if start >= 0 and (stop is None or stop < 0):
-        return Extent(extent.symbol, extent.offset - start + (stop or 0))
+        return replace(extent, offset=extent.offset - start + (stop or 0))
     return named_extent(key)
 
 

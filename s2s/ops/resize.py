@@ -41,7 +41,7 @@ def _shorter(extent, x: Value):
             raise TypeMismatchError(f"index {k} is out of range for an axis of length {extent}", current().line,
                                     f"use an index from {-extent} to {extent - 1}" if extent else "")
         return extent - 1
-    return fresh_extent() if extent.accepts_any else replace(extent, offset=extent.offset - 1, may_be_one=True)
+    return fresh_extent() if extent.accepts_any else replace(extent, offset=extent.offset - 1)
 
 
 def _infer_delete(x: Value, places: Value, *, axis: int | None) -> Type:

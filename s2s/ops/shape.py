@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -362,7 +363,7 @@ def extent_of(n: Value):
             if not offset:
                 return extent
             if extent.offset >= 0:
-                return Extent(extent.symbol, extent.offset + offset)
+                return replace(extent, offset=extent.offset + offset)
     return named_extent(("number", n))
 
 

@@ -206,7 +206,7 @@ def _extent(dim: int | Extent, scope: list[Value]) -> Callable[[], Value] | None
         return lambda: value(dim)
     found = _measured(dim, scope) if not dim.accepts_any else None
     if found is None and dim.offset < 0:
-        whole = _measured(replace(dim, offset=0, may_be_one=False), scope)
+        whole = _measured(replace(dim, offset=0), scope)
         found = whole and (lambda: at_least_zero(whole() - -dim.offset))
     return found
 

@@ -138,7 +138,7 @@ class Sweeps:
             if isinstance(v.type, Array) and extent in v.type.dims:
                 return v, v.type.dims.index(extent)
         if extent.offset < 0:
-            whole = replace(extent, offset=0, may_be_one=False)
+            whole = replace(extent, offset=0)
             for v in self.primal.params:
                 if isinstance(v.type, Array) and whole in v.type.dims:
                     return v, v.type.dims.index(whole), extent.offset

@@ -111,7 +111,7 @@ def test_parameters_are_given_by_position_and_name():
 
 @pytest.mark.parametrize("type", [
     Scalar("float64"), Scalar("int32"), Scalar("bool"), Array("float32", (Extent("n", 0, False), 3)),
-    Array("float64", (Extent("x.0", -2),)), Unknown("x"), Tuple((Scalar("float64"), Array("int64", (4,)))),
+    Array("float64", (Extent("x.0", -2, False),)), Unknown("x"), Tuple((Scalar("float64"), Array("int64", (4,)))),
     Tuple((Scalar("bool"),)), Tape(Array("float64", (Extent("n", 0, False),)))], ids=str)
 def test_types_are_read_back(type):
     assert parse_type(str(type)) == type

@@ -11,6 +11,7 @@ from s2s.ir.graph import Block, Function, Value
 from s2s.ir.interpret import interpret
 from s2s.ir.types import Array, Extent, Scalar, Unknown
 from s2s.ir.verify import verify
+from s2s.ops.index import take
 from s2s.ops.record import FUNCTIONS, METHODS, value
 from s2s.ops.shape import length, zeros_of
 
@@ -85,9 +86,13 @@ def test_extents_are_known():
         assert call(np.zeros, n).type == call(np.empty, n).type == Array("float64", call(np.arange, n).type.dims)
         assert call(np.zeros, length(x, axis=0)).type == VECTOR
         inner = call(np.zeros, length(x, axis=0) - 2).type
-        assert inner.dims == (Extent("n", -2),)
-        assert FUNCTIONS[np.arange](value(1), length(x, axis=0)).type.dims == (Extent("n", -1),)
+        assert inner.dims == (Extent("n", -2, False),)
+        assert FUNCTIONS[np.arange](value(1), length(x, axis=0)).type.dims == (Extent("n", -1, False),)
         assert call(np.zeros, n).type != call(np.zeros, n + 1).type
+        longer = call(np.zeros, length(x, axis=0) + 2)
+        for part in (slice(1, -1), slice(2, None), slice(None, -2)):
+            assert take(longer, part).type == VECTOR
+        assert not longer.type.dims[0].may_be_one and take(longer, slice(1, None)).type.dims[0].may_be_one
 
 
 def test_like():

@@ -271,7 +271,7 @@ def test_what_was_just_written_is_read():
     with building() as (a, i, j, v):
         assert take(put(a, i, v), i) is v
         assert take(put(a, i + 1, v), j).op.record is getitem
-        row = Value(Array("float64", (Extent("x.0", -2),)))
+        row = Value(Array("float64", (Extent("x.0", -2, False),)))
         assert take(put(a, slice(1, -1), row), slice(1, -1)) is row
         assert take(put(a, slice(1, -1), v), slice(1, -1)).op.record is getitem
 

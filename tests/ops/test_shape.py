@@ -325,7 +325,7 @@ def test_extents_of_equal_numbers_are_equal():
     with Builder(Block([n, x])):
         assert extent_of(n) == extent_of(n)
         assert extent_of(length(x, axis=1)) == M
-        assert extent_of(length(x, axis=0) - 1) == Extent("x.0", -1)
+        assert extent_of(length(x, axis=0) - 1) == Extent("x.0", -1, False)
         assert extent_of(value(3)) == 3
 
 
