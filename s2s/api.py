@@ -155,7 +155,7 @@ def jvp(f: Callable, primals: Sequence | None = None, tangents: Sequence | None 
     """
     if primals is None:
         return Transformed("jvp", f)
-    args, dots = directions(f, tuple(primals), tuple(tangents), "jvp")
+    args, dots = directions(f, primals, tangents, "jvp")
     y, y_dot = cached(f, "jvp", len(args))(*args, *dots)
     if has_aux:
         (y, aux), (y_dot, _) = with_aux(y, f), y_dot
@@ -163,8 +163,12 @@ def jvp(f: Callable, primals: Sequence | None = None, tangents: Sequence | None 
     return y, y_dot
 
 
-def directions(f: Callable, primals: tuple, tangents: tuple, what: str) -> tuple[tuple, tuple]:
+def directions(f: Callable, primals: Sequence, tangents: Sequence | None, what: str) -> tuple[tuple, tuple]:
     """All arguments of a call of `f`, and a tangent for each: zeros for the defaults; TypeMismatchError if they do not fit."""
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise TypeMismatchError(f"{what} takes the arguments, and a tangent for each, as two tuples", _beginning(f),
+                                f"write {what}(f, (x, y), (x_dot, y_dot)), or {what}(f, (x,), (x_dot,)) of one argument")
+    primals, tangents = tuple(primals), tuple(tangents)
     if len(primals) != len(tangents):
         raise TypeMismatchError(f"{what} was given {len(primals)} primals and {len(tangents)} tangents", _beginning(f),
                                 "give one tangent for each primal")
@@ -267,7 +271,6 @@ def hvp(f: Callable, primals: Sequence | None = None, tangents: Sequence | None 
     """
     if primals is None:
         return Transformed("hvp", f, {"argnums": numbers(argnums)})
-    primals, tangents = tuple(primals), tuple(tangents)
     args, dots = directions(f, primals, tangents, "hvp")
     return cached(f, "hvp", len(args), argnums=numbers(argnums))(*args, *dots)
 

@@ -35,7 +35,7 @@ from .assemble import (
     with_constant_aux,
     with_ranks,
 )
-from .errors import RankError, TypeMismatchError
+from .errors import DerivativeError, RankError, TypeMismatchError
 from .ir.builder import Builder
 from .ir.graph import Block, Function, Value, ops_behind
 from .ir.rebuild import emit_op
@@ -170,9 +170,16 @@ def either(function: Function, asked: Asked) -> Function:
         return columns(function, asked, name)
     if ys not in ways and len(ys) <= len(xs) or complex_arguments or asked.allow_int:
         return rows(function, asked, name)
+    try:
+        forward = columns(function, asked, name)
+    except DerivativeError:  # a function in it has a rule for reverse mode alone
+        return rows(function, asked, name)
     if xs not in ways or extents_of(xs) == extents_of(ys) or not known_before(function, ys):
-        return columns(function, asked, name)
-    ways = columns(function, asked, name), rows(function, asked, name)
+        return forward
+    try:
+        ways = forward, rows(function, asked, name)
+    except DerivativeError:
+        return forward
     block, params = opened(function)
     with Builder(block):
         n, m = total_size(function, params, xs), total_size(function, params, ys)

@@ -5,6 +5,7 @@ Dataclasses and `types.SimpleNamespace` are trees as they stand; other classes a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -59,12 +60,13 @@ def ravel(tree):
     """
     parts, whole = flatten(tree)
     vector = np.concatenate([np.ravel(part) for part in parts]) if len(parts) > 0 else np.zeros(0)
+    shapes = tuple([np.shape(part) for part in parts])
 
     def unravel(vector):
         found, start = [], 0
-        for part in parts:
-            end = start + np.size(part)
-            found.append(np.reshape(vector[start:end], np.shape(part)) if np.ndim(part) > 0 else vector[start])
+        for shape in shapes:
+            end = start + math.prod(shape)
+            found.append(np.reshape(vector[start:end], shape) if len(shape) > 0 else vector[start])
             start = end
         return unflatten(whole, found)
 

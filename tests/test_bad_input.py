@@ -127,3 +127,5 @@ def test_nan_in_the_data_stays_nan():
 
 def test_the_tangents_must_match_the_primals():
     refused(TypeMismatchError, lambda: s2s.jvp(cube, (2.0,), ()), "1 primals and 0 tangents")
+    for transform in (s2s.jvp, s2s.hvp):
+        refused(TypeMismatchError, lambda: transform(cube, 2.0, 1.0), "takes the arguments, and a tangent for each, as two tuples")

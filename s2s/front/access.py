@@ -32,6 +32,8 @@ IndexExpression, GRIDS = type(np.s_), (type(np.mgrid), type(np.ogrid), type(np.r
 
 def take(frame: Frame, base, key):
     """The binding of `base[key]`."""
+    if not frame.is_static(key):
+        base = frame.opened(base, through=True)
     if isinstance(base, (tuple, list, str)):
         return _member(frame, base, key)
     if class_of(base) is not None and not isinstance(base, tuple):
@@ -213,6 +215,7 @@ def length_of(frame: Frame, binding):
 
 def unpack(frame: Frame, binding, count: int, star: int | None):
     """The `count` bindings of `a, b, *c = binding`; `star` is the position of the starred one."""
+    binding = frame.opened(binding)
     if frame.heap.items(binding) is not None:
         binding = frame.heap.items(binding)
     if isinstance(binding, Cell) and is_list(frame, binding):

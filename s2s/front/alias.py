@@ -295,7 +295,7 @@ class Heap:
         """
         named = through.bases
         for root in cell.roots:
-            kind = root.cls.__name__ if isinstance(root, Container) else "array"
+            kind = root.cls.__name__ if isinstance(root, Container) else "list" if self.is_list(root) else "array"
             if root.owner:
                 raise UnsupportedError(f"this writes into {root.owner}, which lives outside the function", current().line,
                                        f"pass the {kind} as an argument and return it, or take a copy first")

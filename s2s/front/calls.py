@@ -60,6 +60,7 @@ from .writers import METHOD_WRITERS, out_of, write_out, writer
 KNOWN_NOW = {np.finfo, np.iinfo, np.dtype, np.issubdtype, np.result_type, np.promote_types, np.can_cast, str, repr, getattr, hasattr,
              type, id, callable, issubclass, bool, int, float, complex, sum, min, max, abs, round, divmod, pow,
              any, all, sorted, frozenset, set, dict}
+ABOUT_OBJECTS = (len, isinstance, type, id, callable, getattr, hasattr, setattr)  # which ask nothing about the members
 
 
 def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
@@ -108,6 +109,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     if not is_plain(function):
         anyhow = function in (sorted, len, min, max, any, all)
         args = [members_of(frame, a, node, anyhow) if isinstance(a, Container) else a for a in args]
+        if function not in ABOUT_OBJECTS and not hasattr(function, "function_for"):
+            args, keywords = [frame.opened(a) for a in args], {k: frame.opened(a) for k, a in keywords.items()}
     macro = function if isinstance(function, Macro) else MACROS.get(function) if _hashable(function) else None
     if macro is not None:
         args = [enclosed(frame, a, node) if isinstance(a, Made) else a for a in args]

@@ -82,5 +82,5 @@ def is_current(found: Mapping[Callable, object]) -> bool:
 
 
 def is_same(a, b) -> bool:
-    """Whether two objects are one to a program, and made anew each time: methods, strings, the keys of a dict."""
-    return type(a) is type(b) and isinstance(a, (types.MethodType, tuple, str)) and bool(a == b)
+    """Whether two objects are one to a program, and made anew each time: methods, strings, the keys of a dict, lengths."""
+    return type(a) is type(b) and isinstance(a, (types.MethodType, tuple, str, int)) and bool(a == b)

@@ -98,6 +98,7 @@ def merged(frame: Frame, a: Container, b: Container) -> Container:
 
 def pairs(frame: Frame, source, node: gast.AST) -> dict:
     """What `dict(source)` and `d.update(source)` take from `source`."""
+    source = frame.opened(source)
     if isinstance(source, Container) and source.is_dict:
         return dict(source.members)
     if isinstance(source, (tuple, list)) and all(isinstance(x, (tuple, list)) and len(x) == 2 for x in source):

@@ -19,9 +19,8 @@ from .access import put, take, unpack
 from .alias import Cell, Container, SharedError
 from .branches import branch
 from .calls import apply, apply_method, in_place
-from .capture import Fixed, Keys, is_data
+from .capture import Fixed, is_data
 from .collected import Keyed, Set
-from .consulted import consulted
 from .containers import key_in, new_dict, pairs
 from .demand import demand
 from .dispatch import function_at, functions_in
@@ -150,6 +149,7 @@ def _items(frame: Frame, nodes: list) -> list:
 
 
 def _spread(frame: Frame, binding, node: gast.AST) -> list:
+    binding = frame.opened(binding)
     if frame.members(binding) is None:
         raise frame.refuse("`*` before something other than a tuple", node, "spread tuples only")
     return list(frame.members(binding))
@@ -208,7 +208,7 @@ def _chain(frame: Frame, node: gast.Compare, left, k: int, truth_only: bool = Fa
 def _call(frame: Frame, node: gast.Call):
     method = None
     if isinstance(node.func, gast.Attribute):
-        base = (place_of if node.func.attr in WRITES else evaluate)(frame, node.func.value)
+        base = frame.opened((place_of if node.func.attr in WRITES else evaluate)(frame, node.func.value))
         if isinstance(base, (Value, Cell, tuple, list, Container, str)) and class_of(base) is None:
             method = node.func.attr
         else:
@@ -253,11 +253,8 @@ def _columns(frame: Frame, function, node: gast.Call) -> tuple | None:
 
 def _named(frame: Frame, node: gast.AST) -> dict:
     """What `**node` passes."""
-    binding = evaluate(frame, node)
-    if isinstance(binding, Object) and isinstance(binding.content, dict):
-        consulted(Keys(binding.getter), tuple(binding.content))
-        binding = {key: frame.item_of(binding, key) for key in binding.content}
-    elif isinstance(binding, Container) and binding.is_dict:
+    binding = frame.opened(evaluate(frame, node))
+    if isinstance(binding, Container) and binding.is_dict:
         binding = binding.members
     if not isinstance(binding, dict):
         raise TypeMismatchError("`**` before something other than a dict", frame.line(node), "pass a dict")
@@ -315,7 +312,7 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
         content = getattr(base, name)
     except AttributeError as error:
         raise TypeMismatchError(str(error), frame.line(node)) from None
-    if is_data(content) and isinstance(base, type) and base.__module__.split(".")[0] not in STATIC_MODULES:
+    if (is_data(content) or isinstance(content, (tuple, list, dict))) and isinstance(base, type) and base.__module__.split(".")[0] not in STATIC_MODULES:
         return frame.attribute_of(Object(base, Fixed(base), base.__name__), name)
     return content
 
@@ -399,7 +396,7 @@ def augment(frame: Frame, node: gast.AugAssign) -> None:
     """`target op= value`."""
     match node.target:
         case gast.Name(id=name):
-            old = read_name(frame, name, node.target)
+            old = frame.opened(read_name(frame, name, node.target))
             v = evaluate(frame, node.value)
             _augment_name(frame, name, old, v, node)
         case gast.Subscript():
@@ -427,6 +424,7 @@ def augment(frame: Frame, node: gast.AugAssign) -> None:
 
 def _augmented_member(frame: Frame, old, v, node: gast.AugAssign):
     """What a member holds after `old op= v`: an array is written in place and stays the member."""
+    old = frame.opened(old)
     if is_list(frame, old) and isinstance(node.op, gast.Add):
         extend_in_place(frame, old, v)
         return old

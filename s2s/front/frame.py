@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
@@ -24,7 +25,7 @@ from ..ir.types import Static, Tuple, Undefined
 from ..ops.control import item, packed
 from ..ops.record import value
 from .alias import Cell, Container, Heap, cells_in, insider, is_shared
-from .capture import Closed, Fixed, Global, Item, Member, is_data, type_of_data
+from .capture import Closed, Fixed, Global, Item, Keys, Length, Member, is_data, type_of_data
 from .consulted import consulted
 from .made import Local, Made
 from .maybe import Maybe
@@ -266,6 +267,8 @@ class Frame:
             case Thrown():
                 raise self.refuse("an exception can be raised, and nothing else", None, "raise it here")
             case Object():
+                if (opened := self.opened(binding)) is not binding:
+                    return self.value(opened)
                 raise self.refuse(f"{binding.name} is an object of type {type(binding.content).__name__}", None,
                                   "use its number and array attributes one by one")
         return value(binding)
@@ -342,6 +345,9 @@ class Frame:
             return self.captured(type_of_data(content, name), getter, name)
         if isinstance(content, (dict, list)) or has_data(content):
             return Object(content, getter, name)
+        if isinstance(content, tuple) and not _is_fixed(content):
+            consulted(Length(getter), len(content))
+            return like(content, [self.outside(x, Item(getter, k), f"{name}_{k}") for k, x in enumerate(content)])
         consulted(getter, content)
         return content
 
@@ -381,6 +387,25 @@ class Frame:
                                     "use a key that it has") from None
         name = re.sub(r"\W", "_", f"{owner.name}_{key}")
         return self.outside(content, Item(owner.getter, key), name)
+
+    def opened(self, binding, through: bool = False):
+        """A list or dict from outside with all that is in it, as one of the program's that nobody writes into; any other
+        binding as it is.  With `through`, what is in it is opened, too.
+
+        Not done where a name stands for one: most programs read an item or two, and then nothing else of it counts.
+        """
+        if not isinstance(binding, Object) or type(binding.content) not in (list, dict, OrderedDict):
+            return binding
+        keys = range(len(binding.content)) if isinstance(binding.content, list) else tuple(binding.content)
+        consulted(*((Length(binding.getter), len(keys)) if isinstance(keys, range) else (Keys(binding.getter), keys)))
+        members = {key: self.item_of(binding, key) for key in keys}
+        if through:
+            members = {key: self.opened(member, through) for key, member in members.items()}
+        if isinstance(keys, range):
+            return self.heap.new(tuple(members.values()), owner=binding.name)
+        made = self.heap.new_container(type(binding.content), members)
+        made.owner = binding.name
+        return made
 
     # ---------------------------------------------------------------------------------------- state
 
@@ -453,6 +478,12 @@ def held_cells(binding) -> Iterator[Cell]:
                         seen.add(name)
                         yield from cells_in(frame.env[name])
                 frame = frame.lexical
+
+
+def _is_fixed(content) -> bool:
+    """Whether a tuple holds nothing that can change: texts, types, functions, and tuples of them."""
+    return all(_is_fixed(x) if isinstance(x, tuple) else not (is_data(x) or isinstance(x, (dict, list)) or has_data(x))
+               for x in content)
 
 
 def has_data(content) -> bool:

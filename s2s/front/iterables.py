@@ -43,6 +43,7 @@ class Iterable:
 
 def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
     """How to loop over `binding`."""
+    binding = frame.opened(binding)
     match binding:
         case Iterable():
             return binding

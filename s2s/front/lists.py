@@ -406,8 +406,19 @@ def repeat_in_place(frame: Frame, xs: Cell, repeated: Cell, node: gast.AST) -> N
     hold(xs, repeated.root.held)
 
 
+def is_text(x) -> bool:
+    """Whether a binding is a text or None, known now."""
+    return x is None or isinstance(x, str)
+
+
 def contains(frame: Frame, x, xs: Cell):
     """`x in xs`."""
+    items = frame.heap.items(xs)
+    if items is not None and (is_text(x) or any(map(is_text, items))):  # a text is no number
+        alike = [item for item in items if is_text(item) == is_text(x) or isinstance(item, Cell)]
+        if all(map(is_text, (x, *alike))):
+            return value(x in alike)
+        xs = new_list(frame, alike)
     return ops.list_contains(frame.value(x), as_list(frame, xs))
 
 

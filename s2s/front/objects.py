@@ -95,7 +95,7 @@ def of_class(frame: Frame, receiver, cls: type, defined, name: str, node: gast.A
         return frame.session.call(frame, defined.fget, [receiver], {}, node)
     if isinstance(defined, (types.FunctionType, Checkpointed)) or hasattr(defined, "py_func") or hasattr(defined, "function_for"):
         return Method(defined, receiver)
-    if is_data(defined):
+    if is_data(defined) or isinstance(defined, (tuple, list, dict)):
         return frame.attribute_of(Object(cls, Fixed(cls), cls.__name__), name)
     return frame.outside(defined, Fixed(defined), name)
 

@@ -50,7 +50,7 @@ COMPARE = {gast.Lt: ("less", operator.lt), gast.LtE: ("less_equal", operator.le)
 def binary(frame: Frame, op: gast.AST, a, b, node: gast.AST):
     """`a op b`."""
     name, compute = BINARY[type(op)]
-    a, b = demand(frame, a), demand(frame, b)
+    a, b = (frame.opened(demand(frame, x)) for x in (a, b))
     if _known(a) and _known(b):
         try:
             return compute(a, b)
@@ -131,7 +131,7 @@ def unary(frame: Frame, op: gast.AST, x, node: gast.AST):
 
 def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
     """The condition that Python tests where it is given `binding`, as a Value."""
-    binding = settled(frame.session.assumed, binding)
+    binding = frame.opened(settled(frame.session.assumed, binding))
     if isinstance(binding, Maybe):
         flag = is_given(frame.session.assumed, binding)
         return branch(frame, flag, lambda: truth(frame, binding.content, node), lambda: value(False),
@@ -207,6 +207,8 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
         case gast.Is() | gast.IsNot():
             same = _is(frame, a, b, node)
             return same if isinstance(op, gast.Is) else not same
+    a, b = frame.opened(a), frame.opened(b)
+    match op:
         case gast.In() | gast.NotIn():
             found = call_special(frame, b, "__contains__", [a], node)
             if found is not NOTHING:

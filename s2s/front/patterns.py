@@ -40,28 +40,28 @@ def member(subject, kind, k: int):
 
 
 def _is_sequence(frame: Frame, node, subject, count, more):
+    subject = frame.opened(subject)
     if frame.members(subject) is not None:
         return len(frame.members(subject)) >= count if more else len(frame.members(subject)) == count
     if isinstance(subject, Cell) and is_list(frame, subject):
         length = tape_len(frame.heap.read(subject))
         return OPERATORS["greater_equal" if more else "equal"](length, count)
-    if isinstance(subject, (Iterable, range)) or isinstance(subject, Object) and isinstance(subject.content, list):
-        raise frame.refuse("a sequence pattern for a range or for a list from outside", node, "make it a tuple first")
+    if isinstance(subject, (Iterable, range)):
+        raise frame.refuse("a sequence pattern for a range", node, "make it a tuple first")
     return False
 
 
 def _is_mapping(frame: Frame, node, subject):
-    return isinstance(subject, Container) and subject.is_dict or isinstance(subject, Object) and isinstance(
-        subject.content, dict)
+    subject = frame.opened(subject)
+    return isinstance(subject, Container) and subject.is_dict
 
 
 def _has_key(frame: Frame, node, subject, key):
-    return frame.static(key, "this key", node) in (subject.content if isinstance(subject, Object) else subject.members)
+    return frame.static(key, "this key", node) in frame.opened(subject).members
 
 
 def _others_of(frame: Frame, node, subject, keys):
-    if not isinstance(subject, Container):
-        raise frame.refuse("`**` in a pattern for a dict from outside", node, "name the keys")
+    subject = frame.opened(subject)
     taken = {frame.static(key, "this key", node) for key in keys}
     return new_dict(frame, {key: binding for key, binding in subject.members.items() if key not in taken})
 

@@ -331,10 +331,8 @@ class RuledCallee:
                 return [None] * sum(not isinstance(t, Static) for t in leaf_types(type))
         if isinstance(type, Static):
             return []
-        if isinstance(type, Tuple) != isinstance(x.type, Tuple) or isinstance(type, Tuple) and len(type.items) != len(x.type.items):
-            name = called_rule(rule, "rule")
-            raise TypeMismatchError(f"the rule {name} of {self.name} gives {what} as {x.type}, where {type} is needed", beginning_of_rule(rule),
-                                    "give it the structure of what it belongs to")
+        if isinstance(type, Tuple) != isinstance(x.type, Tuple) or isinstance(type, Tuple) and not _is_alike(type, x.type):
+            raise self.unlike(x, type, rule, what, "structure")
         if not isinstance(type, Tuple):
             return [x]
         order = range(len(type.items))
@@ -351,10 +349,20 @@ class RuledCallee:
                 return x
             if isinstance(x.type, Scalar) and y is not None and (self.custom.is_elementwise or isinstance(x.constant, (int, float))):
                 return spread(x, y)
-            name = called_rule(rule, "rule")
-            raise TypeMismatchError(f"the rule {name} of {self.name} gives {what} as {x.type}, where {type} is needed", beginning_of_rule(rule),
-                                    "give it the shape of what it belongs to")
+            raise self.unlike(x, type, rule, what, "shape")
         return x
+
+    def unlike(self, x: Value, type: Type, rule: Callable, what: str, respect: str) -> TypeMismatchError:
+        """The error to raise where a rule returns `x` for something of this type."""
+        name = called_rule(rule, "")
+        return TypeMismatchError(f"the rule {name and name + ' '}of {self.name} gives {what} as {x.type}, where {type} is needed",
+                                 beginning_of_rule(rule), f"give it the {respect} of what it belongs to")
+
+
+def _is_alike(a: Tuple, b: Tuple) -> bool:
+    """Whether a tuple or container may stand for another: lists and tuples for each other, what has names for what has the same."""
+    names = [set(t.form.keys) if t.form is not None and t.form.kind in ("dict", "attributes") else None for t in (a, b)]
+    return len(a.items) == len(b.items) and names[0] == names[1]
 
 
 _without_defaults: dict[Callable, Callable] = {}  # a rule that has some -> it, of the other arguments

@@ -309,7 +309,7 @@ def apply_in_program(frame, custom: Custom, arguments: list, node):
 
 def as_operand(frame, binding, is_fixed: bool) -> Value:
     """An argument as a Value: data, or a constant for what is known when code is generated and is none."""
-    if isinstance(binding, Object):
+    if isinstance(binding := binding if is_fixed else frame.opened(binding), Object):
         consulted(binding.getter, binding.content)
         return Value(Static(binding.content))
     if is_fixed and frame.is_static(binding):

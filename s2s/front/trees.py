@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import gast
 import numpy as np
+import optree
 
 from .. import tree
 from ..errors import TypeMismatchError
 from ..ir.builder import current, emit
+from ..ir.forms import form_of
 from ..ir.graph import Value
 from ..ir.types import List, Tuple
 from ..ops import lists as ops
@@ -38,6 +40,13 @@ class Structure(Made):
     """What `tree.flatten` says of a tree beside its leaves."""
 
     whole: object
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the k-th leaf of a tree goes."""
+
+    k: int
 
 
 def node_of(frame: Frame, binding) -> Node | None:
@@ -102,14 +111,27 @@ def _structure(frame: Frame, node: gast.AST, whole):
 
 
 def _unflatten(frame: Frame, node: gast.AST, structure, leaves):
-    if not isinstance(structure, Structure):
-        raise frame.refuse("tree.unflatten of a structure from outside the program", node, "make it with tree.flatten")
     given = leaves_of(frame, leaves)
-    wanted = len(leaves_of(frame, structure.whole))
+    outside = isinstance(structure, optree.PyTreeSpec)  # made where the program is not: unravel of `ravel_pytree`
+    if not outside and not isinstance(structure, Structure):
+        raise frame.refuse(f"tree.unflatten of a {type(structure).__name__}", node, "give it what tree.flatten returns")
+    wanted = structure.num_leaves if outside else len(leaves_of(frame, structure.whole))
     if len(given) != wanted:
         raise TypeMismatchError(f"{len(given)} leaves for a tree of {wanted}", frame.line(node), "pass one for each leaf")
+    if outside:
+        return _in_places(frame, tree.unflatten(structure, [Place(k) for k in range(wanted)]), given)
     rest = iter(given)
     return mapped(frame, lambda leaf: next(rest), structure.whole)
+
+
+def _in_places(frame: Frame, x, leaves: list):
+    """The binding of a tree outside, with the k-th of `leaves` where it has Place(k)."""
+    if isinstance(x, Place):
+        return leaves[x.k]
+    form = form_of(x)
+    if form is None and not isinstance(x, tuple):
+        return x
+    return frame.contained(form, [_in_places(frame, member, leaves) for member in (x if form is None else form.members(x))])
 
 
 def _stack(frame: Frame, node: gast.AST, trees):

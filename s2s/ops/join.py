@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_extent, fresh_shape, meet
 from ..ir.graph import Value
-from ..ir.types import Array, Extent, Scalar, Type, Unknown
+from ..ir.types import Array, Extent, Scalar, Tuple, Type, Unknown
 from .arrange import atleast_1d, atleast_2d, expand_dims, transpose_record
 from .chain import like_operand
 from .create import array
@@ -50,7 +50,7 @@ def arrays(xs) -> list[Value]:
         found = [take(xs, k) for k in range(dims[0])]
     if not found:
         raise TypeMismatchError("no arrays to join", current().line, "give at least one")
-    return found
+    return [array(x) if isinstance(x.type, Tuple) else x for x in map(value, found)]  # np.concatenate(([0.0], x))
 
 
 def _sum_extents(extents: list):

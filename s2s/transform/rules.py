@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from ..errors import DerivativeError
 from ..ir.builder import Builder, add_op, emit
-from ..ir.graph import Block, Function, Op, Value, free_values, walk
+from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
 from ..ir.rebuild import clone, emit_block, rebuild
 from ..ir.substitute import substitute
 from ..ir.types import INT, Array, Type, Unknown, carries_derivative
@@ -328,7 +328,8 @@ def transposed(callee, function: Function, values: Sequence[Value], wrt: Sequenc
     params = halves.forward.params
     own = [k for k in wanted if k in wrt]
     halves = _without_shapes_of(halves, [params[k] for k in dots], {first + n: k for n, k in enumerate(own)})
-    if halves is None:
+    without = without_tangents(function, first, range(last - first)).block.yields[count:]  # what is left is no multiple of them
+    if halves is None or any(y.constant is not MISSING and y.constant != 0 for y in without):
         raise DerivativeError(f"the rule {function.name} is not linear in the tangents, and reverse mode transposes it",
                               function.source.begins if function.source is not None else None,
                               f"give {callee.name} a rule for reverse mode with custom_vjp, or make the tangents enter it linearly")

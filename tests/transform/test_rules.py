@@ -325,11 +325,17 @@ def test_what_is_wrong_with_a_rule_is_said():
     refused("gives a tangent as float64[3], where float64 is needed",
             lambda: s2s.grad(with_jvp(lambda p, t: (p[0], np.ones(3) * t[0])))(1.0))
     refused("is not linear in the tangents", lambda: s2s.grad(with_jvp(lambda p, t: (p[0], t[0] ** 2)))(1.0))
+    refused("is not linear in the tangents", lambda: s2s.grad(with_jvp(lambda p, t: (p[0], t[0] + 1.0)))(1.0))
+    refused("is not linear in the tangents", lambda: s2s.grad(with_jvp(lambda p, t: (p[0], 1.0)))(1.0))
     refused("is not linear in the tangents", lambda: s2s.grad(with_jvp(lambda p, t: (p[0], np.where(t[0] > 0, t[0], 0.0))))(1.0))
     refused("a pair is needed: the value and the residuals", lambda: s2s.grad(with_vjp(lambda x: np.sin(x), None))(1.0))
     refused("a tuple is needed: a cotangent for each argument", lambda: s2s.grad(with_vjp(lambda x: (x, x), lambda x, g: g))(1.0))
     refused("has 1 arguments to differentiate", lambda: s2s.grad(with_vjp(lambda x: (x, x), lambda x, g: (g, g)))(1.0))
     refused("gives the cotangent of x as float64[2]", lambda: s2s.grad(with_vjp(lambda x: (x, x), lambda x, g: (g * np.ones(2),)))(1.0))
+    named = s2s.custom_vjp(lambda p: p["a"] * p["b"])
+    for wrong in (lambda r, g: ((g, g),), lambda r, g: ({"a": g, "c": g},), lambda r, g: ({"a": g},)):
+        named.defvjp(lambda p: (p["a"] * p["b"], None), wrong)
+        refused("the rule of f gives the cotangent of p as", lambda: s2s.grad(lambda x: named({"a": x, "b": x}))(1.0))
     refused("written_into writes into its argument", lambda: s2s.grad(s2s.custom_jvp(written_into))(np.ones(2)))
     each = s2s.custom_jvp(lambda x, y: x * y)
     each.defjvps(lambda t, ans, x, y: y * t)
@@ -658,3 +664,12 @@ def test_root_in_loops_and_branches():
     assert math.isclose(d(0.7, 0.5)[0], difference(lambda t: root_in_a_branch(t, 0.5), 0.7), rel_tol=1e-7)
     assert math.isclose(d(0.7, 0.5)[1], difference(lambda w: root_in_a_branch(0.7, w), 0.5), rel_tol=1e-7)
     assert math.isclose(s2s.hessian(root_in_a_branch)(0.7, 0.5), difference(lambda t: d(t, 0.5)[0], 0.7), rel_tol=1e-6)
+
+
+def test_jacobian_takes_the_mode_for_which_there_are_rules():
+    backward = s2s.custom_vjp(lambda x: np.sin(x))
+    backward.defvjp(lambda x: (np.sin(x), x), lambda x, g: (3.0 * g * np.cos(x),))
+
+    x = np.array([0.3, 0.5, 0.7])
+    for f in (lambda x: backward(x), lambda x: backward(x[1:]) * x[:-1], lambda x: np.concatenate((backward(x), x))):
+        np.testing.assert_allclose(s2s.jacobian(f)(x), s2s.jacrev(f)(x))
