@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from llvmlite import binding
 from numba import njit
 
 import s2s
@@ -12,6 +13,7 @@ from s2s.back.python import render
 from s2s.back.vector import with_vector_math
 from s2s.ops.record import RECORDS
 from s2s.runtime import cache, vector_math
+from s2s.runtime.vector_math import native
 
 mpmath = pytest.importorskip("mpmath")
 
@@ -168,6 +170,22 @@ def test_function_with_a_branch_inside_an_if():
     loop(x, y)
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(y, np.where(x > 0, np.sin(x) + np.abs(x)**1.5, x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("triple", ["aarch64-apple-darwin", "aarch64-unknown-linux-gnu", "x86_64-pc-windows-msvc"])
+def test_code_for_other_machines(triple, monkeypatch):
+    monkeypatch.setattr(native, "has", lambda feature: False)
+    native.text_of.cache_clear()
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    machine = binding.Target.from_triple(triple).create_target_machine()
+    for name in ("exp", "sin", "power"):
+        algorithm, arity = vector_math.FUNCTIONS[name][0], 2 if name in vector_math.OF_TWO else 1
+        module = binding.parse_assembly(native.text_of(algorithm, f"s2s_{name}", "double", arity)[0])
+        module.verify()
+        module.triple, module.data_layout = triple, str(machine.target_data)
+        assert f"s2s_{name}" in machine.emit_assembly(module)
+    native.text_of.cache_clear()
 
 
 def test_every_name_in_the_table_of_ops_is_there():

@@ -32,7 +32,7 @@ from . import (
     power,
     trigonometric,
 )
-from .native import native
+from .native import compile_as
 
 FUNCTIONS = {  # name -> its algorithm, and NumPy's or SciPy's function of that meaning
     "exp": (exponential.exp, np.exp), "exp2": (exponential.exp2, np.exp2), "expm1": (exponential.expm1, np.expm1),
@@ -56,7 +56,7 @@ def _callable(name: str):
 
     function.__name__ = function.__qualname__ = f"vector_{name}"
     function.__doc__ = f"{plain.__name__} of a number; in compiled code, of the lanes of a vector."
-    native(function, algorithm, name, arity)
+    compile_as(function, algorithm, name, arity)
     return function
 
 

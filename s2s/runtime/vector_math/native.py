@@ -29,8 +29,7 @@ KINDS = {types.float64: "double", types.float32: "float"}
 LLVM = {"double": ir.DoubleType(), "float": ir.FloatType()}
 LIBM = {"sin": "sin", "cos": "cos", "tan": "tan", "power": "pow"}
 ATTRIBUTES = "nounwind willreturn memory(none)"
-HEADS = '''!0 = !{!"branch_weights", i32 1, i32 2000}
-'''
+RARE = '!0 = !{!"branch_weights", i32 1, i32 2000}'
 
 
 def has(feature: str) -> bool:
@@ -80,7 +79,7 @@ def text_of(algorithm: Callable, name: str, kind: str, arity: int) -> tuple[str,
         kept = [f"ptr @{name}_{lanes}{mask}" for lanes in variants for mask in ("", "m")]
         parts += [f"@llvm.compiler.used = appending global [{len(kept)} x ptr] [{', '.join(kept)}], section \"llvm.metadata\"",
                   *{f"declare double @{LIBM[what.split()[0]]}({', '.join(['double'] * arity)}) {ATTRIBUTES}"
-                    for need, what in needs if need == "slow"}, HEADS]
+                    for need, what in needs if need == "slow"}, RARE]
     return "\n".join(parts) + "\n", variants
 
 
@@ -138,7 +137,7 @@ def library(algorithm: Callable, name: str, kind: str, arity: int) -> Library:
     return Library(text_of(algorithm, name, kind, arity)[0])
 
 
-def native(function: Callable, algorithm: Callable, name: str, arity: int) -> None:
+def compile_as(function: Callable, algorithm: Callable, name: str, arity: int) -> None:
     """Let Numba compile calls of `function` with numbers as `algorithm`."""
 
     @type_callable(function)
