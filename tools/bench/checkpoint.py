@@ -3,7 +3,9 @@
     python tools/bench/checkpoint.py [--quick]
 
 Each line is one program and one way to run it: what `.lower(*args).memory` says is saved, by how much the process grew while the gradient
-ran (each runs in a process of its own), the time of a call, and how many times that of the plain gradient it is.
+ran (each runs in a process of its own), the time of a call, and how many times that of the plain gradient it is.  The time is
+the least CPU time of ten calls: another program on the machine can only make a call longer, and wall time on a busy one gave
+ratios up to twice as large.  The results are in tools/bench/results/checkpoint.md.
 """
 
 from __future__ import annotations
@@ -113,10 +115,10 @@ def measured(name: str, args: tuple) -> dict:
     before = grown()
     gradient(*args)
     more, best = grown() - before, float("inf")
-    for _ in range(3):
-        start = time.perf_counter()
+    for _ in range(10):
+        start = time.thread_time()
         gradient(*args)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.thread_time() - start)
     return {"grown": more, "time": best, "saved": int(s2s.grad(globals()[name]).lower(*args).memory)}
 
 
