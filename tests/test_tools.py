@@ -18,7 +18,7 @@ def run(*words: str) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("name", ["run", "fuzz", "stages", "ops", "ulps", "fit.py"])
+@pytest.mark.parametrize("name", ["run", "fuzz", "stages", "ops", "ulps", "fit.py", "bench/run.py", "bench/growth.py"])
 def test_help_is_the_docstring(name):
     said = run(f"tools/{name}", "--help")
     text = (ROOT / "tools" / name).read_text()
