@@ -45,7 +45,7 @@ from .within import (
     take_apart,
 )
 
-FARTHEST = 12  # loops over its range that a loop is tried with
+FARTHEST, WINDOW = 12, 80  # loops that a loop is tried with; ops before it among which they are looked for: linear in all
 
 
 def join_loops(function: Function) -> Function:
@@ -127,7 +127,7 @@ class Joining:
     def join(self, block: Block, position: int, lengths: Lengths) -> int:
         """Join the loop at `position` with those before it that it can be joined with; returns where it is now."""
         tried = 0
-        for k in range(position - 1, -1, -1):
+        for k in range(position - 1, max(position - WINDOW, 0) - 1, -1):
             first, second = block.ops[k], block.ops[position]
             if first.name != "for" or not is_joinable(first, second, lengths):
                 continue
@@ -190,7 +190,7 @@ class Joining:
             starts = [j for j, x in enumerate(second.inputs[3:]) if x is y]
             if not all(other.stays_in_row(other.body.params[1 + j]) for j in starts) or len(starts) > 1:
                 return False
-            if starts and (y in free_values(other.body) or used_elsewhere(y, second, block)):
+            if starts and (y in free_values(other.body) or self.used_elsewhere(y, second, block)):
                 return False
         for x in before:
             j = second.inputs[3:].index(x)
@@ -200,6 +200,10 @@ class Joining:
         # the memory that they share is known under these names only
         known = {*handed, *before, *(first.inputs[3 + first.outputs.index(y)] for y in handed)}
         return all(x in known or not isinstance(x.type, Array) or self.sites([x]).isdisjoint(sites) for x in a.reads | b.reads)
+
+    def used_elsewhere(self, y: Value, reader: Op, block: Block) -> bool:
+        """Whether something other than `reader` uses `y`."""
+        return y in block.yields or any(op is not reader and y in self.facts_of(op).reads for op in block.ops)
 
     def sites(self, values: Iterable[Value]) -> set:
         return {site for x in values for site, _ in self.memory.of(x)}
@@ -234,11 +238,6 @@ def is_vector_loop(loop: Op) -> bool:
     """Whether the trips could run several at a time: each element that is written is that of the trip."""
     index = loop.blocks[0].params[0]
     return all(index in op.inputs[2:] for op in walk(loop.blocks[0]) if op.name in ("setitem", "additem"))
-
-
-def used_elsewhere(y: Value, reader: Op, block: Block) -> bool:
-    """Whether something other than `reader` uses `y`."""
-    return y in block.yields or any(op is not reader and y in op_free_values(op) for op in block.ops)
 
 
 def merged(first: Op, second: Op) -> tuple[list[Op], Op]:
