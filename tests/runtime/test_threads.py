@@ -71,6 +71,7 @@ CASES = {
 
 def check_parts(t, args):
     whole, parts = split.modules(t, *args)
+    args = (*args, *(get() for get in t.lower(*args).function.captures.values()))  # the globals that it reads
     expected = split.run(whole, *args)
     for seed, pieces in ((0, 2), (1, 5)):
         assert split.is_same(split.run(parts, *args, pieces=pieces, seed=seed), expected), parts.text
