@@ -13,8 +13,8 @@
                                                    x = x_tape[x_count]
 
 In the IR the tape becomes its count, and the array goes from one push to the next, through the loops and branches around.
-It is made before the outermost of these whose trips depend on one another: threads may share the trips of the others, such as the
-lanes of a batch, so each of those makes its own.
+It is made before the outermost of these, so the lanes of a batch, each of which starts a tape of its own, share one array; threads
+that share the lanes make one each (parts.py, "scratch").
 That is right where never two tapes of one array are there at once: where each tape is made from the one before, used once
 (or once on each of two paths), and made empty at one place (or at one on each of two paths).  The others stay lists.
 (A list per lane was 1.7 times the adjoint by hand, an array per lane 1.2, one array 1.0; an array that is made as long as the trips
@@ -38,7 +38,6 @@ from ..ops.record import RECORDS, define, value
 from ..ops.shape import length
 from .apart import parts
 from .buffers import new_buffer
-from .independent import roles
 
 ROOM = 64  # numbers; twice as many whenever they are used up
 
@@ -211,7 +210,7 @@ class _Stacks:
 
     def op(self, op: Op, block: Block, arrays: dict[Value, Value], lengths: dict[Value, Value]) -> None:
         for kind in self.used(op):
-            if kind not in arrays and roles(op) is None:  # trips that threads may share each make their own
+            if kind not in arrays:
                 arrays[kind] = new_buffer(self.chosen[kind], (fresh_extent(),), (value(ROOM),))
                 arrays[kind].name = self.names[kind]
         tape = op.inputs[0] if op.inputs else None

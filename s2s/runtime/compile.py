@@ -51,9 +51,10 @@ from . import cache as disk
 from .effort import Effort
 from .into import HELPERS, into_form
 from .load import load, register
+from .parts import natural
 from .printed import after, counted, printed
 from .raised import raised_again
-from .spelling import imports, spelled
+from .spelling import NATURAL, imports, not_negative, spelled
 from .told import telling
 from .trap import first_bad, is_checking, trapped, watching
 from .worth import BySize, chooser
@@ -109,13 +110,16 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, u
     if unlike:
         number, asked = asked_first(module, unlike)
         looks[number] = asked
+    known = {number: said for number, line in enumerate(module.text.splitlines(), 1) if own and (said := not_negative(line))}
+    if known:
+        head.append(f"from {natural.__module__} import {natural.__name__} as {NATURAL}")
     text, moved = [*head], {}  # where each line goes
     for number, line in enumerate(module.text.splitlines(), 1):
         if line.startswith("def "):
             text.append(f"@njit({options}{'' if line.startswith(f'def {module.entry}(') else inner})")
         text.append(line)
         moved[number] = len(text)
-        text += [looks[number]] if number in looks else []
+        text += [more[number] for more in (known, looks) if number in more]
     lines, raises = ({moved[number]: x for number, x in found.items() if number in moved}
                      for found in (module.lines, module.raises))
     return Module("\n".join(text) + "\n", module.entry, lines, module.given, raises)

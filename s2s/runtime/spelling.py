@@ -65,3 +65,17 @@ def imports(text: str) -> list[str]:
     found = [f"from {where} import {name_of(function)}" for function, where in RUNTIME.items() if f"{name_of(function)}(" in text]
     functions = sorted(set(re.findall(r"\bvector_[a-z0-9]+(?=\()", text)) & set(vector_math.__all__))
     return found + [f"from {vector_math.__name__} import {', '.join(functions)}"] * bool(functions)
+
+
+NATURAL = "natural_number"
+_DOWN = re.compile(r"( *)for (\w+) in range\(.+, (?:-1|\d+), -\d+\):$")
+
+
+def not_negative(line: str) -> str | None:
+    """What to add after the head of a loop that counts down to 0 or more: that its counter is not negative.
+
+    LLVM does not see it, and asks of each index whether it counts from the end: two nested sweeps back took 2.1 ns
+    a trip, and 0.85 with this.
+    """
+    match = _DOWN.match(line)
+    return f"{match[1]}    {match[2]} = {NATURAL}({match[2]})" if match else None

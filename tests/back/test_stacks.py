@@ -173,16 +173,16 @@ def test_second_derivatives_in_loop_form(f):
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
-def test_lanes_have_tapes_of_their_own(f):
+def test_lanes_of_tapes(f):
     each = s2s.vmap(s2s.grad(f, argnums=(0, 1)), in_axes=(0, None))
     x = np.array([0.3, 2.5, 0.7, 1.1])
     loops, text = loops_of(each, x, 0.8)
     np.testing.assert_allclose(flat(loops(x, 0.8)), flat(each(x, 0.8)), rtol=1e-14)
 
 
-def test_threads_may_share_the_lanes():
+def test_lanes_share_one_array():
     _, text = loops_of(s2s.vmap(s2s.grad(halve), in_axes=(0, None)), np.ones(3), 0.8)
-    assert text.index("for lane in") < text.index("np.empty(64)")
+    assert text.index("np.empty(64)") < text.index("for lane in")
 
 
 def test_trips_that_follow_one_another_share_one_array():

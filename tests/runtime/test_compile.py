@@ -81,6 +81,24 @@ def test_write_out_of_range():
         fast(np.ones(3), 4)
 
 
+def test_loops_that_count_down():
+    """Their counters are said not to be negative; what is computed from them may be, and counts from the end."""
+    def f(x, n):
+        total = 0.0
+        for i in range(n, -1, -1):
+            total = 0.5 * total + x[i] * x[i - 1]
+            for j in range(i - 1, 0, -2):
+                total += x[j] * x[j - i]
+        for i in range(1, -3, -1):
+            total = total * 0.9 + x[i]
+        return total
+
+    x = np.linspace(0.3, 1.7, 7)
+    for n in (-1, 0, 3, 6):
+        np.testing.assert_allclose(s2s.jit(f)(x, n), f(x, n), 1e-14)
+        np.testing.assert_allclose(s2s.jit(s2s.grad(f))(x, n), s2s.grad(f)(x, n), 1e-13)
+
+
 def test_index_that_is_never_used_may_be_anything():
     def f(x, y, n):
         total = 0.0

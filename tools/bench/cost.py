@@ -4,7 +4,7 @@
     python tools/bench/cost.py [program ...]
 
 The programs of tests/programs.py, with arguments for which a run takes about a millisecond; what takes numbers, or arrays of a
-fixed size, runs in a loop, on numbers that differ.  A gradient should cost no more than 5, a product with the Hessian no more
+fixed size, runs as a thousand lanes, whose first arguments differ.  A gradient should cost no more than 5, a product with the Hessian no more
 than 12; what does is marked.  The results are in tools/bench/results/cost.md.
 
 How it is measured: the CPU time of the thread, the three in turns in one process, the BLAS on one thread; the least of at
@@ -19,6 +19,7 @@ import ctypes
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported
@@ -33,6 +34,7 @@ import s2s  # noqa: E402
 
 RNG = np.random.default_rng(0)
 MOST = 5.0, 12.0  # a gradient, a product with the Hessian
+LANES = 1000
 SECONDS = 0.4  # of CPU time for each of the three, or 15 runs if that is more
 
 
@@ -77,17 +79,6 @@ LARGE = {  # arguments that make a run long enough to be timed
 }
 
 
-def repeated(f):
-    """The sum of `f` over arguments of which the first is a little more each time."""
-    def total(count, x, *rest):
-        found = 0.0
-        for k in range(count):
-            found += f(x + 1e-9 * k, *rest)
-        return found
-
-    return total
-
-
 def least(runs) -> list[float]:
     """CPU seconds of each: the least of many, taken in turns."""
     best, spent, count = [float("inf")] * len(runs), 0.0, 0
@@ -101,19 +92,25 @@ def least(runs) -> list[float]:
     return best
 
 
-def case(program) -> tuple:
-    """The function to measure, its arguments, and those to differentiate in."""
-    if program.name in LARGE:
-        return program.function, LARGE[program.name], program.wrt
-    return repeated(program.function), (1000, *program.args), tuple(k + 1 for k in program.wrt)
+def runs_of(program) -> list[Callable]:
+    """Calls of the function, of its gradient, of its Hessian times a vector; of many lanes, where one run is too short."""
+    f, wrt = program.function, program.wrt
+    args = LARGE.get(program.name, program.args)
+    along = [np.ones_like(x) if isinstance(x, np.ndarray) else type(x)(k in wrt) for k, x in enumerate(args)]
+    kinds, gradient = [f, s2s.grad(f, argnums=wrt)], s2s.jvp(s2s.grad(f, argnums=wrt))
+    axes = (None,) * len(args)
+    if program.name not in LARGE:
+        first = np.asarray(args[0])
+        args = first + 1e-9 * np.arange(LANES).reshape(-1, *[1] * first.ndim), *args[1:]
+        axes = 0, *axes[1:]
+        kinds, gradient = [s2s.vmap(kind, axes) for kind in kinds], s2s.vmap(gradient, (*axes, *[None] * len(args)))
+    primal, first_order, second_order = map(s2s.jit, (*kinds, gradient))
+    return [lambda: primal(*args), lambda: first_order(*args), lambda: second_order(*args, *along)]
 
 
 def measured(program) -> list[float]:
     """CPU seconds of the function, of its gradient, of its Hessian times a vector."""
-    f, args, wrt = case(program)
-    along = [np.ones_like(x) if isinstance(x, np.ndarray) else type(x)(k in wrt) for k, x in enumerate(args)]
-    primal, gradient, product = s2s.jit(f), s2s.jit(s2s.grad(f, argnums=wrt)), s2s.jit(s2s.jvp(s2s.grad(f, argnums=wrt)))
-    runs = [lambda: primal(*args), lambda: gradient(*args), lambda: product(*args, *along)]
+    runs = runs_of(program)
     for run in runs:
         run()
     return least(runs)
@@ -129,6 +126,7 @@ def keep_memory() -> None:
 
 def main() -> None:
     keep_memory()
+    s2s.set_threads(1)
     wanted = sys.argv[1:]
     print(f"| {'program':24s} | {'function, ms':>12s} | {'gradient':>8s} | {'Hessian times vector':>20s} |\n|---|---:|---:|---:|")
     for program in p.PROGRAMS:
