@@ -21,7 +21,8 @@ rule on one kind of op, and it joins the loops of the program as well as those t
 Note [What may be joined]
 Trip k of the second loop comes to run before trip k + 1 of the first.  That changes nothing if each array that one of
 them writes and the other touches is touched by both only at the index of the trip, `a[i, ...]`; and if the second reads
-no number that the first ends with.  What stands between them and needs the first moves behind; if the second needs
+no number that the first ends with.  A loop that calls exp stays apart from the nest that follows it: innermost, it is
+made of vector instructions, which is worth more than an array of numbers that is kept for the nest.  What stands between them and needs the first moves behind; if the second needs
 that, too, they stay apart.  Nothing moves before what may end the run.
 """
 
@@ -177,6 +178,8 @@ class Joining:
             return False  # it reads what an array was before the first loop changed it
         before = [x for x in second.inputs[3:] if isinstance(x.type, Array) and x in a.reads]
         shared = handed or before or any(isinstance(x.type, Array) for x in a.reads & b.reads)
+        if has_vector_math(first) and not has_loops(first) and has_loops(second):
+            return False
         if not shared or is_vector_loop(first) != is_vector_loop(second) and not (has_loops(first) or has_loops(second)):
             return False
         sites = self.sites(handed) | self.sites(before)
@@ -232,6 +235,11 @@ def is_joinable(first: Op, second: Op, lengths: Lengths) -> bool:
 
 def has_loops(loop: Op) -> bool:
     return any(op.blocks and op.name != "if" for op in walk(loop.blocks[0]))
+
+
+def has_vector_math(loop: Op) -> bool:
+    """Whether the loop calls exp or the like, which by itself it does for several trips at a time (back/vector.py)."""
+    return any(op.record.vector for op in walk(loop.blocks[0]))
 
 
 def is_vector_loop(loop: Op) -> bool:
