@@ -16,6 +16,7 @@ from .errors import TypeMismatchError
 from .front.target import names_of
 from .ir.graph import Function
 from .ir.types import Generator, Static, Tuple, Type, Unknown, carries_derivative, has_unknown
+from .ops.checkpoint import Checkpointed
 from .runtime.load import load
 from .signature import lane_type, parameters_of, signature_of
 
@@ -45,7 +46,11 @@ def run_like_inside(transformed, function: Function) -> Callable:
 
 def native_inside(transformed) -> Callable | None:
     """What compiles a function as the one inside is compiled; None if it is not."""
-    return transformed.inner.compiled if getattr(transformed.inner, "kind", "") == "jit" else None
+    inner = transformed.inner
+    while isinstance(inner, Checkpointed):
+        inner = inner.function
+    is_transformed = hasattr(inner, "function_for")  # and no wrapper that has copied what one says of itself
+    return inner.compiled if is_transformed and inner.kind == "jit" else None
 
 
 def same_signature(transformed) -> inspect.Signature:

@@ -45,7 +45,7 @@ class Checkpointed:
     """A function whose calls are run again in a reverse sweep."""
 
     def __init__(self, function: Callable):
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, updated=())
         self.function = function
 
     def __call__(self, *args, **keywords):

@@ -716,3 +716,20 @@ def test_compiled_code_runs_functions_again():
     loops = s2s.jit(s2s.value_and_grad(twice)).lower(V, MATRIX).loops
     assert loops.count("= w @ ") == 4  # and no copy of w
     assert "np.empty((" not in loops
+
+
+def test_a_compiled_function_inside():
+    """A checkpoint, or a wrapper of the user's, is not the compiled function that it wraps, whatever it says of itself."""
+    fast = s2s.jit(lambda x: np.sum(np.sin(x) * x))
+    x = np.array([0.3, 0.7])
+    expected = np.cos(x) * x + np.sin(x)
+
+    @functools.wraps(fast)
+    def wrapped(x):
+        return 2.0 * fast(x)
+
+    for f, factor in ((s2s.checkpoint(fast), 1.0), (wrapped, 2.0)):
+        value, pullback = s2s.vjp(f, x)
+        np.testing.assert_allclose(pullback(1.0)[0], factor * expected, rtol=1e-12)
+        np.testing.assert_allclose(s2s.grad(f)(x), factor * expected, rtol=1e-12)
+        np.testing.assert_allclose(s2s.linearize(f, x)[1](x), factor * expected @ x, rtol=1e-12)
