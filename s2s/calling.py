@@ -37,10 +37,11 @@ from .front.consulted import Code, Defaults, is_same
 from .ir.forms import form_of, is_container
 from .ir.graph import Function
 from .ir.types import Array, Scalar, Static, Tuple, Type
+from .later import later
 from .ops.rules import RULES, rules_given
-from .runtime.compile import Native
 from .runtime.dispatch import ANYTHING, Kinds, Names
-from .runtime.worth import BySize
+
+numba_code, worth = later("s2s.runtime.compile"), later("s2s.runtime.worth")
 
 TooHard = np.exceptions.TooHardError if hasattr(np, "exceptions") else np.TooHardError
 MISSING = object()  # an argument that the caller has not given
@@ -62,8 +63,8 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
     names = Names([p.name for p in parameters])
     takes_out = "out" not in names.taken
     given = names.new("out")
-    native = call.native.whole if isinstance(call, Compiled) and isinstance(call.native, BySize) else getattr(call, "native", None)
-    native = native if isinstance(native, Native) and native.is_pure else None
+    native = call.native.whole if isinstance(call, Compiled) and isinstance(call.native, worth.BySize) else getattr(call, "native", None)
+    native = native if native is not None and isinstance(native, numba_code.Native) and native.is_pure else None
     kinds = Kinds(names, shapes=native is None)
     for k, (p, x) in enumerate(zip(parameters, args)):
         if k in fixed:
@@ -117,7 +118,7 @@ def guarded(conditions: Sequence[str], run: str, names: Names) -> str:
             f"    if {like}:\n        return {run}\n")
 
 
-def running(call: Compiled, native: Native, conditions: Sequence[str], kinds: Kinds, names: Names) -> str:
+def running(call: Compiled, native: numba_code.Native, conditions: Sequence[str], kinds: Kinds, names: Names) -> str:
     """Statements that run native code where the `conditions` hold, and build what it returns."""
     conditions = [*conditions, *(renamed(text, kinds.leaves, names) for text in native.required)]
     code = native.of_numbers() if kinds.are_numbers else native.dispatcher
@@ -130,7 +131,7 @@ def running(call: Compiled, native: Native, conditions: Sequence[str], kinds: Ki
 
 def sized(call: Compiled, whole: Callable, chosen: Callable, leaves: Sequence[str], names: Names) -> str:
     """What is called: the `whole`, or what is chosen by the lengths of the arguments where threads may be worth it."""
-    if not isinstance(call.native, BySize):
+    if not isinstance(call.native, worth.BySize):
         return names.given(whole, "native")
     return f"({names.given(whole, 'native')} if {renamed(call.native.loops.small, leaves, names)} else {names.given(chosen, 'chosen')})"
 
@@ -166,7 +167,7 @@ def arrays_of(x, type: Type, are_arrays: list[bool]):
     return x if are_arrays[-1] else ANYTHING
 
 
-def writing(call: Compiled, native: Native, conditions: Sequence[str], leaves: Sequence[str], arrays: Sequence[str | None],
+def writing(call: Compiled, native: numba_code.Native, conditions: Sequence[str], leaves: Sequence[str], arrays: Sequence[str | None],
             names: Names) -> str:
     """Statements that have native code write into what is given, where the `conditions` hold, and build the results of it."""
     conditions = [*conditions, *(renamed(text, leaves, names) for text in native.required)]

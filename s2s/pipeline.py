@@ -29,12 +29,10 @@ from .ir.graph import Function, walk
 from .ir.rebuild import clone
 from .ir.types import Type
 from .ir.verify import verify
+from .later import later
 from .ops.foreign import called, foreign
 from .ops.recursive import calls_itself, recursive_callees, with_callees
-from .runtime.compile import compiled as numba_code
-from .runtime.compile import decorated
 from .runtime.cuda import compiled as cuda_code
-from .runtime.worth import chooser
 from .transform import jvp, vjp, vmap
 from .transform.arrays import arrays
 from .transform.cse import cse
@@ -52,6 +50,8 @@ from .transform.simplify import simplify
 from .transform.stores import stores
 from .transform.tuples import as_tuples
 from .transform.unread import unread
+
+numba_code, worth = later("s2s.runtime.compile"), later("s2s.runtime.worth")
 
 _checking: ContextVar[bool] = ContextVar("checking", default=False)
 
@@ -269,7 +269,7 @@ def compiled(function: Function, options: dict) -> Callable:
     return Compiled(TARGETS[target](flatten_calls(spread(function), target), **options), function)
 
 
-TARGETS = {"cpu": numba_code, "cuda": cuda_code}
+TARGETS = {"cpu": lambda function, **options: numba_code.compiled(function, **options), "cuda": cuda_code}
 
 
 def loops_text(function: Function, target: str = "cpu", args: Sequence | None = None, parallel: bool | None = False) -> str:
@@ -281,7 +281,7 @@ def loops_text(function: Function, target: str = "cpu", args: Sequence | None = 
     if target == "cuda":
         return render_cuda(lowered).text
     whole = render(lowered, native=True, parts=())
-    loops = None if args is None else chooser(whole.sizes, len(lowered.params), parallel)
+    loops = None if args is None else worth.chooser(whole.sizes, len(lowered.params), parallel)
     if loops is not None and has_containers(function):
         loops = taking_apart(loops, function)
     parts = frozenset() if loops is None else loops(*args)
@@ -298,7 +298,7 @@ def export_text(function: Function, compiled: bool = False, target: str = "cpu")
         return importable(render(function), function)
     if target == "cuda":
         return loops_text(function, target)
-    return importable(decorated(render(loops_of(function), native=True), fastmath=False, checks=True), function)
+    return importable(numba_code.decorated(render(loops_of(function), native=True), fastmath=False, checks=True), function)
 
 
 def importable(module: Module, function: Function) -> str:

@@ -21,18 +21,19 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-import scipy.special
-from numba import objmode, typeof
 
 from ..errors import UnsupportedError
 from ..ir.graph import Op, Value
 from ..ir.types import Array, Generator, List, Scalar
+from ..later import later
 from ..ops.acts import Field, Operand, within
 from ..ops.draws import NATIVE_DRAWS
 from ..ops.foreign import called, foreign, functions_in, objects_named
 from ..ops.lists import native_array, native_concatenate, native_nested, native_stack
 from ..ops.record import Record
 from .unparse import expression_text
+
+numba, scipy = later("numba"), later("scipy")
 
 FOUND = frozenset({"nonzero", "flatnonzero", "searchsorted", "digitize", "bincount"})  # in data, by Numba's own
 KEPT = FOUND | {"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det", "argsort", "tuple", "call",
@@ -48,7 +49,6 @@ IN_PYTHON = frozenset({"default_rng", "rng.choice", "rng.choice_by_p", "rng.gumb
 DRAWN = NATIVE_DRAWS | IN_PYTHON
 FLOATS = ("float32", "float64", "complex64", "complex128")
 
-generator_type = typeof(np.random.default_rng(0))
 _made: dict[tuple, Record] = {}  # text of the function -> the op that calls it
 
 
@@ -155,7 +155,7 @@ def _function(text: str, name: str):
     """The function that `text` defines, whose source the printer finds."""
     filename = f"<s2s {name}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    namespace = {"objmode": objmode, "np": np, "math": math, "scipy": scipy, "__name__": "s2s",
-                 "generator_type": generator_type}
+    namespace = {"objmode": numba.objmode, "np": np, "math": math, "scipy": scipy, "__name__": "s2s",
+                 "generator_type": numba.typeof(np.random.default_rng(0))}
     exec(compile(text, filename, "exec"), namespace)
     return namespace[name]

@@ -22,9 +22,10 @@ from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, emit, fresh_extent, meet
 from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Scalar, Static, Type, Unknown
+from ..later import Meanings
 
 RECORDS: dict[str, Record] = {}
-FUNCTIONS: dict[object, Callable] = {}  # np.sum -> what it means here: called on Values, emits ops
+FUNCTIONS: dict[object, Callable] = Meanings()  # np.sum -> what it means here: called on Values, emits ops
 METHODS: dict[str, Callable] = {}  # x.sum(...) -> the same
 ATTRIBUTES: dict[str, Callable] = {}  # x.shape -> a function of x
 

@@ -10,12 +10,12 @@ import functools
 from collections.abc import Callable
 
 import numpy as np
-from scipy import special
 
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_shape
 from ..ir.graph import Value
 from ..ir.types import Scalar, Static, Tuple, Type, Unknown, is_inexact
+from ..later import Named
 from .arrange import expand_dims
 from .barrier import barrier
 from .cast import as_dtype
@@ -367,7 +367,7 @@ def norm(x, ord=None, axis=None, keepdims=False) -> Value:
     )
 
 
-@numpy_function(special.logsumexp)
+@numpy_function(Named("scipy.special", "logsumexp"))
 def logsumexp(x, axis=None, b=None, keepdims=False, return_sign=False) -> Value:
     """scipy.special.logsumexp of finite numbers: the maximum is taken out, and carries no derivative."""
     if b is not None and static(b) is not None or static(return_sign):

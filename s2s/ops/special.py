@@ -11,15 +11,14 @@ import functools
 import math
 from collections.abc import Callable
 
-from scipy import special
-
 from ..ir.graph import Value
 from ..ir.types import Scalar, Type
+from ..later import Named
 from .chain import elementwise_jvp, elementwise_vjp
 from .elementwise import absolute, equal, exp, log, log1p, minimum, sign, where
-from .record import FUNCTIONS, Record, define, numpy_function, static
+from .record import Record, define, numpy_function, static
 from .reduce import logsumexp
-from .ufunc import IN_MATH, builtin_syntax, elementwise
+from .ufunc import IN_MATH, builtin_syntax, called, elementwise
 
 # ------------------------------------------------------------------------------------------ definition
 
@@ -28,6 +27,11 @@ def _scipy_syntax(name: str) -> Callable:
     """scipy.special.name(...)."""
     module = ast.Attribute(ast.Name("scipy", ast.Load()), "special", ast.Load())
     return lambda *args: ast.Call(ast.Attribute(module, name, ast.Load()), list(args), [])
+
+
+def scipys(name: str) -> Named:
+    """scipy.special.name."""
+    return Named("scipy.special", name)
 
 
 SCIPYS_ALONE: set[str] = set()  # what nobody but SciPy computes, which Numba cannot call
@@ -44,7 +48,7 @@ def _special(name: str, *partials, of_numbers: Callable | None = None, math: Cal
             return of_numbers(*xs)
         return IN_MATH[record](*xs) if record in IN_MATH else None
 
-    function = getattr(special, name)
+    function = scipys(name)
     if of_numbers is None and math is None:
         SCIPYS_ALONE.add(name)
     return elementwise(name, *partials, evaluate=function, syntax=_scipy_syntax(name), fold=fold, math=math,
@@ -100,7 +104,7 @@ def _polygamma_syntax(x: ast.expr, *, order: int) -> ast.expr:
 
 polygamma_record = define(
     "polygamma",  # (x, order)
-    evaluate=lambda x, *, order: special.digamma(x) if order == 0 else special.polygamma(order, x)[()],
+    evaluate=lambda x, *, order: scipys("digamma")(x) if order == 0 else scipys("polygamma")(order, x)[()],
     infer=_polygamma_type, syntax=_polygamma_syntax,
     fold=lambda x, *, order: polygamma_of_number(x, order=order) if isinstance(x.type, Scalar) else None,
     partials=(lambda y, x, *, order: polygamma_record(x, order=order + 1),), elementwise=True, cheap=True)
@@ -110,20 +114,20 @@ polygamma_of_number = _helper(polygamma, lambda: polygamma_record)
 polygamma_of_number.evaluate = lambda x, *, order: polygamma(order, x)
 
 
-@numpy_function(special.digamma, special.psi)
+@numpy_function(scipys("digamma"), scipys("psi"))
 def digamma(x):
     """The derivative of log(gamma(x))."""
     return polygamma_record(x, order=0)
 
 
-@numpy_function(special.polygamma)
+@numpy_function(scipys("polygamma"))
 def polygamma_(n: Value, x: Value) -> Value:
     return polygamma_record(x, order=static(n, "the order of polygamma"))
 
 
 gammaln = _special("gammaln",                  lambda y, x: digamma(x),         math=math.lgamma)
 gamma = _special("gamma",                      lambda y, x: y * digamma(x),     math=math.gamma)
-FUNCTIONS[special.loggamma] = FUNCTIONS[special.gammaln]
+numpy_function(scipys("loggamma"))(called(gammaln, 1))
 
 #                                              ∂y/∂a                            ∂y/∂b
 beta = _special("beta",                        lambda y, a, b: y * (digamma(a) - digamma(a + b)),
@@ -183,11 +187,11 @@ kl_div = _special("kl_div",                    lambda y, a, b: log(a / b),      
 entr = _special("entr",                        lambda y, x: -log(x) - 1)
 
 
-@numpy_function(special.log_softmax)
+@numpy_function(scipys("log_softmax"))
 def log_softmax(x: Value, axis=None) -> Value:
     return x - logsumexp(x, axis=axis, keepdims=True)
 
 
-@numpy_function(special.softmax)
+@numpy_function(scipys("softmax"))
 def softmax(x: Value, axis=None) -> Value:
     return exp(log_softmax(x, axis))

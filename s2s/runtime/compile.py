@@ -56,7 +56,8 @@ from .printed import after, counted, printed
 from .raised import raised_again
 from .spelling import NATURAL, imports, not_negative, spelled
 from .told import telling
-from .trap import first_bad, is_checking, trapped, watching
+from .trap import first_bad, is_checking, watching
+from .trapped import trapped
 from .worth import BySize, chooser
 
 FLAGS = {False: "{'contract'}", True: "{'contract', 'reassoc', 'nsz', 'arcp'}"}

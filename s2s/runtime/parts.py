@@ -20,7 +20,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import lower_builtin, type_callable
 
-from . import pool
+from . import hand_out
 
 GRAIN = 1 << 16  # operations in a part, at least: 25 us or so
 MOST = 64  # parts
@@ -101,7 +101,7 @@ def _lower_parts_of(context, builder, sig, args):
 
 @lower_builtin(in_parts, types.Dispatcher, types.Any, types.Any, types.BaseTuple)
 def _lower_in_parts(context, builder, sig, args):
-    pool.ready()
+    hand_out.ready()
     _, parts, trips, arguments = args
     kernel, kind = sig.args[0], sig.args[3]
     word = ir.IntType(64)

@@ -4,7 +4,7 @@ After each assignment of interpreted code, what was assigned is looked at.  The 
 statement made the NaN, and of what values; the user's line comes as with any error (load.py).  An inf that was
 there before, an operand or `np.inf` in the statement, is none to stop at.
 
-Compiled code looks at what it assigns, too, and raises; the interpreted form then runs on the same arguments
+Compiled code looks at what it assigns, too, and raises (trapped.py); the interpreted form then runs on the same arguments
 and says where, and of what (compile.py, Note [Where an error came from]).
 """
 
@@ -12,14 +12,11 @@ from __future__ import annotations
 
 import ast
 import builtins
-import math
 import os
 import sys
 from collections.abc import Iterator
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
 STOP, REMEMBER, BEFORE, RESULT = "__s2s_stop", "__s2s_remember", "__s2s_before", "__s2s_result"
 ALLOCATIONS = ("np.empty", "np.empty_like")  # hold what was there before, until they are written
@@ -173,34 +170,6 @@ def _shown(text: str, y, shape: tuple[int, ...], place: tuple[int, ...]) -> str:
 
 
 # ---------------------------------------------------------------------------------------- compiled code
-
-
-def trapped(x) -> None:
-    """Raise FloatingPointError if `x`, a number or an array, holds a NaN or an inf; compiled code calls it."""
-    if first_bad(x) is not None:
-        raise FloatingPointError
-
-
-@overload(trapped)
-def _compiled_trap(x):
-    match x:
-        case types.Float():
-            def look(x):
-                if not math.isfinite(x):
-                    raise FloatingPointError
-        case types.Complex():
-            def look(x):
-                if not (math.isfinite(x.real) and math.isfinite(x.imag)):
-                    raise FloatingPointError
-        case types.Array(dtype=types.Float() | types.Complex()):
-            def look(x):
-                for y in x.flat:
-                    if not np.isfinite(y):
-                        raise FloatingPointError
-        case _:
-            def look(x):
-                pass
-    return look
 
 
 def watching(text: str) -> dict[int, str]:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 
 from ..back.parts import UNKNOWN, Work, spelled
 from ..ir.turns import in_turn
+from .hand_out import ready
 from .parts import GRAIN
-from .pool import ready
 
 LARGE = 1 << 19  # operations (parts.py, Note [Work])
 

@@ -12,7 +12,10 @@ that what a column may not have is an `or` over its rows: the cost is that of th
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
+
+from ..later import later
+
+sparse = later("scipy.sparse")
 
 
 def columns(pattern: sparse.csr_array) -> np.ndarray:

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from types import MethodType
 
 import numpy as np
-from scipy import sparse
 
 from .. import pipeline
 from ..arguments import as_method, name_of, numbers, resolved
@@ -28,6 +27,7 @@ from ..flat import spread
 from ..front import beginning
 from ..ir.graph import Block, Function, walk
 from ..ir.types import Static
+from ..later import later
 from ..ops.rules import is_ruled
 from ..signature import normalised
 from ..transformed import Transformed
@@ -35,6 +35,7 @@ from .colouring import columns, symmetric
 from .leaves import Leaves, Structure, joined, parted, places
 from .pattern import Pattern, pattern_of, program
 
+sparse = later("scipy.sparse")
 KEPT = 8  # plans, for arguments of different lengths
 
 

@@ -28,15 +28,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from ..back.owners import owned
 from ..ir.forms import form_of, is_container
 from ..ir.graph import Block, Function, Op, Value
 from ..ir.types import Generator, carries_derivative
+from ..later import later
 from ..ops.depends import add_into, anything, nothing, spread_as
 from ..ops.pattern import python_index
 from .unions import NONE, Unions
+
+sparse = later("scipy.sparse")
 
 
 @dataclass

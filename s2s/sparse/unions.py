@@ -16,8 +16,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import sparse
 
+from ..later import later
+
+sparse = later("scipy.sparse")
 NONE = 0  # depends on no input
 
 

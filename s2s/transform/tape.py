@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 from ..ir.graph import Block, Op, Value
 from ..ir.types import Array, List, Scalar, Type, Unknown
 from ..ir.types import Tape as GrowingTape
+from ..later import later
 from .kept import Kept
+
+sparse, csgraph = later("scipy.sparse"), later("scipy.sparse.csgraph")
 
 # Note [The cut]
 # Nodes are the values of one block.  A value that the adjoint reads is a sink; a value that cannot be
@@ -141,7 +142,7 @@ def _cut_entries(edges: list[tuple[int, int, int]], count: int, sink: int) -> se
     capacity = np.zeros((count, count), dtype=np.int32)
     for a, b, c in edges:
         capacity[a, b] = min(INFINITE, capacity[a, b] + c)
-    flow = maximum_flow(csr_array(capacity), 0, sink).flow.toarray()
+    flow = csgraph.maximum_flow(sparse.csr_array(capacity), 0, sink).flow.toarray()
     residual = capacity - flow
     reaches = {sink}
     stack = [sink]

@@ -339,7 +339,7 @@ def test_after_a_fork(several):
     expected = fast(x)
     child = os.fork()
     if child == 0:
-        is_same = fast(x) == expected and pool._state[pool.WORKERS] == 3
+        is_same = fast(x) == expected and pool.state[pool.WORKERS] == 3
         os._exit(0 if is_same else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert fast(x) == expected

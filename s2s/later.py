@@ -1,0 +1,92 @@
+"""Modules that are imported when the first of their names is wanted: `import s2s` is quick, for it loads neither Numba nor SciPy.
+
+    special = later("scipy.special")        as    import scipy.special as special
+    digamma = Named("scipy.special", "digamma")
+
+A program that is differentiated and run in Python never needs Numba, which takes three times as long to import as
+NumPy; one that calls a function of SciPy has imported SciPy itself.  `later` stands at the top of a module, among the imports,
+and counts as one of them (tests/test_layers.py).
+
+Three other designs were considered.  Imports inside functions hide what a module depends on, and each of the functions needs
+its own.  importlib.util.LazyLoader puts the unloaded module into sys.modules, where everybody else's `import numba` finds it.  A
+`__getattr__` of a package (PEP 562) delays what is asked of the package, and not what its modules import of one another.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+
+class Later:
+    """A module that is imported when it is first asked for a name; it can be asked by several threads at once."""
+
+    def __init__(self, module: str):
+        self.__name__ = module
+
+    def __getattr__(self, name: str):
+        return getattr(import_module(self.__name__), name)
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__}, imported when it is wanted>"
+
+
+def later(module: str) -> Later:
+    """The module of this full name, imported when it is first asked for a name.  Raises ImportError then, not now."""
+    return Later(module)
+
+
+@dataclass(frozen=True)
+class Named:
+    """The function `name` of `module`, which is imported when the function is first called."""
+
+    module: str
+    name: str
+
+    def __call__(self, *args, **keywords):
+        return self.function(*args, **keywords)
+
+    @property
+    def function(self) -> Callable:
+        """The function itself."""
+        return getattr(import_module(self.module), self.name)
+
+
+class Meanings(dict):
+    """A table whose keys are functions; a `Named` one is found as what it names, once anybody has imported its module.
+
+    Before that nobody can have the function in hand to look it up.
+    """
+
+    def __init__(self):
+        self.waiting: dict[str, dict[str, object]] = {}  # by module, by name
+
+    def __setitem__(self, key, meaning) -> None:
+        if isinstance(key, Named):
+            self.waiting.setdefault(key.module, {})[key.name] = meaning
+        else:
+            super().__setitem__(key, meaning)
+
+    def arrive(self) -> bool:
+        """Enter the functions of modules that have been imported since; whether there were any."""
+        arrived = [module for module in list(self.waiting) if module in sys.modules]
+        for name in arrived:
+            module = import_module(name)  # waits until it is whole, if another thread is importing it
+            for each, meaning in self.waiting.get(name, {}).items():
+                self.setdefault(getattr(module, each), meaning)
+        for name in arrived:
+            self.waiting.pop(name, None)
+        return bool(arrived)
+
+    def __missing__(self, key):
+        if not self.arrive() or not dict.__contains__(self, key):
+            raise KeyError(key)
+        return self[key]
+
+    def __contains__(self, key) -> bool:
+        return super().__contains__(key) or (self.arrive() and super().__contains__(key))
+
+    def get(self, key, default=None):
+        return self[key] if key in self else default
