@@ -268,8 +268,10 @@ def unlike(function: Function) -> list[str]:
     found = []
     for k, p in enumerate(function.params):
         for axis, d in enumerate(p.type.dims if isinstance(p.type, Array) else ()):
-            if d == 1 or not d.may_be_one:
-                found.append(f"a{k}.shape[{axis}] {'!=' if d == 1 else '=='} 1")
+            if isinstance(d, int):
+                found.append(f"a{k}.shape[{axis}] != {d}")
+            elif not d.may_be_one:
+                found.append(f"a{k}.shape[{axis}] == 1")
     return found + [f"not ({a.text})" for a in agreements(function)]
 
 

@@ -515,3 +515,16 @@ def test_processes_of_a_pool():
     with multiprocessing.get_context("fork").Pool(2) as pool:
         found = pool.map(slope_in_a_child, [0.5, 1.0, 1.5])
     assert np.allclose(found, [np.sin(x) + x * np.cos(x) for x in (0.5, 1.0, 1.5)])
+
+
+def test_halves_are_handed_arrays_of_known_lengths():
+    def f(x):
+        rows = np.stack([np.sin(x), x * x])
+        return np.sum(rows * rows, axis=1)
+
+    x = np.array([0.3, 0.7, -0.2])
+    y, pullback = s2s.vjp(s2s.jit(f), x)
+    expected, interpreted = s2s.vjp(f, x)
+    np.testing.assert_allclose(y, expected, rtol=1e-14)
+    for bar in (np.array([1.0, 0.0]), np.array([0.5, -2.0])):
+        np.testing.assert_allclose(pullback(bar)[0], interpreted(bar)[0], rtol=1e-13)
