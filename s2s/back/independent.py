@@ -10,7 +10,7 @@ nothing that another trip writes, and carries nothing else but sums.  `roles(loo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..ir.graph import Block, Op, Value, walk
 from ..ir.types import Array, Scalar
@@ -62,21 +62,37 @@ class Trip:
         versions = list(self.versions(param))
         if end not in versions:
             return None
-        touching = [(user, k) for v in versions for user, k in self.uses.get(v, ())
-                    if isinstance(user, Op) and not user.blocks and k not in user.record.shapes]
-        distances = {self.distance(op, k) for op, k in touching}
-        if not touching or len(distances) == 1 and None not in distances:
+        touching = self.touching(versions)
+        if self.is_own(touching):
             return "own"
         if all(op.name == "additem" and k == 0 and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
                for op, k in touching):
             return "gather"
         return None
 
-    def distance(self, op: Op, k: int) -> int | None:
-        """How far from the trip's index `op` touches its input `k`; None where that is not known."""
-        if k != 0 or op.name not in ("getitem", "setitem", "additem") or op.attrs["pattern"][:1] != ("i",):
+    def touching(self, versions: Iterable[Value]) -> list[tuple[Op, int]]:
+        """The operations on elements of an array, and the inputs that the array is there."""
+        return [(user, k) for v in versions for user, k in self.uses.get(v, ())
+                if isinstance(user, Op) and not user.blocks and k not in user.record.shapes]
+
+    def is_own(self, touching: list[tuple[Op, int]], axis: int = 0) -> bool:
+        """Whether no two trips touch the same element, for where they are in this axis."""
+        distances = {self.distance(op, k, axis) for op, k in touching}
+        return not touching or len(distances) == 1 and None not in distances
+
+    def is_own_somehow(self, param: Value, end: Value) -> bool:
+        """Whether trips share no element of the carry `param`, `a[:, j]` say: trips apart, though not rows of memory."""
+        versions = list(self.versions(param)) if isinstance(param.type, Array) else []
+        return end in versions and any(self.is_own(self.touching(versions), axis) for axis in range(len(param.type.dims)))
+
+    def distance(self, op: Op, k: int, axis: int = 0) -> int | None:
+        """How far from the trip's index `op` touches its input `k` along this axis; None where that is not known."""
+        if k != 0 or op.name not in ("getitem", "setitem", "additem") or op.attrs["pattern"][:axis + 1] != ("i",) * (axis + 1):
             return None
-        x, offset = op.inputs[1 if op.name == "getitem" else 2], 0
+        first, offset = 1 if op.name == "getitem" else 2, 0
+        *before, x = op.inputs[first:first + axis + 1]
+        if not all(isinstance(y.type, Scalar) for y in before):  # a mask may index several axes
+            return None
         while x.op is not None and x.op.name in ("add", "subtract") and type(x.op.inputs[1].constant) is int:
             offset += x.op.inputs[1].constant * (1 if x.op.name == "add" else -1)
             x = x.op.inputs[0]

@@ -49,7 +49,8 @@ def may_be_vectorised(loop: Op) -> bool:
     if any(op.name in ("for", "while", "call") or not op.record.pure for op in walk(body)):
         return False
     trip = Trip(body)
-    return all(trip.role(p, y) in ("own", "sum") or is_extreme(trip, p, y) for p, y in zip(body.params[1:], body.yields))
+    return all(trip.role(p, y) in ("own", "sum") or trip.is_own_somehow(p, y) or is_extreme(trip, p, y)
+               for p, y in zip(body.params[1:], body.yields))
 
 
 def is_extreme(trip: Trip, param: Value, end: Value) -> bool:

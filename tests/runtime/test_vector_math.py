@@ -220,6 +220,34 @@ def test_loop_over_an_array_calls_vector_math():
     assert re.search(r"(total\w*) = vector_maximum\(\1, x\[i\]\)", text)
 
 
+def test_loop_along_any_axis_of_what_it_writes_calls_vector_math():
+    def layer(w, b, x):
+        z = x @ w + b
+        y = np.where(z > 0, z, np.expm1(z))
+        return np.sum(y * y)
+
+    text = compiled_text(s2s.grad(layer, argnums=(0, 1)), np.ones((4, 3)), np.ones(3), np.ones((5, 4)))
+    assert "vector_expm1(" in text and "np.expm1" not in text
+
+    def turned(x):
+        y = np.empty((x.shape[1], x.shape[0], 2))
+        for i in range(x.shape[0]):
+            for j in range(x.shape[1]):
+                y[j, i, 0] = np.exp(x[i, j])
+                y[j, i, 1] = -y[j, i, 0]
+        return y
+
+    def from_the_left(x):
+        y = np.zeros(x.shape)
+        for i in range(x.shape[0]):
+            for j in range(1, x.shape[1]):
+                y[i, j] = np.exp(x[i, j] - y[i, j - 1])
+        return y
+
+    assert "vector_exp(" in compiled_text(turned, np.ones((4, 9)))
+    assert "vector_" not in compiled_text(from_the_left, np.ones((4, 9)))
+
+
 def test_recurrence_stays_with_libm():
     def recurrence(x, n):
         for _ in range(n):
