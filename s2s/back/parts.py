@@ -137,9 +137,21 @@ def runs_anywhere(op: Op) -> bool:
 
 def is_in_c_order(x: Value) -> bool:
     """Whether the array `x` surely lies in memory as an array that `np.zeros` makes."""
+    x = at_first(x)
+    return isinstance(x.type, Array) and (len(x.type.dims) == 1 or x.op is not None and x.op.name in MADE)
+
+
+def is_buffer(x: Value) -> bool:
+    """Whether `x` is an array that the function has made, which shares no memory with its arguments (runtime/unshared.py)."""
+    x = at_first(x)
+    return isinstance(x.type, Array) and x.op is not None and x.op.name == "buffer"
+
+
+def at_first(x: Value) -> Value:
+    """What `x` was before anything was written to it."""
     while x.op is not None and x.op.name in ("setitem", "additem", "for"):
         x = x.op.inputs[0] if x.op.name != "for" else x.op.inputs[3 + x.op.outputs.index(x)]
-    return isinstance(x.type, Array) and (len(x.type.dims) == 1 or x.op is not None and x.op.name in MADE)
+    return x
 
 
 # ----------------------------------------------------------------------------------------- the split
@@ -151,7 +163,7 @@ def in_parts(tree: ast.FunctionDef, wanted: Container[int], taken: frozenset[str
 
     Names in `taken` mean other things in the module.
     """
-    split = Split(tree, wanted, {"in_parts", "parts_of", "natural", *taken})
+    split = Split(tree, wanted, {"in_parts", "parts_of", "natural", "apart", *taken})
     tree.body = split.body(tree.body)
     return [*split.kernels, tree], split.sizes
 
@@ -219,8 +231,10 @@ class Split:
         known = _parse(f"{loop.target.id} = natural({loop.target.id})") if down and ast.unparse(loop.iter.args[1]) == "-1" else []
         kernel = _function(f"def {name}({', '.join([part, start, stop, *arguments])}): pass")
         kernel.body = [
-            *(s for x in scratch for s in _parse(f"{x} = np.empty_like({x})")),
+            *(s for x in scratch for s in _parse(f"{x} = apart(np.empty_like({x}))")),
             *(s for x, own in own_arrays.items() for s in _parse(f"if {part} > 0:\n    {x} = {own}[{part} - 1]")),
+            *(s for x, start in zip(loop.carried, loop.op.inputs[3:]) if x in arguments and x not in scratch and is_buffer(start)
+              for s in _parse(f"{x} = apart({x})")),
             *(s for x in sums for s in _parse(f"{x} = {_start(how[x], dtypes[x])}")),
             ast.For(loop.target, _parse(f"range({span})")[0].value, [*known, *loop.body], []),
             *(s for x, own in own_sums.items() for s in _parse(f"{own}[{part}] = {x}")),

@@ -21,9 +21,11 @@ from numba.core import cgutils
 from numba.extending import lower_builtin, type_callable
 
 from . import hand_out
+from .unshared import promised
 
 GRAIN = 1 << 16  # operations in a part, at least: 25 us or so
 MOST = 64  # parts
+GATHER = 64.0  # operations of a part for each element of the arrays that it adds into: making and adding up one is some six
 
 
 def parts_of(trips: int, work: float, size: int = 0) -> int:
@@ -31,7 +33,7 @@ def parts_of(trips: int, work: float, size: int = 0) -> int:
 
     Each part adds into an array of `size` elements of its own: making and adding these up is to be small beside it.
     """
-    least = max(GRAIN, 8.0 * size)
+    least = max(GRAIN, GATHER * size)
     return int(max(1.0, min(max(trips, 0) * 1.0 * work / least, trips * 1.0, float(MOST))))
 
 
@@ -39,6 +41,11 @@ def natural(n: int) -> int:
     """`n`, of which compiled code then knows that it is not negative: an index that may be negative counts from the end,
     which keeps LLVM from vectorising."""
     return n
+
+
+def apart(array):
+    """`array`, which in a kernel shares no memory with its other arguments: compiled code then knows (runtime/unshared.py)."""
+    return array
 
 
 def in_parts(kernel, parts: int, trips: int, arguments: tuple) -> None:
@@ -80,6 +87,16 @@ def _lower_natural(context, builder, sig, args):
     return builder.and_(n, ir.Constant(n.type, (1 << (n.type.width - 2)) - 1))
 
 
+@type_callable(apart)
+def _type_apart(context):
+    return lambda array: array if isinstance(array, types.Array) else None
+
+
+@lower_builtin(apart, types.Array)
+def _lower_apart(context, builder, sig, args):
+    return promised(context, builder, sig.args[0], args[0])
+
+
 @lower_builtin(parts_of, types.Any, types.Any)
 @lower_builtin(parts_of, types.Any, types.Any, types.Any)
 def _lower_parts_of(context, builder, sig, args):
@@ -94,7 +111,7 @@ def _lower_parts_of(context, builder, sig, args):
 
     least = ir.Constant(real, float(GRAIN))
     if size:
-        least = larger(least, builder.fmul(size[0], ir.Constant(real, 8.0)))
+        least = larger(least, builder.fmul(size[0], ir.Constant(real, GATHER)))
     found = smaller(smaller(builder.fdiv(builder.fmul(trips, work), least), trips), ir.Constant(real, float(MOST)))
     return builder.fptosi(larger(found, ir.Constant(real, 1.0)), context.get_value_type(types.intp))
 

@@ -26,12 +26,16 @@ def unshared_memory(typingctx, array):
         return None
 
     def emit(context, builder, signature, args):
-        (kind,) = signature.args
-        made = context.make_array(kind)(context, builder, args[0])
-        pointer = made.data
-        call = builder.asm(ir.FunctionType(pointer.type, [pointer.type]), "", "=r,0,~{memory}", [pointer], True)
-        set.add(call.fastmath, "noalias")  # it stands where llvmlite prints what is said of a result
-        made.data = call
-        return impl_ret_borrowed(context, builder, kind, made._getvalue())
+        return promised(context, builder, signature.args[0], args[0])
 
     return array(array), emit
+
+
+def promised(context, builder, kind: types.Array, array: ir.Value) -> ir.Value:
+    """LLVM's value of the array, with the promise."""
+    made = context.make_array(kind)(context, builder, array)
+    pointer = made.data
+    call = builder.asm(ir.FunctionType(pointer.type, [pointer.type]), "", "=r,0,~{memory}", [pointer], True)
+    set.add(call.fastmath, "noalias")  # it stands where llvmlite prints what is said of a result
+    made.data = call
+    return impl_ret_borrowed(context, builder, kind, made._getvalue())

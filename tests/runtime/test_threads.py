@@ -1,6 +1,7 @@
 """Threads share large loops: the same results, however many there are, whoever calls, and after a fork."""
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -94,6 +95,7 @@ def test_the_split_reads_well():
     before, _, after = text[text.index("def "):].split('"""')
     assert before + after == textwrap.dedent('''\
         def elementwise_value_and_grad_part(part, start, stop, x, x_bar, total_parts):
+            x_bar = apart(x_bar)
             total = 0.0
             for i in range(natural(start), natural(stop)):
                 t = np.exp(-x[i])
@@ -114,6 +116,21 @@ def test_the_split_reads_well():
                 total += total_parts[part]
             return total, x_bar
         ''').replace("____", "")
+
+
+def test_what_a_part_makes_or_adds_to_shares_no_memory_with_what_it_reads():
+    def scattered(table, x, k):
+        rows = table[k] * x[:, None]
+        return np.sum(np.exp(-rows[:, 0]) * rows[:, 1] + rows[:, 2] ** 2)
+
+    gradient = s2s.grad(scattered, argnums=(0, 1))
+    args = np.ones((5, 3)), np.ones(8), np.arange(8) % 5
+    text = split.modules(gradient, *args)[1].text
+    kernel = text[text.index("_part("):].split("\n\n\n")[0]
+    apart = re.findall(r"(\w+) = apart\(", kernel)
+    assert {"table_bar", "x_bar"} <= set(apart) and not {"table", "x", "k"} & set(apart)
+    stores = set(re.findall(r"^ +(\w+)\[[^=]*\] [-+]?= ", kernel, re.M)) - {"total_parts"}
+    assert stores <= set(apart) and len(apart) == len(set(apart))
 
 
 @pytest.mark.parametrize("name", CASES)
