@@ -49,7 +49,7 @@ def test_interpreted_derivatives_do_without_numba(tmp_path):
     run("""
 assert np.allclose(s2s.grad(f)(x), np.sin(x) + x * np.cos(x))
 s2s.jvp(f, (x,), (x,)); s2s.grad(f).source; s2s.vmap(f)(np.ones((2, 3))); s2s.hessian(f)(x)
-assert not loaded() & {"numba", "llvmlite", "scipy.special"}, loaded()
+assert not loaded(), loaded()
 """, tmp_path)
 
 
@@ -67,7 +67,7 @@ def test_the_first_jit_loads_numba_and_tells_llvm_before_it_compiles(tmp_path):
 fast = s2s.jit(s2s.grad(f))
 assert np.allclose(fast(x), np.sin(x) + x * np.cos(x))
 from llvmlite import binding
-assert binding.s2s_vectorises_sums and "numba" in sys.modules
+assert binding.s2s_vectorises_sums and "numba" in sys.modules and "scipy.special" not in sys.modules
 """, tmp_path)
 
 

@@ -16,10 +16,8 @@ import numpy as np
 from ..ir.graph import Block, Op, Value
 from ..ir.types import Array, List, Scalar, Type, Unknown
 from ..ir.types import Tape as GrowingTape
-from ..later import later
+from .flow import sink_side
 from .kept import Kept
-
-sparse, csgraph = later("scipy.sparse"), later("scipy.sparse.csgraph")
 
 # Note [The cut]
 # Nodes are the values of one block.  A value that the adjoint reads is a sink; a value that cannot be
@@ -107,8 +105,8 @@ def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Va
 
     for v in needed:
         edges.append((visit(v) + 1, sink, INFINITE))
-    entries = _cut_entries(edges, 2 + 2 * len(nodes), sink)
-    region.saved = _in_order(block, {v for v, entry in nodes.items() if entry in entries})
+    inside = sink_side(edges, source, sink)
+    region.saved = _in_order(block, {v for v, entry in nodes.items() if entry not in inside and entry + 1 in inside})
     done = set(region.saved) | free
 
     def need(v: Value) -> None:
@@ -135,24 +133,6 @@ def _in_order(block: Block, values: set[Value]) -> list[Value]:
     order = list(block.params) + [v for op in block.ops for v in op.outputs]
     inside = [v for v in order if v in values]
     return inside + sorted(values - set(inside), key=lambda v: (block.ops.index(v.op), v.name))
-
-
-def _cut_entries(edges: list[tuple[int, int, int]], count: int, sink: int) -> set[int]:
-    """Entries of the nodes in the minimum cut nearest to the sink."""
-    capacity = np.zeros((count, count), dtype=np.int32)
-    for a, b, c in edges:
-        capacity[a, b] = min(INFINITE, capacity[a, b] + c)
-    flow = csgraph.maximum_flow(sparse.csr_array(capacity), 0, sink).flow.toarray()
-    residual = capacity - flow
-    reaches = {sink}
-    stack = [sink]
-    while stack:
-        b = stack.pop()
-        for a in np.nonzero(residual[:, b] > 0)[0]:
-            if int(a) not in reaches:
-                reaches.add(int(a))
-                stack.append(int(a))
-    return {a for a, b, _ in edges if b == a + 1 and a % 2 == 0 and a >= 2 and a not in reaches and b in reaches}
 
 
 def price(v: Value) -> int:
