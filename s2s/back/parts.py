@@ -282,6 +282,7 @@ class Split:
         text = ast.unparse(tree)
         simple = all(isinstance(node, (ast.Name, ast.Constant, ast.BinOp, ast.operator, ast.expr_context, ast.Call, ast.Subscript,
                                        ast.Attribute, ast.UnaryOp, ast.USub)) for node in ast.walk(tree))
+        simple = simple and all(isinstance(node.value, ast.Attribute) for node in ast.walk(tree) if isinstance(node, ast.Subscript))
         arguments = {f"a{k}" for k in range(len(self.tree.args.args))}
         if not simple or len(text) > LONG or not _names(tree) <= {*arguments, "max", "min", "len"}:
             return UNKNOWN

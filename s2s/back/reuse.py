@@ -64,6 +64,7 @@ def _moved_out(around: Op) -> list[Op]:
             op.attrs = {**op.attrs, "zero": False}
             filling, start = _zeros(param, op)
             body.ops[place:place] = filling
+        inside |= {param, start, *(v for x in body.ops[place:] for v in x.outputs)}
         _replace(body, op.output, start)
         body.params.append(param)
         body.yields.append(start if last is op.output else last)

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+import s2s
+from s2s import pipeline
 from s2s.ir.graph import Function, walk
 from s2s.ir.types import Array
+from s2s.ir.verify import verify
 from s2s.ops.control import for_loop
 from s2s.ops.index import additem, put, take
 from s2s.ops.pattern import parse_index
@@ -186,3 +189,18 @@ def test_rows_of_zeros_are_cleared_for_each_trip(n):
         return additem(x * 0.0, g, *parse_index((i,))[1], pattern=parse_index((i,))[0])
 
     check(body, X, RNG.integers(0, 5, n))
+
+
+def test_a_buffer_as_long_as_another_that_loops_reuse():
+    """The length of a buffer that has been moved out of a loop is asked where there still is one."""
+    def f(u, k, n):
+        u = u.copy()
+        for _ in s2s.checkpoint(range(n), snapshots=2):
+            for i in range(1, len(u) - 1):
+                u[i] = u[i] + k * u[i] * (u[i - 1] - 2 * u[i] + u[i + 1])
+        return np.sum(u * u)
+
+    u = np.linspace(0.1, 1.0, 5)
+    second = s2s.jvp(s2s.grad(f, argnums=(0, 1)))
+    loops = pipeline.loops_of(second.lower(u, 0.1, 7, u, 0.2, 0).function)
+    assert verify(loops) is loops
