@@ -37,6 +37,7 @@ from .fuse import Equalities, ReadAfter, last_reads, overwritten_views, partitio
 from .gather import picked_from
 from .nest import SAME, emit_nest, ends_nest, visited
 from .opaque import OF_MATRICES, in_python, is_native, is_opaque, printing
+from .overwritten import overwrite_what_is_read_last
 from .passes import share_passes
 from .reductions import REDUCTIONS
 from .regions import clashes, write_region
@@ -86,6 +87,8 @@ def _lowered(function: Function, asks: bool) -> Function:
     drop_unused(lowered)
     if asks:  # a kernel has a thread for each trip, and sums that threads share
         join_loops(lowered)
+        drop_unused(lowered)
+        overwrite_what_is_read_last(lowered)
         drop_unused(lowered)
     return reuse_buffers(lowered)
 

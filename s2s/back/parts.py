@@ -144,7 +144,7 @@ def is_in_c_order(x: Value) -> bool:
 def is_buffer(x: Value) -> bool:
     """Whether `x` is an array that the function has made, which shares no memory with its arguments (runtime/unshared.py)."""
     x = at_first(x)
-    return isinstance(x.type, Array) and x.op is not None and x.op.name == "buffer"
+    return isinstance(x.type, Array) and x.op is not None and x.op.name in ("buffer", "matmul", "blas_product")
 
 
 def at_first(x: Value) -> Value:
