@@ -25,7 +25,7 @@ from ..ops.recursive import Recursive
 from ..ops.shape import zeros_of
 from .activity import active_values, loop_parts
 from .checkpoint import Rerunning, rerun_vjp
-from .tape import Region
+from .tape import Region, is_made_again
 
 
 class Adjoint:
@@ -146,7 +146,8 @@ class Adjoint:
             return
         kept = [Value(v.type, v.name, op) for v in pair.residuals]
         self.home.update((v, self.home[op.outputs[0]]) for v in kept)
-        self.calls[op] = pair.forward, kept
+        if not is_made_again(op):
+            self.calls[op] = pair.forward, kept
         seeds = [self.take(op.outputs[k]) for k in seeded]
         bars = call(*(op.inputs[k] for k in pair.arguments), *kept, *seeds, callee=Known(pair.backward))
         for k, bar in zip(pair.wrt, bars if isinstance(bars, tuple) else (bars,), strict=True):

@@ -395,14 +395,16 @@ class Sweeps:
             if not loaded.name:
                 loaded.name = v.name
             self.env[v] = loaded
+        again: set[Op] = set()  # calls give several values
         for v in region.recomputed:
             with at(v.op.line.reversed(again=True) if v.op is not None and v.op.line else None):
                 if v in self.kept:
                     found = take(self.env[self.kept[v].array], tuple(self.env[i] for i in self.kept[v].indices))
                     found.name = found.name or v.name
                     self.env[v] = found
-                else:
+                elif v.op not in again:
                     emit_op(v.op, self.env)
+                    again.add(v.op)
 
     # the backward sweep
 

@@ -13,15 +13,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..ir.graph import Block, Op, Value
+from ..ir.graph import Block, Function, Op, Value
 from ..ir.types import Array, List, Scalar, Type, Unknown
 from ..ir.types import Tape as GrowingTape
+from ..ops.checkpoint import Rerun
+from ..ops.recursive import Recursive
+from ..ops.rules import is_ruled
 from .flow import sink_side
 from .kept import Kept
 
 # Note [The cut]
 # Nodes are the values of one block.  A value that the adjoint reads is a sink; a value that cannot be
-# recomputed (a loop's carry, what an inner loop or a call produced, an element of an array that is
+# recomputed (a loop's carry, what an inner loop or a call of more than arithmetic produced, an element of an array that is
 # overwritten later) is a source; a cheap op connects its operands to its result.  The price of cutting a
 # value is what it costs to save: 1 for a scalar, ARRAY for an array.  The cheapest cut is what is saved,
 # and everything between the cut and the sinks is recomputed.  Of equally cheap cuts the one nearest to
@@ -40,6 +43,7 @@ from .kept import Kept
 # one; a version made outside all loops is kept as it is (at most one copy in all).  Elements that a loop
 # writes once are not saved either (kept.py).
 
+SHORT = 50  # ops of a function whose calls are made again
 ARRAY = 64  # the price of saving an array, in scalars: many, but finite
 INFINITE = 10**6
 
@@ -148,9 +152,23 @@ def price(v: Value) -> int:
 def recomputable(v: Value, unstable: set[Value]) -> bool:
     """Whether the reverse sweep may compute `v` again from the op's operands."""
     op = v.op
-    if op is None or op.blocks or not op.record.cheap or v not in op.outputs:
+    if op is None or op.blocks or v not in op.outputs or not (op.record.cheap or is_made_again(op)):
         return False
     return not (op.record.views and op.inputs and op.inputs[0] in unstable)
+
+
+def is_made_again(op: Op) -> bool:
+    """Whether `op` is a call that the reverse sweep may make again: of arithmetic that the caller could have written itself."""
+    if op.name != "call" or isinstance(op.attrs["callee"], (Recursive, Rerun)) or is_ruled(op.attrs["callee"]):
+        return False
+    return is_arithmetic(op.attrs["callee"].function_for(op.inputs))
+
+
+def is_arithmetic(function: Function) -> bool:
+    """Whether `function` does nothing but a few cheap operations on numbers, one after the other."""
+    ops = function.block.ops
+    return len(ops) <= SHORT and all(
+        op.record.cheap and not op.blocks and all(isinstance(x.type, Scalar) for x in (*op.inputs, *op.outputs)) for op in ops)
 
 
 def unstable_values(block: Block, in_loop: bool = False, stable: frozenset | set = frozenset()) -> set[Value]:

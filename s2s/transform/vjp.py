@@ -20,6 +20,7 @@ from .adjoint import Adjoint, drop_unread
 from .recursion import Pair, docs_of, recursive_pair
 from .rules import expanded
 from .sweeps import Sweeps
+from .tape import is_arithmetic
 
 
 def vjp(function: Function, wrt: Sequence[int]) -> Function:
@@ -64,13 +65,19 @@ def split_vjp(function: Function | Recursive, wrt: tuple[int, ...], seeded: tupl
     known = _halves.setdefault(function, {})
     if (wrt, seeded) not in known:
         whole = expanded(function, wrt, split_vjp)
-        known[wrt, seeded] = split(whole, Adjoint(whole, [whole.params[k] for k in wrt], split_vjp, whole_vjp, seeded=seeded))
+        known[wrt, seeded] = split(whole, Adjoint(whole, [whole.params[k] for k in wrt], split_vjp, whole_vjp, seeded=seeded),
+                                     again=is_arithmetic(whole))
     return known[wrt, seeded]
 
 
-def split(function: Function, second: Adjoint, suffix: str = "bwd") -> Halves:
-    """`function`, which also returns what `second` reads, the program that runs after it; and that program."""
+def split(function: Function, second: Adjoint, suffix: str = "bwd", again: bool = False) -> Halves:
+    """`function`, which also returns what `second` reads, the program that runs after it; and that program.
+
+    With `again`, the second computes all that it reads from the arguments.
+    """
     block, count = Sweeps(second).emit()
+    if again:
+        count = 0
     params, seeds = block.params[:len(function.params)], block.params[len(function.params):]
     ys, x_bars = block.yields[:len(function.results)], block.yields[len(function.results):]
     rear = Block([], block.ops[count:], x_bars)
