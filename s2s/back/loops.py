@@ -35,6 +35,7 @@ from .depth import guard_depth
 from .forwarded import forward_elements
 from .fuse import Equalities, ReadAfter, last_reads, overwritten_views, partition
 from .gather import picked_from
+from .logistic import share_exponentials
 from .nest import SAME, emit_nest, ends_nest, visited
 from .opaque import OF_MATRICES, in_python, is_native, is_opaque, printing
 from .overwritten import overwrite_what_is_read_last
@@ -67,7 +68,7 @@ def lower(function: Function, asks: bool = True) -> Function:
 
 
 def _lowered(function: Function, asks: bool) -> Function:
-    function = simpler(share_passes(function) if asks else function)
+    function = simpler(share_exponentials(share_passes(function) if asks else function))
     for value_ in _all_values(function.block):
         if isinstance(value_.type, Unknown):
             raise UnsupportedError(f"{value_.name or 'a value'} of {function.name} has no known rank",
