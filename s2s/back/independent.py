@@ -6,14 +6,26 @@ nothing that another trip writes, and carries nothing else but sums.  `roles(loo
     "own"     an array of which each trip touches only the elements at its index, or at a fixed distance from it
     "sum"     a number to which each trip adds
     "gather"  an array to which trips add anywhere, and which none of them reads
+
+An index that may be negative counts from the end, where another trip may be: what is not proved to be an index from the start is
+not a trip's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from ..ir.graph import Block, Op, Value, walk
 from ..ir.types import Array, Scalar
+from ..ops.places import lower_bound
+
+
+def least_index(loop: Op, counters: Mapping[Value, Op] = MappingProxyType({})) -> int | None:
+    """A number that the counter of `loop` is never below, None where none is known; `counters` are those of the loops around."""
+    lo, hi, step = loop.inputs[:3]
+    bound = lower_bound(lo if step.constant == 1 else hi, counters)
+    return bound if bound is None or step.constant == 1 else bound + 1
 
 
 def roles(loop: Op) -> list[str] | None:
@@ -23,16 +35,16 @@ def roles(loop: Op) -> list[str] | None:
     (body,) = loop.blocks
     if any(not op.record.pure or op.name == "call" for op in walk(body)):
         return None
-    trip = Trip(body)
+    trip = Trip(body, least_index(loop))
     found = [trip.role(param, end) for param, end in zip(body.params[1:], body.yields)]
     return None if None in found else found
 
 
 class Trip:
-    """The body of a loop, and where in it each value is read."""
+    """The body of a loop whose counter is never below `least`, and where in it each value is read."""
 
-    def __init__(self, body: Block):
-        self.body, self.index = body, body.params[0]
+    def __init__(self, body: Block, least: int | None = 0):
+        self.body, self.index, self.least = body, body.params[0], least
         self.uses: dict[Value, list[tuple[Op | Block, int]]] = {}
         self.owner: dict[Block, Op] = {}
         self._note(body)
@@ -78,7 +90,8 @@ class Trip:
     def is_own(self, touching: list[tuple[Op, int]], axis: int = 0) -> bool:
         """Whether no two trips touch the same element, for where they are in this axis."""
         distances = {self.distance(op, k, axis) for op, k in touching}
-        return not touching or len(distances) == 1 and None not in distances
+        return not touching or (len(distances) == 1 and None not in distances and self.least is not None
+                                and self.least + min(distances) >= 0)
 
     def is_own_somehow(self, param: Value, end: Value) -> bool:
         """Whether trips share no element of the carry `param`, `a[:, j]` say: trips apart, though not rows of memory."""

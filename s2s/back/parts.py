@@ -29,7 +29,7 @@ from collections.abc import Container, Iterator, Sequence
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array, Scalar
 from ..ops.foreign import foreign
-from .independent import Trip
+from .independent import Trip, least_index
 from .pieces import placed
 
 SLOW = {"exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "expm1", "log1p", "exp2", "log2", "log10", "power", "pow",
@@ -77,6 +77,7 @@ class Roles:
         self.uses: Counter[Value] = Counter(function.results)
         self.loops: dict[Block, Op] = {}
         self.ended: dict[Value, list[Block]] = {}
+        self.counters = {op.blocks[0].params[0]: op for op in walk(function.block) if op.name == "for"}
         for op in walk(function.block):
             self.uses.update(op.inputs)
             for block in op.blocks:
@@ -92,7 +93,7 @@ class Roles:
         (body,) = loop.blocks
         if not all(map(runs_anywhere, walk(body))):
             return None
-        trip = Trip(body)
+        trip = Trip(body, least_index(loop, self.counters))
         found = []
         for k, (param, end) in enumerate(zip(body.params[1:], body.yields)):
             role = "scratch" if self.is_scratch(loop, k) else trip.role(param, end) or combined(trip, param, end)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import split
 
 import s2s
 from s2s import pipeline
@@ -204,3 +205,26 @@ def test_a_buffer_as_long_as_another_that_loops_reuse():
     second = s2s.jvp(s2s.grad(f, argnums=(0, 1)))
     loops = pipeline.loops_of(second.lower(u, 0.1, 7, u, 0.2, 0).function)
     assert verify(loops) is loops
+
+
+def test_rows_from_the_end_are_other_trips_rows_too():
+    """The last element is that of the trip at -1 and of the last: neither may they be exchanged, nor run at once."""
+    def joined(x, lo, n):
+        a, b = np.zeros(n), np.zeros(n)
+        for i in range(lo, n):
+            a[i] = a[i] * 0.5 + x[i]
+        for i in range(lo, n):
+            b[i] = b[i] * 0.3 + a[i]
+        return b
+
+    def shifted(x, lo, n):
+        a = np.zeros(n)
+        for i in range(n + 1):
+            a[i - 1] = 0.5 * a[i - 1] + x[i + lo]
+        return a
+
+    x = np.linspace(0.1, 1.0, 7)
+    for f, args in ((joined, (x, -3, 7)), (shifted, (x, 0, 6))):
+        whole, parts = split.modules(s2s.jit(f), *args)
+        assert "in_parts" not in parts.text
+        np.testing.assert_allclose(split.run(whole, *args), f(*args), rtol=1e-14)
