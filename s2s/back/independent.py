@@ -28,6 +28,12 @@ def least_index(loop: Op, counters: Mapping[Value, Op] = MappingProxyType({})) -
     return bound if bound is None or step.constant == 1 else bound + 1
 
 
+def counts_from_zero(loop: Op) -> bool:
+    """Whether the counter of `loop` is proved never to be negative: then other indices are other elements."""
+    least = least_index(loop) if loop.inputs[2].constant in (1, -1) else None
+    return least is not None and least >= 0
+
+
 def roles(loop: Op) -> list[str] | None:
     """The role of each carry of a `for`; None if its trips depend on one another."""
     if loop.name != "for" or loop.attrs["breaks"] or loop.inputs[2].constant not in (1, -1):

@@ -23,7 +23,7 @@ from ..ir.graph import Block, Function, Op, Value, blocks_of, op_free_values, wa
 from ..ir.types import Array, Extent
 from ..ops.product import matmul
 from .buffers import buffer
-from .independent import Trip
+from .independent import Trip, counts_from_zero
 
 READERS = ("getitem", "matmul", "length")
 
@@ -93,12 +93,6 @@ def only_write(loop: Op, k: int) -> Op | None:
            for op in walk(outer) if not op.blocks and not versions.isdisjoint(op.inputs)):
         return None
     return write
-
-
-def counts_from_zero(loop: Op) -> bool:
-    """Whether the counter of `loop` is never negative: then other indices are other elements."""
-    start, stop, step = (x.constant for x in loop.inputs[:3])
-    return step == 1 and type(start) is int and start >= 0 or step == -1 and type(stop) is int and stop >= -1
 
 
 def read_last(loop: Op, write: Op, made: Value, block: Block, users: dict[Value, list[Op]]) -> Value | None:

@@ -35,7 +35,7 @@ from ..ir.types import INT, Array, Scalar
 from ..ops.acts import has_effects
 from ..ops.control import for_record
 from .buffers import same_length_op
-from .independent import Trip, least_index
+from .independent import Trip, counts_from_zero
 from .memory import Memory
 from .within import (
     CHECKS,
@@ -230,7 +230,7 @@ def is_joinable(first: Op, second: Op, lengths: Lengths) -> bool:
             return False
         if any(not isinstance(y.type, (Array, Scalar)) for y in loop.outputs):
             return False
-    if any(least is None or least < 0 for least in map(least_index, (first, second))):
+    if not (counts_from_zero(first) and counts_from_zero(second)):
         return False  # an index from the end is that of another trip, too
     return lengths.equal(first.inputs[0], second.inputs[0]) and lengths.equal(first.inputs[1], second.inputs[1])
 

@@ -20,7 +20,7 @@ from ..ir.builder import Builder
 from ..ir.graph import Block, Op, Value, op_free_values, walk
 from ..ir.types import Array, Scalar
 from .buffers import as_dtype, buffer, nonempty_length_op, same_length_op
-from .independent import Trip, least_index
+from .independent import Trip, counts_from_zero
 from .reductions import zero_of
 
 MOST_NUMBERS = 16  # that an array is taken apart into
@@ -49,9 +49,9 @@ def _only_user(array: Value, block: Block) -> Op | None:
     output = loop.outputs[k]
     if loop.attrs["breaks"] or output in block.yields or any(output in op_free_values(op) for op in block.ops):
         return None
-    trip, least = Trip(body), least_index(loop)
-    if least is None or least < 0:
+    if not counts_from_zero(loop):
         return None
+    trip = Trip(body)
     versions = set(trip.versions(body.params[1 + k]))
     if body.yields[k] not in versions or not trip.stays_in_row(body.params[1 + k]):
         return None

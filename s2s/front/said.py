@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import cmath
 import math
 
 
@@ -310,12 +309,3 @@ def last_place(x):
 
 def distance(p, q):
     return math.hypot(*[a - b for a, b in zip(p, q)])
-
-
-def is_close_complex(a, b, rel_tol, abs_tol):
-    if a == b:
-        return True
-    if not (cmath.isfinite(a) and cmath.isfinite(b)):
-        return False
-    d = abs(a - b)
-    return d <= abs(rel_tol * b) or d <= abs(rel_tol * a) or d <= abs_tol

@@ -444,10 +444,6 @@ def _isclose(frame: Frame, node, a, b, *, rel_tol=1e-09, abs_tol=0.0):
     return say(frame, node, said.is_close, a, b, _number(rel_tol), _number(abs_tol))
 
 
-def _isclose_complex(frame: Frame, node, a, b, *, rel_tol=1e-09, abs_tol=0.0):
-    return say(frame, node, said.is_close_complex, a, b, _number(rel_tol), _number(abs_tol))
-
-
 def _iterator(name: str) -> Callable:
     return refused(f"{name}() of a sequence", "loop over it, or index it")
 
@@ -471,7 +467,7 @@ BUILTINS.update({
     itertools.compress: lambda frame, node, xs, s: say(frame, node, said.selected, xs, s),
     np.fromiter: lambda frame, node, xs, dtype=float, count=-1: apply(
         frame, np.array, [listed(frame, node, xs)], {"dtype": dtype}, node),
-    math.prod: _prod, math.fsum: _fsum, math.isclose: _isclose, cmath.isclose: _isclose_complex,
+    math.prod: _prod, math.fsum: _fsum, math.isclose: _isclose, cmath.isclose: _isclose,
     math.gcd: _integers(math.gcd, said.greatest_divisor), math.lcm: _integers(math.lcm, said.least_multiple),
     math.factorial: _integers(math.factorial, said.factorial), math.comb: _integers(math.comb, said.choose),
     math.perm: _integers(math.perm, said.arrange), math.isqrt: _integers(math.isqrt, said.integer_root),

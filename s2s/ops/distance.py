@@ -1,8 +1,8 @@
 """math.hypot of any number of coordinates, and math.dist.
 
 Python computes them more exactly than the root of a sum of squares, and without overflow, so they are an op of
-their own; of two coordinates math.hypot is the twin of np.hypot (ops/elementwise.py).  Compiled, which no Numba
-knows, they are hypots of hypots: as safe from overflow, and a few last bits away.
+their own; of two coordinates math.hypot is the twin of np.hypot (ops/elementwise.py).  Numba knows
+neither; compiled, they are hypots of hypots (back/simpler.py): as safe from overflow, and a few last bits away.
 """
 
 from __future__ import annotations
