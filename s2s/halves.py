@@ -250,6 +250,7 @@ class LinearMap:
         self.__doc__ = halves.second.doc
         names = [p.name for p in halves.second.params[:halves.directions]]
         self.signature = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in names])
+        self.native = native
         self.run = native(halves.second) if native is not None else interpreted(halves.second)
 
     def __call__(self, *directions):

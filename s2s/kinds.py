@@ -49,8 +49,11 @@ def native_inside(transformed) -> Callable | None:
     inner = transformed.inner
     while isinstance(inner, Checkpointed):
         inner = inner.function
-    is_transformed = hasattr(inner, "function_for")  # and no wrapper that has copied what one says of itself
-    return inner.compiled if is_transformed and inner.kind == "jit" else None
+    if not hasattr(inner, "function_for"):  # a wrapper that has copied what one says of itself
+        return None
+    if not hasattr(inner, "kind"):  # what vjp or linearize has returned
+        return inner.native
+    return inner.compiled if inner.kind == "jit" else None
 
 
 def same_signature(transformed) -> inspect.Signature:

@@ -18,6 +18,7 @@ from ..ops.shape import length
 from .alias import Cell, Container, is_shared
 from .capture import Length
 from .compose import Transposed, composed
+from .consulted import consulted
 from .containers import entry, set_entry
 from .frame import Frame, Object
 from .guards import guard_index, guard_list_index
@@ -32,8 +33,8 @@ IndexExpression, GRIDS = type(np.s_), (type(np.mgrid), type(np.ogrid), type(np.r
 
 def take(frame: Frame, base, key):
     """The binding of `base[key]`."""
-    if not frame.is_static(key):
-        base = frame.opened(base, through=True)
+    if not frame.is_static(key) or isinstance(key, slice):
+        base = frame.opened(base, through=not frame.is_static(key))
     if isinstance(base, (tuple, list, str)):
         return _member(frame, base, key)
     if class_of(base) is not None and not isinstance(base, tuple):
@@ -201,6 +202,9 @@ def length_of(frame: Frame, binding):
         case Container():
             return special(frame, binding, "__len__", [])
         case Object(content) if isinstance(content, (dict, list)):
+            if any(map(callable, content.values() if isinstance(content, dict) else content)):  # code is generated for its functions
+                consulted(Length(binding.getter), len(content))
+                return len(content)
             return frame.outside(len(content), Length(binding.getter), f"{binding.name}_length")
         case Cell():
             content = frame.heap.read(binding)

@@ -13,7 +13,7 @@ from ..ir.graph import Value
 from ..ir.types import BOOL, Array, Type, Unknown, is_inexact
 from .arrange import expand_dims
 from .chain import like_operand
-from .elementwise import multiply
+from .elementwise import conjugate, imag, multiply, real
 from .pick import tril
 from .product import check_inner, dot_left, matmul, matrix_transposed, product_dtype
 from .record import (
@@ -117,9 +117,12 @@ inv = define(
 numpy_function(np.linalg.inv)(inv)
 
 
-def _infer_per_matrix(what: str) -> Callable:
+def _infer_per_matrix(what: str, size: bool = False) -> Callable:
+    """A number for each matrix; `size`: a real one, also of complex matrices."""
     def infer(a: Value) -> Type:
         dims, dtype = square_dims(a, what), real_dtype(dtype_of(a.type))
+        if size and dtype is not None:
+            dtype = np.empty(0, dtype).real.dtype.name
         return Unknown(fresh_shape(), dtype) if dims is None else array_type(dtype, dims[:-2])
 
     return infer
@@ -128,6 +131,19 @@ def _infer_per_matrix(what: str) -> Callable:
 def _per_matrix(x: Value) -> Value:
     """A number for each matrix, to be multiplied with the matrices."""
     return x if rank(x) == 0 else expand_dims(x, (-2, -1))
+
+
+def _is_complex(x: Value) -> bool:
+    return (dtype_of(x.type) or "").startswith("complex")
+
+
+def _conjugate(x: Value) -> Value:
+    return conjugate(x) if _is_complex(x) else x
+
+
+def _adjoint(x: Value) -> Value:
+    """The conjugate transpose of each matrix."""
+    return _conjugate(matrix_transposed(x))
 
 
 def _trace_of_product(a: Value, b: Value) -> Value:
@@ -146,19 +162,40 @@ det = define(
 )
 numpy_function(np.linalg.det)(det)
 
+def _vjp_sign_of_det(bar, y, a):
+    if not _is_complex(a):
+        return (None,)
+    return (_per_matrix(1j * imag(bar * y)) * matrix_transposed(inv(a)),)
+
+
+def _jvp_sign_of_det(dots, y, a):
+    """Of complex matrices it turns: d log det is the trace of inv(a) da, whose imaginary part is the change of the angle."""
+    if dots[0] is None or not _is_complex(a):
+        return None
+    return 1j * y * imag(_trace_of_product(inv(a), dots[0]))
+
+
+def _jvp_log_of_det(dots, y, a):
+    if dots[0] is None:
+        return None
+    found = _trace_of_product(inv(a), dots[0])
+    return real(found) if _is_complex(found) else found
+
+
 sign_of_det = define(
     "sign_of_det",
     evaluate=lambda a: np.linalg.slogdet(a)[0],
     infer=_infer_per_matrix("np.linalg.slogdet"),
-    partials=(None,),
+    vjp=_vjp_sign_of_det,
+    jvp=_jvp_sign_of_det,
     syntax=lambda a: ast.Subscript(linalg_call("slogdet", a), ast.Constant(0), ast.Load()),
 )
 log_of_det = define(
     "log_of_det",  # of its absolute value
     evaluate=lambda a: np.linalg.slogdet(a)[1],
-    infer=_infer_per_matrix("np.linalg.slogdet"),
+    infer=_infer_per_matrix("np.linalg.slogdet", size=True),
     vjp=lambda bar, y, a: (_per_matrix(bar) * matrix_transposed(inv(a)),),
-    jvp=lambda dots, y, a: None if dots[0] is None else _trace_of_product(inv(a), dots[0]),
+    jvp=_jvp_log_of_det,
     syntax=lambda a: ast.Subscript(linalg_call("slogdet", a), ast.Constant(1), ast.Load()),
 )
 
@@ -175,22 +212,23 @@ def _lower_half(x: Value) -> Value:
 
 
 def _vjp_cholesky(bar, y, a):
-    middle = _lower_half(matmul(matrix_transposed(y), bar))
-    middle = middle + matrix_transposed(middle)
-    left = solve(matrix_transposed(y), middle)
-    return (0.5 * matrix_transposed(solve(matrix_transposed(y), matrix_transposed(left))),)
+    """Murray's, with adjoints for transposes; cotangents are multiplied without conjugation (chain.py), hence those of bar and result."""
+    middle = _lower_half(matmul(_adjoint(y), _conjugate(bar)))
+    middle = middle + _adjoint(middle)
+    left = solve(_adjoint(y), middle)
+    return (_conjugate(0.5 * _adjoint(solve(_adjoint(y), _adjoint(left)))),)
 
 
 def _jvp_cholesky(dots, y, a):
     if dots[0] is None:
         return None
-    even = 0.5 * (dots[0] + matrix_transposed(dots[0]))
-    middle = solve(y, matrix_transposed(solve(y, even)))
+    even = 0.5 * (dots[0] + _adjoint(dots[0]))
+    middle = solve(y, _adjoint(solve(y, even)))
     return matmul(y, _lower_half(middle))
 
 
 cholesky = define(
-    "cholesky",  # of a symmetric matrix: the cotangent is symmetric too
+    "cholesky",  # of a symmetric or Hermitian matrix, and so is the cotangent
     evaluate=np.linalg.cholesky,
     infer=_infer_matrix("np.linalg.cholesky"),
     vjp=_vjp_cholesky,

@@ -93,6 +93,18 @@ def copied(x):
     return sum(own) * named["gain"]
 
 
+STEPS = [lambda x: x * 0.9, lambda x: x * x, np.sin]
+
+
+def stepped(x):
+    y = STEPS[len(STEPS) - 1](x)
+    for step in STEPS[:2]:
+        y = step(y)
+    for step in STEPS[1:len(STEPS) - 1]:
+        y += step(x)
+    return s2s.switch(int(x * 2), STEPS, x) * y + sum(SCALES[1:]) * x
+
+
 def joined(x):
     padded = np.concatenate([[0.0], x, SCALES])
     return np.sum(padded[1:] * padded[:-1]) + np.sum(np.vstack([x, [1.0, 2.0]]) ** 2) + np.sum(np.hstack(([x[0]], x)) ** 3)
@@ -100,7 +112,7 @@ def joined(x):
 
 X = np.array([0.4, 0.7])
 PROGRAMS = [(layers, X), (network, X), (indexed, 0.7), (rows, 0.7), (items, 0.7), (unpacked, 0.7), (matched, 0.7), (mixed, 0.7),
-            (copied, 0.7), (joined, X), (Model().energy, 0.7)]
+            (copied, 0.7), (stepped, 0.7), (joined, X), (Model().energy, 0.7)]
 
 
 @pytest.mark.parametrize("f, x", PROGRAMS, ids=lambda x: getattr(x, "__name__", ""))
@@ -126,6 +138,7 @@ CHANGES = [
     ([1.0, 2.0], lambda c: c.__setitem__(0, "stop")),
     (("text", np.array([1.0, 2.0])), lambda c: c[1].__setitem__(0, 5.0)),
     ((np.sin, [1.0, 2.0]), lambda c: c[1].append(5.0)),
+    ([np.sin, 1.0], lambda c: c.append(5.0)),
 ]
 
 

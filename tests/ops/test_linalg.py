@@ -8,6 +8,7 @@ import pytest
 from judge import judge as judge_program
 from judging import array, judge, traced
 
+import s2s
 from s2s.errors import TypeMismatchError
 from s2s.ir.builder import Builder
 from s2s.ir.graph import Block, Value
@@ -150,6 +151,29 @@ def test_cholesky():
         WELL,
         modes=(True,),
     )
+
+
+@pytest.mark.parametrize("f", [
+    lambda a: np.linalg.cholesky(a @ a.conj().T + np.eye(3)),
+    lambda a: np.linalg.slogdet(a)[0],
+    lambda a: np.linalg.slogdet(a)[1],
+    lambda a: np.linalg.slogdet(np.stack([a, 2j * a]))[0],
+], ids=["cholesky", "sign", "logarithm", "signs"])
+def test_of_a_complex_matrix(f):
+    """Against differences; forward mode gives the types of the result, reverse mode is its transpose, and so are second derivatives."""
+    a, d, e = (array(3, 3) + 1j * array(3, 3) + shift * np.eye(3) for shift in (4, 0, 0))
+    y, y_dot = s2s.jvp(f, (a,), (d,))
+    np.testing.assert_array_equal(y, f(a))
+    np.testing.assert_allclose(y_dot, (f(a + 1e-5 * d) - f(a - 1e-5 * d)) / 2e-5, rtol=1e-7, atol=1e-9)
+    assert np.asarray(y_dot).dtype == np.asarray(y).dtype
+    y_bar = (1 - 2j) * np.conj(y) if np.iscomplexobj(y) else 3 * y
+    pull = s2s.vjp(f)
+
+    def back(a):
+        return pull(a, y_bar)[0]
+
+    np.testing.assert_allclose(np.sum(back(a) * d).real, np.sum(y_bar * y_dot).real, rtol=1e-12)
+    np.testing.assert_allclose(s2s.jvp(back, (a,), (e,))[1], (back(a + 1e-5 * e) - back(a - 1e-5 * e)) / 2e-5, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize(

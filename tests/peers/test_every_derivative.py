@@ -216,6 +216,8 @@ def test_linear_maps_are_transformed(jax):
     assert_same(s2s.vmap(push)(np.eye(3)), jax.vmap(their_push)(np.eye(3)))
     assert_same(s2s.jacrev(push)(X), jax.jacrev(their_push)(X))
     assert_same(s2s.grad(lambda v: np.sum(pull(v)[0] ** 2))(X), jax.grad(lambda v: jax.numpy.sum(their_pull(v)[0] ** 2))(X))
+    assert_same(s2s.vjp(push, X)[1](X), jax.vjp(their_push, X)[1](X))  # the transpose of the pushforward is the pullback
+    assert_same(s2s.linearize(pull, X)[1](X), jax.linearize(their_pull, X)[1](X))
 
 
 def test_nested(jax):
