@@ -7,7 +7,9 @@ A case is a module in cases/, which holds
     by_hand()           the adjoint as one would write it in Numba with a week to spare: (value, *gradients)
     in_jax(), in_torch(), in_autograd()     optional: the same program in the idiom of that library
 
-STATIC are arguments that decide the structure, which JAX's jit is told.  Where AXES is there, the program is
+A program of WRT = () differentiates by itself, and is timed as it stands.  STATIC are arguments that decide the structure, which
+JAX's jit is told.  KIND says which limit the time of the gradient has in units of the function's: "loops" of scalars, or
+"elementwise" passes over arrays; matrix products have neither.  GROWTH is for growth.py.  Where AXES is there, the program is
 for one lane and AXES are `vmap`'s in_axes; the other libraries' versions may be written for all lanes at once (then they say
 so by returning a vector).  A library whose gradient is not made in its usual way gives the whole of it: `gradient_in_jax()`.
 
@@ -50,7 +52,10 @@ def has(module, library: str) -> bool:
 
 
 def calls(module, library: str, args: tuple, one_thread: bool = True) -> dict:
-    """name -> a function of no arguments that runs it: "gradient" (value and gradients), for s2s "function", too."""
+    """name -> a function of no arguments that runs it: "gradient" (value and gradients).
+
+    s2s has "function", too, where the gradient is not all there is, and "reused": the gradient into arrays of an earlier call.
+    """
     return {"s2s": _s2s, "hand": _hand, "jax": _jax, "torch": _torch, "autograd": _autograd}[library](module, args, one_thread)
 
 
@@ -68,11 +73,20 @@ def leaves(result) -> list[np.ndarray]:
 def _s2s(module, args, one_thread):
     import s2s
 
-    function, gradient = module.program, s2s.value_and_grad(module.program, argnums=module.WRT)
+    function = module.program
+    gradient = s2s.value_and_grad(function, argnums=module.WRT) if module.WRT else function
     if hasattr(module, "AXES"):
         function, gradient = s2s.vmap(function, in_axes=module.AXES), s2s.vmap(gradient, in_axes=module.AXES)
     gradient, function = s2s.jit(gradient), s2s.jit(function)
-    return {"gradient": lambda: gradient(*args), "function": lambda: function(*args)}
+    made: list = []  # the result of the first call
+
+    def into_the_first():
+        if not made:
+            made.append(gradient(*args))
+        return gradient(*args, out=made[0])
+
+    found = {"gradient": lambda: gradient(*args), "reused": into_the_first, "function": lambda: function(*args)}
+    return found if module.WRT else {"gradient": found["gradient"]}
 
 
 def _hand(module, args, one_thread):
@@ -88,6 +102,8 @@ def _jax(module, args, one_thread):
     static = getattr(module, "STATIC", ())
     if hasattr(module, "gradient_in_jax"):
         gradient = module.gradient_in_jax()
+    elif not module.WRT:
+        gradient = module.in_jax()
     else:
         gradient = jax.value_and_grad(module.in_jax(), argnums=module.WRT)
         if hasattr(module, "AXES"):

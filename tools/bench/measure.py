@@ -21,6 +21,8 @@ import numpy as np
 
 ENOUGH = 0.02  # seconds that a round of one library should take
 ROUNDS = 15
+PATIENCE = 4.0  # seconds after which a slow library is not asked again
+OP_BY_OP = ("torch", "autograd")  # compile nothing: their first call is like any other
 
 
 def work(connection, name: str, library: str, size, one_thread: bool, clock: str) -> None:
@@ -37,12 +39,14 @@ def work(connection, name: str, library: str, size, one_thread: bool, clock: str
         calls = libraries.calls(module, library, args, one_thread)
         if library == "s2s":
             import s2s  # noqa: F401  what it costs to import is not part of the first call
-        began = time.perf_counter()
+        began = now()
         result = libraries.leaves(calls["gradient"]())
-        connection.send(("ready", time.perf_counter() - began, result, list(calls)))
+        first = now() - began
+        connection.send(("ready", first, result, list(calls)))
         del result
-        for call in calls.values():
-            call()
+        if library not in OP_BY_OP or first < PATIENCE / 10:
+            for call in calls.values():
+                call()
         while True:
             request = connection.recv()
             if request[0] == "stop":
@@ -104,10 +108,21 @@ class Library:
 
     def round(self) -> None:
         for which in self.which:
+            if sum(self.times.get(which, ())) > PATIENCE:  # of calls of which one is a round
+                continue
             if which not in self.counts:
-                seconds = self.ask("run", which, 1)
+                seconds = self.seconds("run", which, 1)
                 self.counts[which] = max(1, min(100_000, round(ENOUGH / max(seconds, 1e-7))))
-            self.times.setdefault(which, []).append(self.ask("run", which, self.counts[which]))
+                if self.counts[which] == 1:
+                    self.times[which] = [seconds]
+                    continue
+            self.times.setdefault(which, []).append(self.seconds("run", which, self.counts[which]))
+
+    def seconds(self, *request) -> float:
+        answer = self.ask(*request)
+        if isinstance(answer, tuple):
+            raise RuntimeError(f"{self.library}: {answer[1]}")
+        return answer
 
     def median(self, which: str = "gradient") -> float | None:
         return statistics.median(self.times[which]) if self.times.get(which) else None
@@ -132,7 +147,8 @@ def disagreement(found: list[np.ndarray], expected: list[np.ndarray]) -> float:
 
 def measured(name: str, which: list[str], size=None, rounds: int = ROUNDS, one_thread: bool = True, clock: str = "cpu",
              memory: bool = True) -> dict:
-    """What is known of a case: for each library its median seconds, first call, peak and error against the first that ran."""
+    """What is known of a case: for each library its median seconds, first call and error against the first that ran; the peaks of
+    s2s and of what is written by hand."""
     running = [Library(name, library, size, one_thread, clock) for library in which]
     found: dict = {"case": name, "libraries": {}}
     try:
@@ -144,9 +160,10 @@ def measured(name: str, which: list[str], size=None, rounds: int = ROUNDS, one_t
             if library.failed is not None:
                 found["libraries"][library.library] = {"failed": library.failed}
                 continue
-            entry = {"gradient": library.median(), "function": library.median("function"), "first": library.first,
+            entry = {**{which: library.median(which) for which in library.which}, "first": library.first,
                      "error": disagreement(library.result, alive[0].result)}
-            entry["peak"] = library.ask("peak") if memory else None
+            if memory and library.library in ("s2s", "hand"):
+                entry["peak"] = library.ask("peak")
             found["libraries"][library.library] = entry
     finally:
         for library in running:

@@ -11,6 +11,7 @@ from scipy.special import ndtr
 
 WRT = (0, 1, 2, 3, 4)
 SIZE = 1_000_000
+KIND = "elementwise"
 GROWTH = (1_000, 1_000_000)
 
 
@@ -79,5 +80,18 @@ def in_torch():
         d1 = (torch.log(spot / strike) + (rate + 0.5 * vol * vol) * years) / s
         price = spot * torch.special.ndtr(d1) - strike * torch.exp(-rate * years) * torch.special.ndtr(d1 - s)
         return price.sum()
+
+    return program
+
+
+def in_autograd():
+    import autograd.numpy as anp
+    from autograd.scipy.stats.norm import cdf
+
+    def program(spot, strike, years, rate, vol):
+        s = vol * anp.sqrt(years)
+        d1 = (anp.log(spot / strike) + (rate + 0.5 * vol * vol) * years) / s
+        price = spot * cdf(d1) - strike * anp.exp(-rate * years) * cdf(d1 - s)
+        return anp.sum(price)
 
     return program

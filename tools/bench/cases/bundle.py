@@ -10,6 +10,7 @@ from numba import njit
 
 WRT = (0, 1)
 SIZE = 20_000
+KIND = "elementwise"
 GROWTH = (500, 500_000)
 
 
@@ -141,5 +142,28 @@ def in_torch():
         scale = c[:, 6] * (1 + c[:, 7] * r2 + c[:, 8] * r2 * r2)
         du, dv = u * scale - pixels[:, 0], v * scale - pixels[:, 1]
         return 0.5 * torch.sum(du * du + dv * dv)
+
+    return program
+
+
+def in_autograd():
+    import autograd.numpy as anp
+
+    def program(cameras, points, which, seen, pixels):
+        c, p = cameras[which], points[seen]
+        rx, ry, rz = c[:, 0], c[:, 1], c[:, 2]
+        x, y, z = p[:, 0], p[:, 1], p[:, 2]
+        theta2 = rx * rx + ry * ry + rz * rz + 1e-12
+        theta = anp.sqrt(theta2)
+        cos, sinc, cosc = anp.cos(theta), anp.sin(theta) / theta, (1 - anp.cos(theta)) / theta2
+        along = (rx * x + ry * y + rz * z) * cosc
+        u = x * cos + (ry * z - rz * y) * sinc + rx * along + c[:, 3]
+        v = y * cos + (rz * x - rx * z) * sinc + ry * along + c[:, 4]
+        w = z * cos + (rx * y - ry * x) * sinc + rz * along + c[:, 5]
+        u, v = -u / w, -v / w
+        r2 = u * u + v * v
+        scale = c[:, 6] * (1 + c[:, 7] * r2 + c[:, 8] * r2 * r2)
+        du, dv = u * scale - pixels[:, 0], v * scale - pixels[:, 1]
+        return 0.5 * anp.sum(du * du + dv * dv)
 
     return program

@@ -10,6 +10,7 @@ from numba import njit
 
 WRT = (0, 1)
 SIZE = 128 * 128  # points
+KIND = "loops"
 GROWTH = (16 * 16, 1600 * 1600)
 STATIC = (2,)
 

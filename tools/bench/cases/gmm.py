@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 
 WRT = (0, 1, 2)
 SIZE = 5_000
+KIND = "elementwise"
 GROWTH = (100, 100_000)
 
 
@@ -100,5 +101,17 @@ def in_torch():
         t = (x[:, None, :] - means) * torch.exp(log_scales)
         logp = alphas + log_scales.sum(1) - 0.5 * (t * t).sum(2)
         return torch.logsumexp(logp, 1).sum() - len(x) * torch.logsumexp(alphas, 0)
+
+    return program
+
+
+def in_autograd():
+    import autograd.numpy as anp
+    from autograd.scipy.special import logsumexp
+
+    def program(alphas, means, log_scales, x):
+        t = (x[:, None, :] - means) * anp.exp(log_scales)
+        logp = alphas + anp.sum(log_scales, axis=1) - 0.5 * anp.sum(t * t, axis=2)
+        return anp.sum(logsumexp(logp, axis=1)) - len(x) * logsumexp(alphas)
 
     return program

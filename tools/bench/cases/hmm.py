@@ -10,6 +10,7 @@ from numba import njit
 
 WRT = (0, 1, 2)
 SIZE = 1000  # observations
+KIND = "loops"
 GROWTH = (10, 100_000)
 STATES, SYMBOLS = 16, 32
 

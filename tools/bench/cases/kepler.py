@@ -11,6 +11,7 @@ from numba import njit
 WRT = (0, 1)
 AXES = (0, 0)
 SIZE = 10_000  # lanes
+KIND = "loops"
 GROWTH = (100, 1_000_000)
 
 
@@ -93,6 +94,19 @@ def in_torch():
         angle, step = mean, torch.ones_like(mean)
         while bool((step.abs() > 1e-10).any()):
             step = (angle - eccentricity * torch.sin(angle) - mean) / (1.0 - eccentricity * torch.cos(angle))
+            angle = angle - step
+        return angle
+
+    return program
+
+
+def in_autograd():
+    import autograd.numpy as anp
+
+    def program(mean, eccentricity):
+        angle, step = mean, anp.ones_like(mean)
+        while anp.any(anp.abs(step) > 1e-10):
+            step = (angle - eccentricity * anp.sin(angle) - mean) / (1.0 - eccentricity * anp.cos(angle))
             angle = angle - step
         return angle
 

@@ -10,6 +10,7 @@ from numba import njit
 
 WRT = (0, 1)
 SIZE = 20_000
+KIND = "elementwise"
 GROWTH = (200, 200_000)
 
 
@@ -70,5 +71,15 @@ def in_torch():
     def program(w, b, X, y):
         z = X @ w + b
         return torch.mean(torch.nn.functional.softplus(z) - y * z) + 0.01 * torch.sum(w * w)
+
+    return program
+
+
+def in_autograd():
+    import autograd.numpy as anp
+
+    def program(w, b, X, y):
+        z = anp.dot(X, w) + b
+        return anp.mean(anp.logaddexp(0.0, z) - y * z) + 0.01 * anp.sum(w * w)
 
     return program

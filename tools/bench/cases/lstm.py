@@ -11,6 +11,7 @@ from numba import njit
 
 WRT = (0, 1, 2)
 SIZE = 200  # length of the sequence
+KIND = "loops"
 GROWTH = (10, 100_000)
 INPUTS, HIDDEN = 16, 32
 

@@ -94,3 +94,15 @@ def in_torch():
         return -(labels * torch.log_softmax(z, 1)).sum() / len(x)
 
     return program
+
+
+def in_autograd():
+    import autograd.numpy as anp
+    from autograd.scipy.special import logsumexp
+
+    def program(W1, b1, W2, b2, x, labels):
+        h = anp.tanh(anp.dot(x, W1) + b1)
+        z = anp.dot(h, W2) + b2
+        return -anp.sum(labels * (z - logsumexp(z, axis=1, keepdims=True))) / len(x)
+
+    return program

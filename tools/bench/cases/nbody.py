@@ -10,6 +10,7 @@ from numba import njit
 
 WRT = (0, 1, 2)
 SIZE = 100  # steps
+KIND = "loops"
 GROWTH = (1, 10_000)
 STATIC = (4,)
 BODIES = 20

@@ -8,6 +8,7 @@ from numba import njit
 
 WRT = (0, 1)
 SIZE = 1000  # payments
+KIND = "loops"
 GROWTH = (100, 1_000_000)
 
 
@@ -117,6 +118,23 @@ def in_torch():
         while abs(step) > 1e-12:
             terms = payments * (1.0 + rate) ** -k
             step = (terms.sum() - price) / -((k * terms).sum() / (1.0 + rate))
+            if rate - step < 0.5 * rate:
+                step = 0.5 * rate
+            rate = rate - step
+        return rate
+
+    return program
+
+
+def in_autograd():
+    import autograd.numpy as anp
+
+    def program(payments, price):
+        k = np.arange(1.0, len(payments) + 1)
+        rate, step = 0.1, 1.0
+        while abs(step) > 1e-12:
+            terms = payments * (1.0 + rate) ** -k
+            step = (anp.sum(terms) - price) / -(anp.sum(k * terms) / (1.0 + rate))
             if rate - step < 0.5 * rate:
                 step = 0.5 * rate
             rate = rate - step

@@ -10,6 +10,7 @@ from numba import njit
 
 WRT = (0, 1, 2, 3)
 SIZE = 10_000
+KIND = "loops"
 GROWTH = (100, 1_000_000)
 STATIC = (5,)
 
@@ -109,5 +110,43 @@ def in_jax():
             return u + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), None
 
         return jnp.sum(jnp.sin(lax.scan(step, start, None, length=steps)[0]))
+
+    return program
+
+
+def in_torch():
+    import torch
+
+    def slope(u, sigma, rho, beta):
+        x, y, z = u
+        return torch.stack((sigma * (y - x), x * (rho - z) - y, x * y - beta * z))
+
+    def program(u, sigma, rho, beta, h, steps):
+        for _ in range(steps):
+            k1 = slope(u, sigma, rho, beta)
+            k2 = slope(u + h / 2 * k1, sigma, rho, beta)
+            k3 = slope(u + h / 2 * k2, sigma, rho, beta)
+            k4 = slope(u + h * k3, sigma, rho, beta)
+            u = u + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        return torch.sin(u).sum()
+
+    return program
+
+
+def in_autograd():
+    import autograd.numpy as anp
+
+    def slope(u, sigma, rho, beta):
+        x, y, z = u
+        return anp.array([sigma * (y - x), x * (rho - z) - y, x * y - beta * z])
+
+    def program(u, sigma, rho, beta, h, steps):
+        for _ in range(steps):
+            k1 = slope(u, sigma, rho, beta)
+            k2 = slope(u + h / 2 * k1, sigma, rho, beta)
+            k3 = slope(u + h / 2 * k2, sigma, rho, beta)
+            k4 = slope(u + h * k3, sigma, rho, beta)
+            u = u + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        return anp.sum(anp.sin(u))
 
     return program

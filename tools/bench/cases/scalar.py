@@ -6,6 +6,7 @@ from numba import njit
 
 WRT = (0, 1)
 SIZE = 1
+KIND = "loops"
 
 
 def arguments(size=SIZE):
