@@ -149,6 +149,8 @@ def _counted(x: Value) -> Value | None:
 def divide(record, a: Value, b: Value):
     """a / 1 is a; (-a) / b is -(a / b); 1.0 * i / x is i / x for an integer i."""
     if deriving.quietly and may_raise(a, b):
+        if deriving.narrow is not None and a.type.weak and b.type.weak:
+            return RECORDS["convert"](a, dtype=deriving.narrow) / b
         return RECORDS["quotient"](a, b)
     if _is(b, 1):
         return _same_type(a, record, a, b)
