@@ -5,7 +5,8 @@
         f[i]                           holds if len(u) - 1 <= len(f), which is asked once, at the call
 
 Bounds are a symbol plus a number, where a symbol is an extent of an argument or an integer argument: all
-that loops over `range` need.  An index with no such bounds has to be checked each time it is used.
+that loops over `range` need.  An index with no such bounds has to be checked each time it is used; those that stand in
+arrays, `x[rows]`, are, wherever they are read (back/gather.py).
 """
 
 from __future__ import annotations
@@ -145,13 +146,14 @@ class Indices:
         operands = op.inputs[1 if op.name == "getitem" else 2:]
         dims = list(array.type.dims)
         entries = op.attrs["pattern"]
-        if any(p == "i" and isinstance(o.type, Array) for p, o in paired(entries, operands)):
+        advanced = [o for p, o in paired(entries, operands) if p == "i" and isinstance(o.type, Array)]
+        if any(o.type.dtype == "bool" for o in advanced):
             return all(o.type.dtype == "bool" for p, o in paired(entries, operands) if p == "i")
         for p, operand in paired(expand(entries, len(dims)), operands):
             if p is None:
                 continue
             dim = dims.pop(0)
-            if p == "i" and not self.inside(self.range_of(operand), dim):
+            if p == "i" and operand not in advanced and not self.inside(self.range_of(operand), dim):
                 return False
         return True
 
