@@ -49,6 +49,7 @@ from ..ir.types import Array, Generator, Scalar, Tuple, Type
 from ..ops.recursive import calls_itself, recursive_callees
 from . import cache as disk
 from .effort import Effort
+from .heap import keep_freed_memory
 from .into import HELPERS, into_form
 from .load import load, register
 from .parts import natural
@@ -61,6 +62,7 @@ from .trapped import trapped
 from .worth import BySize, chooser
 
 FLAGS = {False: "{'contract'}", True: "{'contract', 'reassoc', 'nsz', 'arcp'}"}
+keep_freed_memory()
 _modules: dict[str, types.ModuleType] = {}  # by key: the same program is loaded once in a process
 _entries: list = []  # the dispatchers made in this process
 
