@@ -4,8 +4,9 @@
     python tools/bench/growth.py [case ...]
 
 The cases of tools/bench/cases that say `GROWTH = (smallest, largest)`.  The gradient of a linear program should have slope
-1 once it is large enough not to be a mere call: the slope printed last is that of the upper three decades.
-Each size is the least of several runs; the CPU time of the thread is measured.
+1 once it is large enough not to be a mere call: the slope printed last is that of the upper three decades, and marked where it is
+beyond 1.05.  `out=` is the slope of calls that write into arrays of an earlier one: where it is smaller, what grows is the
+system's work of clearing the pages of new arrays.  Each size is the least of several runs; the CPU time of the thread is measured.
 """
 
 import math
@@ -18,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 import libraries
 
 POINTS = 9
+MOST = 1.05
 
 
 def seconds(call) -> float:
@@ -50,14 +52,17 @@ def main() -> None:
             continue
         low, high = module.GROWTH
         sizes = [round(low * (high / low) ** (k / (POINTS - 1))) for k in range(POINTS)]
-        found = []
+        found: dict[str, list[float]] = {}
         for size in sizes:
-            call = libraries.calls(module, "s2s", module.arguments(size))["gradient"]
-            found.append(seconds(call))
+            calls = libraries.calls(module, "s2s", module.arguments(size))
+            for which in ("gradient", "reused"):
+                found.setdefault(which, []).append(seconds(calls.get(which, calls["gradient"])))
         upper = [k for k in range(POINTS) if sizes[k] >= high / 1000]
-        print(f"{name:16s}" + "".join(f"{n:>9d}:{1e3 * t:9.4f} ms" for n, t in zip(sizes[::2], found[::2]))
-              + f"   slope {slope(sizes, found):.3f}, upper decades {slope([sizes[k] for k in upper], [found[k] for k in upper]):.3f}",
-              flush=True)
+        slopes = {which: slope([sizes[k] for k in upper], [times[k] for k in upper]) for which, times in found.items()}
+        fresh = found["gradient"]
+        print(f"{name:16s}" + "".join(f"{n:>9d}:{1e3 * t:9.4f} ms" for n, t in zip(sizes[::2], fresh[::2]))
+              + f"   slope {slope(sizes, fresh):.3f}, upper decades {slopes['gradient']:.3f}" + " !" * (slopes["gradient"] > MOST)
+              + f", out= {slopes['reused']:.3f}", flush=True)
 
 
 if __name__ == "__main__":

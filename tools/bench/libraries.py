@@ -9,7 +9,7 @@ A case is a module in cases/, which holds
 
 A program of WRT = () differentiates by itself, and is timed as it stands.  STATIC are arguments that decide the structure, which
 JAX's jit is told.  KIND says which limit the time of the gradient has in units of the function's: "loops" of scalars, or
-"elementwise" passes over arrays; matrix products have neither.  GROWTH is for growth.py.  Where AXES is there, the program is
+"elementwise" passes over arrays; matrix products have neither.  CALL is there where a call is what is timed.  GROWTH is for growth.py.  Where AXES is there, the program is
 for one lane and AXES are `vmap`'s in_axes; the other libraries' versions may be written for all lanes at once (then they say
 so by returning a vector).  A library whose gradient is not made in its usual way gives the whole of it: `gradient_in_jax()`.
 
@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
+LARGE = 1 << 16  # bytes of a gradient that is worth writing into an array of an earlier call
 PEERS = {"jax": "JAX", "torch": "PyTorch", "autograd": "autograd"}
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
               "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}
@@ -54,7 +55,8 @@ def has(module, library: str) -> bool:
 def calls(module, library: str, args: tuple, one_thread: bool = True) -> dict:
     """name -> a function of no arguments that runs it: "gradient" (value and gradients).
 
-    s2s has "function", too, where the gradient is not all there is, and "reused": the gradient into arrays of an earlier call.
+    s2s has "function", too, where the gradient is not all there is, and "reused", the gradient into arrays of an earlier call, where
+    these are not small.
     """
     return {"s2s": _s2s, "hand": _hand, "jax": _jax, "torch": _torch, "autograd": _autograd}[library](module, args, one_thread)
 
@@ -85,8 +87,12 @@ def _s2s(module, args, one_thread):
             made.append(gradient(*args))
         return gradient(*args, out=made[0])
 
-    found = {"gradient": lambda: gradient(*args), "reused": into_the_first, "function": lambda: function(*args)}
-    return found if module.WRT else {"gradient": found["gradient"]}
+    found = {"gradient": lambda: gradient(*args)}
+    if module.WRT:
+        found["function"] = lambda: function(*args)
+    if any(isinstance(args[k], np.ndarray) and args[k].nbytes >= LARGE for k in module.WRT):
+        found["reused"] = into_the_first
+    return found
 
 
 def _hand(module, args, one_thread):

@@ -7,6 +7,7 @@ from numba import njit
 WRT = (0, 1)
 SIZE = 1
 KIND = "loops"
+CALL = True
 
 
 def arguments(size=SIZE):
