@@ -226,6 +226,9 @@ def broadcast_dim(a, b):
 
 def broadcast_dims(*shapes: tuple) -> tuple:
     """NumPy's broadcasting of shapes."""
+    first, *others = [shape for shape in shapes if shape] or [()]
+    if all(shape == first for shape in others):
+        return tuple(first)
     count = max(map(len, shapes), default=0)
     result = []
     for axis in range(-count, 0):
