@@ -99,6 +99,12 @@ class UnsupportedError(S2SError):
     """A construct, function or argument that s2s does not know."""
 
 
+class UndecidedError(UnsupportedError):
+    """What must be known when code is generated, and is `value`, which is not."""
+
+    value: object = None
+
+
 class RankError(UnsupportedError):
     """What only the ranks of arguments decide, before they are known."""
 

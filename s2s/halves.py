@@ -377,8 +377,10 @@ def kept_from(held: Sequence, others) -> list:
     arrays = [x for x in tree.leaves(others) if isinstance(x, np.ndarray)]
 
     def kept(x):
-        if isinstance(x, (list, tuple)):
-            return type(x)(map(kept, x)) if any(isinstance(item, (np.ndarray, list, tuple)) for item in x[:1]) else x
+        if isinstance(x, list):  # items of one type
+            return x if x and isinstance(x[0], (int, float, complex, np.generic)) else [*map(kept, x)]
+        if isinstance(x, tuple):
+            return getattr(type(x), "_make", tuple)(map(kept, x))
         shared = isinstance(x, np.ndarray) and any(np.may_share_memory(x, other) for other in arrays)
         return x.copy() if shared else x
 

@@ -312,6 +312,7 @@ def _parsed(frame: Frame, key):
 
 
 def _part(frame: Frame, part):
+    part = frame.opened(part)
     match part:
         case slice():
             return slice(*(None if b is None else frame.value(b) for b in (part.start, part.stop, part.step)))
@@ -320,7 +321,7 @@ def _part(frame: Frame, part):
         case _ if part is ...:
             return part
         case Cell() if is_list(frame, part):
-            return array(as_list(frame, part)) if frame.heap.items(part) is None else array(frame.value(part))
+            return OF_LISTS[np.array](as_list(frame, part)) if frame.heap.items(part) is None else array(frame.value(part))
         case list() | tuple():
             return FUNCTIONS[np.array](frame.value(part))
         case bool() | int():

@@ -37,10 +37,12 @@ def run(inner: Frame, bindings: dict, node: gast.AST | None = None):
     for name, binding in bindings.items():
         inner.env[name] = binding
     inner.session.taken.update(parameter_names(inner.node))
+    before, inner.session.active = inner.session.active, inner
     try:
         with at(current().line):
             inner.session.execute(inner, inner.body, frozenset())
     finally:
+        inner.session.active = before
         if caller is not None:
             caller.live = saved
     if caller is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import types
 from collections.abc import Callable
 from enum import Enum
@@ -16,9 +17,9 @@ from enum import Enum
 import gast
 import numpy as np
 
-from ..errors import Line, S2SError, TypeMismatchError, UnsupportedError
+from ..errors import Line, S2SError, TypeMismatchError, UndecidedError, UnsupportedError
 from ..ir.builder import acted, current
-from ..ir.graph import Value
+from ..ir.graph import MISSING, Value
 from ..ir.rebuild import emit_block
 from ..ir.types import Generator, Static
 from ..ops.acts import acts
@@ -27,7 +28,7 @@ from ..ops.control import call as call_record
 from ..ops.control import never_returns
 from ..ops.draws import METHODS_OF_GENERATORS, shuffled
 from ..ops.lists import OF_LISTS, list_stack
-from ..ops.record import FUNCTIONS, MACROS, METHODS, Macro, emit, value
+from ..ops.record import FUNCTIONS, MACROS, METHODS, RECORDS, Macro, emit, value
 from ..ops.rules import RULES
 from .activation import run
 from .acts import is_exception, make_exception
@@ -48,7 +49,7 @@ from .lists import apply_list_method, is_list, new_list, put_in_order
 from .made import Again, Chosen, Known, Local, Made, Method, Partial, StaysInside
 from .maybe import Maybe, has_maybe, refused
 from .nonlocals import borrow
-from .objects import class_of, instantiate, is_users, read
+from .objects import class_of, instantiate, is_users, method_of, read
 from .outlined import mark
 from .reach import local_may_call_itself, may_call_itself, plain_function, reached
 from .recursion import Definition, call_recursive, is_open
@@ -60,7 +61,10 @@ from .writers import METHOD_WRITERS, out_of, write_out, writer
 KNOWN_NOW = {np.finfo, np.iinfo, np.dtype, np.issubdtype, np.result_type, np.promote_types, np.can_cast, str, repr, getattr, hasattr,
              type, id, callable, issubclass, bool, int, float, complex, sum, min, max, abs, round, divmod, pow,
              any, all, sorted, frozenset, set, dict}
-ABOUT_OBJECTS = (len, isinstance, type, id, callable, getattr, hasattr, setattr)  # which ask nothing about the members
+ABOUT_OBJECTS = (len, isinstance, iter, next, type, id, callable, getattr, hasattr, setattr)  # which ask nothing about the members
+
+SPECIAL = {abs: "__abs__", float: "__float__", int: "__int__", complex: "__complex__", round: "__round__",
+           math.floor: "__floor__", math.ceil: "__ceil__", math.trunc: "__trunc__"}
 
 
 def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
@@ -97,6 +101,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
                 for k, a in enumerate(args)]
     if hasattr(type(getattr(function, "__self__", None)), "apply_in") and not hasattr(function, "apply_in"):
         return function(*args, **keywords)  # a rule is given to a function that the program makes
+    if args and _hashable(function) and function in SPECIAL and (own := method_of(args[0], SPECIAL[function])) is not None:
+        return apply(frame, Method(own, args[0]), args[1:], keywords, node)
     if class_of(function) is not None:
         return apply(frame, read(frame, function, "__call__", node), args, keywords, node)
     if isinstance(function, Object):
@@ -209,7 +215,7 @@ def operate_as(frame: Frame, rule: Callable, name: str, args: list, keywords: di
     named = {k: frame.static(v, k) if frame.is_static(v) else frame.value(v) for k, v in keywords.items()}
     cells = {frame.heap.read(cell): cell for a in args for cell in cells_in(a) if isinstance(cell, Cell)}
     try:
-        result = rule(*values, **named)
+        result, values, named = _decided(frame, rule, values, named)
     except S2SError:
         raise
     except TypeError as error:
@@ -220,6 +226,28 @@ def operate_as(frame: Frame, rule: Callable, name: str, args: list, keywords: di
         return tuple(shared_result(frame, r, name, args, named, cells) for r in result)
     return shared_result(frame, result, name, args, named, cells, lambda x: rule(x, *values[1:], **named), method,
                          (*values[1:], *(v for v in named.values() if isinstance(v, Value))))
+
+
+def _decided(frame: Frame, rule: Callable, values: list, named: dict) -> tuple:
+    """rule(*values, **named), and what it was given: numbers from outside that must be known, such as an axis, are read now."""
+    while True:
+        try:
+            return rule(*values, **named), values, named
+        except UndecidedError as error:
+            known = frame.read_now(error.value)
+            if known is MISSING:
+                raise
+            values = [_replaced(x, error.value, value(known)) for x in values]
+            named = {k: _replaced(x, error.value, value(known)) for k, x in named.items()}
+
+
+def _replaced(x, old: Value, new: Value):
+    """`x` with `new` for `old`, also in a tuple."""
+    if x is old:
+        return new
+    if isinstance(x, Value) and x.op is not None and x.op.name == "tuple" and any(item is old for item in x.op.inputs):
+        return RECORDS["tuple"](*(_replaced(item, old, new) for item in x.op.inputs))
+    return x
 
 
 def _write(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, node: gast.AST) -> None:
@@ -321,7 +349,7 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
     values = [frame.value(a) for a in in_order]
     try:
         built = callee.built_for(values)
-    except StaysInside:
+    except (StaysInside, UndecidedError):  # what it must know, only the caller may know
         return in_place(frame, function, args, keywords, node)
     if built.in_place:
         return in_place(frame, function, args, keywords, node)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..errors import TypeMismatchError
 from ..ir.graph import MISSING, Value
 from ..ir.types import UNDEFINED, Array, List, Scalar
 from ..ops.control import make_undefined, packed
@@ -26,7 +25,7 @@ from .alias import Cell, Container, is_shared
 from .branches import NUMBERS, described, is_function, may_be_none
 from .frame import BOUND, RAISED, RESULT, RETURNED, STOP, UNBOUND, Frame, like
 from .lists import as_list, is_list
-from .made import FunctionKept
+from .made import FunctionKept, Unsteady
 from .maybe import Maybe, settled
 from .parted import parted
 from .raising import in_flight
@@ -284,7 +283,7 @@ def _find_slots(frame: Frame, carried: Carried, container: Container, before: di
     if after is before or not reachable:
         return False
     if list(after) != list(before):
-        raise TypeMismatchError(
+        raise Unsteady(
             f"{_name_of(frame, container)} is {container.form_with(before)} before the loop and "
             f"{container.form_with(after)} after a trip", None, "store all of them before the loop")
     new = [Slot(container, key) for key in before if after[key] is not before[key]]
@@ -350,7 +349,7 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
         if end is UNBOUND:
             end = _unbound_like(binding)
         if not isinstance(end, Container) or end.form != form:
-            raise TypeMismatchError(f"{_called(name)} is {form} before the loop and {described(end)} after a trip",
+            raise Unsteady(f"{_called(name)} is {form} before the loop and {described(end)} after a trip",
                                     None, "keep its class, and its keys or attributes in their order, the same")
         return [y for key, item in start.items() for y in _yielded(frame, item, end.members[key], carried, name)]
     if isinstance(binding, Part):
@@ -363,12 +362,12 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
         if end is UNBOUND:
             end = _unbound_like(binding)
         if type(end) is not type(binding) or len(end) != len(binding):
-            raise TypeMismatchError(f"{_called(name)} is a {type(binding).__name__} of {len(binding)} before the loop and "
+            raise Unsteady(f"{_called(name)} is a {type(binding).__name__} of {len(binding)} before the loop and "
                                     f"{described(end)} after a trip", None, "keep its length and kind the same")
         return [y for a, b in zip(binding, end) for y in _yielded(frame, a, b, carried, name)]
     if isinstance(binding, Worded):
         if words_of(end) is None:
-            raise TypeMismatchError(f"{_called(name)} is a string before the loop and something else after a trip", None,
+            raise Unsteady(f"{_called(name)} is a string before the loop and something else after a trip", None,
                                     "keep its kind the same")
         return [code_of(end, binding.words)]
     items = known_items(carried, binding)
@@ -376,7 +375,7 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
         found = (UNBOUND,) * len(items) if end is UNBOUND else frame.heap.items(end)
         if found is None or len(found) != len(items):
             if not isinstance(end, Cell):
-                raise TypeMismatchError(f"{_called(name)} is a list before the loop and something else after a trip", None,
+                raise Unsteady(f"{_called(name)} is a list before the loop and something else after a trip", None,
                                         "keep its kind the same")
             carried.grow[binding] = None
             raise Again
@@ -385,13 +384,13 @@ def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Va
         if end is binding or (type(end) is type(binding) and end == binding):
             return []
         _refuse_functions(name, binding, end)
-        raise TypeMismatchError(f"{_called(name)} is {binding!r} before the loop and something else after a trip", None,
+        raise Unsteady(f"{_called(name)} is {binding!r} before the loop and something else after a trip", None,
                                 "give it a number or an array before the loop")
     if end is UNBOUND:
         return [make_undefined()]
     if not _is_carried(end):
         _refuse_functions(name, binding, end)
-        raise TypeMismatchError(f"{_called(name)} is a number or an array before the loop, or nothing, and "
+        raise Unsteady(f"{_called(name)} is a number or an array before the loop, or nothing, and "
                                 f"{end!r} after a trip", None, "give it one kind of value")
     leaf = leaf_value(frame, end)
     if binding is UNBOUND and carried.names.get(name) is UNBOUND and name in carried.exposed and isinstance(

@@ -190,6 +190,12 @@ class Keyed:
             self._values.append(self._factory())
         return self._keys.index(key)
 
+    def place_or(self, key, default):
+        if key not in self._keys:
+            self._keys.append(key)
+            self._values.append(default)
+        return self._keys.index(key)
+
     def __getitem__(self, key):
         return self._values[self.place(key)]
 

@@ -19,12 +19,16 @@ import gast
 
 from ..ir.graph import MISSING, Value
 from .activation import run
+from .containers import new_dict
 from .expressions import assign, condition, evaluate, evaluate_any
 from .frame import Frame
 from .inside import comprehension_scope
 from .iterables import Iterable, counted, iterable
 from .lists import new_list
 from .made import Generator
+from .nonlocals import borrow
+from .objects import placed as placed_dict
+from .once import once
 
 UNROLL_AT_MOST = 16  # trips of a range that make a list of known length
 
@@ -35,13 +39,15 @@ def comprehension(frame: Frame, node: gast.ListComp | gast.GeneratorExp):
     """The binding of `[... for ...]` or `(... for ...)`."""
     first = node.generators[0].iter
     source = iterable(frame, evaluate(frame, first), first)
-    return _generator(frame, node, source) if isinstance(node, gast.GeneratorExp) else _listed(frame, node, source)
+    if isinstance(node, gast.GeneratorExp):
+        return once(frame, _generator(frame, node, source), "a generator expression")
+    return _listed(frame, node, source)
 
 
 def _listed(frame: Frame, node, source: Iterable):
     items = _unrolled(frame, node, source)
     if items is None and isinstance(node, gast.DictComp):
-        raise frame.refuse("a dict whose keys are known at run time only", node, "use a list, or an array")
+        return _run(frame, node, "dict", source, placed_dict(frame, new_dict(frame, {}), node))
     return new_list(frame, items) if items is not None else _run(frame, node, "list", source, new_list(frame, ()))
 
 
@@ -99,7 +105,11 @@ def _run(frame: Frame, node, kind: str, source, start):
     definition = _definition(node, kind)
     inner = Frame(definition, definition.body, frame.source, frame.session, frame.globals, frame.closure, frame, frame,
                   place=frame.place)
-    return run(inner, {"<source>": source, "<total>": start}, node)
+    borrowed = borrow(inner, node) if frame.session.active in (None, frame) else ()
+    result = run(inner, {"<source>": source, "<total>": start}, node)
+    for name in borrowed:
+        frame.env[name] = inner.env[name]
+    return result
 
 
 def _definition(node, kind: str) -> gast.FunctionDef:
@@ -129,6 +139,11 @@ def _function(node, kind: str) -> gast.FunctionDef:
         case "list":
             call = gast.Call(gast.Attribute(total, "append", gast.Load()), [node.elt], [])
             inner, end = [gast.Expr(call)], total
+        case "dict":
+            item = gast.Subscript(total, node.key, gast.Store())
+            inner, end = [gast.Assign([item], node.value, None)], total
+        case "first" | "first or":
+            inner, end = [gast.Return(node.elt)], total
         case "sum":
             inner = [gast.Assign([_name("<total>", True)], gast.BinOp(total, gast.Add(), node.elt), None)]
             end = total
@@ -145,6 +160,8 @@ def _function(node, kind: str) -> gast.FunctionDef:
         for test in reversed(loop.ifs):
             inner = [gast.If(test, inner, [])]
         inner = [gast.For(loop.target, loop.iter if k else _name("<source>"), inner, [], None)]
+    if kind == "first":
+        return _def([*inner, gast.Raise(_name("StopIteration"), None)])
     return _def([*inner, gast.Return(end)])
 
 

@@ -13,6 +13,7 @@ import gast
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current
 from ..ir.graph import Value
+from ..ir.types import List
 from ..ops.record import METHODS
 from .alias import Cell, Container
 from .frame import Frame, like
@@ -101,8 +102,10 @@ def pairs(frame: Frame, source, node: gast.AST) -> dict:
     source = frame.opened(source)
     if isinstance(source, Container) and source.is_dict:
         return dict(source.members)
-    if isinstance(source, (tuple, list)) and all(isinstance(x, (tuple, list)) and len(x) == 2 for x in source):
-        return {key_in(frame, key, node): member for key, member in source}
+    items = [frame.members(x) for x in frame.members(frame.session.listed(frame, source)) or ()]
+    if frame.members(source) is not None or items:
+        if all(x is not None and len(x) == 2 for x in items):
+            return {key_in(frame, key, node): member for key, member in items}
     raise frame.refuse("a dict of this", node, "build it from a dict, or from pairs of keys and values")
 
 
@@ -196,6 +199,8 @@ def shallow(frame: Frame, binding):
             return frame.heap.new_container(binding.cls, binding.members, binding.factory)
         case list():
             return list(binding)
+        case Cell() if frame.heap.items(binding) is not None or isinstance(frame.heap.type_of(binding), List):
+            return frame.session.call(frame, list, [binding], {}, None)
         case Cell():
             return duplicate(frame, binding)
     return binding
@@ -213,6 +218,10 @@ def deep(frame: Frame, binding, seen: dict | None = None):
             return made
         case tuple() | list():
             return like(binding, [deep(frame, b, seen) for b in binding])
+        case Cell() if frame.heap.items(binding) is not None:
+            made = seen[binding] = frame.heap.new(())
+            frame.heap.contents[made] = tuple(deep(frame, b, seen) for b in frame.heap.items(binding))
+            return made
         case Cell():
             seen[binding] = duplicate(frame, binding)
             return seen[binding]

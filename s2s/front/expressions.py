@@ -21,19 +21,19 @@ from .branches import branch
 from .calls import apply, apply_method, in_place
 from .capture import Fixed, is_data
 from .collected import Keyed, Set
-from .containers import key_in, new_dict, pairs
+from .containers import delete_entry, key_in, new_dict, pairs
 from .demand import demand
 from .dispatch import function_at, functions_in
 from .frame import REST, Frame, Object, Text, Thrown
 from .guards import guard_list_index
 from .iterables import Iterable
 from .lists import WRITES, extend_in_place, is_list, new_list, place_in, repeat_in_place
-from .made import Generator, Known, Local, Made, Method
+from .made import Generator, Known, LengthKept, Local, Made, Method
 from .maybe import Maybe
 from .objects import Super, class_of, found_in, instantiate, is_users, placed, read, read_super
 from .objects import write as write_attribute
 from .operators import BINARY, binary, compare, decide, negation, truth, unary
-from .overloads import NOTHING, overloaded_in_place
+from .overloads import NOTHING, call_special, overloaded_in_place
 from .raising import mapped
 from .spelled import operands_of, record_spelled
 from .texts import formatted
@@ -115,8 +115,11 @@ def _evaluate(frame: Frame, node: gast.AST):
         case gast.Dict():
             return _dict(frame, node)
         case gast.DictComp():
-            made = frame.heap.items(frame.session.comprehension(frame, node))
-            return placed(frame, new_dict(frame, {key_in(frame, key, node): member for key, member in made}), node)
+            made = frame.session.comprehension(frame, node)
+            if isinstance(made, Container):
+                return made
+            members = {key_in(frame, key, node): member for key, member in frame.heap.items(made)}
+            return placed(frame, new_dict(frame, members), node)
         case gast.Set():
             return instantiate(frame, Set, [tuple(_items(frame, node.elts))], {}, node)
         case gast.SetComp():
@@ -150,9 +153,12 @@ def _items(frame: Frame, nodes: list) -> list:
 
 def _spread(frame: Frame, binding, node: gast.AST) -> list:
     binding = frame.opened(binding)
-    if frame.members(binding) is None:
-        raise frame.refuse("`*` before something other than a tuple", node, "spread tuples only")
-    return list(frame.members(binding))
+    if isinstance(binding, Container) and binding.is_dict:
+        binding = tuple(binding.members)
+    members = frame.members(frame.session.listed(frame, binding))
+    if members is None:
+        raise LengthKept("`*` before something whose length is known only at run time", frame.line(node), "name the members first, a, b, c = xs, or pass xs itself")
+    return list(members)
 
 
 def key_of(frame: Frame, node: gast.AST):
@@ -238,7 +244,7 @@ def _columns(frame: Frame, function, node: gast.Call) -> tuple | None:
     """`zip(*rows)` of a run-time list of tuples; None of other calls."""
     if function is not zip or len(node.args) != 1 or not isinstance(node.args[0], gast.Starred):
         return None
-    rows = evaluate(frame, node.args[0].value)
+    rows = frame.opened(evaluate(frame, node.args[0].value))
     if isinstance(rows, (Iterable, Generator)):
         rows = frame.session.listed(frame, rows)
     if not is_list(frame, rows) or frame.heap.items(rows) is not None:
@@ -374,6 +380,16 @@ def place_of(frame: Frame, node: gast.AST):
         with at(frame.line(node)):
             base, key = _place_by_key(frame, base, key, node)
             return _item_of(frame, base, key)
+    match node:
+        case gast.Call(func=gast.Attribute(attr="setdefault"), args=[key, default], keywords=[]):
+            base = evaluate(frame, node.func.value)
+            if isinstance(base, Container) and issubclass(base.cls, Keyed):
+                args = [evaluate(frame, key), evaluate_any(frame, default)]
+                with at(frame.line(node)):
+                    place = apply(frame, attribute(frame, base, "place_or", node.func), args, {}, node)
+                    return _item_of(frame, base.members["_values"], place)
+            return apply_method(frame, base, "setdefault", _items(frame, node.args), {}, node) if isinstance(
+                base, Container) and base.is_dict else evaluate(frame, node)
     return evaluate(frame, node)
 
 
@@ -390,6 +406,24 @@ def _place_by_key(frame: Frame, base, key, node: gast.AST) -> tuple:
     if not isinstance(base, Container) or not issubclass(base.cls, Keyed):
         return base, key
     return base.members["_values"], apply(frame, attribute(frame, base, "place", node), [key], {}, node)
+
+
+def delete_item(frame: Frame, base, key, node: gast.AST) -> bool:
+    """`del base[key]`; False where there is nothing to be deleted from."""
+    if isinstance(base, Container) and base.is_dict:
+        delete_entry(frame, base, key)
+    elif isinstance(base, Container) and issubclass(base.cls, Keyed):
+        apply(frame, attribute(frame, base, "pop", node), [key], {}, node)
+    elif is_list(frame, base) and not isinstance(key, slice):
+        apply_method(frame, base, "pop", [key], {}, node)
+    elif is_list(frame, base) and frame.heap.items(base) is not None and frame.is_static(key):
+        items = list(frame.heap.items(base))
+        del items[frame.static(key, "this slice")]
+        apply_method(frame, base, "clear", [], {}, node)
+        apply_method(frame, base, "extend", [tuple(items)], {}, node)
+    else:
+        return call_special(frame, base, "__delitem__", [key], node) is not NOTHING
+    return True
 
 
 def augment(frame: Frame, node: gast.AugAssign) -> None:

@@ -83,6 +83,7 @@ class Session:
     attribute: Callable  # (frame, binding, name, node) -> binding
     demand: Callable  # (frame, what may be None) -> what it is where it is not
     heap: Heap = field(default_factory=Heap)
+    active: object = None  # the activation that runs, of those that another one runs in place
     tries: list = field(default_factory=list)  # those that are being run, the innermost last: raising.py
     point: object = None  # the statement that is being run, where it may be left
     thrown: list = field(default_factory=list)  # the exceptions that have a code
@@ -286,12 +287,29 @@ class Frame:
                 return slice(*(self.static(b, what, node) for b in (binding.start, binding.stop, binding.step)))
             case Value() if binding.constant is not MISSING:
                 return binding.constant
+            case Value() if (known := self.read_now(binding)) is not MISSING:
+                return known
             case Value() | Cell() | Made() | Text() | Thrown():
                 raise self.refuse(f"{what} must be known when code is generated, and depends on run-time data", node,
                                   "write it as a literal")
             case Object():
                 return binding.content
         return binding
+
+    def read_now(self, x: Value):
+        """The integer from outside that `x` is, for what must be known when code is generated; MISSING of anything else."""
+        path = []
+        while x.op is not None and x.op.name == "item":
+            path.append(x.op.attrs["index"])
+            x = x.op.inputs[0]
+        for getter, (param, _) in self.session.captures.items():
+            if param is x:
+                for k in reversed(path):
+                    getter = Item(getter, k)
+                if isinstance(content := getter(), int):
+                    consulted(getter, content)
+                    return content
+        return MISSING
 
     def is_static(self, binding) -> bool:
         """Whether `static` would succeed."""
@@ -389,11 +407,13 @@ class Frame:
         return self.outside(content, Item(owner.getter, key), name)
 
     def opened(self, binding, through: bool = False):
-        """A list or dict from outside with all that is in it, as one of the program's that nobody writes into; any other
-        binding as it is.  With `through`, what is in it is opened, too.
+        """A list or dict from outside with all that is in it, as one of the program's that nobody writes into; what is
+        in an iterator, which is used up; any other binding as it is.  With `through`, what is in it is opened, too.
 
         Not done where a name stands for one: most programs read an item or two, and then nothing else of it counts.
         """
+        if hasattr(binding, "consumed"):  # an iterator: once.py
+            return binding.consumed(self)
         if not isinstance(binding, Object) or type(binding.content) not in (list, dict, OrderedDict):
             return binding
         keys = range(len(binding.content)) if isinstance(binding.content, list) else tuple(binding.content)

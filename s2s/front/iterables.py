@@ -21,7 +21,8 @@ from .collected import Keyed, Set
 from .containers import Entries
 from .frame import Frame, Object
 from .lists import length_of_list, sharing_items, take_item
-from .made import Generator
+from .made import Generator, Method
+from .objects import method_of
 
 
 @dataclass
@@ -57,6 +58,8 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
             return iterable(frame, tuple(binding.members), node)
         case Container() if binding.cls.__module__ == Set.__module__:
             return iterable(frame, members_of(frame, binding, node), node)
+        case Container() if (function := method_of(binding, "__iter__")) is not None:
+            return iterable(frame, frame.session.call(frame, Method(function, binding), [], {}, node), node)
         case str():
             return Iterable(lambda k: binding[k], trips=len(binding))
         case range():

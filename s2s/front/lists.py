@@ -346,6 +346,10 @@ def _reverse(frame: Frame, xs: Cell, items) -> None:
     frame.write(xs, ops.list_slice(as_list(frame, xs), value(-1), flags=(False, False, True)))
 
 
+def _remove(frame: Frame, xs: Cell, items, x) -> None:
+    _pop(frame, xs, items, RECORDS["list_index"](as_list(frame, xs), frame.value(x)))
+
+
 def _ask(name: str):
     def ask(frame: Frame, xs: Cell, items, x):
         return RECORDS[f"list_{name}"](as_list(frame, xs), frame.value(x))
@@ -354,7 +358,7 @@ def _ask(name: str):
 
 
 _RUN_TIME = {
-    "append": _append, "extend": _extend, "insert": _insert, "pop": _pop, "copy": _copy, "reverse": _reverse,
+    "append": _append, "extend": _extend, "insert": _insert, "pop": _pop, "remove": _remove, "copy": _copy, "reverse": _reverse,
     "index": _ask("index"), "count": _ask("count"),
     "clear": lambda frame, xs, items: frame.write(xs, ops.list_slice(as_list(frame, xs), value(0), flags=(False, True, False))),
 }

@@ -39,7 +39,7 @@ from .expressions import assign, condition, evaluate
 from .frame import BOUND, EXIT, OUT, RAISED, RESULT, RETURNED, STOP, UNBOUND, Ended, Frame
 from .iterables import Iterable, iterable
 from .lists import as_list, is_list
-from .made import FunctionKept
+from .made import FunctionKept, Unsteady
 from .plans import tested as planned_test
 from .raising import forget, is_flag
 from .scope import (
@@ -85,7 +85,7 @@ def _run_through(frame: Frame, node: gast.For, source: Iterable) -> None:
         shared = {cell: (cell.held, cell.alike) for cell in before[1]}
         try:
             _run_loop(frame, Loop(node, node.body, source))
-        except (FunctionKept, KeysDepend, SharedError) as error:
+        except (FunctionKept, KeysDepend, SharedError, Unsteady) as error:
             bounds = [b.constant if isinstance(b, Value) else b for b in source.bounds]
             if not all(isinstance(b, int) for b in bounds):
                 raise
@@ -220,8 +220,8 @@ def _run_loop(frame: Frame, loop: Loop) -> None:
             before = start
             for cell, held in carried.held_before.items():  # what an attempt in vain has found
                 cell.held, cell.alike = held
-    raise frame.refuse("what this loop carries from trip to trip cannot be worked out", node,
-                       "give its variables one kind of value before the loop")
+    raise Unsteady("what this loop carries from trip to trip cannot be worked out", frame.line(node),
+                   "give its variables one kind of value before the loop")
 
 
 def _note_unbound(frame: Frame, loop: Loop, carried: Carried) -> None:

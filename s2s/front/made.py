@@ -11,11 +11,19 @@ from inspect import Signature
 
 import gast
 
-from ..errors import UnsupportedError
+from ..errors import TypeMismatchError, UnsupportedError
 
 
 class FunctionKept(UnsupportedError):
     """A loop keeps functions from trip to trip: it can only be followed trip by trip."""
+
+
+class Unsteady(TypeMismatchError):
+    """What a loop carries is of another kind after a trip: it can only be followed trip by trip."""
+
+
+class LengthKept(FunctionKept):
+    """A loop makes longer what must be of known length: it can only be followed trip by trip."""
 
 
 class StaysInside(UnsupportedError):

@@ -20,9 +20,9 @@ def borrow(inner: Frame, node: gast.AST) -> list[str]:
         if owner is None:
             raise inner.refuse(f"writing to {name}, a variable of a function that has returned", inner.node,
                                "return the new value")
-        if name not in caller.borrowed and owner is not caller:
+        if name not in caller.borrowed and owner is not caller or caller.session.active not in (None, caller):
             raise caller.refuse(f"writing to {name} in a call that the function it belongs to does not make itself",
-                                node, "return the new value")
+                                node, "return the new value, or call it in a `for` loop of that function")
     held = [name for name in _written_inside(inner) if owner_of(inner, name) is caller or name in caller.borrowed]
     held = [name for name in held if name in caller.env]
     held += [flag for flag in map(BOUND.format, held) if flag in caller.env]

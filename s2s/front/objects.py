@@ -25,7 +25,7 @@ from ..ops.checkpoint import Checkpointed
 from .alias import Cell, Container, part_written
 from .capture import Fixed, is_data
 from .collected import Deque, Keyed, Set, Tally
-from .containers import deep, new_dict, pairs, shallow, store
+from .containers import deep, key_in, new_dict, pairs, shallow, store
 from .frame import Frame, Object
 from .made import Made, Method
 
@@ -356,6 +356,14 @@ def placed(frame: Frame, made: Container, node: gast.AST) -> Container:
     return keyed
 
 
+def make_from_keys(frame: Frame, node: gast.AST, keys, binding=None):
+    """dict.fromkeys(keys, binding)."""
+    keys = frame.members(frame.session.listed(frame, keys))
+    if keys is None:
+        raise frame.refuse("dict.fromkeys of a run-time number of keys", node, "store them in a loop: d[key] = value")
+    return placed(frame, new_dict(frame, {key_in(frame, key, node): binding for key in keys}), node)
+
+
 def make_counter(frame: Frame, node: gast.AST, source=()):
     """collections.Counter(source)."""
     return instantiate(frame, Tally, [source], {}, node)
@@ -388,7 +396,7 @@ FUNCTIONS_OF_OBJECTS = {
     frozenset: lambda frame, node, source=(): instantiate(frame, Set, [source], {}, node),
     deque: lambda frame, node, *args, **keywords: instantiate(frame, Deque, list(args), keywords, node),
     Counter: make_counter,
-    dict: make_dict, OrderedDict: make_ordered, defaultdict: make_defaulting,
+    dict: make_dict, dict.fromkeys: make_from_keys, OrderedDict: make_ordered, defaultdict: make_defaulting,
     object.__init__: lambda frame, node, base: None,
     object.__setattr__: lambda frame, node, base, name, binding: write(
         frame, base, frame.static(name, "the name of an attribute", node), binding, node, plainly=True),

@@ -131,6 +131,8 @@ def unary(frame: Frame, op: gast.AST, x, node: gast.AST):
 
 def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
     """The condition that Python tests where it is given `binding`, as a Value."""
+    if isinstance(binding, Made):
+        return value(True)
     binding = frame.opened(settled(frame.session.assumed, binding))
     if isinstance(binding, Maybe):
         flag = is_given(frame.session.assumed, binding)
@@ -154,7 +156,7 @@ def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
     if content is None:
         if isinstance(binding, np.ndarray):
             raise frame.refuse("the truth of an array", node, "use .any() or .all()")
-        return value(bool(binding.content if isinstance(binding, Object) else True if isinstance(binding, Made) else binding))
+        return value(bool(binding.content if isinstance(binding, Object) else binding))
     if content.constant is not MISSING:
         return value(bool(content.constant))
     match content.type:

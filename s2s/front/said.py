@@ -120,9 +120,109 @@ def extreme_or(items, key, larger, default):
     return extreme(items, key, larger)
 
 
-def ordered(items, key, reverse):
-    order = order_of([key(x) for x in items], reverse)
+def mapped(items, key):
+    return [key(x) for x in items]
+
+
+def ordered(items, keys, reverse):
+    order = order_of(keys, reverse)
     return [items[k] for k in order]
+
+
+def merged(items, keys, after):
+    """`items` in the order of their `keys`, of which some come `after` others: sorted from the bottom up, stably."""
+    order = list(range(len(items)))
+    width = 1
+    while width < len(order):
+        following = []
+        for start in range(0, len(order), 2 * width):
+            i = start
+            j = min(start + width, len(order))
+            middle = j
+            end = min(start + 2 * width, len(order))
+            while i < middle or j < end:
+                if j == end or i < middle and not after(keys[order[i]], keys[order[j]]):
+                    following.append(order[i])
+                    i += 1
+                else:
+                    following.append(order[j])
+                    j += 1
+        order = following
+        width = 2 * width
+    return [items[k] for k in order]
+
+
+def heap_down(heap, first, k):
+    """heapq._siftdown."""
+    new = heap[k]
+    while k > first:
+        above = (k - 1) >> 1
+        parent = heap[above]
+        if new < parent:
+            heap[k] = parent
+            k = above
+        else:
+            break
+    heap[k] = new
+
+
+def heap_up(heap, k):
+    """heapq._siftup."""
+    end = len(heap)
+    first = k
+    new = heap[k]
+    child = 2 * k + 1
+    while child < end:
+        right = child + 1
+        if right < end and not heap[child] < heap[right]:
+            child = right
+        heap[k] = heap[child]
+        k = child
+        child = 2 * k + 1
+    heap[k] = new
+    heap_down(heap, first, k)
+
+
+def heap_push(heap, item):
+    heap.append(item)
+    heap_down(heap, 0, len(heap) - 1)
+
+
+def heap_pop(heap):
+    last = heap.pop()
+    if len(heap) == 0:
+        return last
+    least = heap[0]
+    heap[0] = last
+    heap_up(heap, 0)
+    return least
+
+
+def heap_replace(heap, item):
+    least = heap[0]
+    heap[0] = item
+    heap_up(heap, 0)
+    return least
+
+
+def heap_push_pop(heap, item):
+    if len(heap) > 0 and heap[0] < item:
+        item, heap[0] = heap[0], item
+        heap_up(heap, 0)
+    return item
+
+
+def heap_make(heap):
+    for k in range(len(heap) // 2 - 1, -1, -1):
+        heap_up(heap, k)
+
+
+def largest(n, source, key=None):
+    return sorted(source, key=key, reverse=True)[:n]
+
+
+def smallest(n, source, key=None):
+    return sorted(source, key=key)[:n]
 
 
 def reduced(function, items):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import cmath
 import functools
+import heapq
 import itertools
 import math
 import operator
@@ -19,20 +20,23 @@ import numpy as np
 
 from ..errors import TypeMismatchError
 from ..ir.builder import current
-from ..ir.graph import Value
-from ..ir.types import Array, List, Scalar
+from ..ir.graph import MISSING, Value
+from ..ir.types import Array, List, Scalar, Tuple
 from ..ops.lists import exact_sum, list_order
 from ..ops.record import FUNCTIONS, value
 from ..ops.shape import length
 from . import said
 from .access import take
-from .alias import Cell
+from .alias import Cell, Container
 from .builtin import BUILTINS, refused
 from .calls import apply, in_place, operate
 from .frame import Frame
 from .iterables import Iterable, counted, iterable, zipped
+from .lengths import require_length
 from .lists import as_list, is_list, list_value, new_list
 from .made import Generator
+from .objects import method_of
+from .once import gives_iterator, iterator_of, next_of
 from .operators import binary, compare, negation, truth, unary
 
 ENDLESS = 2**62  # trips of a loop over what has no end
@@ -51,6 +55,10 @@ def listed(frame: Frame, node, source=()):
         return source.fold("list")
     if isinstance(source, (dict, str, range)):
         return new_list(frame, tuple(source))
+    if isinstance(source, Container) and source.is_dict:
+        return new_list(frame, tuple(source.members))
+    if isinstance(source, Container) and method_of(source, "__iter__") is not None:
+        return listed(frame, node, iterable(frame, source, node))
     if not isinstance(source, Iterable):
         return source
     if source.trips is not None:
@@ -124,7 +132,7 @@ def _extreme(function, larger: Callable) -> Callable:
             raise TypeMismatchError(f"{function.__name__} of an empty sequence", frame.line(node), "give it a default=")
         if members is not None and frame.is_static(tuple(members)) and key is None:
             return function(frame.static(tuple(members), "this"))
-        if key is None and (default is UNGIVEN or members is not None):
+        if key is None and (default is UNGIVEN or members is not None) and not _of_tuples(frame, items):
             return operate(frame, function, args if len(args) > 1 else [items if members is None else tuple(members)], {}, node)
         key = key if key is not None else _same
         items = new_list(frame, members) if members is not None else items
@@ -139,6 +147,14 @@ def _same(x):
     return x
 
 
+def _of_tuples(frame: Frame, items) -> bool:
+    """Whether the items are tuples, which are compared member by member."""
+    members = frame.members(items)
+    if members is not None:
+        return any(isinstance(frame.opened(x), tuple) for x in members)
+    return isinstance(items, Cell) and is_list(frame, items) and isinstance(frame.heap.read(items).type.item, Tuple)
+
+
 # --------------------------------------------------------------------------------------------- orders
 
 
@@ -149,7 +165,10 @@ def _sorted(frame: Frame, node, source, *, key=None, reverse=False):
         return new_list(frame, sorted(frame.static(source, "this"), reverse=reverse))
     if isinstance(source, tuple):
         source = new_list(frame, source)
-    return say(frame, node, said.ordered, source, _same if key is None else key, reverse)
+    keys = source if key is None else say(frame, node, said.mapped, source, key)
+    if _of_tuples(frame, keys):
+        return say(frame, node, said.merged, source, keys, operator.lt if reverse else operator.gt)
+    return say(frame, node, said.ordered, source, keys, reverse)
 
 
 def _order_of(frame: Frame, node, keys, reverse):
@@ -188,7 +207,10 @@ def _counted(frame: Frame, node, source) -> Iterable:
 
 def _zip(frame: Frame, node, *sources, strict=False):
     sources = [_counted(frame, node, s) for s in sources]
-    if any(s.trips is not None for s in sources) and any(s.trips is None for s in sources):
+    known = [s for s in sources if s.trips is not None]
+    if not all(_is_data(s.get(k)) for s in known for k in range(s.trips)):
+        return _zip_known(frame, node, sources, min(s.trips for s in known))
+    if known and any(s.trips is None for s in sources):
         sources = [_at_run_time(frame, s) for s in sources]
     endless = [s for s in sources if _is_endless(s)]
     if endless and len(endless) < len(sources):
@@ -197,6 +219,21 @@ def _zip(frame: Frame, node, *sources, strict=False):
         return Iterable(lambda k: tuple(s.get(k) for s in sources), shortest.bounds, shortest.trips,
                         tuple(h for s in sources for h in s.held), extent=shortest.extent)
     return zipped(frame, sources, _smaller, node)
+
+
+def _is_data(binding) -> bool:
+    """Whether a list that is made at run time may hold it."""
+    return isinstance(binding, (Value, Cell, bool, int, float, complex)) or isinstance(
+        binding, (tuple, list)) and all(map(_is_data, binding))
+
+
+def _zip_known(frame: Frame, node, sources: list[Iterable], trips: int) -> Iterable:
+    """zip(names, xs), of texts, functions or objects: as many trips as there are names, for which xs must be long enough."""
+    lengths = [value(s.bounds[1]) for s in sources if s.trips is None and not _is_endless(s)]
+    trips = min([trips, *(n.constant for n in lengths if n.constant is not MISSING)])
+    for n in lengths:
+        require_length(frame, n, trips, or_more=True)
+    return Iterable(lambda k: tuple(s.get(k) for s in sources), trips=trips, held=tuple(h for s in sources for h in s.held))
 
 
 def _smaller(a, b):
@@ -444,8 +481,16 @@ def _isclose(frame: Frame, node, a, b, *, rel_tol=1e-09, abs_tol=0.0):
     return say(frame, node, said.is_close, a, b, _number(rel_tol), _number(abs_tol))
 
 
-def _iterator(name: str) -> Callable:
-    return refused(f"{name}() of a sequence", "loop over it, or index it")
+def _cycle(frame: Frame, node, source):
+    """itertools.cycle(source): endless, also where there is nothing, which the index tells."""
+    items = listed(frame, node, source)
+    count = apply(frame, len, [items], {}, node)
+    return Iterable(lambda k: take(frame, items, binary(frame, gast.Mod(), k, count, node)), (0, ENDLESS, 1), held=(items,))
+
+
+def _heap(meaning: Callable) -> Callable:
+    """A function of heapq, whose lists are ordered as CPython orders them."""
+    return lambda frame, node, *args, **keywords: in_place(frame, meaning, list(args), keywords, node, current().line)
 
 
 BUILTINS.update({
@@ -467,6 +512,9 @@ BUILTINS.update({
     itertools.compress: lambda frame, node, xs, s: say(frame, node, said.selected, xs, s),
     np.fromiter: lambda frame, node, xs, dtype=float, count=-1: apply(
         frame, np.array, [listed(frame, node, xs)], {"dtype": dtype}, node),
+    heapq.heappush: _heap(said.heap_push), heapq.heappop: _heap(said.heap_pop), heapq.heapify: _heap(said.heap_make),
+    heapq.heapreplace: _heap(said.heap_replace), heapq.heappushpop: _heap(said.heap_push_pop),
+    heapq.nlargest: _heap(said.largest), heapq.nsmallest: _heap(said.smallest),
     math.prod: _prod, math.fsum: _fsum, math.isclose: _isclose, cmath.isclose: _isclose,
     math.gcd: _integers(math.gcd, said.greatest_divisor), math.lcm: _integers(math.lcm, said.least_multiple),
     math.factorial: _integers(math.factorial, said.factorial), math.comb: _integers(math.comb, said.choose),
@@ -477,10 +525,13 @@ BUILTINS.update({
     math.remainder: lambda frame, node, x, y: say(frame, node, said.rest_of_nearest, x, y),
     math.ulp: lambda frame, node, x: say(frame, node, said.last_place, x),
     math.dist: lambda frame, node, p, q: say(frame, node, said.distance, p, q),
-    iter: _iterator("iter"), next: _iterator("next"),
-    itertools.cycle: refused("itertools.cycle", "index with k % n"),
+    iter: iterator_of, next: next_of, itertools.cycle: _cycle,
     itertools.groupby: refused("itertools.groupby", "compare each item with the one before, in a loop"),
     itertools.tee: refused("itertools.tee", "make a list, and loop over it twice"),
 })
 if hasattr(itertools, "pairwise"):
     BUILTINS[itertools.pairwise] = _pairwise
+
+ITERATORS = [map, filter, zip, enumerate, reversed, np.ndindex, np.ndenumerate, itertools.chain.from_iterable,
+             *(f for f in BUILTINS if getattr(f, "__module__", "") == "itertools")]
+BUILTINS.update({f: gives_iterator(BUILTINS[f], f"{f.__name__}()") for f in ITERATORS})

@@ -16,8 +16,16 @@ from ..ops.control import tape_new
 from .acts import run_assert, run_raise
 from .alias import Container, insider
 from .branches import branch, unless_left
-from .containers import delete_entry
-from .expressions import assign, augment, condition, evaluate, evaluate_any, key_of
+from .expressions import (
+    assign,
+    augment,
+    condition,
+    delete_item,
+    evaluate,
+    evaluate_any,
+    key_of,
+    place_of,
+)
 from .frame import EXIT, RESULT, RETURNED, STOP, Frame, Object
 from .functional import decorated
 from .iterables import Iterable
@@ -25,6 +33,7 @@ from .lists import as_list
 from .loops import run_for, run_out, run_while
 from .made import Made, StaysInside
 from .objects import delete as delete_attribute
+from .once import Once
 from .operators import negation
 from .quiet import enter
 from .raising import Leave, Point, guard, is_caught, throw
@@ -233,6 +242,8 @@ def _returnable(frame: Frame, binding, stmt: gast.Return) -> None:
         frame.session.leaving = frame.session.leaving or insider(binding)
         for member in binding.members.values():
             _returnable(frame, member, stmt)
+    elif isinstance(binding, Once):
+        raise StaysInside("returning an iterator", frame.line(stmt), "return a list of what is in it: list(...)")
     elif isinstance(binding, Made):
         raise StaysInside("a function defined inside this one cannot be returned to outside the program", frame.line(stmt),
                           "call it here, and return what it computes")
@@ -246,10 +257,10 @@ def _delete(frame: Frame, stmt: gast.Delete) -> None:
     for target in stmt.targets:
         match target:
             case gast.Subscript():
-                base, key = evaluate(frame, target.value), key_of(frame, target.slice)
-                if isinstance(base, Container) and base.is_dict:
-                    delete_entry(frame, base, key)
-                    continue
+                base, key = place_of(frame, target.value), key_of(frame, target.slice)
+                with at(frame.line(target)):
+                    if delete_item(frame, base, key, target):
+                        continue
             case gast.Attribute():
                 delete_attribute(frame, evaluate(frame, target.value), target.attr, target)
                 continue

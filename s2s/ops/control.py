@@ -26,6 +26,7 @@ from ..ir.builder import Builder, add_op, current, emit, fresh_extent, fresh_sha
 from ..ir.forms import Form, form_of, stores_its_arguments, with_attributes
 from ..ir.graph import MISSING, Block, Op, Value
 from ..ir.types import (
+    FLOAT,
     INT,
     UNDEFINED,
     UNKNOWN,
@@ -37,6 +38,8 @@ from ..ir.types import (
     Tuple,
     Type,
     Unknown,
+    forget_weak,
+    is_inexact,
     join,
     may_be_one,
 )
@@ -70,31 +73,85 @@ def if_(condition, then: Callable, otherwise: Callable, names: Sequence[str] = (
     return tuple(add_op(if_record, [condition], {}, types, [first, second], names).outputs)
 
 
-def _carries(inits: Sequence[Value], names: Sequence[str], emit_body: Callable) -> tuple[list[Type], list]:
-    """Emit a loop's body until the types of its carries settle; returns them and its blocks."""
+# Note [Types of carries, again]
+# `total = 0.0` before a loop is Python's number, and NumPy's after the first trip that adds an element to it: the
+# body is emitted twice, and that of a loop in a loop four times.  When a loop is emitted again, its carries most
+# likely become what they were before.  So such a carry starts as NumPy's number at once; and that is the type that
+# starting from the inits would have given, if what each trip ends with is NumPy's without it.  If not, the loop is
+# emitted from its inits.
+
+
+def _carries(inits: Sequence[Value], names: Sequence[str], emit_body: Callable,
+             before: Sequence[Type] = ()) -> tuple[list[Type], list]:
+    """Emit a loop's body until the types of its carries settle; returns them and its blocks.
+
+    `before` are the types that the carries had, if the loop is emitted again.
+    """
+    likely = [old if init.type == FLOAT and old == _NUMPYS else init.type for init, old in zip(inits, before)]
+    if before and any(init.type != type for init, type in zip(inits, likely)):
+        try:
+            types, blocks, yields = _attempt(inits, likely, names, emit_body)
+        except S2SError:  # of what a carry is before the first trip: below
+            types = []
+        if types == likely:
+            guessed = [k - len(inits) for k, (init, type) in enumerate(zip(inits, likely)) if init.type != type]
+            known = {blocks[-1].params[k]: False for k in guessed}
+            if all(_is_numpys(yields[k], known) for k in guessed):
+                return _settled(inits, types), blocks
     types = [init.type for init in inits]
     unbound = [k for k, type in enumerate(types) if type == UNDEFINED]
     for attempt in range(WIDEN_AFTER + 1):
-        params = [Value(type, names[k]) for k, type in enumerate(types)]
         try:
-            blocks, yields = emit_body(params)
+            joined, blocks, _ = _attempt(inits, types, names, emit_body)
         except S2SError as error:
             if not unbound:
                 raise
             types, unbound = _types_of_unbound(types, unbound, names, emit_body, error), []
             continue
-        for init, type, y in zip(inits, types, yields, strict=True):
-            _say_equal_extents(init, type, y)
-        joined = [join_types(type, y.type, names[k] or "a loop's value", lambda: fresh_extent("any"))
-                  for k, (type, y) in enumerate(zip(types, yields, strict=True))]
         if joined == types:
-            for init, type in zip(inits, types):
-                _say_what_fills(init, type)
-            return [_settled(type) for type in types], blocks
+            return _settled(inits, types), blocks
         if attempt == WIDEN_AFTER - 1:
             joined = [UNKNOWN if new != old else new for old, new in zip(types, joined)]
         types = joined
     raise VerifyError("the types of a loop's carries do not settle", current().line)
+
+
+def _attempt(inits: Sequence[Value], types: list[Type], names: Sequence[str],
+             emit_body: Callable) -> tuple[list[Type], list[Block], list[Value]]:
+    """Emit a loop's body for carries of `types`: what these and the ends of a trip are together, its blocks, the ends."""
+    blocks, yields = emit_body([Value(type, names[k]) for k, type in enumerate(types)])
+    for init, type, y in zip(inits, types, yields, strict=True):
+        _say_equal_extents(init, type, y)
+    joined = [join_types(type, y.type, names[k] or "a loop's value", lambda: fresh_extent("any"))
+              for k, (type, y) in enumerate(zip(types, yields, strict=True))]
+    return joined, blocks, yields
+
+
+_NUMPYS = forget_weak(FLOAT)
+
+
+def _is_numpys(x: Value, known: dict[Value, bool], depth: int = 40) -> bool:
+    """Whether `x` is NumPy's float64 even if what is `known` not to be is Python's; see Note [Types of carries, again]."""
+    if x not in known:
+        known[x] = depth > 0 and getattr(x.type, "dtype", "") == _NUMPYS.dtype and x.type != FLOAT and (
+            x.op is None or _makes_numpys(x, known, depth - 1))
+    return known[x]
+
+
+def _makes_numpys(x: Value, known: dict[Value, bool], depth: int) -> bool:
+    op = x.op
+    if op.name == "if":  # a join is NumPy's if either side is
+        return any(_is_numpys(block.yields[op.outputs.index(x)], known, depth) for block in op.blocks)
+    if op.name in ("for", "while"):
+        body, count = op.blocks[-1], len(op.outputs)
+        for init, param in zip(op.inputs[-count:], body.params[-count:]):
+            known[param] = _is_numpys(init, known, depth)
+        end = op.outputs.index(x) - count
+        return known[body.params[end]] or _is_numpys(body.yields[end], known, depth)
+    numbers = [v for v in op.inputs if is_inexact(getattr(v.type, "dtype", ""))]
+    if op.record.elementwise:  # so is what an operation makes of one that is
+        return any(_is_numpys(v, known, depth) for v in numbers)
+    return op.name != "call" and all(_is_numpys(v, known, depth) for v in numbers)
 
 
 def _say_what_fills(init: Value, type: Type) -> None:
@@ -151,20 +208,30 @@ def _types_of_unbound(types: list[Type], unbound: list[int], names: Sequence[str
     return [yields[k].type if k in unbound else type for k, type in enumerate(types)]
 
 
-def _settled(type: Type) -> Type:
+def _settled(inits: Sequence[Value], types: list[Type]) -> list[Type]:
+    """The types of a loop's carries after it."""
+    for init, type in zip(inits, types):
+        _say_what_fills(init, type)
+    return [_after(type) for type in types]
+
+
+def _after(type: Type) -> Type:
     """The type of a carry after the loop: an extent that may change from trip to trip is a new one."""
     match type:
         case Array(dtype, dims):
             return Array(dtype, tuple(replace(fresh_extent(), symbol_may_be_one=d.may_be_one)
                                       if getattr(d, "accepts_any", False) else d for d in dims))
         case Tuple(items):
-            return replace(type, items=tuple(map(_settled, items)))
+            return replace(type, items=tuple(map(_after, items)))
     return type
 
 
 def for_loop(lo, hi, step, inits: Sequence, body: Callable, breaks: bool = False,
-             names: Sequence[str] = (), index: str = "i", plan=None) -> tuple[Value, ...]:
-    """Emit `for index in range(lo, hi, step)`; `body(i, *carries)` returns `[stop,] *carries`."""
+             names: Sequence[str] = (), index: str = "i", plan=None, before: Sequence[Type] = ()) -> tuple[Value, ...]:
+    """Emit `for index in range(lo, hi, step)`; `body(i, *carries)` returns `[stop,] *carries`.
+
+    `before` are the types of the carries of the loop that this is, emitted again.
+    """
     lo, hi, step = value(lo), value(hi), value(step)
     inits = [value(x) for x in inits]
     names = [names[k] if k < len(names) else x.name for k, x in enumerate(inits)]
@@ -175,7 +242,7 @@ def for_loop(lo, hi, step, inits: Sequence, body: Callable, breaks: bool = False
         block, yields = _yielding(body, [Value(INT, index), *params], inits)
         return [block], yields[1:] if breaks else yields
 
-    types, blocks = _carries(inits, names, emit_body)
+    types, blocks = _carries(inits, names, emit_body, before)
     return tuple(add_op(for_record, [lo, hi, step, *inits], _attrs(breaks, plan), types, blocks, names).outputs)
 
 
@@ -184,8 +251,11 @@ def _attrs(breaks: bool, plan) -> dict:
 
 
 def while_loop(inits: Sequence, test: Callable, body: Callable, breaks: bool = False,
-               names: Sequence[str] = (), plan=None) -> tuple[Value, ...]:
-    """Emit `while test(*carries)`; `body(*carries)` returns `[stop,] *carries`, `test` one condition."""
+               names: Sequence[str] = (), plan=None, before: Sequence[Type] = ()) -> tuple[Value, ...]:
+    """Emit `while test(*carries)`; `body(*carries)` returns `[stop,] *carries`, `test` one condition.
+
+    `before` are the types of the carries of the loop that this is, emitted again.
+    """
     inits = [value(x) for x in inits]
     names = [names[k] if k < len(names) else x.name for k, x in enumerate(inits)]
 
@@ -194,7 +264,7 @@ def while_loop(inits: Sequence, test: Callable, body: Callable, breaks: bool = F
         block, yields = _yielding(body, params, inits)
         return [head, block], yields[1:] if breaks else yields
 
-    types, blocks = _carries(inits, names, emit_body)
+    types, blocks = _carries(inits, names, emit_body, before)
     if blocks[0].yields[0].constant is False:
         test(*inits)  # for what it does besides
         return tuple(inits)
@@ -211,13 +281,14 @@ def _rebuild_if(op: Op, inputs: list[Value], inner: Callable) -> Sequence[Value]
 def _rebuild_for(op: Op, inputs: list[Value], inner: Callable) -> Sequence[Value]:
     block = op.blocks[0]
     return for_loop(*inputs[:3], inputs[3:], lambda *params: inner(block, params), op.attrs["breaks"],
-                    [p.name for p in block.params[1:]], block.params[0].name, op.attrs.get("plan"))
+                    [p.name for p in block.params[1:]], block.params[0].name, op.attrs.get("plan"),
+                    [p.type for p in block.params[1:]])
 
 
 def _rebuild_while(op: Op, inputs: list[Value], inner: Callable) -> Sequence[Value]:
     head, block = op.blocks
     return while_loop(inputs, lambda *params: inner(head, params)[0], lambda *params: inner(block, params),
-                      op.attrs["breaks"], [p.name for p in block.params], op.attrs.get("plan"))
+                      op.attrs["breaks"], [p.name for p in block.params], op.attrs.get("plan"), [p.type for p in block.params])
 
 
 def _run_if(op: Op, inputs: list, run_block: Callable) -> list:
@@ -505,7 +576,7 @@ def _infer_pop(tape: Value) -> list[Type]:
 
 def item_type(type: List) -> Type:
     """The type of one item of a list; where the items' lengths differ, it has one of its own."""
-    return type.item if isinstance(type, Tape) else _settled(type.item)
+    return type.item if isinstance(type, Tape) else _after(type.item)
 
 
 tape_new = define("tape_new", evaluate=lambda: [], infer=lambda: Tape(UNDEFINED),

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..errors import TypeMismatchError, UnsupportedError
+from ..errors import TypeMismatchError, UndecidedError
 from ..ir.builder import current, emit, fresh_extent, meet
 from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Scalar, Static, Type, Unknown
@@ -153,8 +153,10 @@ def static(x, what: str = "this argument"):
         return x.constant
     if x.op is not None and x.op.name == "tuple":
         return tuple(static(item, what) for item in x.op.inputs)
-    raise UnsupportedError(f"{what} must be known when code is generated, and depends on run-time data",
+    error = UndecidedError(f"{what} must be known when code is generated, and depends on run-time data",
                            current().line, "write it as a literal, or make the argument static")
+    error.value = x
+    raise error
 
 
 def is_static(x) -> bool:
@@ -226,6 +228,9 @@ def broadcast_dim(a, b):
 
 def broadcast_dims(*shapes: tuple) -> tuple:
     """NumPy's broadcasting of shapes."""
+    first, *others = [shape for shape in shapes if shape] or [()]
+    if all(shape == first for shape in others):
+        return tuple(first)
     count = max(map(len, shapes), default=0)
     result = []
     for axis in range(-count, 0):

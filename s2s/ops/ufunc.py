@@ -91,22 +91,28 @@ def shape_symbol(types: list[Type]) -> str | None:
     return "|".join(sorted(parts))
 
 
-def _kind(type: Type) -> Scalar:
-    return Scalar(dtype_of(type), weak=isinstance(type, Scalar) and type.weak)
-
-
 def _infer(name: str, result: Callable) -> Callable:
+    found: dict[tuple, Scalar] = {}  # for operands of these kinds
+
     def infer(*xs: Value) -> Type:
-        types = [x.type for x in xs]
+        kinds, classes = [], set()
         for x in xs:
-            if not isinstance(x.type, (Scalar, Array, Unknown)):
-                raise TypeMismatchError(f"{x.name or f'an operand of {name}'} is {x.type}, and a number or "
+            type = x.type
+            if not isinstance(type, (Scalar, Array, Unknown)):
+                raise TypeMismatchError(f"{x.name or f'an operand of {name}'} is {type}, and a number or "
                                         "an array is needed", current().line, "pass a number or an array")
-        y = result(*map(_kind, types))
-        if any(isinstance(t, Unknown) for t in types):
-            known = y.dtype == "bool" or all(dtype_of(t) is not None for t in types)
-            return Unknown(shape_symbol(types), y.dtype if known else None)
-        dims = broadcast_dims(*map(dims_of, types))
+            classes.add(type.__class__)
+            kinds.append((type.dtype, type.__class__ is Scalar and type.weak))
+        kinds = tuple(kinds)
+        y = found.get(kinds)
+        if y is None:
+            y = found[kinds] = result(*(Scalar(dtype, weak) for dtype, weak in kinds))
+        if Unknown in classes:
+            known = y.dtype == "bool" or all(dtype is not None for dtype, _ in kinds)
+            return Unknown(shape_symbol([x.type for x in xs]), y.dtype if known else None)
+        if Array not in classes:
+            return y
+        dims = broadcast_dims(*[dims_of(x.type) for x in xs])
         return array_type(y.dtype, dims) if dims else y
 
     return infer
@@ -176,11 +182,12 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
         compute = evaluate or getattr(np, name)
 
     def folded(*xs: Value):
-        constants = [x.constant for x in xs]
-        if python and all(type(c) in (bool, int, float, complex) for c in constants):
-            known = _fold_python(name, compute, constants)
-            if known is not None:
-                return known
+        if python:
+            constants = [x.constant for x in xs]
+            if all(type(c) in (bool, int, float, complex) for c in constants):
+                known = _fold_python(name, compute, constants)
+                if known is not None:
+                    return known
         simpler = fold(record, *xs) if fold is not None else None
         return simpler if simpler is not None else _absorb_broadcast(record, xs)
 

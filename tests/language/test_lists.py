@@ -493,11 +493,6 @@ def slice_written(x):
     return sum(xs)
 
 
-def iterator(x):
-    it = iter(x)
-    return next(it)
-
-
 def grouped(x):
     return sum(len(list(g)) for k, g in itertools.groupby(x))
 
@@ -515,7 +510,6 @@ REFUSED = [
     (empty_item, (1.0, 2), "x = x * n + xs[0]", "list index out of range", "index within the list"),
     (shared_row, (1.0, 3), "row[0] = x * i", "may or may not share memory with rows", ".copy()"),
     (slice_written, (V,), "xs[1:3] = [0.0]", "writing into a slice of a list", "one by one"),
-    (iterator, (V,), "it = iter(x)", "iter() of a sequence", "loop over it, or index it"),
     (grouped, (V,), "itertools.groupby(x)", "itertools.groupby", "in a loop"),
     (walrus, (V,), "last := v * v", "`:=` in a comprehension", "as a loop"),
     (repeated, (1.0, 3), "[x, 2.0] * n", "of several items times a run-time number", "append the items in a loop"),

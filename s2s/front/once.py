@@ -1,0 +1,106 @@
+"""What can be run over once only: what iter(), map(), zip(), enumerate() and generator expressions give.
+
+Whatever looks at what is in an iterator uses it up (`Frame.opened`), and who asks a second time is refused: how much the
+first had left, only the run knows.  `next` takes one item off; how many it took is in `state`, a dict of the program's, so
+that branches and loops join it like anything else.  Two other designs: an object with a cursor, said in Python, would
+make a `while` of every `for` over a `zip`; a mark on the binding itself would not be undone on the other path of an `if`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import gast
+
+from ..errors import TypeMismatchError
+from ..ir.graph import MISSING, Value
+from ..ops.record import value
+from .alias import Container
+from .branches import branch
+from .containers import store
+from .frame import Frame
+from .iterables import Iterable, counted, iterable
+from .made import Generator, Made
+from .raising import is_caught
+
+TAKEN, USED = "taken", "used"
+ALL = object()
+
+
+@dataclass(eq=False)
+class Once(Made):
+    """An iterator over `content`: an Iterable, a Generator, or the list of what is in it."""
+
+    content: object
+    state: Container  # {"taken": how many `next` took, "used": whether something else ran over it}
+    what: str
+
+    def held(self) -> Iterator:
+        yield self.state
+        yield from (self.content.held if isinstance(self.content, Iterable) else self.content.held()
+                    if isinstance(self.content, Made) else (self.content,))
+
+    def consumed(self, frame: Frame):
+        """What is left of it, for somebody who runs over it."""
+        taken = _unused(frame, self)
+        store(frame, self.state, {TAKEN: taken, USED: True})
+        if taken == 0:
+            return self.content
+        rest = counted(frame, iterable(frame, self.content, None), None)
+        if rest.trips is not None and isinstance(taken, int):
+            return Iterable(lambda k: rest.get(k + taken), trips=max(rest.trips - taken, 0), held=rest.held)
+        lo, hi, step = rest.bounds
+        return replace(rest, get=lambda k: rest.get(k + taken), bounds=(0, value(hi) - taken, 1), is_range=False, extent=None)
+
+
+def once(frame: Frame, content, what: str) -> Once:
+    """An iterator over `content`, which nobody has run over yet."""
+    return Once(content, frame.heap.new_container(dict, {TAKEN: 0, USED: False}), what)
+
+
+def gives_iterator(function: Callable, what: str) -> Callable:
+    """`function`, of builtin.py or sequences.py, whose result is an iterator in Python."""
+    def make(frame: Frame, node, *args, **keywords):
+        return once(frame, function(frame, node, *args, **keywords), what)
+
+    return make
+
+
+def iterator_of(frame: Frame, node: gast.AST, source):
+    """iter(source)."""
+    return source if isinstance(source, Once) else once(frame, frame.opened(source), "iter()")
+
+
+def next_of(frame: Frame, node: gast.AST, source, default=ALL):
+    """next(source, default)."""
+    if not isinstance(source, Once):
+        raise TypeMismatchError("next() of what is no iterator", frame.line(node), "make one: it = iter(...)")
+    if is_caught(frame, StopIteration):
+        raise frame.refuse("next() where StopIteration is caught", node, "give next() a second argument, and test for it")
+    taken = _unused(frame, source)
+    if isinstance(source.content, Generator) and taken == 0:
+        store(frame, source.state, {TAKEN: 0, USED: True})
+        return source.content.fold("first" if default is ALL else "first or", None if default is ALL else default)
+    items = counted(frame, iterable(frame, source.content, node), node)
+    store(frame, source.state, {TAKEN: taken + 1, USED: False})
+    if default is ALL:
+        if items.trips is not None and isinstance(taken, int) and taken >= items.trips:
+            raise TypeMismatchError("next() of an iterator that has nothing left", frame.line(node), "give it a second argument")
+        return items.get(taken)
+    if items.trips is not None and isinstance(taken, int):
+        return items.get(taken) if taken < items.trips else default
+    count = items.trips if items.trips is not None else items.bounds[1]
+    return branch(frame, value(taken) < value(count), lambda: items.get(taken), lambda: default, frame.live | frame.pending)
+
+
+def _unused(frame: Frame, source: Once):
+    """How many items `next` took of an iterator that nothing ran over."""
+    used, taken = source.state.members[USED], source.state.members[TAKEN]
+    if (used.constant if isinstance(used, Value) else used) is not False:
+        raise frame.refuse(f"{source.what} is run over a second time, and the first may have left nothing", None,
+                           "make a list of it first: list(...)")
+    constant = taken.constant if isinstance(taken, Value) else taken
+    return taken if constant is MISSING else constant
+
+
