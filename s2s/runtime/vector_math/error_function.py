@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
-from .exponential import above_one, between, parts, power_of_two, times_power_of_two
-from .lanes import absolute, bits, copysign, is_single, narrow, number, polynomial, where, wide
+import math
+
+from .exponential import EXP_32, LOG2E, above_one, between, parts, power_of_two, times_power_of_two
+from .lanes import (
+    absolute,
+    bits,
+    copysign,
+    is_single,
+    narrow,
+    number,
+    polynomial,
+    rounded,
+    where,
+    wide,
+)
+
+LOG2 = math.log(2.0)
 
 # erf(x) / x - 1 as a function of x**2, for |x| <= 1
 ERF_64 = (0.12837916709551256, -0.37612638903183543, 0.11283791670945006, -0.02686617064323777, 0.0052239776071164225,
@@ -47,14 +62,18 @@ def erf(x):
 def erfc(x):
     """1 - erf(x), which keeps its digits where x is large."""
     single = is_single(x)
-    if single:
+    if single:  # in double precision, but only as exact as single needs it
         x = wide(x)
         a = absolute(x)
         b = between(a, 0.5, 10.5)
-        k, r = parts(-b * b)
-        v = (b - 2.5) / (b + 2.0)
-        tail = (1.0 + above_one(r)) * power_of_two(k) * polynomial(v, WHOLE_32) / (1.0 + 2.0 * b)
-        near = x + x * polynomial(where(a < 0.5, x * x, 0.25), ERF_64[:9])
+        k = rounded(b * b * -LOG2E)
+        r = -b * b - k * LOG2
+        above = b + 2.0
+        below = 1.0 + 2.0 * b
+        inverse = 1.0 / (above * below)  # one division for two
+        v = (b - 2.5) * below * inverse
+        tail = (1.0 + r + r * r * polynomial(r, EXP_32)) * power_of_two(k) * polynomial(v, WHOLE_32) * (above * inverse)
+        near = x + x * polynomial(where(a < 0.5, x * x, 0.25), ERF_32)
     else:
         a = absolute(x)
         b = between(a, 0.5, 27.5)
