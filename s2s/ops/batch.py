@@ -34,7 +34,7 @@ from .create import (
     linspace_record,
     zeros,
 )
-from .elementwise import absolute, logical_not, maximum, select, where
+from .elementwise import absolute, logical_and, logical_not, logical_or, maximum, select, where
 from .index import additem, getitem, put, setitem
 from .join import concatenate_record, stack_record
 from .linalg import solve
@@ -106,7 +106,7 @@ def _define_array_twins() -> None:
     RECORDS["max_"].batch = lambda a, b: where(a < b, b, a)
     RECORDS["min_"].batch = lambda a, b: where(b < a, b, a)
     RECORDS["abs_"].batch = absolute
-    RECORDS["not_"].batch = logical_not
+    RECORDS["not_"].batch, RECORDS["and_"].batch, RECORDS["or_"].batch = logical_not, logical_and, logical_or
     RECORDS["at_least_zero"].batch = lambda flags, n: maximum(n, 0)
     for of_arrays, of_numbers in IN_MATH.items():
         of_numbers.batch = of_arrays

@@ -14,17 +14,19 @@ from ..errors import DerivativeError
 from ..ir.builder import Builder, add_op, at, current, join_types
 from ..ir.graph import MISSING, Block, Function, Op, Value, blocks_of, free_values, op_free_values
 from ..ir.rebuild import emit_block
+from ..ir.substitute import substitute
 from ..ir.types import INT, Array, List, Scalar, Tape, Tuple, carries_derivative
 from ..ops.acts import has_effects
 from ..ops.chain import like_operand, times
 from ..ops.checkpoint import Rerun
 from ..ops.control import Known, call, for_loop, if_record
-from ..ops.elementwise import real
+from ..ops.elementwise import and_, equal, not_, or_, real
 from ..ops.lists import sum_of
 from ..ops.recursive import Recursive
 from ..ops.shape import zeros_of
 from .activity import active_values, loop_parts
 from .checkpoint import Rerunning, rerun_vjp
+from .leaving import asked_to_leave
 from .tape import Region, is_made_again
 
 
@@ -51,6 +53,7 @@ class Adjoint:
         self.pairs: dict[Op, object] = {}  # of calls of recursive functions: their pairs
         self.backs: dict[Op, tuple[Op, object]] = {}  # calls of backward parts being made: the call, and the pair
         self.reruns: dict[Op, tuple[Rerunning, list[Value]]] = {}  # loops that are checkpointed, and what they keep
+        self.leaving: dict[Value, tuple[Region, bool]] = {}  # what tells the trip that left a loop from those that went on: how it is in these
         self.incoming = {x: Value(x.type, bar_name(x)) for x in summed}
         self.seeded = differentiable_results(function) if seeded is None else [function.results[k] for k in seeded]
         self.seeds = [Value(y.type, bar_name(y)) for y in self.seeded]
@@ -231,15 +234,18 @@ class Adjoint:
         self.open(body, op)
         region = self.regions[body]
 
-        def backwards(_, *bars: Value) -> list[Value]:
+        lo, hi, step = self.reversed_range(op, region)
+
+        def backwards(trip: Value, *bars: Value) -> list[Value]:
             self.bars = dict(zip(read, bars[len(carried):]))
             for k, bar in zip(carried, bars):
                 self.add(ends[k], in_kind(bar, ends[k]))
             region.adjoint = current().block
+            answers = self.answers(op, region, trip, lo)
             self.run_backwards(body)
+            substitute(region.adjoint, answers)
             return [self.take(params[k]) for k in carried] + [self.bars[x] for x in read]
 
-        lo, hi, step = self.reversed_range(op, region)
         names = [bar_name(params[k]) for k in carried] + [bar_name(x) for x in read]
         index = body.params[0].name if op.name == "for" else "k"
         outs = for_loop(lo, hi, step, starts, backwards, names=names, index=index)
@@ -248,6 +254,23 @@ class Adjoint:
         self.bars.update(zip(read, outs[len(carried):]))
         for k, out in zip(carried, outs):
             self.add(inits[k], in_kind(out, inits[k]))
+
+    def answers(self, op: Op, region: Region, trip: Value, last: Value) -> dict[Value, Value]:
+        """What a trip of a loop asked before it left the loop or went on: known but for the last (leaving.py)."""
+        if not op.attrs["breaks"]:
+            return {}
+        body, found = op.blocks[-1], {}
+        asked = asked_to_leave(body, body.yields[0])
+        is_last = equal(trip, last) if asked else None
+        for v, of in asked.items():
+            then = region.last(of.of, asked)
+            self.home[then] = region.parent.primal
+            found[v] = or_(not_(is_last), then) if of.otherwise else and_(is_last, then)
+            self.leaving[found[v]] = region, of.otherwise
+            if of.opposite:
+                found[v] = not_(found[v])
+                self.leaving[found[v]] = region, True
+        return found
 
     def rerun(self, op: Op) -> None:
         """A loop that is checkpointed: the same, its trips run again (checkpoint.py)."""

@@ -7,7 +7,7 @@ from ..ir.types import Array, List, Scalar, Tuple, Type, Unknown
 
 _TOTAL_SHAPES = ("constant", "length", "size", "tuple", "item", "undefined", "sum", "spread", "transpose")
 _DIVIDES = ("divide", "floor_divide", "remainder", "power", "reciprocal")
-_PARTIAL = ("int_", "round_to_int", "left_shift", "right_shift", "max_", "min_", "not_", "bool_")
+_PARTIAL = ("int_", "round_to_int", "left_shift", "right_shift", "max_", "min_", "not_", "and_", "or_", "bool_")
 
 
 def is_total(op: Op) -> bool:

@@ -70,7 +70,7 @@ class Linear(Tangents):
                      for v in [*block.params, *(v for op in block.ops for v in op.outputs)]}
         self.regions: dict[Block, Region] = {}  # by primal block
         self.calls: dict[Op, tuple[Function, list[Value]]] = {}  # forward part, and what it keeps
-        self.pairs, self.reruns, self.incoming = {}, {}, {}  # there are none
+        self.pairs, self.reruns, self.incoming, self.leaving = {}, {}, {}, {}  # there are none
         self.seeds = [Value(tangent_type(x.type), dot_name(x)) for x in wrt]
         self.seeded = self.reached = wrt
         root = self.regions[function.block] = Region(function.block)

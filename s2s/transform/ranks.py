@@ -81,7 +81,7 @@ def demanded_numbers(function: Function, scalars: Iterable[Value]) -> tuple[set[
     return numbers, integers
 
 
-_OF_NUMBERS = frozenset({"arange", "float_", "int_", "bool_", "complex_", "max_", "min_", "not_", "round_to_int"})
+_OF_NUMBERS = frozenset({"arange", "float_", "int_", "bool_", "complex_", "max_", "min_", "not_", "and_", "or_", "round_to_int"})
 
 
 def _yield_of(block: Block, k: int) -> Value:

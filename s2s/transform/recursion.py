@@ -194,8 +194,9 @@ class RecursiveSweeps(Sweeps):
             return super().decide(region)
         for child in [r for r in self.regions.values() if r.parent is region]:
             self.decide(child)
-        self.root_needs = [v for v in dict.fromkeys(self.reads(region.adjoint)) if v in self.home]
-        cut(region, self.root_needs, self.unstable, self.kept, set(self.primal.params))
+        self.root_needs = [v for v in dict.fromkeys([*self.reads(region.adjoint), *self.reads_once(region.adjoint)])
+                           if v in self.home]
+        region.saved, region.recomputed = cut(region, self.root_needs, self.unstable, self.kept, set(self.primal.params))
         for v in region.saved:
             self.choose_tape(region, v)
         return None

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ir.builder import Builder, add_op, at, emit, join_types
-from ..ir.graph import MISSING, Block, Function, Op, Value, blocks_of
+from ..ir.graph import MISSING, Block, Function, Op, Value, blocks_of, walk
 from ..ir.rebuild import emit_op
 from ..ir.types import Array, List, Scalar, Unknown
 from ..ops.control import (
@@ -36,6 +36,7 @@ from .activity import loop_parts
 from .adjoint import Adjoint
 from .asked import ask_shapes_here
 from .kept import kept_values
+from .leaving import carry_of
 from .tape import Region, cut, operands, unstable_values
 
 
@@ -60,6 +61,20 @@ class Sweeps:
         for region in self.regions.values():
             if region.trips is not None:
                 self.home[region.trips] = region.parent.primal
+        for op in walk(root.adjoint):
+            if op.name == "if" and op.inputs[0] in adjoint.leaving:
+                leaving = op.blocks[adjoint.leaving[op.inputs[0]][1]]
+                if leaving in self.by_adjoint:
+                    self.by_adjoint[leaving].leaves = self.left_if(op.inputs[0])
+
+    def left_if(self, condition: Value) -> list[Region]:
+        """The loops that were left where a condition is as in the trip that leaves, innermost first."""
+        region, otherwise = self.adjoint.leaving[condition]
+        then = condition.op.inputs[-1]  # of `is_last and then`, or of `not ...`
+        if condition.op.name == "not_":
+            return self.left_if(then)
+        around = self.adjoint.leaving.get(then)
+        return [region, *(self.left_if(then) if around is not None and around[1] is otherwise else [])]
 
     # deciding
 
@@ -68,34 +83,84 @@ class Sweeps:
         children = [r for r in self.regions.values() if r.parent is region]
         for child in children:
             self.decide(child)
-        needed = dict.fromkeys(v for v in self.reads(region.adjoint))
+        needed = dict.fromkeys(self.reads(region.adjoint))
+        once = {v: n for v, n in self.reads_once(region.adjoint).items() if v not in needed and v in self.home}
         own, outer = [], []
         for v in needed:
             if v in self.home:
                 (own if self.home[v] is region.primal else outer).append(v)
         if region.parent is None:
             return
-        cut(region, own, self.unstable, self.kept)
+        own_once = [v for v in once if self.home[v] is region.primal]
+        region.once = {v: n for v, n in once.items() if v not in own_once}
+        if region.is_loop:
+            self.decide_lasts(region, own, own_once, once)
+        else:
+            own += own_once
+            region.saved, region.recomputed = cut(region, own, self.unstable, self.kept)
         region.outer = dict.fromkeys(outer)
         for v in region.recomputed:
             region.outer.update(dict.fromkeys(x for x in operands(v, self.kept) if self.home[x] is not region.primal))
         if region.is_loop and region.op.name == "for" and region.trips is not None:
             region.outer.update(dict.fromkeys(v for v in (region.op.inputs[0], region.op.inputs[2])))
+        if region.is_loop:
+            region.outer.update(dict.fromkeys(v for v, n in region.once.items() if n == 1))
+            region.once = {v: n - 1 for v, n in region.once.items() if n > 1}
+        if region.leaves:
+            region.once |= dict.fromkeys(region.outer, len(region.leaves))
+            region.outer = {}
         for v in region.saved:
             self.choose_tape(region, v)
 
+    def decide_lasts(self, region: Region, own: list[Value], once: list[Value], loops_left: dict[Value, int]) -> None:
+        """What a loop saves of each trip, and what of the last: tape.py, Note [The trip that leaves]."""
+        direct = [r for r in self.regions.values() if r.leaves and r.leaves[0] is region]
+        while True:
+            region.saved, region.recomputed = cut(region, own, self.unstable, self.kept)
+            known, lasts = {*region.saved, *region.recomputed}, []
+            for branch in direct:
+                read = [v for v in once if v in self.read_by(branch) and v not in known]
+                saved, branch.again = cut(region, read, self.unstable, self.kept, known)
+                lasts += saved
+            lasts += [v for v in once if v not in known and not any(v in self.read_by(branch) for branch in direct)]
+            costly = [v for v in lasts if not isinstance(v.type, Scalar) and carry_of(region.op, {}, v) is None]
+            if not costly:
+                break
+            own += costly
+        for v in dict.fromkeys(lasts):
+            last = region.last(v)
+            self.home[last] = region.parent.primal
+            region.once[last] = loops_left.get(v) or min(loops_left[x] for x in once)
+        for branch in direct:
+            for x in (x for v in branch.again for x in operands(v, self.kept) if self.home[x] is not region.primal):
+                region.once[x] = min(region.once.get(x, len(branch.leaves)), len(branch.leaves))
+
+    def read_by(self, branch: Region) -> dict[Value, int]:
+        """What a block that runs where a loop is left needs of the blocks around it."""
+        return branch.once | dict.fromkeys((s for key, s in self.stand_ins.items() if key[0] is branch), len(branch.leaves))
+
     def reads(self, block: Block):
-        """The primal values that a block of the adjoint reads; of the regions inside it, what they still need."""
+        """The primal values that a block of the adjoint reads; of the regions inside it, what they still need in each trip."""
         for op in block.ops:
             yield from op.inputs
             for inner in op.blocks:
-                if inner in self.by_adjoint:
-                    yield from self.by_adjoint[inner].outer
-                    yield from (self.stand_ins[key] for key in self.stand_ins if key[0] is self.by_adjoint[inner])
-                else:
+                region = self.by_adjoint.get(inner)
+                if region is None:
                     yield from self.reads(inner)
                     yield from inner.yields
+                elif not region.leaves:
+                    yield from region.outer
+                    yield from (s for key, s in self.stand_ins.items() if key[0] is region)
         yield from block.yields
+
+    def reads_once(self, block: Block) -> dict[Value, int]:
+        """What the regions inside a block of the adjoint need only where loops were left, and how many of these."""
+        found: dict[Value, int] = {}
+        for inner in (inner for op in block.ops for inner in op.blocks):
+            region = self.by_adjoint.get(inner)
+            more = self.reads_once(inner) if region is None else self.read_by(region) if region.leaves else region.once
+            found |= {v: min(n, found.get(v, n)) for v, n in more.items()}
+        return found
 
     def choose_tape(self, region: Region, v: Value) -> None:
         """Where `v` of `region` is saved: tape.py, Note [Two kinds of tape]."""
@@ -305,14 +370,18 @@ class Sweeps:
         count = len(params)
         counted = [value(0)] if trips is not None else []
         starts = [*inputs[skip:], *counted, *(self.tapes[key] for key in tapes)]
-        names = [p.name for p in params] + ["trips"] * len(counted) + [tape_name(v) for _, v in tapes]
-        before = dict(self.tapes)
+        lasts = {v: last for v, last in self.regions[body].lasts.items() if last not in op.outputs}
+        starts[count + len(counted):count + len(counted)] = map(zero_of_type, lasts)
+        names = [p.name for p in params] + ["trips"] * len(counted) + [v.name for v in lasts] + [tape_name(v) for _, v in tapes]
+        before, after = dict(self.tapes), count + len(counted) + len(lasts)
 
         def step(*args: Value) -> list[Value]:
             index, carries = (args[:1], args[1:]) if skip else ((), args)
-            self.tapes.update(zip(tapes, carries[count + len(counted):]))
+            self.tapes.update(zip(tapes, carries[after:]))
+            more = [n + 1 for n in carries[count:count + len(counted)]]
             ends = self.forward(body, [*index, *carries[:count]])
-            return [*ends, *([carries[count] + 1] if counted else []), *(self.tapes[key] for key in tapes)]
+            return [*ends, *more, *(self.env[v] for v in lasts),
+                    *(self.tapes[key] for key in tapes)]
 
         if op.name == "for":
             outs = for_loop(*inputs[:3], starts, step, breaks, names, body.params[0].name)
@@ -321,7 +390,8 @@ class Sweeps:
         self.tapes = before
         if trips is not None:
             self.env[trips] = outs[count]
-        self.tapes.update(zip(tapes, outs[count + len(counted):]))
+        self.env.update(zip(lasts.values(), outs[count + len(counted):]))
+        self.tapes.update(zip(tapes, outs[after:]))
         return outs[:count]
 
     def is_counted(self, region: Region) -> bool:
@@ -395,8 +465,13 @@ class Sweeps:
             if not loaded.name:
                 loaded.name = v.name
             self.env[v] = loaded
+        self.env.update((v, self.env[last]) for v, last in region.lasts.items() if last in self.env)
+        self.recompute(region.recomputed)
+
+    def recompute(self, values: Sequence[Value]) -> None:
+        """Emit again what made these."""
         again: set[Op] = set()  # calls give several values
-        for v in region.recomputed:
+        for v in values:
             with at(v.op.line.reversed(again=True) if v.op is not None and v.op.line else None):
                 if v in self.kept:
                     found = take(self.env[self.kept[v].array], tuple(self.env[i] for i in self.kept[v].indices))
@@ -415,6 +490,7 @@ class Sweeps:
         if region is not None and region.parent is not None:
             if region.is_loop and region.op.name == "for":
                 self.env[region.primal.params[0]] = self.env[block.params[0]]
+            self.recompute(region.again)
             self.load(region)
         for op in block.ops:
             with at(op.line):

@@ -21,6 +21,7 @@ from ..ops.recursive import Recursive
 from ..ops.rules import is_ruled
 from .flow import sink_side
 from .kept import Kept
+from .leaving import Asked, carry_of
 
 # Note [The cut]
 # Nodes are the values of one block.  A value that the adjoint reads is a sink; a value that cannot be
@@ -42,6 +43,11 @@ from .kept import Kept
 # version of an array that a loop overwrites would cost a copy per trip, so such elements are saved one by
 # one; a version made outside all loops is kept as it is (at most one copy in all).  Elements that a loop
 # writes once are not saved either (kept.py).
+#
+# Note [The trip that leaves]
+# The sweep back through a loop knows its last trip, and that only this one can have left it (leaving.py).  What is read only
+# where the loop was left, `total` in `if total > limit: return total * x[i]`, is read once: it goes to no tape, but
+# comes out of the loop as it was in the last trip, as another carry if it is not one.
 
 SHORT = 50  # ops of a function whose calls are made again
 ARRAY = 64  # the price of saving an array, in scalars: many, but finite
@@ -60,6 +66,10 @@ class Region:
     saved: list[Value] = field(default_factory=list)
     recomputed: list[Value] = field(default_factory=list)  # or read where it is kept; operands first
     outer: dict[Value, None] = field(default_factory=dict)  # what it needs of the blocks around it
+    leaves: list[Region] = field(default_factory=list)  # the loops that are left where it runs, innermost first
+    once: dict[Value, int] = field(default_factory=dict)  # what it needs only where that many of the loops around it are left
+    lasts: dict[Value, Value] = field(default_factory=dict)  # of a loop: what stands for a value as it was in the last trip
+    again: list[Value] = field(default_factory=list)  # of the block around, recomputed here: nothing else reads it
 
     @property
     def is_loop(self) -> bool:
@@ -68,6 +78,11 @@ class Region:
     def path(self) -> list[Region]:
         """The regions from the outermost below the function down to this one."""
         return [] if self.parent is None else [*self.parent.path(), self]
+
+    def last(self, v: Value, asked: dict[Value, Asked] | None = None) -> Value:
+        """Stands for what `v` was in the last trip of this loop: Note [The trip that leaves]."""
+        carried = carry_of(self.op, asked or {}, v)
+        return self.lasts.setdefault(v, Value(v.type, v.name, self.op) if carried is None else carried)
 
 
 @dataclass(eq=False)
@@ -81,14 +96,15 @@ class Tape:
 
 
 def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Value, Kept],
-        given: set[Value] | None = None) -> None:
-    """Split what the adjoint of `region` needs of it into `region.saved` and `region.recomputed`.
+        given: set[Value] | None = None) -> tuple[list[Value], list[Value]]:
+    """Split what the adjoint of `region` needs of it into what is saved and what is recomputed, operands first.
 
     What is `given` to the adjoint need not be saved.
     """
     block = region.primal
     own = {v for op in block.ops for v in op.outputs} | set(block.params) | set(needed)
-    free = {block.params[0]} if region.is_loop and region.op.name == "for" else given or set()
+    free = {block.params[0]} if region.is_loop and region.op.name == "for" else set()
+    free |= given or set()
     needed = [v for v in needed if v not in free]
     nodes: dict[Value, int] = {}
     edges: list[tuple[int, int, int]] = []
@@ -110,19 +126,20 @@ def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Va
     for v in needed:
         edges.append((visit(v) + 1, sink, INFINITE))
     inside = sink_side(edges, source, sink)
-    region.saved = _in_order(block, {v for v, entry in nodes.items() if entry not in inside and entry + 1 in inside})
-    done = set(region.saved) | free
+    saved = _in_order(block, {v for v, entry in nodes.items() if entry not in inside and entry + 1 in inside})
+    done = set(saved) | free
 
     def need(v: Value) -> None:
         if v in own and v not in done:
             done.add(v)
             for x in operands(v, kept):
                 need(x)
-            region.recomputed.append(v)
+            recomputed.append(v)
 
-    region.recomputed = []
+    recomputed: list[Value] = []
     for v in _in_order(block, set(needed)):
         need(v)
+    return saved, recomputed
 
 
 def operands(v: Value, kept: dict[Value, Kept]) -> Sequence[Value]:

@@ -43,8 +43,8 @@ def f_grad(x, limit):
     total = 0.0
     trips = 0
     for i in range(len(x)):
-        total += x[i] ** 2
         trips += 1
+        total += x[i] ** 2
         if total > limit:
             break
     t = 2 * np.cos(total)

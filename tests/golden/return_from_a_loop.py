@@ -44,12 +44,12 @@ def f_grad(x, limit):
     """The derivative of f (return_from_a_loop.py, line 6) with respect to x, for x: float64[:],
     limit: float.
     """
-    total_tape = []
     total = 0.0
     done = False
+    trips = 0
     for i in range(len(x)):
+        trips += 1
         total = total + x[i] * x[i]
-        total_tape.append(total)
         if total > limit:
             done = True
             break
@@ -60,9 +60,8 @@ def f_grad(x, limit):
         t = 0.0
         total_bar = -1.0
     x_bar = np.zeros_like(x)
-    for i in range(len(total_tape) - 1, -1, -1):
-        total = total_tape.pop()
-        if total > limit:
+    for i in range(trips - 1, -1, -1):
+        if i == trips - 1 and done:
             total_bar += t * x[i]
             t_1 = t * total
         else:

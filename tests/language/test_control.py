@@ -390,5 +390,18 @@ def test_what_the_program_can_see_of_a_flag_stays_a_truth_value_of_python():
 
 
 def test_what_is_only_asked_is_the_condition_itself():
-    source = s2s.grad(warnings_off).lower(np.ones(3)).source
-    assert "done = v < 0\n" in source and "done = True" not in source
+    def f(x):
+        total = 0.0
+        for v in x:
+            if v < 0:
+                low, step = True, v * v
+            else:
+                low, step = False, v
+            for _ in range(2):
+                total = np.sin(total) + step
+            if low:
+                total = total * v
+        return total
+
+    source = s2s.grad(f).lower(np.ones(3)).source
+    assert "t = v < 0\n" in source and "True" not in source

@@ -83,7 +83,7 @@ PAIRS = {"power": ([0.3, 1.7, 2.5], [1.5, -2.2, 3.0]), "floor_divide": ([5.3, -4
          "remainder": ([5.3, -4.7, 2.2], [2.0, 3.1, -0.7]), "fmod": ([5.3, -4.7, 2.2], [2.0, 3.1, -0.7]),
          "copysign": ([5.3, -4.7, -2.2], [-2.0, 3.1, -0.7])}
 TWO = ([0.3, -1.7, 2.5], [1.5, -2.2, 0.7])
-SCALARS_ONLY = {"max_", "min_", "abs_", "select", "not_"}
+SCALARS_ONLY = {"max_", "min_", "abs_", "select", "not_", "and_", "or_"}
 HOLOMORPHIC = {"add", "subtract", "multiply", "divide", "power", "negative", "positive", "exp", "exp2", "expm1", "log", "log2", "log10",
                "log1p", "sqrt", "square", "reciprocal", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh",
                "cosh", "tanh", "arcsinh", "arccosh", "arctanh"}
