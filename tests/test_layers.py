@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent / "s2s"
 
 LAYERS = [
@@ -33,7 +31,7 @@ LAYERS = [
     {"__main__"},
 ]
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
-FILES = sorted(p for p in ROOT.rglob("*.py"))
+TREES = {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
 
 
 def part_of(path: Path) -> str:
@@ -45,7 +43,7 @@ def imported_parts(path: Path) -> set[str]:
     """The parts of s2s that a file imports."""
     package = ["s2s", *path.relative_to(ROOT).parent.parts]
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(TREES[path]):
         match node:
             case ast.ImportFrom(module=module, names=names, level=level) if level:
                 base = package[:len(package) - level + 1] + (module.split(".") if module else [])
@@ -62,11 +60,10 @@ def imported_parts(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_point_down(path):
-    part = part_of(path)
-    for other in imported_parts(path) - {part}:
-        assert HEIGHT[other] < HEIGHT[part], f"{path} imports {other}"
+def test_imports_point_down():
+    wrong = [f"{path.relative_to(ROOT)} imports {other}" for path in TREES for other in imported_parts(path) - {part_of(path)}
+             if HEIGHT[other] >= HEIGHT[part_of(path)]]
+    assert not wrong
 
 
 def is_later(node: ast.AST) -> bool:
@@ -75,21 +72,19 @@ def is_later(node: ast.AST) -> bool:
 
 
 def test_every_part_has_a_layer():
-    assert {part_of(p) for p in FILES} == set(HEIGHT)
+    assert {part_of(path) for path in TREES} == set(HEIGHT)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_stand_at_the_top_of_their_module(path):
-    tree = ast.parse(path.read_text())
-    inside = [node.lineno for function in ast.walk(tree) if isinstance(function, ast.FunctionDef)
+def test_imports_stand_at_the_top_of_their_module():
+    inside = [f"{path.relative_to(ROOT)}, line {node.lineno}" for path, tree in TREES.items()
+              for function in ast.walk(tree) if isinstance(function, ast.FunctionDef)
               for node in ast.walk(function) if isinstance(node, (ast.Import, ast.ImportFrom)) or is_later(node)]
-    assert not inside, f"imports inside functions, at lines {inside}"
+    assert not inside, "imports inside functions"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_modules_say_what_they_mean(path):
-    text = path.read_text()
-    assert not text.strip() or ast.get_docstring(ast.parse(text))
+def test_modules_say_what_they_mean():
+    silent = [str(path.relative_to(ROOT)) for path, tree in TREES.items() if tree.body and not ast.get_docstring(tree)]
+    assert not silent, "modules without a docstring"
 
 
 def test_the_linter_finds_nothing():

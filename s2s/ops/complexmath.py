@@ -32,7 +32,7 @@ def _function(name: str, like: str) -> Record:
     """cmath.name, whose derivative is that of np.like."""
     function = getattr(cmath, name)
     record = define(f"cmath.{name}", evaluate=function, infer=_infer(Scalar("complex128", weak=True)), syntax=_syntax(name),
-                    partials=RECORDS[like].partials, elementwise=True, cheap=True, scalar=f"cmath.{name}")
+                    partials=RECORDS[like].partials, elementwise=True, cheap=True)
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
     numpy_function(function)(record)

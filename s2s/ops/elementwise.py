@@ -136,7 +136,7 @@ conjugate = elementwise("conjugate",      1,  syntax=numpy_syntax("conj"))  # no
 
 #                                         ∂y/∂a    ∂y/∂b
 complex_of = elementwise("complex_of",    1,       1j,  evaluate=complex, syntax=builtin_syntax("complex"),
-                         scalar="complex", result=lambda a, b: Scalar("complex128", weak=True))  # of two numbers
+                         result=lambda a, b: Scalar("complex128", weak=True))  # of two numbers
 
 # ------------------------------------------------------------------------- comparisons, logic and bits
 

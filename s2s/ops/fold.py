@@ -38,11 +38,11 @@ def _surely_inexact(x: Value, depth: int = 4) -> bool:
         return False
     if x.op.name in ("add", "subtract", "multiply", "negative"):
         return any(_surely_inexact(v, depth - 1) for v in x.op.inputs)
-    return x.op.name in ("divide", "quotient") or x.op.record.scalar in _FLOATS
+    return x.op.name in _FLOATS
 
 
-_FLOATS = frozenset(f"math.{name}" for name in (
-    "exp expm1 log log2 log10 log1p sqrt sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh".split()))
+_FLOATS = frozenset("divide quotient exp expm1 log log2 log10 log1p sqrt sin cos tan arcsin arccos arctan arctan2 "
+                    "sinh cosh tanh arcsinh arccosh arctanh".split())
 
 
 def _integers(*xs: Value) -> bool:

@@ -1,4 +1,4 @@
-"""One op, one record: meaning, type, derivative, batching, spelling and lowering of one operation.
+"""One op, one record: meaning, type, derivative, batching and spelling of one operation.
 
 Calling a record on Values emits the op; calling it on arrays computes it.  So a derivative rule is
 ordinary Python that can be tested with no compiler at all.
@@ -43,7 +43,6 @@ class Record:
     vjp: Callable | None = None  # (y_bar, y, *xs, **attrs) -> one contribution per input
     jvp: Callable | None = None  # (x_dots, y, *xs, **attrs) -> y_dot or None
     batch: Callable | None = None  # see transform/vmap
-    lower: Callable | None = None  # see back/loops
     depends: Callable | None = None  # see ops/depends.py; None: element by element, or everything on everything
     moves: tuple[int, ...] = ()  # for sparse derivatives: inputs that do not decide which element goes where
     elementwise: bool = False
@@ -53,7 +52,6 @@ class Record:
     shapes: tuple[int, ...] = ()  # inputs of which only the shape is read
     writes: int | None = None  # the input that prints as overwritten in place: `a[i] = v`
     guards: bool = False  # of Python's numbers it raises itself wherever its derivative would divide by zero
-    scalar: str = ""  # how compiled scalar code spells it: "math.sin"
     vector: str = ""  # what runtime/vector_math, which loops over arrays call, has for it: "sin"
     helper: Callable | None = None  # a module-level function the spelling calls; its source is printed along
     rebuild: Callable | None = None  # ops with blocks: (op, inputs, inner) -> outputs, emitted again

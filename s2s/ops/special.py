@@ -52,7 +52,7 @@ def _special(name: str, *partials, of_numbers: Callable | None = None, math: Cal
     if of_numbers is None and math is None:
         SCIPYS_ALONE.add(name)
     return elementwise(name, *partials, evaluate=function, syntax=_scipy_syntax(name), fold=fold, math=math,
-                       scalar="" if math is None else None, also=(function,), vector=vector)
+                       also=(function,), vector=vector)
 
 
 def _helper(function: Callable, like: Callable, vector: str = "") -> Record:

@@ -159,7 +159,7 @@ def _with_operands(tree: ast.expr, operands: dict[str, ast.expr]) -> ast.expr:
 
 
 def elementwise(name: str, *partials, python: str = "", math: Callable | None = None,
-                evaluate: Callable | None = None, syntax: Callable | None = None, scalar: str | None = None,
+                evaluate: Callable | None = None, syntax: Callable | None = None,
                 fold: Callable | None = None, result: Callable | None = None, also: tuple = (), vector: bool = False) -> Record:
     """Define an elementwise op.
 
@@ -168,7 +168,6 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
     math      its twin in Python's `math` module, if it has one
     evaluate  what computes it: that expression, or np.<name>, unless given
     syntax    how it prints: that expression, or a call of np.<name>, unless given
-    scalar    how compiled scalar code spells it: "" for that expression, from `math`, or np.<name>, unless given
     fold      (record, *xs) -> a Value that is the same bit for bit, or None
     result    (*operand types) -> Scalar, if running `evaluate` on samples does not say
     also      further functions that mean this op
@@ -191,10 +190,8 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
         simpler = fold(record, *xs) if fold is not None else None
         return simpler if simpler is not None else _absorb_broadcast(record, xs)
 
-    if scalar is None:
-        scalar = "" if python else f"math.{math.__name__}" if math else f"np.{name}"
     record = define(name, evaluate=compute, syntax=syntax or numpy_syntax(name), fold=folded, partials=partials,
-                    infer=_infer(name, result or sampled(compute, name)), elementwise=True, cheap=True, scalar=scalar,
+                    infer=_infer(name, result or sampled(compute, name)), elementwise=True, cheap=True,
                     vector=name if vector else "")
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
@@ -240,7 +237,7 @@ def _define_in_math(record: Record, function: Callable) -> None:
         return y
 
     twin = define(name, evaluate=function, syntax=math_syntax(function.__name__), infer=infer, partials=partials,
-                  elementwise=True, cheap=True, scalar=name, vector=record.vector)
+                  elementwise=True, cheap=True, vector=record.vector)
     twin.vjp = functools.partial(elementwise_vjp, record=twin)
     twin.jvp = functools.partial(elementwise_jvp, record=twin)
     IN_MATH[record] = twin

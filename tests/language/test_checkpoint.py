@@ -572,6 +572,7 @@ def f(x, n):
     assert count == fewest(trips, snapshots) + 1 + (trips - 1 - last)
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_the_snapshots():
     u = np.linspace(0, 1, 1000)
     few = s2s.grad(whole_arrays).lower(u, 0.1, 100).memory
@@ -718,6 +719,7 @@ def test_compiled_code_runs_functions_again():
     assert "np.empty((" not in loops
 
 
+@pytest.mark.slow
 def test_a_compiled_function_inside():
     """A checkpoint, or a wrapper of the user's, is not the compiled function that it wraps, whatever it says of itself."""
     fast = s2s.jit(lambda x: np.sum(np.sin(x) * x))

@@ -334,7 +334,7 @@ def test_function(f):
 @pytest.mark.parametrize("f", [integrates_what_a_maker_returns, a_function_chosen_by_data, every_kind_of_parameter,
                                calls_decorated_functions, deeper, methods_passed_on], ids=lambda f: getattr(f, "__name__", "object"))
 def test_function_compiled(f):
-    judge(f, X, compiled=True)
+    judge(f, X, compiled=True, second=f in (deeper, every_kind_of_parameter))
 
 
 # ---------------------------------------------------------------------------------------------------- refusals

@@ -50,6 +50,7 @@ def test_every_function_of_cmath(name):
     judge_call(OF_COMPLEX.get(name, f"cmath.{name}(z).real + 2 * cmath.{name}(z).imag"), 0.6)
 
 
+@pytest.mark.slow
 def test_the_corners_of_what_is_said_in_python():
     def parts(x):
         return math.frexp(x)

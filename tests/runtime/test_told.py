@@ -53,10 +53,12 @@ def test_a_line_in_a_terminal_that_vanishes():
     assert shown == f"begin\n\r{line}\r{' ' * len(line)}\rend\n"
 
 
+@pytest.mark.slow
 def test_switched_off():
     assert in_a_terminal(S2S_PROGRESS="0") == "begin\nend\n"
 
 
+@pytest.mark.slow
 def test_nothing_where_nobody_looks():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert (done.returncode, done.stdout, done.stderr) == (0, "begin\nend\n", "")

@@ -15,7 +15,8 @@ from s2s.errors import VerifyError
 from s2s.front import annotated_types, build, load_text
 from s2s.ir.graph import walk
 from s2s.ir.interpret import interpret
-from s2s.ir.types import Array, Extent, Scalar
+from s2s.ir.rebuild import rebuild
+from s2s.ir.types import FLOAT, INT, Array, Extent, Scalar
 from s2s.ir.verify import verify
 from s2s.transform.cse import cse
 from s2s.transform.dce import dce
@@ -160,3 +161,41 @@ def test_broken_pass_is_named():
 
     with pipeline.checked(), pytest.raises(VerifyError, match="after breaks: .* before it is defined"):
         pipeline.run([pipeline.Pass(breaks, "it is broken")], f)
+
+
+SUMS = """
+def f(x, n):
+    total = 0.0
+    last = 1.0
+    for i in range(n):
+        for j in range(i):
+            total = total + x * j
+        last = last * 2.0
+    return total, last
+"""
+
+
+def test_carries_of_a_loop_emitted_again_have_the_types_they_would_have_anyway():
+    numpys = read(SUMS, FLOAT64, INT)
+    assert [y.type for y in numpys.results] == [FLOAT64, FLOAT]
+    assert [y.type for y in rebuild(numpys).results] == [FLOAT64, FLOAT]
+    assert [y.type for y in rebuild(numpys, [FLOAT, INT]).results] == [FLOAT, FLOAT]
+    assert [y.type for y in rebuild(numpys, [Scalar("float32"), INT]).results] == [Scalar("float32"), FLOAT]
+    assert [y.type for y in rebuild(rebuild(numpys, [FLOAT, INT]), [FLOAT64, INT]).results] == [FLOAT64, FLOAT]
+
+
+def bodies(function) -> int:
+    """How many ops are emitted when `function` is emitted again."""
+    count = 0
+
+    def rule(op, inputs):
+        nonlocal count
+        count += 1
+
+    rebuild(function, rule=rule)
+    return count
+
+
+def test_bodies_of_loops_in_loops_are_emitted_again_once():
+    function = read(SUMS, FLOAT64, INT)
+    assert bodies(function) == len(list(walk(function.block)))

@@ -100,16 +100,15 @@ def by_hand():
     return gradient
 
 
-def in_jax():
-    import jax.numpy as jnp
-
+def of_all_at_once(xp):
+    """The same with arrays of all observations, in a library that names its functions as NumPy does."""
     def program(cameras, points, which, seen, pixels):
         c, p = cameras[which], points[seen]
         rx, ry, rz = c[:, 0], c[:, 1], c[:, 2]
         x, y, z = p[:, 0], p[:, 1], p[:, 2]
         theta2 = rx * rx + ry * ry + rz * rz + 1e-12
-        theta = jnp.sqrt(theta2)
-        cos, sinc, cosc = jnp.cos(theta), jnp.sin(theta) / theta, (1 - jnp.cos(theta)) / theta2
+        theta = xp.sqrt(theta2)
+        cos, sinc, cosc = xp.cos(theta), xp.sin(theta) / theta, (1 - xp.cos(theta)) / theta2
         along = (rx * x + ry * y + rz * z) * cosc
         u = x * cos + (ry * z - rz * y) * sinc + rx * along + c[:, 3]
         v = y * cos + (rz * x - rx * z) * sinc + ry * along + c[:, 4]
@@ -118,52 +117,24 @@ def in_jax():
         r2 = u * u + v * v
         scale = c[:, 6] * (1 + c[:, 7] * r2 + c[:, 8] * r2 * r2)
         du, dv = u * scale - pixels[:, 0], v * scale - pixels[:, 1]
-        return 0.5 * jnp.sum(du * du + dv * dv)
+        return 0.5 * xp.sum(du * du + dv * dv)
 
     return program
+
+
+def in_jax():
+    import jax.numpy as jnp
+
+    return of_all_at_once(jnp)
 
 
 def in_torch():
     import torch
 
-    def program(cameras, points, which, seen, pixels):
-        c, p = cameras[which], points[seen]
-        rx, ry, rz = c[:, 0], c[:, 1], c[:, 2]
-        x, y, z = p[:, 0], p[:, 1], p[:, 2]
-        theta2 = rx * rx + ry * ry + rz * rz + 1e-12
-        theta = torch.sqrt(theta2)
-        cos, sinc, cosc = torch.cos(theta), torch.sin(theta) / theta, (1 - torch.cos(theta)) / theta2
-        along = (rx * x + ry * y + rz * z) * cosc
-        u = x * cos + (ry * z - rz * y) * sinc + rx * along + c[:, 3]
-        v = y * cos + (rz * x - rx * z) * sinc + ry * along + c[:, 4]
-        w = z * cos + (rx * y - ry * x) * sinc + rz * along + c[:, 5]
-        u, v = -u / w, -v / w
-        r2 = u * u + v * v
-        scale = c[:, 6] * (1 + c[:, 7] * r2 + c[:, 8] * r2 * r2)
-        du, dv = u * scale - pixels[:, 0], v * scale - pixels[:, 1]
-        return 0.5 * torch.sum(du * du + dv * dv)
-
-    return program
+    return of_all_at_once(torch)
 
 
 def in_autograd():
     import autograd.numpy as anp
 
-    def program(cameras, points, which, seen, pixels):
-        c, p = cameras[which], points[seen]
-        rx, ry, rz = c[:, 0], c[:, 1], c[:, 2]
-        x, y, z = p[:, 0], p[:, 1], p[:, 2]
-        theta2 = rx * rx + ry * ry + rz * rz + 1e-12
-        theta = anp.sqrt(theta2)
-        cos, sinc, cosc = anp.cos(theta), anp.sin(theta) / theta, (1 - anp.cos(theta)) / theta2
-        along = (rx * x + ry * y + rz * z) * cosc
-        u = x * cos + (ry * z - rz * y) * sinc + rx * along + c[:, 3]
-        v = y * cos + (rz * x - rx * z) * sinc + ry * along + c[:, 4]
-        w = z * cos + (rx * y - ry * x) * sinc + rz * along + c[:, 5]
-        u, v = -u / w, -v / w
-        r2 = u * u + v * v
-        scale = c[:, 6] * (1 + c[:, 7] * r2 + c[:, 8] * r2 * r2)
-        du, dv = u * scale - pixels[:, 0], v * scale - pixels[:, 1]
-        return 0.5 * anp.sum(du * du + dv * dv)
-
-    return program
+    return of_all_at_once(anp)
