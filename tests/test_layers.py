@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent / "s2s"
@@ -75,9 +76,17 @@ def test_every_part_has_a_layer():
     assert {part_of(path) for path in TREES} == set(HEIGHT)
 
 
+def outermost_functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
+    """The functions in `tree` that are in no other function."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef):
+            yield node
+        elif isinstance(node, (ast.stmt, ast.excepthandler)):
+            yield from outermost_functions(node)
+
+
 def test_imports_stand_at_the_top_of_their_module():
-    inside = [f"{path.relative_to(ROOT)}, line {node.lineno}" for path, tree in TREES.items()
-              for function in ast.walk(tree) if isinstance(function, ast.FunctionDef)
+    inside = [f"{path.relative_to(ROOT)}, line {node.lineno}" for path, tree in TREES.items() for function in outermost_functions(tree)
               for node in ast.walk(function) if isinstance(node, (ast.Import, ast.ImportFrom)) or is_later(node)]
     assert not inside, "imports inside functions"
 
