@@ -45,6 +45,7 @@ from .regions import clashes, write_region
 from .reuse import reuse_buffers
 from .scalars import ask_first
 from .scans import SCANS, scan
+from .scatter import add_in_strips
 from .simpler import REWRITTEN, simpler
 from .stacks import stack_tapes
 from .tapes import type_tapes
@@ -90,6 +91,8 @@ def _lowered(function: Function, asks: bool) -> Function:
         join_loops(lowered)
         drop_unused(lowered)
         overwrite_what_is_read_last(lowered)
+        drop_unused(lowered)
+        add_in_strips(lowered)
         drop_unused(lowered)
     return reuse_buffers(lowered)
 

@@ -120,11 +120,19 @@ def exactly(bound: Bound) -> Range:
     return Range(bound, bound + 1)
 
 
+def difference(a: Bound | None, b: Bound | None) -> Bound | None:
+    """a - b, where that is a bound."""
+    if a is None or b is None or b.symbol not in (None, a.symbol):
+        return None
+    return Bound(a.symbol if b.symbol is None else None, a.offset - b.offset)
+
+
 class Indices:
     """Walks a function, with what is known of its integers, and collects what its indices require."""
 
     def __init__(self, known: dict[Value, Range], made: dict[str, Value]):
         self.known, self.made, self.required = known, made, []
+        self.strips: dict[Value, Value] = {}  # s * 256 + j, of a loop in strips (scatter.py): what it is below
 
     def block(self, block: Block) -> bool:
         """Whether every index in `block` has bounds."""
@@ -135,9 +143,21 @@ class Indices:
                 return False
             if op.name == "for":
                 self.known[op.blocks[0].params[0]] = self.counter(op)
+                self.note_strip(op)
             if not all(map(self.block, op.blocks)):
                 return False
         return True
+
+    def note_strip(self, loop: Op) -> None:
+        """In `for j in range(min(n - start, 256))` of a loop in strips (scatter.py), start + j is below n."""
+        rest = loop.inputs[1].op.inputs[0].op if loop.inputs[1].op is not None and loop.inputs[1].op.name == "min_" else None
+        if rest is None or rest.name != "subtract" or loop.inputs[0].constant != 0 or loop.inputs[2].constant != 1:
+            return
+        (n, start), j = rest.inputs, loop.blocks[0].params[0]
+        if start.op is not None and start.op.name == "multiply" and self.range_of(start.op.inputs[0]).low == ZERO and (
+                isinstance(start.op.inputs[1].constant, int) and start.op.inputs[1].constant > 0):
+            self.strips.update((op.output, n) for op in loop.blocks[0].ops
+                               if op.name == "add" and op.inputs[0] is start and op.inputs[1] is j)
 
     def index(self, op: Op) -> bool:
         array = op.inputs[0]
@@ -153,9 +173,13 @@ class Indices:
             if p is None:
                 continue
             dim = dims.pop(0)
-            if p == "i" and operand not in advanced and not self.inside(self.range_of(operand), dim):
+            if p == "i" and operand not in advanced and not self.inside(self.range_of(self.from_the_front(operand)), dim):
                 return False
         return True
+
+    def from_the_front(self, x: Value) -> Value:
+        """y, of `a[-1 - y]`, which is as far from the end as y is from the front."""
+        return x.op.inputs[1] if x.op is not None and x.op.name == "subtract" and x.op.inputs[0].constant == -1 else x
 
     def inside(self, r: Range, dim) -> bool:
         """0 <= x < dim: so, or so under a requirement."""
@@ -185,6 +209,13 @@ class Indices:
             shift = op.inputs[1].constant * (1 if op.name == "add" else -1)
             r = self.range_of(op.inputs[0])
             return Range(None if r.low is None else r.low + shift, None if r.high is None else r.high + shift)
+        if op.name == "min_" and type(op.inputs[1].constant) is int:
+            return Range(None, Bound(None, op.inputs[1].constant + 1))
+        if op.name == "subtract":
+            a, b = map(self.range_of, op.inputs)
+            return Range(difference(a.low, None if b.high is None else b.high + -1), difference(a.high, b.low))
+        if op.name == "add" and op.output in self.strips:
+            return Range(ZERO, self.end(self.strips[op.output]))
         if op.name == "length" and isinstance(op.inputs[0].type, Array):
             dim = op.inputs[0].type.dims[op.attrs["axis"]]
             if isinstance(dim, Extent) and not dim.accepts_any:

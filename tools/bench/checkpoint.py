@@ -4,8 +4,9 @@
 
 Each line is one program and one way to run it: what `.lower(*args).memory` says is saved, by how much the process grew while the gradient
 ran (each runs in a process of its own), the time of a call, and how many times that of the plain gradient it is.  The time is
-the least CPU time of ten calls: another program on the machine can only make a call longer, and wall time on a busy one gave
-ratios up to twice as large.  The results are in tools/bench/results/checkpoint.md.
+the least CPU time of ten calls or more, the ways to run one program in turns in one process: another program on the machine
+can only make a call longer, and wall time on a busy one gave ratios up to twice as large; processes one after the other
+met the machine in different states, which moved the ratios by a third.  The results are in tools/bench/results/checkpoint.md.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import time
 import numpy as np
 
 import s2s
+
+SECONDS = 2.0  # of CPU time for the ways to run one program, or ten calls of each if that is more
 
 
 def logistic(x, r, n):
@@ -108,35 +111,57 @@ def grown() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def measured(name: str, args: tuple) -> dict:
-    """One function, in this process."""
-    gradient = s2s.jit(s2s.grad(globals()[name], argnums=(0, 1)))
+def gradient_of(name: str):
+    return s2s.jit(s2s.grad(globals()[name], argnums=(0, 1)))
+
+
+def memory(name: str, args: tuple) -> dict:
+    """What one function saves, and by how much this process grows while its gradient runs."""
+    gradient = gradient_of(name)
     gradient(*args[:-1], 50)
     before = grown()
     gradient(*args)
-    more, best = grown() - before, float("inf")
-    for _ in range(10):
-        start = time.thread_time()
+    return {"grown": grown() - before, "saved": int(s2s.grad(globals()[name]).lower(*args).memory)}
+
+
+def times(names: list[str], args: tuple) -> dict[str, float]:
+    """CPU seconds of the gradients of these functions, in turns."""
+    gradients = {name: gradient_of(name) for name in names}
+    best = dict.fromkeys(names, float("inf"))
+    for gradient in gradients.values():
         gradient(*args)
-        best = min(best, time.thread_time() - start)
-    return {"grown": more, "time": best, "saved": int(s2s.grad(globals()[name]).lower(*args).memory)}
+    began, count = time.thread_time(), 0
+    while count < 10 or time.thread_time() - began < SECONDS and count < 100:
+        for name, gradient in gradients.items():
+            start = time.thread_time()
+            gradient(*args)
+            best[name] = min(best[name], time.thread_time() - start)
+        count += 1
+    return best
+
+
+def apart(name: str, quick: bool, how: str) -> dict:
+    """What a process of its own finds out about a program."""
+    command = [sys.executable, __file__, *(["--quick"] if quick else []), how, name]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def main() -> None:
     quick = "--quick" in sys.argv
-    if "--one" in sys.argv:
-        name = sys.argv[-1]
-        args = next(args for _, _, names, args in problems(quick) if name in names)
-        print(json.dumps(measured(name, args)))
+    found = next((p for p in problems(quick) if sys.argv[-1] in p[2]), None)
+    if "--memory" in sys.argv:
+        print(json.dumps(memory(sys.argv[-1], found[3])))
+        return
+    if "--times" in sys.argv:
+        print(json.dumps(times(found[2], found[3])))
         return
     print(f"{'':24} {'trips':>9} {'saved':>13} {'grown by':>13} {'ms':>9} {'times plain':>12}")
     for _, trips, names, _ in problems(quick):
-        plain = None
+        took = apart(names[0], quick, "--times")
         for name in names:
-            command = [sys.executable, __file__, *(["--quick"] if quick else []), "--one", name]
-            found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-            plain = plain or found["time"]
-            print(f"{name:24} {trips:9,} {found['saved']:13,} {found['grown']:13,} {found['time'] * 1e3:9.2f} {found['time'] / plain:12.2f}")
+            needs = apart(name, quick, "--memory")
+            print(f"{name:24} {trips:9,} {needs['saved']:13,} {needs['grown']:13,} {took[name] * 1e3:9.2f} {took[name] / took[names[0]]:12.2f}",
+                  flush=True)
 
 
 if __name__ == "__main__":
