@@ -74,7 +74,7 @@ def callee_raises(x):
     return y * y
 
 
-@program(np.array([0.3, 0.2, -0.1, 0.7]))
+@program(np.array([0.3, 0.2, -0.1, 0.7]), compiled=True)
 @program(np.array([0.3, 0.2, 0.1, 0.7]))
 def loop_in_try(x):
     s = 1.0
