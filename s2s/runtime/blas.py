@@ -1,24 +1,27 @@
 """Matrix products in compiled code, straight from BLAS.
 
 Numba's own `a @ b` takes 0.4 s to compile for each kind of operands, four times what everything around it
-takes, because it is made of Python functions that check and copy.  These call the same BLAS routines
-(SciPy's, through the pointers that Numba holds) and leave transposing to BLAS's flags: 0.1 s.
+takes, because it is made of Python functions that check and copy.  These write the call of the same BLAS routines (SciPy's,
+through the pointers that Numba holds) where the product is, and leave transposing to BLAS's flags: some 10 ms.
 
 BLAS counts in columns: a matrix in C order is, to BLAS, its own transpose.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from llvmlite import ir
 from numba import types
-from numba.extending import overload
+from numba.core import cgutils
+from numba.core.imputils import impl_ret_new_ref
+from numba.extending import lower_builtin, overload, type_callable
 
-from .unshared import unshared_memory
+from .unshared import allocated
 
-KINDS = {types.float64: ord("d"), types.float32: ord("s")}
-AS_IT_IS, TRANSPOSED = ord("n"), ord("t")
+KINDS = {types.float64: "d", types.float32: "s"}
+BYTE, STATUS = ir.IntType(8), ir.IntType(32)
 
 
 def blas_product(a, b):
@@ -26,93 +29,80 @@ def blas_product(a, b):
     return a @ b
 
 
-def _gemv(dtype) -> types.ExternalFunction:
-    pointer = types.CPointer(dtype)
-    return types.ExternalFunction("numba_xxgemv", types.intc(
-        types.char, types.char, types.intp, types.intp, pointer, pointer, types.intp, pointer, pointer, pointer))
+def is_simple(a, b) -> bool:
+    """Whether one call of BLAS multiplies them, as they lie in memory."""
+    return (isinstance(a, types.Array) and isinstance(b, types.Array) and "A" not in (a.layout, b.layout)
+            and a.dtype == b.dtype and a.dtype in KINDS and (a.ndim, b.ndim) in ((2, 1), (1, 2), (2, 2)))
 
 
-def _gemm(dtype) -> types.ExternalFunction:
-    pointer = types.CPointer(dtype)
-    return types.ExternalFunction("numba_xxgemm", types.intc(
-        types.char, types.char, types.char, types.intp, types.intp, types.intp, pointer, pointer, types.intp, pointer,
-        types.intp, pointer, pointer, types.intp))
+@type_callable(blas_product)
+def _type_simple(context):
+    return lambda a, b: types.Array(a.dtype, a.ndim + b.ndim - 2, "C") if is_simple(a, b) else None
 
 
 @overload(blas_product)
-def _blas_product(a, b) -> Callable | None:
-    if not isinstance(a, types.Array) or not isinstance(b, types.Array):
+def _other_product(a, b) -> Callable | None:
+    if not isinstance(a, types.Array) or not isinstance(b, types.Array) or is_simple(a, b):
         return None
     if a.layout == "A":
         return lambda a, b: blas_product(np.ascontiguousarray(a), b)
     if b.layout == "A":
         return lambda a, b: blas_product(a, np.ascontiguousarray(b))
-    simple = a.dtype == b.dtype and a.dtype in KINDS
-    match a.ndim, b.ndim:
-        case 2, 1 if simple:
-            return _matrix_vector(a.dtype, a.layout == "C")
-        case 1, 2 if simple:
-            return _vector_matrix(b.dtype, b.layout == "C")
-        case 2, 2 if simple:
-            return _matrix_matrix(a.dtype, a.layout == "C", b.layout == "C")
     return lambda a, b: a @ b
 
 
-def _matrix_vector(dtype, in_c_order: bool) -> Callable:
-    gemv, kind, trans = _gemv(dtype), KINDS[dtype], TRANSPOSED if in_c_order else AS_IT_IS
-    real = np.dtype(dtype.name)
-
-    def product(a, b):
-        n, m = a.shape
-        if m != len(b):
-            raise ValueError("matmul: the lengths of the operands do not match")
-        if n == 0 or m == 0:
-            return np.zeros(n, real)
-        out, factors = unshared_memory(np.empty(n, real)), np.ones(2, real)
-        factors[1] = 0
-        rows, columns = (m, n) if in_c_order else (n, m)
-        gemv(kind, trans, rows, columns, factors.ctypes, a.ctypes, rows, b.ctypes, factors[1:].ctypes, out.ctypes)
-        return out
-
-    return product
-
-
-def _vector_matrix(dtype, in_c_order: bool) -> Callable:
-    gemv, kind, trans = _gemv(dtype), KINDS[dtype], AS_IT_IS if in_c_order else TRANSPOSED
-    real = np.dtype(dtype.name)
-
-    def product(a, b):
-        m, n = b.shape
-        if m != len(a):
-            raise ValueError("matmul: the lengths of the operands do not match")
-        if n == 0 or m == 0:
-            return np.zeros(n, real)
-        out, factors = unshared_memory(np.empty(n, real)), np.ones(2, real)
-        factors[1] = 0
-        rows, columns = (n, m) if in_c_order else (m, n)
-        gemv(kind, trans, rows, columns, factors.ctypes, b.ctypes, rows, a.ctypes, factors[1:].ctypes, out.ctypes)
-        return out
-
-    return product
+@lower_builtin(blas_product, types.Array, types.Array)
+def _lower_simple(context, builder, sig, args):
+    (a_kind, b_kind), kind = sig.args, sig.return_type
+    a, b = (context.make_array(t)(context, builder, x) for t, x in zip(sig.args, args))
+    a_shape, b_shape = (cgutils.unpack_tuple(builder, x.shape, t.ndim) for t, x in zip(sig.args, (a, b)))
+    shape = [*a_shape[:-1], *b_shape[1:]]
+    with builder.if_then(builder.icmp_signed("!=", a_shape[-1], b_shape[0]), likely=False):
+        context.call_conv.return_user_exc(builder, ValueError, ("matmul: the lengths of the operands do not match",))
+    made = allocated(context, builder, kind, shape)
+    nothing = ir.Constant(shape[0].type, 0)
+    empty = builder.icmp_signed("==", a_shape[-1], nothing)
+    for n in shape:
+        empty = builder.or_(empty, builder.icmp_signed("==", n, nothing))
+    with builder.if_else(empty, likely=False) as (then, otherwise):
+        with then:
+            cgutils.memset(builder, made.data, builder.mul(made.nitems, made.itemsize), 0)
+        with otherwise:
+            _multiply(context, builder, (a_kind, a, a_shape), (b_kind, b, b_shape), made)
+    return impl_ret_new_ref(context, builder, kind, made._getvalue())
 
 
-def _matrix_matrix(dtype, a_in_c_order: bool, b_in_c_order: bool) -> Callable:
-    gemm, kind = _gemm(dtype), KINDS[dtype]
-    trans_a, trans_b = (AS_IT_IS if c else TRANSPOSED for c in (a_in_c_order, b_in_c_order))
-    real = np.dtype(dtype.name)
+def _multiply(context, builder, first: tuple, second: tuple, made) -> None:
+    """The call of gemv or gemm."""
+    (a_kind, a, a_shape), (b_kind, b, b_shape) = first, second
+    real = context.get_value_type(a_kind.dtype)
+    one, zero = (_in_memory(builder, ir.Constant(real, x)) for x in (1.0, 0.0))
+    kind = _letter(KINDS[a_kind.dtype])
+    if a_kind.ndim == b_kind.ndim:
+        (n, k), m = a_shape, b_shape[1]
+        _call(builder, "numba_xxgemm", [
+            kind, _letter("n" if b_kind.layout == "C" else "t"), _letter("n" if a_kind.layout == "C" else "t"), m, n, k,
+            one, b.data, m if b_kind.layout == "C" else k, a.data, k if a_kind.layout == "C" else n, zero, made.data, m])
+        return
+    of_rows = a_kind.ndim == 2
+    (t, matrix, (n, m)), vector = ((a_kind, a, a_shape), b) if of_rows else ((b_kind, b, b_shape), a)
+    lead, others = (m, n) if t.layout == "C" else (n, m)
+    _call(builder, "numba_xxgemv", [kind, _letter("t" if (t.layout == "C") == of_rows else "n"), lead, others,
+                                    one, matrix.data, lead, vector.data, zero, made.data])
 
-    def product(a, b):
-        n, k = a.shape
-        inner, m = b.shape
-        if k != inner:
-            raise ValueError("matmul: the lengths of the operands do not match")
-        if n == 0 or m == 0 or k == 0:
-            return np.zeros((n, m), real)
-        out, factors = unshared_memory(np.empty((n, m), real)), np.ones(2, real)
-        factors[1] = 0
-        lead_a, lead_b = k if a_in_c_order else n, m if b_in_c_order else k
-        gemm(kind, trans_b, trans_a, m, n, k, factors.ctypes, b.ctypes, lead_b, a.ctypes, lead_a, factors[1:].ctypes,
-             out.ctypes, m)
-        return out
 
-    return product
+def _letter(letter: str) -> ir.Constant:
+    return ir.Constant(BYTE, ord(letter))
+
+
+def _in_memory(builder, number: ir.Constant) -> ir.Value:
+    place = cgutils.alloca_once(builder, number.type)
+    builder.store(number, place)
+    return place
+
+
+def _call(builder, name: str, args: Sequence[ir.Value]) -> None:
+    """Call Numba's routine of that name, which takes bytes, lengths and addresses of anything."""
+    args = [builder.bitcast(x, cgutils.voidptr_t) if x.type.is_pointer else x for x in args]
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(STATUS, [x.type for x in args]), name)
+    builder.call(function, args)

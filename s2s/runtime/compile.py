@@ -27,7 +27,6 @@ then the interpreted form returns, and what it returns is the result.
 
 from __future__ import annotations
 
-import ast
 import functools
 import sys
 import types
@@ -38,7 +37,6 @@ import numba
 import numpy as np
 from numba.core.errors import NumbaError, NumbaPerformanceWarning, NumbaWarning
 
-from ..agreement import agreements
 from ..back.loops import lower
 from ..back.python import Module, render
 from ..back.ranges import requirements
@@ -48,7 +46,9 @@ from ..ir.turns import in_turn, taking_turns
 from ..ir.types import Array, Generator, Scalar, Tuple, Type
 from ..ops.recursive import calls_itself, recursive_callees
 from . import cache as disk
+from .asked import asked_first, some_length_is_one, unlike
 from .effort import Effort
+from .extremes import shadowing
 from .heap import keep_freed_memory
 from .into import HELPERS, into_form
 from .load import load, register
@@ -92,11 +92,11 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
     return native(frozenset()) if loops is None else BySize(loops, native)
 
 
-def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, unlike: Sequence[str] = ()) -> Module:
+def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, conditions: Sequence[str] = ()) -> Module:
     """The text that Numba compiles: the loop form with a decorator above each function.
 
     In the process's `own` module Numba works as runtime/effort.py says, and Python can call the entry alone; a file to keep
-    has neither.  The function itself begins by raising TypeError where one of `unlike`, conditions on `a0`, `a1`, ..., holds.
+    has neither.  The function itself begins by raising TypeError where one of the `conditions` on `a0`, `a1`, ... holds.
     """
     options = f"error_model='numpy', fastmath={FLAGS[bool(fastmath)]}, nogil=True"
     if checks:
@@ -104,15 +104,16 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, u
     head, inner = ["from numba import njit"], ""
     if own:
         head.append(f"from {Effort.__module__} import {Effort.__name__}")
-        options, inner = f"{options}, pipeline_class={Effort.__name__}", ", no_cpython_wrapper=True, no_cfunc_wrapper=True"
-    head += imports(module.text)
-    head += [f"from {into_form.__module__} import {name} as into_{name}" for name in HELPERS if f"into_{name}(" in module.text + " ".join(unlike)]
+        options, inner = f"{options}, pipeline_class={Effort.__name__}, no_cfunc_wrapper=True", ", no_cpython_wrapper=True"
+    head += imports(module.text) + (shadowing(module.text) if own else [])
+    head += [f"from {into_form.__module__} import {name} as into_{name}" for name in HELPERS if f"into_{name}(" in module.text + " ".join(conditions)]
     looks = watching(module.text) if is_checking() else {}
     if looks:
         head.append(f"from {trapped.__module__} import trapped")
-    if unlike:
-        number, asked = asked_first(module, unlike)
+    if conditions:
+        number, asked = asked_first(module, conditions)
         looks[number] = asked
+        head += [f"from {some_length_is_one.__module__} import {some_length_is_one.__name__}"] * (some_length_is_one.__name__ in asked)
     known = {number: said for number, line in enumerate(module.text.splitlines(), 1) if own and (said := not_negative(line))}
     if known:
         head.append(f"from {natural.__module__} import {natural.__name__} as {NATURAL}")
@@ -126,21 +127,6 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, u
     lines, raises = ({moved[number]: x for number, x in found.items() if number in moved}
                      for found in (module.lines, module.raises))
     return Module("\n".join(text) + "\n", module.entry, lines, module.given, raises)
-
-
-def asked_first(module: Module, unlike: Sequence[str]) -> tuple[int, str]:
-    """The number of the line after which native code asks whether its arguments are of its kind, and what it says there.
-
-    A call need not ask that in Python then.  The conditions are cheap, and are all evaluated: a branch for each
-    would be compiled for longer.
-    """
-    (entry,) = (node for node in ast.parse(module.text).body if isinstance(node, ast.FunctionDef) and node.name == module.entry)
-    tree = ast.parse(" | ".join(f"({text})" for text in unlike), mode="eval")
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id[0] == "a" and node.id[1:].isdigit():
-            node.id = entry.args.args[int(node.id[1:])].arg
-    number = entry.body[0].end_lineno if ast.get_docstring(entry) is not None else entry.body[0].lineno - 1
-    return number, f"    if {ast.unparse(tree)}:\n        raise TypeError"
 
 
 def loaded(module: Module, cache: bool, params: Sequence[Type]) -> types.ModuleType:
@@ -263,18 +249,6 @@ def condition(function: Function, required: list[str]) -> Callable:
     """Whether the arguments are such that no index can leave its array."""
     parameters = ", ".join(f"a{k}" for k in range(len(function.params)))
     return eval(f"lambda {parameters}: {' and '.join(required)}")
-
-
-def unlike(function: Function) -> list[str]:
-    """What is true of `a0`, `a1`, ... only if they are of another kind than the parameters of `function`: conditions on lengths."""
-    found = []
-    for k, p in enumerate(function.params):
-        for axis, d in enumerate(p.type.dims if isinstance(p.type, Array) else ()):
-            if isinstance(d, int):
-                found.append(f"a{k}.shape[{axis}] != {d}")
-            elif not d.may_be_one:
-                found.append(f"a{k}.shape[{axis}] == 1")
-    return found + [f"not ({a.text})" for a in agreements(function)]
 
 
 class OtherKind(Exception):

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from numba.core import config
 from numba.core.codegen import JITCodeLibrary
@@ -53,8 +54,9 @@ class Library(JITCodeLibrary):
     """The machine code of one function.  Note [What compiling costs]"""
 
     def _optimize_functions(self, ll_module):
+        ll_module.data_layout = self._codegen._data_layout
         with at_level(FIRST):
-            super()._optimize_functions(ll_module)
+            super()._optimize_functions(Definitions([f for f in ll_module.functions if not f.is_declaration]))
 
     def _optimize_final_module(self):
         if instructions(self._final_module) < MANY:
@@ -62,6 +64,14 @@ class Library(JITCodeLibrary):
             return
         with at_level(LARGE):
             super()._optimize_final_module()
+
+
+@dataclass
+class Definitions:
+    """What a module defines: for a function that it only declares Numba would build a manager of passes, too, half a millisecond each."""
+
+    functions: list
+    data_layout: str = ""
 
 
 @contextmanager

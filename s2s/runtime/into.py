@@ -25,8 +25,9 @@ from numba.extending import overload, register_jitable
 
 from ..back.python import Module
 from ..ir.types import Array, Type
+from .parts import apart  # noqa: F401, one of the HELPERS
 
-HELPERS = ("taken", "cleared", "copied", "low", "high", "overlapping")
+HELPERS = ("taken", "cleared", "copied", "apart", "low", "high", "overlapping")
 
 
 def into_form(module: Module, parameters: Sequence[Type], results: Sequence[Type]) -> tuple[Module, str]:
@@ -113,9 +114,10 @@ def bound_by(stmt: ast.stmt) -> set[str]:
 def taken_for(value: ast.expr, out: ast.expr) -> ast.expr | None:
     """What takes `out` for the array that `value` makes; None if it makes none."""
     match value:
-        case ast.Call(ast.Name("unshared_memory"), [inner]):  # what is given shares memory with nothing, either: it is asked
-            found = taken_for(inner, out)
-            return None if found is None else ast.Call(value.func, [found], [])
+        case ast.Call(ast.Name("unshared_empty"), [shape, *_]):  # what is given shares memory with nothing, either: it is asked
+            return call("apart", call("taken", out, shape))
+        case ast.Call(ast.Name("unshared_zeros"), [shape, *_]):
+            return call("apart", call("cleared", out, shape))
         case ast.Call(ast.Attribute(ast.Name("np"), "empty"), [shape, *_]):
             return call("taken", out, shape)
         case ast.Call(ast.Attribute(ast.Name("np"), "zeros"), [shape, *_]):

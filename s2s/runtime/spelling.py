@@ -22,7 +22,7 @@ from ..ops.recursive import recursive_callees
 from . import blas, sums, unshared, vector_math
 from .blas import blas_product
 from .sums import added_in_any_order
-from .unshared import unshared_memory
+from .unshared import unshared_empty, unshared_zeros
 
 
 def _called(function: Callable, of: Record) -> Record:
@@ -32,9 +32,12 @@ def _called(function: Callable, of: Record) -> Record:
 
 
 def _unshared(of: Record) -> Record:
-    """The op `of`, which allocates, spelled with the promise that what it makes shares no memory."""
-    name = ast.Name(name_of(unshared_memory), ast.Load())
-    return replace(of, syntax=lambda *xs, **attrs: ast.Call(name, [of.syntax(*xs, **attrs)], []))
+    """The op `of`, which allocates, spelled so that what it makes shares no memory."""
+    def syntax(*lengths, zero: bool, **attrs) -> ast.expr:
+        plain = of.syntax(*lengths, zero=zero, **attrs)
+        return ast.Call(ast.Name(name_of(unshared_zeros if zero else unshared_empty), ast.Load()), plain.args, plain.keywords)
+
+    return replace(of, syntax=syntax)
 
 
 def name_of(function: Callable) -> str:
@@ -42,7 +45,7 @@ def name_of(function: Callable) -> str:
     return getattr(function, "__name__", None) or function.name
 
 
-RUNTIME = {blas_product: blas.__name__, added_in_any_order: sums.__name__, unshared_memory: unshared.__name__}
+RUNTIME = {blas_product: blas.__name__, added_in_any_order: sums.__name__, unshared_empty: unshared.__name__, unshared_zeros: unshared.__name__}
 product, addition, allocation = _called(blas_product, matmul), _called(added_in_any_order, sum_step), _unshared(buffer)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 import numpy as np
 
 STOP, REMEMBER, BEFORE, RESULT = "__s2s_stop", "__s2s_remember", "__s2s_before", "__s2s_result"
-ALLOCATIONS = ("np.empty", "np.empty_like")  # hold what was there before, until they are written
+ALLOCATIONS = ("np.empty", "np.empty_like", "unshared_empty")  # hold what was there before, until they are written
 FEW = 6  # elements of an array that are shown
 
 

@@ -8,7 +8,7 @@ data flow (Note [The cut]).  What a loop saves goes to a tape (Note [Two kinds o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -109,37 +109,42 @@ def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Va
     nodes: dict[Value, int] = {}
     edges: list[tuple[int, int, int]] = []
     source, sink = 0, 1
-
-    def visit(v: Value) -> int:
-        if v in nodes:
-            return nodes[v]
-        nodes[v] = entry = 2 + 2 * len(nodes)
+    reached = list(needed)
+    for v in reached:
+        if v not in nodes:
+            nodes[v] = 2 + 2 * len(nodes)
+            if v in kept or recomputable(v, unstable):
+                reached += [x for x in operands(v, kept) if x in own and x not in free]
+    for v, entry in nodes.items():
         edges.append((entry, entry + 1, price(v)))
         if v in kept or recomputable(v, unstable):
-            for x in operands(v, kept):
-                if x in own and x not in free:
-                    edges.append((visit(x) + 1, entry, INFINITE))
+            edges += [(nodes[x] + 1, entry, INFINITE) for x in operands(v, kept) if x in nodes]
         else:
             edges.append((source, entry, INFINITE))
-        return entry
-
-    for v in needed:
-        edges.append((visit(v) + 1, sink, INFINITE))
+    edges += [(nodes[v] + 1, sink, INFINITE) for v in needed]
     inside = sink_side(edges, source, sink)
     saved = _in_order(block, {v for v, entry in nodes.items() if entry not in inside and entry + 1 in inside})
-    done = set(saved) | free
+    recomputed = operands_first(_in_order(block, set(needed)), {*saved, *free}, lambda v: [x for x in operands(v, kept) if x in own])
+    return saved, list(recomputed)
 
-    def need(v: Value) -> None:
-        if v in own and v not in done:
-            done.add(v)
-            for x in operands(v, kept):
-                need(x)
-            recomputed.append(v)
 
-    recomputed: list[Value] = []
-    for v in _in_order(block, set(needed)):
-        need(v)
-    return saved, recomputed
+def operands_first(roots: Iterable[Value], done: set[Value], inner: Callable[[Value], Iterable[Value]]) -> Iterator[Value]:
+    """The roots, and before each what `inner` says that it is made of, without what is `done`.
+
+    A program may be a chain of thousands of statements, longer than Python's stack is deep.
+    """
+    for root in roots:
+        path = [] if root in done else [(root, iter(inner(root)))]
+        done.add(root)
+        while path:
+            v, rest = path[-1]
+            x = next((x for x in rest if x not in done), None)
+            if x is None:
+                path.pop()
+                yield v
+            else:
+                done.add(x)
+                path.append((x, iter(inner(x))))
 
 
 def operands(v: Value, kept: dict[Value, Kept]) -> Sequence[Value]:
@@ -153,7 +158,9 @@ def _in_order(block: Block, values: set[Value]) -> list[Value]:
     """`values` in the order in which the block defines them; stand-ins last."""
     order = list(block.params) + [v for op in block.ops for v in op.outputs]
     inside = [v for v in order if v in values]
-    return inside + sorted(values - set(inside), key=lambda v: (block.ops.index(v.op), v.name))
+    others = values - set(inside)
+    places = {op: k for k, op in enumerate(block.ops)} if others else {}
+    return inside + sorted(others, key=lambda v: (places[v.op], v.name))
 
 
 def price(v: Value) -> int:

@@ -1,6 +1,7 @@
 """Machine code on disk: found again by the next process, rebuilt when damaged, refused when not private."""
 
 import os
+import pickle
 import subprocess
 import sys
 import warnings
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.core.cpu import CPUContext
 
 import s2s
 from s2s.runtime import cache, compile
@@ -29,9 +31,9 @@ print(s2s.jit(s2s.grad(f))(np.arange(4.0)).sum(), *statistics())
 """
 
 
-def start_process(tmp_path: Path, folder: Path) -> subprocess.Popen:
+def start_process(tmp_path: Path, folder: Path, program: str = PROGRAM) -> subprocess.Popen:
     script = tmp_path / "program.py"
-    script.write_text(PROGRAM)
+    script.write_text(program)
     root = Path(s2s.__file__).parent.parent
     env = {**os.environ, "S2S_CACHE_DIR": str(folder), "PYTHONPATH": str(root)}
     return subprocess.Popen([sys.executable, str(script)], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -62,6 +64,28 @@ def test_second_process_takes_machine_code_from_the_cache(tmp_path):
     assert (third, compiled_third, loaded_third) == (first, "1", "0")
     assert entry.read_bytes()[: len(cache.MAGIC)] == cache.MAGIC
     assert len(entry.read_bytes()) > len(whole) // 2
+
+
+def test_machine_code_from_the_cache_imports_nothing_that_compiling_needs(tmp_path):
+    program = "import sys\n" + PROGRAM + "print(*({'scipy.linalg', 'numba.np.arraymath'} & set(sys.modules)))\n"
+    programs = [result_of(start_process(tmp_path, tmp_path / "cache", program)) for _ in range(2)]
+    assert "numba.np.arraymath" in programs[0][3:]
+    assert programs[1][3:] == [] and programs[1][0] == programs[0][0]
+
+
+def test_an_entry_that_takes_symbols_not_known_yet_has_everything_imported(folder, monkeypatch):
+    s2s.jit(cube)(2.0)
+    (entry,) = folder.glob("*.code")
+    external, parts = pickle.loads(cache.read(entry))
+    assert external
+    imported = []
+    monkeypatch.setattr(CPUContext, "refresh", lambda self: imported.append(self))
+    for symbols in (external, [*external, "no symbol of this name"]):
+        cache.write(entry, pickle.dumps((symbols, parts)))
+        again(monkeypatch)
+        assert s2s.jit(cube)(2.0) == 8.0
+        assert compile.statistics() == (0, 1)
+        assert len(imported) == (symbols is not external)
 
 
 def test_several_processes_at_once_share_the_cache(tmp_path):
