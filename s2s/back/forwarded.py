@@ -14,6 +14,10 @@ is read and written while it is inside, and leaves at the other.  Inside it is a
 stored after the last write to it; before the loop the window is filled, and after it what has not been stored yet is.  Writes elsewhere in
 the array must be proved to be elsewhere (other offsets of one base, none negative).  Loops in which nothing is
 handed on are left alone: they may be made of vector instructions.
+
+An element that every trip writes, and none moves away from (`Still`), is a scalar for the whole loop: LLVM sees only sometimes that
+no other write of the loop is to it.  What an adjoint only adds to it is added up from zero, and to the element after the
+loop: so loops around may still add to it from several threads.
 """
 
 from __future__ import annotations
@@ -26,9 +30,10 @@ from ..ir.substitute import substitute
 from ..ir.types import Array, Scalar
 from ..ops.control import if_record
 from ..ops.fold import base_offset
-from ..ops.index import getitem, setitem
+from ..ops.index import additem, getitem, setitem
 from ..ops.places import indices_differ, lower_bound
 from ..ops.record import value
+from .reductions import zero_of
 
 WIDEST = 6  # elements: registers are few
 DTYPES = ("float64", "float32", "int64", "complex128")  # of which a sum in a scalar is what it is in an array
@@ -39,7 +44,7 @@ class Window:
     """The accesses of a loop to one row of an array, along which it moves."""
 
     carry: int  # of the loop: the array
-    axis: int  # of the counter
+    axis: int | None  # of the counter
     others: tuple  # (base, offset) of the other axes
     dtype: str
     accesses: list[tuple[Op, int]] = field(default_factory=list)  # in order, with the offset from the counter
@@ -70,8 +75,21 @@ class Window:
     def place(self, i: Value, c: int) -> list[Value]:
         index = [base + offset if base is not None and offset else value(offset) if base is None else base
                  for base, offset in self.others]
-        index.insert(self.axis, i + c if c else i)
+        if self.axis is not None:
+            index.insert(self.axis, i + c if c else i)
         return index
+
+    def step(self, forwards: bool) -> int:
+        """From the offset of an element to that which it has in the next trip, turned round."""
+        return 1 if forwards else -1
+
+    def starts(self, array: Value, i: Value, c: int) -> Value:
+        """What the scalar at `c` is before the loop, whose first trip is i."""
+        return self.read(array, i, c)
+
+    def leaves(self, array: Value, x: Value, i: Value, c: int) -> Value:
+        """The array after the loop, which ends before i and leaves `x` in the scalar at `c`."""
+        return self.write(array, x, i, c)
 
     def read(self, array: Value, i: Value | Block, c: int) -> Value:
         """The element at `c` from i, or from a loop's counter."""
@@ -83,6 +101,41 @@ class Window:
         written = setitem(array, x, *index, pattern=("i",) * len(index))
         written.name = array.name
         return written
+
+
+class Still(Window):
+    """The accesses of a loop to one element, at indices that no trip changes."""
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether it is only added to, by an adjoint."""
+        return all(op.name == "additem" and op.line is not None and op.line.backwards for op, _ in self.accesses)
+
+    def is_worth_it(self) -> bool:
+        return self.is_sum or len({op.name == "getitem" for op, _ in self.accesses}) == 2
+
+    def stored(self, forwards: bool) -> None:
+        return None
+
+    def unstored(self, forwards: bool) -> list[int]:
+        return [0]
+
+    def entering(self, forwards: bool) -> list[int]:
+        return [0]
+
+    def step(self, forwards: bool) -> int:
+        return 0
+
+    def starts(self, array: Value, i: Value, c: int) -> Value:
+        return zero_of(self.dtype) if self.is_sum else super().starts(array, i, c)
+
+    def leaves(self, array: Value, x: Value, i: Value, c: int) -> Value:
+        if not self.is_sum:
+            return super().leaves(array, x, i, c)
+        index = self.place(i, c)
+        added = additem(array, x, *index, pattern=("i",) * len(index))
+        added.name = array.name
+        return added
 
 
 def forward_elements(function: Function) -> None:
@@ -156,28 +209,36 @@ def _moving(loop: Op, k: int, accesses: list[Op], inside: set[Value], counters: 
     """The windows of one array that are worth it, if all other accesses are elsewhere."""
     counter, forwards = loop.blocks[0].params[0], loop.inputs[2].constant == 1
     windows: dict[tuple, Window] = {}
-    elsewhere: list[Op] = []
     for op in accesses:
         places = [base_offset(i) for i in _index(op)]
         axes = [axis for axis, (base, _) in enumerate(places) if base is counter]
         others = tuple(place for axis, place in enumerate(places) if axis not in axes)
-        if len(axes) != 1 or len(places) != loop.outputs[k].type.rank or any(base in inside for base, _ in others):
-            elsewhere.append(op)
+        if len(axes) > 1 or len(places) != loop.outputs[k].type.rank or any(base in inside for base, _ in others):
             continue
-        key = (axes[0], others)
-        windows.setdefault(key, Window(k, axes[0], others, loop.outputs[k].type.dtype)).accesses.append((op, places[axes[0]][1]))
+        if axes:
+            window, c = windows.setdefault((*axes, others), Window(k, *axes, others, loop.outputs[k].type.dtype)), places[axes[0]][1]
+        else:
+            window, c = windows.setdefault((None, others), Still(k, None, others, loop.outputs[k].type.dtype)), 0
+        window.accesses.append((op, c))
     found = []
     for window in windows.values():
-        offsets, mine = window.offsets(), {op for op, _ in window.accesses}
-        low = lower_bound(counter, counters)
-        if not window.offsets(written=True) or not window.handed_on(forwards) or offsets[-1] - offsets[0] >= WIDEST:
+        mine = {op for op, _ in window.accesses}
+        if not (window.is_worth_it() if isinstance(window, Still) else _is_handed_on(window, counter, forwards, counters)):
             continue
-        if low is None or low + offsets[0] < 0 or any(_maybe_negative(place, counters) for place in window.others):
+        if any(_maybe_negative(place, counters) for place in window.others):
             continue
         rest = [op for op in accesses if op not in mine]
         if all(_apart(window, op, counters) for op in rest):
             found.append(window)
     return found
+
+
+def _is_handed_on(window: Window, counter: Value, forwards: bool, counters: dict[Value, Op]) -> bool:
+    """Whether trips hand elements on in `window`, in few registers, none of them counted from the end."""
+    offsets, low = window.offsets(), lower_bound(counter, counters)
+    if not window.offsets(written=True) or not window.handed_on(forwards) or offsets[-1] - offsets[0] >= WIDEST:
+        return False
+    return low is not None and low + offsets[0] >= 0
 
 
 def _maybe_negative(place: tuple, counters: dict[Value, Op]) -> bool:
@@ -218,20 +279,20 @@ def _windowed(loop: Op, windows: list[Window]) -> list[Value]:
     slots = [(w, c) for w in windows for c in w.entering(forwards)]
     state: dict[Window, dict[int, Value]] = {w: {} for w in windows}
     for w, c in slots:
-        loop.inputs.append(w.read(loop.inputs[3 + w.carry], lo, c))
+        loop.inputs.append(w.starts(loop.inputs[3 + w.carry], lo, c))
         state[w][c] = Value(Scalar(w.dtype))
         body.params.append(state[w][c])
         loop.outputs.append(Value(Scalar(w.dtype), "", loop))
     _scalars(body, {op: (w, c) for w in windows for op, c in w.accesses}, state)
     with Builder(body):
         for w in windows:
-            body.yields[w.carry] = w.write(body.yields[w.carry], state[w][w.stored(forwards)], body, w.stored(forwards))
-    step = 1 if forwards else -1
-    body.yields += [state[w][c + step] for w, c in slots]
+            if (c := w.stored(forwards)) is not None:
+                body.yields[w.carry] = w.write(body.yields[w.carry], state[w][c], body, c)
+    body.yields += [state[w][c + w.step(forwards)] for w, c in slots]
     current().block.ops.append(loop)
     for (w, c), left in zip(slots, loop.outputs[len(results):]):
         if c in w.unstored(forwards):
-            results[w.carry] = w.write(results[w.carry], left, hi, c)
+            results[w.carry] = w.leaves(results[w.carry], left, hi, c)
     return results
 
 

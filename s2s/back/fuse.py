@@ -4,6 +4,9 @@ Ops that visit the same index space, element by element, go into one group: elem
 shape, and reductions over that shape.  A value all of whose readers are in its group is never stored.
 The order of effects is kept by the data flow: two ops may share a nest unless something between them must
 run after one and before the other.
+
+A value that a later nest alone reads, and that is a little arithmetic on one array that is stored anyway, is computed there
+(`postpone`): the `1 - h * h` of an adjoint needs no array of its own next to h.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..ir.graph import Block, Op, Value, op_free_values
-from ..ir.types import Extent
+from ..ir.types import Array, Extent
 from ..ops.record import dims_of
 from ..ops.shape import shape_source
 from .prune import is_pure
@@ -72,7 +75,61 @@ def partition(block: Block, space: Callable[[Op], tuple | None], reduces: Callab
         act = group if acts else act
         for x in reads(op):
             readers.setdefault(x, []).append(op)
-    return _ordered(groups)
+    ordered = _ordered(groups)
+    if postpone(ordered, home, readers, block, clashes):
+        return _ordered([group for group in groups if group.ops])
+    return ordered
+
+
+LITTLE = ("add", "subtract", "multiply", "negative")
+
+
+def postpone(groups: list[Group], home: dict[Op, Group], readers: dict[Value, list[Op]], block: Block,
+             clashes: Callable[[Op, list[Op]], bool]) -> bool:
+    """Move arithmetic to the nests that read it, from earlier nests of the same index space; whether some was moved."""
+    number = {group: k for k, group in enumerate(groups)}
+    kept = {*block.yields, *(x for op in block.ops if op.blocks for x in op_free_values(op))}
+    changed = {v for op in block.ops if op.record.writes is not None for v in versions(op.inputs[op.record.writes])}
+    changed.update(x for op in block.ops if op.blocks for x in op.inputs)  # what a loop carries on may be changed there
+    found = False
+    for group in groups if len(groups) > 1 else ():
+        for op in reversed(group.ops if group.dims is not None else ()):
+            to = {home[reader] for reader in readers.get(op.output, ())} if op.name in LITTLE else ()
+            if len(to) != 1 or op.output in kept:
+                continue
+            (target,) = to
+            if target.dims != group.dims or number[target] <= number[group]:
+                continue
+            cone = _cone(op, group, readers, kept)
+            operands = {x for each in cone for x in each.inputs if x.op not in cone}
+            arrays = {x for x in operands if isinstance(x.type, Array)}
+            if len(arrays) > 1 or any(home.get(x.op) is target for x in operands) or any(clashes(each, target.ops) for each in cone) \
+                    or not all(_is_stored(x, group, home, readers, cone, kept) and x not in changed for x in arrays):
+                continue
+            moved = [each for each in group.ops if each in cone]
+            group.ops, target.ops = [each for each in group.ops if each not in cone], moved + target.ops
+            target.after |= {home[x.op] for x in operands if x.op in home}
+            home.update(dict.fromkeys(moved, target))
+            found = True
+    return found
+
+
+def _cone(op: Op, group: Group, readers: dict[Value, list[Op]], kept: set[Value]) -> set[Op]:
+    """`op` and the arithmetic in its group that nothing else reads."""
+    cone, pending = {op}, [op]
+    while pending:
+        for x in pending.pop().inputs:
+            if x.op in group and x.op not in cone and x.op.name in LITTLE and x not in kept and cone.issuperset(readers[x]):
+                cone.add(x.op)
+                pending.append(x.op)
+    return cone
+
+
+def _is_stored(x: Value, group: Group, home: dict[Op, Group], readers: dict[Value, list[Op]], cone: set[Op], kept: set[Value]) -> bool:
+    """Whether the array `x` is in memory, also without the ops of `cone`."""
+    if x.op is None or x.op.name == "matmul":
+        return True
+    return x.op.record.elementwise and (x in kept or any(home[reader] is not home[x.op] and reader not in cone for reader in readers[x]))
 
 
 def last_reads(groups: list[Group], block: Block) -> dict[Value, int]:

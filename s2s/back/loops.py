@@ -30,6 +30,7 @@ from ..ops.recursive import recursive_callees, with_callees
 from ..ops.shape import length, shape_source
 from .access import Elements, in_memory, op_named
 from .buffers import PLAIN, as_dtype, compute, in_range, new_buffer, same_length_op
+from .chains import shorten_chains
 from .counted import loop
 from .depth import guard_depth
 from .forwarded import forward_elements
@@ -63,6 +64,8 @@ def lower(function: Function, asks: bool = True) -> Function:
         for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
             stack_tapes(each)
             forward_elements(each)
+            shorten_chains(each)
+            drop_unused(each)
             type_tapes(each)
     guard_depth(lowered)
     return lowered

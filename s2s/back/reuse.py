@@ -15,6 +15,7 @@ from __future__ import annotations
 from ..ir.builder import Builder
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array
+from .buffers import same_length_op
 from .counted import loop, put
 from .reductions import zero_of
 
@@ -49,10 +50,12 @@ def _moved_out(around: Op) -> list[Op]:
     for op in list(body.ops):
         if op.name != "buffer":
             continue
-        lengths = _invariant(op, inside)
+        own_lengths = [_outside(n, inside) for n in op.inputs]
+        lengths = _invariant(own_lengths, inside)
         last = None if lengths is None else _last_version(op.output, body)
         if last is None:
             continue
+        op.inputs = own_lengths
         for x in lengths:
             body.ops.remove(x)
         place = body.ops.index(op)
@@ -82,8 +85,15 @@ def _zeros(array: Value, made: Op) -> tuple[list[Op], Value]:
     return builder.block.ops, filled
 
 
-def _invariant(op: Op, inside: set[Value]) -> list[Op] | None:
-    """The ops that compute the lengths of `op`, to be moved along with it; None if a length changes."""
+def _outside(n: Value, inside: set[Value]) -> Value:
+    """A length from outside the loop that each trip checks `n` to be equal to; else `n` itself."""
+    if n in inside and n.op is not None and n.op.record is same_length_op:
+        return next((m for m in (_outside(m, inside) for m in n.op.inputs) if m not in inside), n)
+    return n
+
+
+def _invariant(own_lengths: list[Value], inside: set[Value]) -> list[Op] | None:
+    """The ops that compute the lengths of a buffer, to be moved along with it; None if a length changes."""
     along: dict[Op, None] = {}
 
     def visit(n: Value) -> bool:
@@ -94,7 +104,7 @@ def _invariant(op: Op, inside: set[Value]) -> list[Op] | None:
         along[n.op] = None
         return True
 
-    return list(along) if all(map(visit, op.inputs)) else None
+    return list(along) if all(map(visit, own_lengths)) else None
 
 
 def _last_version(buffer: Value, body: Block) -> Value | None:

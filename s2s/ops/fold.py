@@ -147,7 +147,9 @@ def _counted(x: Value) -> Value | None:
 
 
 def divide(record, a: Value, b: Value):
-    """a / 1 is a; (-a) / b is -(a / b); 1.0 * i / x is i / x for an integer i."""
+    """a / 1 is a; (-a) / b is -(a / b); 1.0 * i / x is i / x for an integer i; in adjoints a * x / sqrt(x) is a * sqrt(x)."""
+    if runs_backwards() and (rest := _over_root(a, b)) is not None:
+        return _same_type(rest, record, a, b)
     if deriving.quietly and may_raise(a, b):
         if deriving.narrow is not None and a.type.weak and b.type.weak:
             return RECORDS["convert"](a, dtype=deriving.narrow) / b
@@ -161,8 +163,27 @@ def divide(record, a: Value, b: Value):
     return None
 
 
+def _over_root(a: Value, root: Value, depth: int = 4) -> Value | None:
+    """a / root, where root is a square root and `a` a product of what it is the root of: what x * sqrt(x) has for a derivative.
+
+    It is finite where x is 0, and so is the derivative of x * sqrt(x) there.
+    """
+    if root.op is None or root.op.name not in ("sqrt", "math.sqrt") or not is_inexact(dtype_of(root.op.inputs[0].type) or "int64"):
+        return None
+    if a is root.op.inputs[0]:
+        return root
+    if a.op is None or a.op.name != "multiply" or not depth:
+        return None
+    for k, x in enumerate(a.op.inputs):
+        if (rest := _over_root(x, root, depth - 1)) is not None:
+            return rest * a.op.inputs[1] if k == 0 else a.op.inputs[0] * rest
+    return None
+
+
 def quotient(record, a: Value, b: Value):
-    """Python's division where it does not raise; (-a) / b is -(a / b)."""
+    """Python's division where it does not raise; (-a) / b is -(a / b); in adjoints a * x / sqrt(x) is a * sqrt(x)."""
+    if runs_backwards() and (rest := _over_root(a, b)) is not None:
+        return _same_type(rest, record, a, b)
     if not may_raise(a, b):
         return RECORDS["divide"](a, b)
     return -record(_negated(a), b) if _negated(a) is not None else None

@@ -13,10 +13,32 @@ from .fold import base_offset
 def indices_differ(i: Value, j: Value, counters: dict[Value, Op]) -> bool:
     """Whether two indices into one axis are proved to name different elements."""
     (base, m), (other, n) = base_offset(i), base_offset(j)
-    if base is not other or m == n:
+    if base is not other:
+        return is_below(i, j, counters) or is_below(j, i, counters)
+    if m == n:
         return False
     low = 0 if base is None else lower_bound(base, counters)
     return low is not None and min(low + m, low + n) >= 0
+
+
+def is_below(i: Value, j: Value, counters: dict[Value, Op]) -> bool:
+    """Whether 0 <= i < j is proved by a loop, of which one of them is the counter and the other an end."""
+    (base, m), (other, n) = base_offset(i), base_offset(j)
+    low = lower_bound(i, counters)
+    if low is None or low < 0:
+        return False
+    if base in counters:
+        lo, hi, step = counters[base].inputs[:3]
+        if isinstance(step.constant, int):
+            end, offset = base_offset(hi if step.constant > 0 else lo)
+            if end is other and offset - (step.constant > 0) + m < n:
+                return True
+    if other in counters:
+        lo, hi, step = counters[other].inputs[:3]
+        if isinstance(step.constant, int):
+            end, offset = base_offset(lo if step.constant > 0 else hi)
+            return end is base and m < offset + (step.constant < 0) + n
+    return False
 
 
 def lower_bound(i: Value, counters: dict[Value, Op]) -> int | None:

@@ -116,9 +116,13 @@ def over(reduced_value: Value, axis, keepdims: bool) -> Value:
 
 
 def _fold_sum(x: Value, *, axis, keepdims: bool):
-    """The sum of one number spread over an array is a product; in an adjoint, a sign comes out of a sum."""
+    """The sum of one number spread over an array is a product; in an adjoint, a sign and a divisor come out of a sum."""
     if runs_backwards() and x.op is not None and x.op.name == "negative":
         return -sum_record(x.op.inputs[0], axis=axis, keepdims=keepdims)
+    if runs_backwards() and x.op is not None and x.op.name in ("divide", "quotient"):
+        dividend, divisor = x.op.inputs
+        if isinstance(divisor.type, Scalar) and dtype_of(dividend.type) == dtype_of(x.type) in ("float64", "complex128"):
+            return sum_record(dividend, axis=axis, keepdims=keepdims) / divisor
     if axis is None and not keepdims and x.op is not None and x.op.name == "spread":
         s, like = x.op.inputs
         if isinstance(s.type, Scalar) and dtype_of(s.type) in ("float64", "complex128"):

@@ -1,5 +1,7 @@
 """Elements that one trip hands to the next are scalars in compiled code: the loop form is run as Python, and compared with the program."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -124,6 +126,133 @@ def running(u, k, n):
     return total * s
 
 
+def pairs(u, k, n):
+    """Elements that stay for a whole inner loop, and others that move away from them."""
+    u = u.copy()
+    v = np.zeros(len(u))
+    for i in range(len(u)):
+        for j in range(i):
+            t = k / (1.0 + (u[i] - u[j]) ** 2)
+            v[i] += t * u[j]
+            v[j] -= t * u[i]
+            u[i] = u[i] - 0.1 * t * u[j]
+    return u * v
+
+
+def pairs_upwards(u, k, n):
+    u = u.copy()
+    for i in range(len(u) - 1):
+        for j in range(i + 1, len(u)):
+            u[i] = u[i] * k - u[j]
+            u[j] = u[j] + 0.3 * u[i]
+    return u
+
+
+def pairs_downwards(u, k, n):
+    u = u.copy()
+    for i in range(len(u)):
+        for j in range(len(u) - 1, i, -1):
+            u[i] = u[i] * k + 0.2 * u[j]
+            u[j] = u[j] - u[i]
+    return u
+
+
+def pairs_in_steps(u, k, n):
+    u = u.copy()
+    for i in range(len(u) - 1, 0, -1):
+        for j in range(i - 1, -1, -2):
+            u[i] = u[i] * k + u[j]
+            u[j] *= 0.5
+    return u
+
+
+def pairs_with_itself(u, k, n):
+    """The last j is i."""
+    u = u.copy()
+    for i in range(len(u)):
+        for j in range(i + 1):
+            u[i] = u[i] * k + u[j]
+            u[j] = u[j] * 0.5
+    return u
+
+
+def pairs_one_off(u, k, n):
+    """u[j + 1] may be u[i]."""
+    u = u.copy()
+    for i in range(len(u)):
+        for j in range(i):
+            u[i] = u[i] + k * u[j]
+            u[j + 1] = 0.5 * u[j + 1]
+    return u
+
+
+def pairs_from_the_end(u, k, n):
+    """u[j - 1] is the last element where j is 0."""
+    u = u.copy()
+    for i in range(len(u)):
+        for j in range(i):
+            u[i] = u[i] + k * u[j - 1]
+            u[j - 1] = 0.5 * u[i]
+    return u
+
+
+def first_stays(u, k, n):
+    u = u.copy()
+    for i in range(1, len(u)):
+        u[0] = u[0] * k + u[i]
+        u[i] = u[0]
+    return u
+
+
+def first_is_met(u, k, n):
+    u = u.copy()
+    for i in range(len(u)):
+        u[0] = u[0] * k + u[i]
+        u[i] = 0.5 * u[0]
+    return u
+
+
+def another_may_be_it(u, k, n):
+    u = u.copy()
+    for i in range(len(u)):
+        u[n] = u[n] + k * u[i]
+        u[1] = 0.5 * u[n]
+    return u
+
+
+def out_of_range_but_never(u, k, n):
+    u = u.copy()
+    for i in range(n - 1):
+        u[10] = u[10] * k + u[i]
+    return u
+
+
+def out_of_range(u, k, n):
+    u = u.copy()
+    for i in range(n):
+        u[10] = u[10] * k + u[i]
+    return u
+
+
+def added_in_between(u, k, n):
+    u = u.copy()
+    for i in range(2, len(u)):
+        u[0] += u[i] * k
+        u[1] += u[0] * u[i]
+        u[0] += u[1]
+    return u
+
+
+def overwritten_and_left(u, k, n):
+    u = u.copy()
+    for i in range(2, len(u)):
+        u[0] = u[i] * k
+        u[1] = u[1] + u[0] * u[0]
+    return u
+
+
+PAIRS = [pairs, pairs_upwards, pairs_downwards, pairs_in_steps, pairs_with_itself, pairs_one_off, pairs_from_the_end, first_stays,
+         first_is_met, another_may_be_it, out_of_range_but_never, out_of_range, added_in_between, overwritten_and_left]
 ROWS = [sweep, downwards, two_back, far_back, pushes_ahead, pushes_behind, written_twice, from_the_end, only_some_trips, other_elements,
         stops, no_trips, in_steps, two_arrays, running]
 
@@ -178,7 +307,7 @@ def swept_bands(u, k, n):
 
 
 GRIDS = [grid_sweep, along_columns, both_rows, rows_that_may_meet, diagonal, swept_bands]
-SHAPES = {f: shapes for fs, shapes in ((ROWS, [(7,), (4,), (2,)]), (GRIDS, [(5, 6), (2, 3), (3, 2)])) for f in fs}
+SHAPES = {f: shapes for fs, shapes in ((ROWS, [(7,), (4,), (2,)]), (PAIRS, [(6,), (2,)]), (GRIDS, [(5, 6), (2, 3), (3, 2)])) for f in fs}
 HANDED_ON = [sweep, downwards, two_back, far_back, pushes_ahead, pushes_behind, written_twice, two_arrays, running, grid_sweep, swept_bands]
 
 
@@ -244,6 +373,37 @@ def test_what_a_trip_hands_on_is_not_read_back(f):
     loop = max(k for k, line in enumerate(lines) if line.startswith("for "))
     begins = max(k for k, line in enumerate(lines[:loop]) if line.startswith("if "))
     assert any(" = u[" in line or " = total[" in line or " = v[" in line for line in lines[begins:loop])
+
+
+LOADED_BEFORE_A_LOOP = re.compile(r"^( +)t(_\d+)? = u\[(i|0|n)\]\n(\1t.* = .*\n)*\1for ", re.M)
+
+
+@pytest.mark.parametrize("f", [pairs, pairs_upwards, pairs_downwards, first_stays], ids=lambda f: f.__name__)
+def test_what_stays_is_a_scalar(f):
+    _, text = loops_of(s2s.jit(f), *given(f, (6,)))
+    assert LOADED_BEFORE_A_LOOP.search(text)
+
+
+@pytest.mark.parametrize("f", [pairs_with_itself, pairs_one_off, pairs_from_the_end, first_is_met, another_may_be_it], ids=lambda f: f.__name__)
+def test_what_may_be_met_elsewhere_stays_in_memory(f):
+    _, text = loops_of(s2s.jit(f), *given(f, (6,)))
+    assert not LOADED_BEFORE_A_LOOP.search(text)
+
+
+def test_what_an_adjoint_adds_to_one_element_is_added_up_first():
+    """Loops around may then share the element between threads."""
+    def loss(w, x, n):
+        total = 0.0
+        for i in range(len(x)):
+            for j in range(n):
+                total += np.sin(w[i] * x[i] + j)
+        return total
+
+    args = np.ones(3), np.arange(3.0), 4
+    found = s2s.grad(loss)
+    loops, text = loops_of(found, *args)
+    np.testing.assert_allclose(loops(*args), found(*args), rtol=1e-14)
+    assert re.search(r"^ +w_bar\[i\] \+= t(_\d+)?$", text, re.M)
 
 
 def test_single_precision_stays_single():

@@ -202,3 +202,34 @@ def test_compiled(program):
 
     gradient = s2s.value_and_grad(loss, argnums=tuple(range(len(args))))
     assert_same(s2s.jit(gradient, cache=False)(*args), gradient(*args))
+
+
+def test_what_a_later_nest_alone_reads_is_computed_there():
+    """1 - h * h needs no array of its own next to h, which the last product reads."""
+    def loss(w, v, x):
+        h = np.tanh(x @ w)
+        return np.sum((h @ v) ** 2)
+
+    args = W, V, X
+    gradient = s2s.grad(loss, argnums=(0, 1))
+    text = gradient.lower(*args).loops
+    assert "np.empty" not in text
+    namespace = {}
+    exec(text, namespace)
+    for found, expected in zip(namespace["loss_grad"](*args), gradient(*args)):
+        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-14)
+
+
+def test_what_is_overwritten_in_between_is_computed_before():
+    def f(x, w):
+        h = x * 2.0
+        t = 1.0 - h * h
+        h[0] = 5.0
+        return np.sum(t * (h @ w @ w.T)), h
+
+    args = X.copy(), W
+    text = s2s.jit(f).lower(*args).loops
+    namespace = {}
+    exec(text, namespace)
+    for found, expected in zip(namespace["f"](*args), f(*args)):
+        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-14)

@@ -124,3 +124,35 @@ def test_mean_of_nothing():
         assert np.isnan(value)
         np.testing.assert_array_equal(slope, np.ones(3))
         np.testing.assert_array_equal(s2s.jvp(f, (np.ones(3),), (np.ones(3),))[1], np.nan)
+
+
+@pytest.mark.parametrize("f", [lambda x: x * np.sqrt(x), lambda x: np.sqrt(x) * x, lambda x: x * math.sqrt(x), lambda x: 3.0 * x * np.sqrt(x) / 3.0,
+                               lambda x: -x * -np.sqrt(x)])
+def test_a_number_times_its_root_has_a_slope_at_zero(f):
+    slope = s2s.grad(f)
+    assert slope(0.0) == 0.0
+    for x in (0.3, 4.0, 1e300, 1e-300):
+        assert slope(x) == pytest.approx(1.5 * math.sqrt(x), rel=1e-15)
+    assert s2s.grad(slope)(4.0) == pytest.approx(0.375, rel=1e-14)
+    assert s2s.jvp(f, (4.0,), (1.0,))[1] == pytest.approx(3.0, rel=1e-15)
+
+
+def test_arrays_times_their_roots():
+    x = np.array([0.0, 1.0, 4.0])
+    slope = s2s.grad(lambda x: np.sum(x * np.sqrt(x)))
+    np.testing.assert_array_equal(slope(x), [0.0, 1.5, 3.0])
+    assert " / " not in slope.source
+
+
+def test_one_divisor_of_many_is_divided_by_once():
+    """The cotangent of the divisor is a sum, whose terms are all over it."""
+    def f(x, s):
+        y = x / s
+        return np.sum(y * y * y)
+
+    x, s = np.array([1.0, -2.0, 3.0]), 1.7
+    gradient = s2s.grad(f, argnums=1)
+    assert gradient(x, s) == pytest.approx(-3 * np.sum(x**3) / s**4, rel=1e-14)
+    assert any("np.sum(" in line and line.rstrip().endswith("/ s") for line in gradient.source.splitlines())
+    batched = s2s.vmap(gradient, in_axes=(None, 0))(x, np.array([1.7, 0.3]))
+    assert batched == pytest.approx([-3 * np.sum(x**3) / t**4 for t in (1.7, 0.3)], rel=1e-13)

@@ -27,7 +27,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 LARGE = 1 << 16  # bytes of a gradient that is worth writing into an array of an earlier call
 PEERS = {"jax": "JAX", "torch": "PyTorch", "autograd": "autograd"}
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "S2S_THREADS": "1",
               "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}
 
 
