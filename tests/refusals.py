@@ -200,6 +200,56 @@ def the_names_of_a_frame_followed(x):
     return x * x
 
 
+@refused(A)
+def an_iterator_that_is_used_up(x):
+    squares = map(np.square, x)
+    return sum(squares) + max(squares)
+
+
+@instead()
+def an_iterator_that_is_used_up_followed(x):
+    squares = list(map(np.square, x))
+    return sum(squares) + max(squares)
+
+
+@refused(A)
+def a_counter_in_a_key(x):
+    count = 0
+
+    def key(v):
+        nonlocal count
+        count += 1
+        return -v
+
+    return sorted(x, key=key)[0] * count
+
+
+@instead()
+def a_counter_in_a_key_followed(x):
+    count = 0
+
+    def key(v):
+        nonlocal count
+        count += 1
+        return -v
+
+    keys = []
+    for v in x:
+        keys.append(key(v))
+    return -min(keys) * count
+
+
+@refused(A)
+def a_star_before_an_array(x):
+    return np.hypot(*x[:2])
+
+
+@instead()
+def a_star_before_an_array_followed(x):
+    a, b = x[:2]
+    return np.hypot(a, b)
+
+
 @refused(A, np.array([2, 0, 2]))
 def a_loop_over_a_set(x, k):
     total = 0.0

@@ -220,6 +220,7 @@ def operate_as(frame: Frame, rule: Callable, name: str, args: list, keywords: di
         raise
     except TypeError as error:
         text = str(error).replace("<lambda>()", f"{name}()").replace("_infer", name)
+        text = text.replace(f"{getattr(rule, '__name__', name)}()", f"{name}()")
         text = text.partition(". Did you mean")[0]  # newer Pythons guess
         raise frame.refuse(f"{name} called like this: {text}", node, "use the arguments that s2s knows") from error
     if isinstance(result, tuple):

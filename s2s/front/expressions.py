@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import gast
 import numpy as np
@@ -13,7 +13,7 @@ from ..ir.builder import at, current
 from ..ir.graph import Value
 from ..ir.types import Generator as Draws
 from ..ir.types import Tuple, Unknown
-from ..ops.record import ATTRIBUTES, RECORDS, emit, value
+from ..ops.record import ATTRIBUTES, METHODS, RECORDS, emit, value
 from . import said
 from .access import put, take, unpack
 from .alias import Cell, Container, SharedError
@@ -21,13 +21,21 @@ from .branches import branch
 from .calls import apply, apply_method, in_place
 from .capture import Fixed, is_data
 from .collected import Keyed, Set
-from .containers import delete_entry, key_in, new_dict, pairs
+from .containers import DICT_METHODS, delete_entry, key_in, new_dict, pairs
 from .demand import demand
 from .dispatch import function_at, functions_in
 from .frame import REST, Frame, Object, Text, Thrown
 from .guards import guard_list_index
 from .iterables import Iterable
-from .lists import WRITES, extend_in_place, is_list, new_list, place_in, repeat_in_place
+from .lists import (
+    LIST_METHODS,
+    WRITES,
+    extend_in_place,
+    is_list,
+    new_list,
+    place_in,
+    repeat_in_place,
+)
 from .made import Generator, Known, LengthKept, Local, Made, Method
 from .maybe import Maybe
 from .objects import Super, class_of, found_in, instantiate, is_users, placed, read, read_super
@@ -306,6 +314,8 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
     if isinstance(base, Text) or (isinstance(base, Thrown) and name != "args"):
         raise frame.refuse(f"the attribute {name} of a {'text' if isinstance(base, Text) else base.kind.__name__}", node,
                            "print it or raise it, and nothing else")
+    if name in _methods_of(frame, base):
+        return Known(lambda frame, node, *args, **keywords: apply_method(frame, base, name, list(args), keywords, node), (base,))
     if isinstance(base, (Value, Cell)):
         if name not in ATTRIBUTES:
             raise frame.refuse(f"the attribute {name}", node, "use the attributes and functions that s2s knows")
@@ -321,6 +331,15 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
     if (is_data(content) or isinstance(content, (tuple, list, dict))) and isinstance(base, type) and base.__module__.split(".")[0] not in STATIC_MODULES:
         return frame.attribute_of(Object(base, Fixed(base), base.__name__), name)
     return content
+
+
+def _methods_of(frame: Frame, base) -> Collection[str]:
+    """The methods that a list, a dict or an array has as functions: `key=d.get`, `add = xs.append`."""
+    if isinstance(base, Container):
+        return DICT_METHODS
+    if is_list(frame, base):
+        return LIST_METHODS
+    return METHODS.keys() - ATTRIBUTES.keys() if isinstance(base, (Value, Cell)) else ()
 
 
 def _of_module(frame: Frame, module: types.ModuleType, name: str, node: gast.AST):

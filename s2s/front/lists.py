@@ -364,6 +364,9 @@ _RUN_TIME = {
 }
 
 
+LIST_METHODS = {*_STATIC, *_RUN_TIME, "sort"}
+
+
 def put_in_order(frame: Frame, xs: Cell, ordered: Cell) -> None:
     """`xs.sort()`, given what it is to hold."""
     frame.live |= frame.pending

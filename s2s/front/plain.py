@@ -1,7 +1,8 @@
 """`match` and `with` in plainer words, before anything else looks at the function.
 
 `match` becomes a chain of `if`s on its subject: a pattern is a test, and captures are assigned where the test
-holds.  A `with` that changes no result becomes its own statements, after the question whether it is one.
+holds.  `with suppress(E)` becomes `try: ... except E: pass`, any other `with`, which must change no result, its own
+statements, after the question whether it is one.
 Whatever follows this module sees neither, but an empty `with` that asks.
 """
 
@@ -28,8 +29,14 @@ class _Plain(gast.NodeTransformer):
 
     def visit_With(self, node: gast.With) -> list:
         self.generic_visit(node)
-        body, node.body = node.body, []
-        return [node, *body]
+        body = node.body
+        for item in reversed(node.items):
+            if _is_suppress(item.context_expr):
+                handler = gast.ExceptHandler(item.context_expr, None, [gast.Pass()])
+                body = [placed(gast.Try(body, [handler], [], []), node)]
+            else:
+                body = [placed(gast.With([item], [], None), node), *body]
+        return body
 
     def visit_Match(self, node: gast.Match) -> list:
         self.generic_visit(node)
@@ -53,6 +60,12 @@ class _Plain(gast.NodeTransformer):
             test = _all(tests)
             orelse = [placed(gast.If(test, body, orelse), case.pattern)]
         return [assign, *orelse]
+
+
+def _is_suppress(manager: gast.AST) -> bool:
+    """Whether a manager is contextlib.suppress(...) by its name; what it is, evaluating it as classes to catch tells."""
+    name = getattr(manager, "func", None)
+    return getattr(name, "attr", getattr(name, "id", "")) == "suppress"
 
 
 def _all(tests: list) -> gast.AST:

@@ -225,6 +225,14 @@ def smallest(n, source, key=None):
     return sorted(source, key=key)[:n]
 
 
+def running(x, function):
+    """ufunc.accumulate, along the first axis."""
+    y = x.copy()
+    for k in range(1, len(y)):
+        y[k] = function(y[k - 1], y[k])
+    return y
+
+
 def reduced(function, items):
     total = items[0]
     for x in items[1:]:

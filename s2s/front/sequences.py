@@ -488,6 +488,20 @@ def _cycle(frame: Frame, node, source):
     return Iterable(lambda k: take(frame, items, binary(frame, gast.Mod(), k, count, node)), (0, ENDLESS, 1), held=(items,))
 
 
+def _as(function: Callable) -> Callable:
+    """A method of a ufunc that is `function`, along the first axis unless it is told."""
+    return lambda frame, node, x, axis=0, **more: apply(frame, function, [x], {"axis": axis, **more}, node)
+
+
+def _running(function: Callable) -> Callable:
+    def accumulate(frame: Frame, node, x, axis=0):
+        if not frame.is_static(axis) or frame.static(axis, "an axis") != 0:
+            raise frame.refuse(f"np.{function.__name__}.accumulate along another axis than the first", node, "transpose before and after")
+        return say(frame, node, said.running, apply(frame, np.asarray, [x], {}, node), function)
+
+    return accumulate
+
+
 def _heap(meaning: Callable) -> Callable:
     """A function of heapq, whose lists are ordered as CPython orders them."""
     return lambda frame, node, *args, **keywords: in_place(frame, meaning, list(args), keywords, node, current().line)
@@ -515,6 +529,10 @@ BUILTINS.update({
     heapq.heappush: _heap(said.heap_push), heapq.heappop: _heap(said.heap_pop), heapq.heapify: _heap(said.heap_make),
     heapq.heapreplace: _heap(said.heap_replace), heapq.heappushpop: _heap(said.heap_push_pop),
     heapq.nlargest: _heap(said.largest), heapq.nsmallest: _heap(said.smallest),
+    np.add.reduce: _as(np.sum), np.multiply.reduce: _as(np.prod), np.maximum.reduce: _as(np.max), np.minimum.reduce: _as(np.min),
+    np.logical_and.reduce: _as(np.all), np.logical_or.reduce: _as(np.any),
+    np.add.accumulate: _as(np.cumsum), np.multiply.accumulate: _as(np.cumprod),
+    np.maximum.accumulate: _running(np.maximum), np.minimum.accumulate: _running(np.minimum),
     math.prod: _prod, math.fsum: _fsum, math.isclose: _isclose, cmath.isclose: _isclose,
     math.gcd: _integers(math.gcd, said.greatest_divisor), math.lcm: _integers(math.lcm, said.least_multiple),
     math.factorial: _integers(math.factorial, said.factorial), math.comb: _integers(math.comb, said.choose),

@@ -5,11 +5,14 @@ axes that live outside, loops that make more of what they carry, copies of lists
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import heapq
 import itertools
 import math
-from collections import defaultdict, namedtuple
+from collections import defaultdict, deque, namedtuple
+from contextlib import suppress
+from functools import wraps
 from types import SimpleNamespace
 
 import numpy as np
@@ -68,6 +71,74 @@ def bag(x):
 @case(np.arange(12.0).reshape(3, 4))
 def chosen_outside(x):
     return np.sum(x[IDX] ** 2) + np.transpose(x, AXES)[1, 0] + np.sum(x, axis=CONFIG["axis"])[1]
+
+
+class Dual:
+    __slots__ = ("re", "eps")
+    def __init__(self, re, eps=0.): self.re, self.eps = re, eps
+    def _wrap(f):
+        @wraps(f)
+        def g(self, o): return f(self, o if isinstance(o, Dual) else Dual(o))
+        return g
+    @_wrap
+    def __add__(self, o): return Dual(self.re+o.re, self.eps+o.eps)
+    @_wrap
+    def __mul__(self, o): return Dual(self.re*o.re, self.re*o.eps+self.eps*o.re)
+    __radd__, __rmul__ = __add__, __mul__
+    def __lt__(self, o): return self.re < o.re
+    def __repr__(self): return f"{self.re}+{self.eps}e"
+
+
+@case(np.array([.5, .2, .9]))
+def dict_get_key(x):
+    d = {"a": x[0], "b": x[1], "c": x[2]}
+    r = sorted(d, key=lambda n: n)
+    app = []
+    add = app.append
+    for v in x: add(v*v)
+    g = x.dot
+    return d[r[1]]+sum(app)+sum(map(d.get, ["a", "b"]))+g(x)
+
+
+@case(2.0)
+def suppressed(a):
+    y = a
+    with contextlib.suppress(ZeroDivisionError), np.errstate(all="ignore"):
+        y = np.log(a)
+        y = y+1/(len(str(1))-1)
+        y = 100.
+    with suppress(KeyError, ValueError):
+        if y < 1: raise ValueError("x")
+        y = 50.
+    return y*a
+
+
+@case(1.5)
+def nested_tuple_list(x):
+    h = {"best": None}
+    for k in range(4):
+        v = math.sin(x*k)
+        if h["best"] is None or v > h["best"]: h["best"] = v
+    return h["best"]
+
+
+@case(1.3)
+def dual_in_dual(x):
+    f = lambda d: d*d*3+d*x+2
+    y = f(Dual(x, 1.))
+    z = min([Dual(3., x), Dual(x, 2.)], key=lambda d: d.re)
+    return y.eps+y.re+z.eps
+
+
+@case(np.array([1., .5, .25]), 6)
+def ring_buffer(c, n):
+    buf = deque([0.]*3, maxlen=3)
+    out = []
+    for k in range(n):
+        buf.appendleft(1.0 if k == 0 else 0.0)
+        out.append(sum(a*b for a, b in zip(c, buf)))
+        buf[0] = buf[0]+out[-1]
+    return sum(o*o for o in out)+len(buf)
 
 
 @case(np.linspace(0.1, 0.9, 5))
@@ -481,6 +552,18 @@ def test_a_list_is_the_remedy():
         return sum(m) + 10.0 * max(m)
 
     judge(f, np.linspace(0.1, 0.9, 5))
+
+
+def drawdown(p):
+    rows = p.reshape(-1, 1) * p
+    fall = np.maximum.accumulate(p) - p
+    return fall.max() + np.minimum.accumulate(p[::-1])[-1] + np.add.reduce(rows)[0] + np.maximum.accumulate(rows)[2, 1]
+
+
+def test_methods_of_ufuncs_are_right():
+    p = np.array([1.0, 1.01, 0.995, 1.02, 1.03])
+    assert s2s.value_and_grad(drawdown)(p)[0] == drawdown(p)
+    s2s.check_grads(drawdown, (p,), order=2)
 
 
 def test_namespaces_with_texts_are_trees():
