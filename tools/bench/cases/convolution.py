@@ -2,7 +2,15 @@
 positions, and the cross-entropy of a softmax, for 64 images of 28 x 28 points (an all-convolutional net, Springenberg et al., 2015).
 
 By hand, one image after the other, forwards and at once backwards, so that all it needs stays in the cache: patches are gathered
-into the rows of a matrix, which BLAS multiplies, and gathered again for the cotangent of the kernels.
+into the rows of a matrix, which BLAS multiplies, and scattered back for the cotangents of the points.
+
+This is how hand-written code wins: CPU time of one thread on a busy machine, least of 12 in turns, 7.0 ms by hand, 12.6 in PyTorch
+(oneDNN), 18.7 in JAX.  The matrix of patches of one image has 83 or 115 KB, that of the batch 5 or 7 MB, and is read three times.
+s2s took 55.6 ms while an index from an array had every index of the function checked, 34.0 with a check where the index is
+read, and 22 to 28 where the memory that a call frees stays with the process (20 of 39 ms were the system's, which clears 7,400
+pages a call).  What is left to win: the batch goes through each layer as a whole, so patches come from memory, not from the cache;
+a loop over images in the program is not fused with its reverse sweep across products of matrices.  The masks of `np.maximum` are
+kept as arrays of their own, and a reshape after an elementwise op ends a loop nest.  None of these three has been tried.
 """
 
 import math
