@@ -56,9 +56,6 @@ def times(bar, partial, atoms: tuple = ()):
                 return -times(bar, inputs[0], atoms)
             case "divide" | "quotient":
                 return times(bar, inputs[0], atoms) / inputs[1]
-            case "convert" if type(inputs[0].constant) in (int, float):  # np.float32(1), of a cotangent in single precision
-                product = times(bar, inputs[0], atoms)
-                return RECORDS["convert"](product, **partial.op.attrs) if _is_weak(product.type) else product
             case "multiply" if not (_is_seed(bar) and inputs[0].constant is not MISSING):
                 return times(times(bar, inputs[0], atoms), inputs[1], atoms)
             case "where" | "select" if any(x.constant is not MISSING for x in inputs[1:]):

@@ -151,8 +151,6 @@ def divide(record, a: Value, b: Value):
     if runs_backwards() and (rest := _over_root(a, b)) is not None:
         return _same_type(rest, record, a, b)
     if deriving.quietly and may_raise(a, b):
-        if deriving.narrow is not None and a.type.weak and b.type.weak:
-            return RECORDS["convert"](a, dtype=deriving.narrow) / b
         return RECORDS["quotient"](a, b)
     if _is(b, 1):
         return _same_type(a, record, a, b)

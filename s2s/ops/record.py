@@ -267,8 +267,7 @@ def runs_backwards() -> bool:
 # and nan at 0; its derivative has the factor 1.0 / x, which is Python's and would raise.  What runs without raising
 # has a derivative that does: inf or nan, as in NumPy.  So where a rule divides by a Python number, it divides as
 # np.divide does (the op `quotient`), unless the other operand is surely NumPy's, the divisor surely not 0, or the op
-# itself has raised where it is: then `1 / x` stays what it is, and x = 0 stays a ZeroDivisionError.  What np.divide makes of
-# Python's numbers is a float64, so of a result in single precision, a float32 over len(x), the factor is np.float32(1.0) / len(x).
+# itself has raised where it is: then `1 / x` stays what it is, and x = 0 stays a ZeroDivisionError.
 # Considered: to convert the divisor, np.float64(x), which makes the derivatives of float32 programs float64; to let
 # cotangents start as np.float64(1.0), which spoils every product that the seed is multiplied away from, and does not
 # help where the zeros of another path, Python's, are what is divided.
@@ -278,15 +277,12 @@ class deriving:
     """`with deriving(record, y):` makes divisions emitted inside it those of the derivative of y = record(...)."""
 
     quietly = False  # whether a division by zero may not raise now
-    narrow = None  # the dtype of y, if Python's numbers become that beside it, and float64 is wider
 
     def __init__(self, record: Record, y):
         self.quiet = not (record.guards and isinstance(y, Value) and isinstance(y.type, Scalar) and y.type.weak)
-        self.dtype = dtype_of(y.type) if isinstance(y, Value) and dtype_of(y.type) in ("float16", "float32") else None
 
     def __enter__(self) -> None:
-        self.saved = deriving.quietly, deriving.narrow
-        deriving.quietly, deriving.narrow = self.quiet, self.dtype
+        self.saved, deriving.quietly = deriving.quietly, self.quiet
 
     def __exit__(self, *exc) -> None:
-        deriving.quietly, deriving.narrow = self.saved
+        deriving.quietly = self.saved

@@ -340,3 +340,27 @@ def test_complex_numbers_are_ordered_as_numpy_orders_them():
 
     assert s2s.jit(s2s.value_and_grad(turned))(2.0) == (4.0, 2.0)
     assert s2s.value_and_grad(turned)(2.0) == (4.0, 2.0)
+
+
+@pytest.mark.compile
+def test_compiled_indices_that_stand_in_arrays_are_checked():
+    """Where they are read: nothing else in the function is checked for them, and they count from the end."""
+
+    def picked(x, rows, columns):
+        a = x[rows[:, None], columns]
+        y = np.zeros(len(x))
+        np.add.at(y, rows, a[:, 0])
+        return np.sum(a * a) + np.sum(y * x[:, 1])
+
+    x = np.arange(20.0).reshape(5, 4)
+    fast, plain = s2s.jit(s2s.value_and_grad(picked)), s2s.value_and_grad(picked)
+    for rows, columns in (([0, 1, 4], [2, 3]), ([-1, -5, 0], [-4, 3]), ([1, 1, 1], [0, 0]), ([], [0, 1])):
+        args = x, np.array(rows, np.int64), np.array(columns)
+        np.testing.assert_allclose(fast(*args)[0], plain(*args)[0], rtol=1e-14)
+        np.testing.assert_allclose(fast(*args)[1], plain(*args)[1], rtol=1e-14)
+    for rows, columns, said in (([0, 5], [1, 1], "index 5 is out of bounds for axis 0 with size 5"),
+                                ([-6, 0], [1, 1], "index -6 is out of bounds for axis 0 with size 5"),
+                                ([0, 1], [4, 0], "index 4 is out of bounds for axis 1 with size 4")):
+        for run in (fast, plain):
+            with pytest.raises(IndexError, match=said):
+                run(x, np.array(rows), np.array(columns))
