@@ -418,7 +418,7 @@ def added_to_slice(xs, values, lower, upper, step):
 def nested_added_to_slice(xs, values, lower, upper, step):
     """A list like `xs`, to whose slice the values have been added: lists or tuples, member by member."""
     def plus(x, y):
-        return type(x)(map(plus, x, y)) if isinstance(x, (list, tuple)) else x + y
+        return getattr(x, "_make", type(x))(map(plus, x, y)) if isinstance(x, (list, tuple)) else x + y
 
     ys = list(xs)
     places = range(*slice(lower, upper, step).indices(len(ys)))

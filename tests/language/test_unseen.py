@@ -569,3 +569,17 @@ def test_methods_of_ufuncs_are_right():
 def test_namespaces_with_texts_are_trees():
     leaves, structure = tree.flatten(SimpleNamespace(a=1.0, tag="t"))
     assert tree.unflatten(structure, leaves).tag == "t"
+
+
+def states_but_the_first(x):
+    states = []
+    for k in range(len(x)):
+        states.append(State(x[k], x[k] * k, 0.0))
+    total = 0.0
+    for s in states[1:]:
+        total += s.x * s.v
+    return total
+
+
+def test_a_slice_of_a_list_of_named_tuples_is_right():
+    judge(states_but_the_first, np.arange(4.0))
