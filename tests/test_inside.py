@@ -170,3 +170,21 @@ def test_a_second_half_is_printed_once():
     text = s2s.api.as_transformed(several_calls).lower(VECTOR).source
     assert text.count("def settled_fwd(") == text.count("def settled_bwd") == 1
     assert text.count("settled_bwd(") == 4
+
+
+def test_gradients_of_containers_in_functions_that_are_called():
+    def task(p, x):
+        s = p[0]
+        for _ in range(3):
+            s = np.sin(s) * x + p[1]
+        return np.sum(s)
+
+    def inner(p, x):
+        g = s2s.grad(task)(p, x)
+        return p[0] - 0.1 * g[0], p[1] - 0.1 * g[1]
+
+    def outer(p, x):
+        return task(inner(inner(p, x), x), x)
+
+    p = np.array([0.3, 0.4]), np.array([0.5, 0.6])
+    np.testing.assert_allclose(s2s.vmap(outer, in_axes=(None, 0))(p, np.array([0.7, 0.3])), [outer(p, 0.7), outer(p, 0.3)], rtol=1e-14)

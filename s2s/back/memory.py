@@ -192,7 +192,7 @@ class Memory:
         ):
             views = ()
         if op.name == "call":
-            shared, borrowed = results_of_call(op)[op.outputs.index(output)]
+            shared, borrowed = results_of_call(op)[0 if "unpacked" in op.attrs else op.outputs.index(output)]
             if borrowed:
                 self.borrowed.add(output)
             return frozenset({(output, False)}).union(*(self.entering(op, k) for k in shared))
