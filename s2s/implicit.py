@@ -29,7 +29,7 @@ from .front.closed import Closed, Group, closed_function
 from .front.foreign import foreign_inside
 from .front.made import Known, Made
 from .ir.builder import Builder, current
-from .ir.graph import Block, Function, Value, walk
+from .ir.graph import Block, Function, Value, identifier, walk
 from .ir.rebuild import emit_block
 from .ir.types import FLOAT, Array, Scalar, Static, Tuple, Type, carries_derivative
 from .ops.barrier import stopped
@@ -191,7 +191,7 @@ def solved(frame, node, solve, function, start: Value, like: Type, inner: Callab
 def name_of(function, otherwise: str) -> str:
     """What generated code calls a function of the user's; `otherwise`, where it is a lambda."""
     name = getattr(function, "__name__", None) or getattr(getattr(function, "node", function), "name", otherwise)
-    return name if name.isidentifier() else otherwise
+    return identifier(name, otherwise)
 
 
 def called(leaves: Sequence[Value], name: str) -> list[Value]:

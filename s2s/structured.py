@@ -15,11 +15,17 @@ import numpy as np
 from . import tree
 
 
-def cond(pred, true_fun: Callable, false_fun: Callable, *operands):
+def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand=...):
     """`true_fun(*operands)` if `pred` holds, else `false_fun(*operands)`: only one of them runs.
 
-    As jax.lax.cond; both must return trees of one structure.
+    As jax.lax.cond; both must return trees of one structure.  One operand may be given by name.
+
+    Raises TypeError if there are operands of both kinds.
     """
+    if operand is not ...:
+        if len(operands) > 0:
+            raise TypeError("cond takes its operands in their places, or one by name")
+        operands = (operand,)
     if pred:
         return true_fun(*operands)
     return false_fun(*operands)

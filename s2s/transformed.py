@@ -27,7 +27,7 @@ from .front.consulted import consulted_too, consulting, is_current
 from .front.enclosed import Enclosed, Enclosing
 from .front.target import Keyworded, names_of
 from .halves import LinearMap
-from .ir.graph import Function, Value
+from .ir.graph import Function, Value, identifier
 from .ir.turns import in_turn
 from .ir.types import Static, Type
 from .kinds import KINDS
@@ -151,7 +151,7 @@ class Transformed:
     def name(self) -> str:
         """What generated code calls this function."""
         inner = getattr(self.inner, "name", None) or getattr(self.inner, "__name__", type(self.inner).__name__)
-        return f"{'f' if inner == '<lambda>' else inner}{self.derive.suffix}"
+        return f"{identifier(inner)}{self.derive.suffix}"
 
     def __repr__(self) -> str:
         return f"<s2s.{self.kind} of {getattr(self.inner, '__name__', self.inner)!r}>"

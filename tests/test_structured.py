@@ -153,3 +153,13 @@ def test_shapes_that_depend_on_data():
     assert s2s.eval_shape(lambda x: x[x > 0], np.array([1.0, -1.0, 2.0])).shape == (2,)
     with pytest.raises(s2s.UnsupportedError, match="a shape that depends on what x holds"):
         s2s.eval_shape(lambda x: x[x > 0], s2s.ShapeDtype((3,), "float64"))
+
+
+def test_cond_of_an_operand_by_name():
+    def f(x):
+        return s2s.cond(x > 0, lambda z: z * z, lambda z: -z, operand=x) + s2s.cond(x < 1, lambda _: x**3, lambda _: x, operand=None)
+
+    judge(f, 0.4)
+    judge(f, -0.4)
+    with pytest.raises(TypeError, match="cond takes its operands in their places, or one by name"):
+        s2s.cond(True, np.sin, np.cos, 1.0, operand=2.0)

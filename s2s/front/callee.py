@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import S2SError, Source, TypeMismatchError, UnsupportedError
 from ..ir.builder import Builder, at, symbols_of
-from ..ir.graph import Block, Function, Meeting, Value, free_values
+from ..ir.graph import Block, Function, Meeting, Value, free_values, identifier
 from ..ir.rebuild import rebuild
 from ..ir.types import Array, Extent, Static, Tuple, Type, Unknown
 from ..ops.checkpoint import Checkpointed
@@ -167,7 +167,7 @@ def _own_meetings(meetings: list[Meeting], params: list[Value]) -> tuple[Meeting
 def name_of(function: Callable) -> str:
     """What generated code calls this function."""
     plain = target_of(function).function
-    return plain.__name__ if plain.__name__.isidentifier() else "f"
+    return identifier(plain.__name__)
 
 
 def _arguments(frame: Frame, function: Callable, types: Sequence[Type]) -> tuple[list, dict, list[Value]]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..errors import Line, S2SError, TypeMismatchError, UndecidedError, UnsupportedError
 from ..ir.builder import acted, current
-from ..ir.graph import MISSING, Value
+from ..ir.graph import MISSING, Value, identifier
 from ..ir.rebuild import emit_block
 from ..ir.types import Generator, Static
 from ..ops.acts import acts
@@ -310,7 +310,7 @@ def _name_of_made(function) -> str:
     while isinstance(function, (Again, Partial, Method, functools.partial, Object)):
         function = function.content if isinstance(function, Object) else getattr(function, "function", getattr(function, "func", None))
     name = getattr(function.node, "name", "f") if isinstance(function, Local) else _name_of(function)
-    return name if name.isidentifier() else "f"
+    return identifier(name)
 
 
 def _is_of_numpy(function) -> bool:
@@ -364,13 +364,13 @@ def is_plain(function) -> bool:
 
 
 def _needs_the_caller(frame: Frame, binding) -> bool:
-    """Whether an argument means something only inside the caller: a function, an object, a range, a list."""
+    """Whether an argument means something only inside the caller: a function, a module, an object, a range, a list."""
     match binding:
         case Maybe():
             return True
         case tuple() | list():
             return any(_needs_the_caller(frame, b) for b in binding)
-        case Made() | Object() | Iterable() | Container() | dict() | Text() | Thrown():
+        case Made() | Object() | Iterable() | Container() | dict() | Text() | Thrown() | types.ModuleType():
             return True
         case Cell() if is_list(frame, binding):
             return True
@@ -505,8 +505,7 @@ def outside_definition(plain: types.FunctionType) -> Definition:
     """A function that lives outside the program, as one that may call itself."""
     definition = definition_of(plain)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
-    name = plain.__name__ if plain.__name__.isidentifier() else "f"
-    return Definition(("outside", id(plain)), name, definition.node, definition.body, definition.source,
+    return Definition(("outside", id(plain)), identifier(plain.__name__), definition.node, definition.body, definition.source,
                       plain.__globals__, closure, doc=inspect.cleandoc(plain.__doc__ or ""), function=plain)
 
 
@@ -523,7 +522,7 @@ def _apply_local(frame: Frame, local: Local, args: list, keywords: dict, node: g
     bindings = bound_arguments(frame, local.node, signature, name, args, keywords, node)
     outer = local.frame
     if local_may_call_itself(local):
-        definition = Definition(("inside", id(local.node), id(outer)), name, local.node, body, outer.source,
+        definition = Definition(("inside", id(local.node), id(outer)), identifier(name), local.node, body, outer.source,
                                 outer.globals, outer.closure, outer)
         return call_recursive(frame, definition, bindings, node)
     inner = Frame(local.node, body, outer.source, frame.session, outer.globals, outer.closure, outer, frame)

@@ -299,7 +299,7 @@ def _is(frame: Frame, a, b, node: gast.AST) -> bool:
             return False
         raise frame.refuse("`is` between arrays", node, "compare what they hold")
     for x, y in ((a, b), (b, a)):
-        if y is None or isinstance(y, (str, type)):
+        if y is None or y is ... or isinstance(y, (str, type)):
             return x is y
         if isinstance(y, bool) and not isinstance(x, (Value, Cell)):
             return x is y

@@ -20,7 +20,7 @@ from ..errors import (
     UnsupportedError,
 )
 from ..ir.builder import Builder, emit
-from ..ir.graph import Block, Function, Value, walk
+from ..ir.graph import Block, Function, Value, identifier, walk
 from ..ir.rebuild import emit_block
 from ..ir.types import FLOAT, Array, Scalar, Static, Tuple, Type, carries_derivative
 from ..ops.control import call as call_record
@@ -386,7 +386,7 @@ def of_given_arguments(rule: Callable) -> Callable:
 
 def called_rule(rule, otherwise: str) -> str:
     name = getattr(rule, "__name__", None) or getattr(getattr(rule, "node", rule), "name", otherwise)
-    return otherwise if name == "<lambda>" else name
+    return identifier(name, otherwise)
 
 
 def beginning_of_rule(rule) -> Line | None:

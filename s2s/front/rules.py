@@ -26,7 +26,7 @@ from ..errors import (
     UnsupportedError,
 )
 from ..ir.builder import acted, emit
-from ..ir.graph import Function, Value
+from ..ir.graph import Function, Value, identifier
 from ..ir.types import Static
 from ..ops.acts import acts
 from ..ops.control import call as call_record
@@ -77,7 +77,7 @@ class Custom:
     @property
     def name(self) -> str:
         name = getattr(self.function, "__name__", None) or getattr(getattr(self.function, "node", None), "name", "f")
-        return name if name.isidentifier() else "f"
+        return identifier(name)
 
     @property
     def signature(self) -> inspect.Signature:

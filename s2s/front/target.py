@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-import keyword
 import linecache
 import types
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import SourceError
+from ..ir.graph import identifier
 from ..ops.checkpoint import Checkpointed
 from ..ops.record import FUNCTIONS
 from ..ops.rules import RULES
@@ -222,8 +222,7 @@ def _made_stand_in(function: Callable) -> types.FunctionType:
         except (TypeError, ValueError):
             raise SourceError(f"Python does not say what {function!r} takes", None,
                               "write `lambda x: ...` around it") from None
-    name = getattr(function, "__name__", "f")
-    name = name if name.isidentifier() and not keyword.iskeyword(name) else "f"
+    name = identifier(getattr(function, "__name__", "f"))
     named = [p for p in open_ones if p.kind is p.KEYWORD_ONLY]
     bare = ["*"] if named and not any(p.kind is p.VAR_POSITIONAL for p in open_ones) else []
     first = [_declared(p) for p in open_ones if p not in named and p.kind is not p.VAR_KEYWORD]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from keyword import iskeyword
 from operator import attrgetter
 
 from ..errors import Line, Source
@@ -142,6 +143,11 @@ class Function:
     @property
     def results(self) -> list[Value]:
         return self.block.yields
+
+
+def identifier(name: str, otherwise: str = "f") -> str:
+    """What a function may be called: `name`, or `otherwise` for a lambda's, a keyword, or what is no word at all."""
+    return name if name.isidentifier() and not iskeyword(name) else otherwise
 
 
 def walk(block: Block) -> Iterator[Op]:

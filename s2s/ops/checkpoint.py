@@ -17,7 +17,7 @@ import ast
 import functools
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..errors import TypeMismatchError
@@ -64,7 +64,8 @@ class Checkpointed:
         return f"<s2s.checkpoint of {getattr(self.function, '__name__', self.function)!r}>"
 
 
-def checkpoint(f: Callable | Iterable | None = None, snapshots: int | None = None, memory: int | str | None = None):
+def checkpoint(f: Callable | Iterable | None = None, snapshots: int | None = None, memory: int | str | None = None,
+               *, static_argnums: int | Sequence[int] = (), policy: None = None, prevent_cse: bool = True):
     """`f`, of which a reverse sweep saves less and runs more again.
 
     Of a function: a function that computes the same.  Where it is called in a program that is differentiated, only its
@@ -77,8 +78,15 @@ def checkpoint(f: Callable | Iterable | None = None, snapshots: int | None = Non
     again.  With neither, s is about sqrt(2 n), and r is 2.  A loop that does not know on entry how often it runs (a `while`,
     one with a `break`) runs once more, and so does one inside a loop that is not checkpointed.
 
-    Raises TypeMismatchError where `snapshots` or `memory` is no positive number, or is given for a function.
+    `static_argnums` and `prevent_cse` are accepted for programs that come from JAX, and change nothing: no argument needs to be
+    marked, and what runs again is not merged with what ran before.
+
+    Raises TypeMismatchError where `snapshots` or `memory` is no positive number, or is given for a function; and where there is
+    a `policy`: what is saved of a function is its arguments.
     """
+    if policy is not None:
+        raise TypeMismatchError("checkpoint with a policy", None,
+                                "leave it out: the arguments are saved; or checkpoint the parts whose results are not to be saved")
     if f is None:
         return functools.partial(checkpoint, snapshots=snapshots, memory=memory)
     plan = planned(snapshots, memory)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ir.graph import Function, Op, Value
+from ..ir.graph import Function, Op, Value, identifier
 from ..ir.interpret import interpret
 from ..ir.types import Static
 from .acts import is_importable
@@ -93,7 +93,7 @@ def spelled_fixed(content) -> ast.expr:
 def called(x) -> str:
     """What generated code calls an object."""
     name = getattr(x, "__name__", None) or type(x).__name__.lower()
-    return name if name.isidentifier() else "f"
+    return identifier(name)
 
 
 def home_of(x) -> str | None:

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from ..errors import DerivativeError
 from ..ir.builder import Builder, add_op, emit
-from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
+from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, identifier, walk
 from ..ir.rebuild import clone, emit_block, rebuild
 from ..ir.substitute import substitute
 from ..ir.types import INT, Array, Type, Unknown, carries_derivative
@@ -110,8 +110,7 @@ def _lifted(function: Function, wrt: tuple[int, ...], mode: str, done: dict) -> 
 
 def name_of(getter: Callable) -> str:
     """What captured data is called."""
-    name = str(getattr(getter, "name", ""))
-    return name if name.isidentifier() else "captured"
+    return identifier(str(getattr(getter, "name", "")), "captured")
 
 
 def _captures_of_rule(callee, inputs: Sequence[Value], mode: str) -> dict[Callable, Type]:

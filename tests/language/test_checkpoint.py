@@ -697,6 +697,14 @@ def test_functions_take_no_options():
         s2s.checkpoint(np.sum, snapshots=3)
 
 
+def test_what_jax_marks_is_accepted_and_a_policy_refused():
+    f = s2s.checkpoint(lambda x, n: np.sin(x) ** n, static_argnums=(1,), policy=None, prevent_cse=False)
+    judge(lambda x: f(x, 3), 0.3)
+    with pytest.raises(s2s.TypeMismatchError, match="checkpoint with a policy") as error:
+        s2s.checkpoint(np.sin, policy=lambda *_: True)
+    assert "leave it out" in str(error.value)
+
+
 def test_enumerate_zip_and_reversed_of_what_is_checkpointed_are_so():
     text = """
 def f(x, w):

@@ -491,3 +491,56 @@ def test_numba_functions_are_called_as_python(compiled):
         for way in (s2s.value_and_grad, lambda f: s2s.grad(s2s.grad(f))):
             assert np.allclose(run(way(f))(0.7), way(python)(0.7), rtol=1e-13)
         assert s2s.jvp(f, (0.7,), (1.0,)) == s2s.jvp(python, (0.7,), (1.0,))
+
+
+def test_modules_are_arguments_of_functions_that_stay_calls():
+    def grid(xp):
+        return xp.arange(6.0).reshape(2, 3) / 7 + 0.1
+
+    @s2s.checkpoint
+    def scaled(xp, x):
+        return xp.sin(x) * x
+
+    def down(xp, x, n):
+        return down(xp, x, n - 1) * x if n > 0 else xp.cos(x)
+
+    def f(x):
+        total = 0.0
+        for k in range(3):
+            total = total * x + np.sum(grid(np)) + scaled(np, x * k)
+        return total + down(np, x, 3)
+
+    judge(f, 0.4)
+    assert np.allclose(s2s.vmap(f)(np.array([0.4, 0.5])), [f(0.4), f(0.5)])
+
+
+@pytest.mark.parametrize("word", ["lambda", "class", "None", "<lambda>", "two words"])
+def test_what_a_function_is_called_is_a_word_that_python_takes(word):
+    def renamed(f):
+        f.__name__ = word
+        return f
+
+    ruled = s2s.custom_vjp(renamed(lambda x: np.sin(x) ** 2))
+    ruled.defvjp(renamed(lambda x: (np.sin(x) ** 2, x)), renamed(lambda x, y_bar: (y_bar * np.sin(2 * x),)))
+    again = s2s.checkpoint(renamed(lambda x: np.sin(x) ** 2))
+    f = renamed(lambda x: ruled(x) + again(x))
+    for second in (s2s.grad(s2s.grad(f)), s2s.jvp(s2s.grad(f)), s2s.vmap(s2s.grad(s2s.grad(f)))):
+        args = {"jvp": (0.3, 1.0)}.get(second.kind, (np.array([0.3]) if second.kind == "vmap" else 0.3,))
+        found = second(*args)
+        assert np.allclose(found[1] if second.kind == "jvp" else found, 4 * np.cos(0.6), rtol=1e-14)
+        compile(second.source, "generated", "exec")
+
+
+def test_a_lambda_that_may_call_itself_is_called_by_a_word():
+    def f(x):
+        down = lambda x, n: x if n == 0 else np.sin(down(x, n - 1))  # noqa: E731
+        return down(x, 3) * x
+
+    judge(f, 0.7)
+
+
+def test_an_ellipsis_stands_for_what_was_not_given():
+    def scaled(x, by=...):
+        return x * x if by is ... else x * by
+
+    judge(lambda x: scaled(x) + scaled(x, 3.0) + scaled(x, by=x * x), 0.7)
