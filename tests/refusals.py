@@ -213,6 +213,23 @@ def an_iterator_that_is_used_up_followed(x):
 
 
 @refused(A)
+def an_iterator_whose_array_changes(x):
+    y = x.copy()
+    for v in (v for v in y if v > 0):
+        y[2] = 2 * v
+    return np.sum(y)
+
+
+@instead()
+def an_iterator_whose_array_changes_followed(x):
+    y = x.copy()
+    for v in y:
+        if v > 0:
+            y[2] = 2 * v
+    return np.sum(y)
+
+
+@refused(A)
 def a_counter_in_a_key(x):
     count = 0
 

@@ -25,10 +25,11 @@ from .frame import Frame
 from .inside import comprehension_scope
 from .iterables import Iterable, counted, iterable
 from .lists import new_list
-from .made import Generator
+from .made import Generator, Local
 from .nonlocals import borrow
 from .objects import placed as placed_dict
 from .once import once
+from .watched import acted
 
 UNROLL_AT_MOST = 16  # trips of a range that make a list of known length
 
@@ -38,9 +39,12 @@ _made: dict[tuple[int, str], tuple[gast.AST, gast.FunctionDef]] = {}
 def comprehension(frame: Frame, node: gast.ListComp | gast.GeneratorExp):
     """The binding of `[... for ...]` or `(... for ...)`."""
     first = node.generators[0].iter
-    source = iterable(frame, evaluate(frame, first), first)
+    binding = evaluate(frame, first)
+    source = iterable(frame, binding, first)
     if isinstance(node, gast.GeneratorExp):
-        return once(frame, _generator(frame, node, source), "a generator expression")
+        is_early = len(node.generators) > 1 or bool(node.generators[0].ifs)
+        return once(frame, _generator(frame, node, source), "a generator expression",
+                    (binding, Local(node, frame, {})), is_early)
     return _listed(frame, node, source)
 
 
@@ -58,7 +62,12 @@ def _generator(frame: Frame, node: gast.GeneratorExp, source: Iterable) -> Gener
     def iterate() -> Iterable:
         first = node.generators[0]
         if len(node.generators) > 1 or first.ifs:
-            return iterable(frame, fold("list"), node)
+            before = dict(frame.heap.contents)
+            items = fold("list")
+            if acted(frame, before):
+                raise frame.refuse("a generator expression with an `if` that writes into something, run over by a loop", node,
+                                   "make a list of it first: list(...); or write a loop with an `if`")
+            return iterable(frame, items, node)
         plain = counted(frame, source, node)
         return replace(plain, get=lambda k: _run(frame, node, "element", plain.get(k), None), is_range=False)
 

@@ -109,28 +109,33 @@ def pairs(frame: Frame, source, node: gast.AST) -> dict:
     raise frame.refuse("a dict of this", node, "build it from a dict, or from pairs of keys and values")
 
 
-def _keys(frame, base, node):
-    return tuple(base.members)
-
-
 class Entries(tuple):
-    """What a dict's values() or items() hold now, and what they hold once the dict was written into."""
+    """What a dict's keys(), values() or items() hold now, and what they hold once the dict was written into."""
 
     now: Callable  # () -> the tuple of today
 
+    def refreshed(self) -> Entries:
+        """What the dict holds now."""
+        return entries_of(self.now)
 
-def _entries(read: Callable) -> Entries:
+
+def entries_of(read: Callable) -> Entries:
+    """What is read of a dict, now and later."""
     found = Entries(read())
     found.now = read
     return found
 
 
+def _keys(frame, base, node):
+    return entries_of(lambda: tuple(base.members))
+
+
 def _values(frame, base, node):
-    return _entries(lambda: tuple(base.members.values()))
+    return entries_of(lambda: tuple(base.members.values()))
 
 
 def _items(frame, base, node):
-    return _entries(lambda: tuple(base.members.items()))
+    return entries_of(lambda: tuple(base.members.items()))
 
 
 def _get(frame, base, node, key, default=None):

@@ -334,7 +334,7 @@ class Frame:
             binding = self.env[name]
             if isinstance(binding, Value) and isinstance(binding.type, Undefined):
                 raise self.unbound(name, node)
-            return binding
+            return binding.refreshed() if hasattr(binding, "refreshed") else binding  # a view of a dict, say
         if name in self.locals:
             raise self.unbound(name, node)
         if self.lexical is not None:
@@ -414,6 +414,8 @@ class Frame:
         """
         if hasattr(binding, "consumed"):  # an iterator: once.py
             return binding.consumed(self)
+        if hasattr(binding, "refreshed"):  # a view of a dict: containers.py
+            return binding.refreshed()
         if not isinstance(binding, Object) or type(binding.content) not in (list, dict, OrderedDict):
             return binding
         keys = range(len(binding.content)) if isinstance(binding.content, list) else tuple(binding.content)

@@ -18,7 +18,7 @@ from ..ops.shape import length
 from .access import take
 from .alias import Cell, Container
 from .collected import Keyed, Set
-from .containers import Entries
+from .containers import Entries, entries_of
 from .frame import Frame, Object
 from .lists import length_of_list, sharing_items, take_item
 from .made import Generator, Method
@@ -55,7 +55,7 @@ def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
         case tuple() | list():
             return Iterable(lambda k: binding[k], trips=len(binding), held=(binding,))
         case Container() if binding.is_dict:
-            return iterable(frame, tuple(binding.members), node)
+            return iterable(frame, entries_of(lambda: tuple(binding.members)), node)
         case Container() if binding.cls.__module__ == Set.__module__:
             return iterable(frame, members_of(frame, binding, node), node)
         case Container() if (function := method_of(binding, "__iter__")) is not None:

@@ -40,6 +40,7 @@ from .frame import BOUND, EXIT, OUT, RAISED, RESULT, RETURNED, STOP, UNBOUND, En
 from .iterables import Iterable, iterable
 from .lists import as_list, is_list
 from .made import FunctionKept, Unsteady
+from .once import Once
 from .plans import tested as planned_test
 from .raising import forget, is_flag
 from .scope import (
@@ -66,7 +67,9 @@ FOLLOWED_AT_MOST = {KeysDepend: 64, SharedError: 16}
 
 def run_for(frame: Frame, node: gast.For) -> None:
     """`for target in iterable: body`."""
-    source = iterable(frame, evaluate(frame, node.iter), node.iter)
+    binding = evaluate(frame, node.iter)
+    source = iterable(frame, binding, node.iter)
+    watch = binding.watch.again(frame) if isinstance(binding, Once) and binding.is_early else None
     frame.env[_holder(node)] = source.held
     outer = frame.session.run_over
     frame.session.run_over = [*outer, *(x.root for x in source.held if is_list(frame, x))]
@@ -74,6 +77,8 @@ def run_for(frame: Frame, node: gast.For) -> None:
         _run_through(frame, node, source)
     finally:
         frame.session.run_over = outer
+    if watch is not None and watch.changed(frame):
+        binding.refuse(frame)
     frame.env.pop(_holder(node), None)
 
 

@@ -23,6 +23,7 @@ from .frame import Frame
 from .iterables import Iterable, counted, iterable
 from .made import Generator, Made
 from .raising import is_caught
+from .watched import Watch, acted
 
 TAKEN, USED = "taken", "used"
 ALL = object()
@@ -35,6 +36,9 @@ class Once(Made):
     content: object
     state: Container  # {"taken": how many `next` took, "used": whether something else ran over it}
     what: str
+    watch: Watch  # what it reads, as it was when it was made
+    was_early: bool = False  # it was worked out when it was made, though Python does that when it is run over
+    is_early: bool = False  # it is worked out before a loop over it begins
 
     def held(self) -> Iterator:
         yield self.state
@@ -43,6 +47,7 @@ class Once(Made):
 
     def consumed(self, frame: Frame):
         """What is left of it, for somebody who runs over it."""
+        self.check(frame)
         taken = _unused(frame, self)
         store(frame, self.state, {TAKEN: taken, USED: True})
         if taken == 0:
@@ -54,22 +59,44 @@ class Once(Made):
         return replace(rest, get=lambda k: rest.get(k + taken), bounds=(0, value(hi) - taken, 1), is_range=False, extent=None)
 
 
-def once(frame: Frame, content, what: str) -> Once:
-    """An iterator over `content`, which nobody has run over yet."""
-    return Once(content, frame.heap.new_container(dict, {TAKEN: 0, USED: False}), what)
+    def check(self, frame: Frame) -> None:
+        """Refuse what would not be what Python finds in it now."""
+        if (self.watch.changed if self.was_early else self.watch.resized)(frame):
+            self.refuse(frame)
+
+    def refuse(self, frame: Frame) -> None:
+        """Refuse an iterator because what it reads is written into."""
+        raise frame.refuse(f"what {self.what} reads changes before it is run over to its end", None,
+                           "make a list of it first: list(...); or write a loop with an `if`")
+
+
+POOLED = ("product()", "combinations()", "combinations_with_replacement()", "permutations()")  # Python copies what they read
+
+
+def once(frame: Frame, content, what: str, reads, is_early: bool = False) -> Once:
+    """An iterator over `content`, which reads these bindings and which nobody has run over yet."""
+    inner = [x for x in reads if isinstance(x, Once)]
+    was_early = any(x.was_early or x.is_early for x in inner) or what in POOLED or (
+        what != "iter()" and not isinstance(content, (Iterable, Generator)))
+    watch = Watch(frame, (x for x in reads if not isinstance(x, Once))).joined(x.watch.again(frame) for x in inner)
+    return Once(content, frame.heap.new_container(dict, {TAKEN: 0, USED: False}), what, watch, was_early, was_early or is_early)
 
 
 def gives_iterator(function: Callable, what: str) -> Callable:
     """`function`, of builtin.py or sequences.py, whose result is an iterator in Python."""
     def make(frame: Frame, node, *args, **keywords):
-        return once(frame, function(frame, node, *args, **keywords), what)
+        before = dict(frame.heap.contents)
+        made = once(frame, function(frame, node, *args, **keywords), what, [*args, *keywords.values()])
+        if made.was_early and acted(frame, before):
+            made.refuse(frame)
+        return made
 
     return make
 
 
 def iterator_of(frame: Frame, node: gast.AST, source):
     """iter(source)."""
-    return source if isinstance(source, Once) else once(frame, frame.opened(source), "iter()")
+    return source if isinstance(source, Once) else once(frame, frame.opened(source), "iter()", (source,))
 
 
 def next_of(frame: Frame, node: gast.AST, source, default=ALL):
@@ -78,6 +105,7 @@ def next_of(frame: Frame, node: gast.AST, source, default=ALL):
         raise TypeMismatchError("next() of what is no iterator", frame.line(node), "make one: it = iter(...)")
     if is_caught(frame, StopIteration):
         raise frame.refuse("next() where StopIteration is caught", node, "give next() a second argument, and test for it")
+    source.check(frame)
     taken = _unused(frame, source)
     if isinstance(source.content, Generator) and taken == 0:
         store(frame, source.state, {TAKEN: 0, USED: True})

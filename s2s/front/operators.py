@@ -238,6 +238,8 @@ def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
     found = overloaded(frame, name, a, b, node)
     if found is not NOTHING:
         return found
+    if name == "not_equal" and (found := overloaded(frame, "equal", a, b, node)) is not NOTHING:
+        return negation(frame, truth(frame, found))  # as object.__ne__
     found = compared(frame, name, a, b, node)
     if isinstance(found, bool):
         return found

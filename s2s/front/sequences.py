@@ -70,11 +70,11 @@ def listed(frame: Frame, node, source=()):
 
 
 def _tuple(frame: Frame, node, source=()):
-    source = listed(frame, node, source)
+    given, source = source, listed(frame, node, source)
     if isinstance(source, Cell) and frame.members(source) is None:
         content = frame.heap.read(source)
-        if isinstance(content.type, List):
-            return source  # what differs between a tuple and a list of run-time length is that nothing changes it
+        if isinstance(content.type, List):  # nothing changes it; what it is made of may change
+            return _KNOWN_LIST(frame, node, source) if source is given else source
     return _KNOWN_TUPLE(frame, node, source)
 
 
