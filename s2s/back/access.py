@@ -17,6 +17,7 @@ from ..ops.control import at_least_zero
 from ..ops.elementwise import select
 from ..ops.index import getitem
 from ..ops.pattern import expand, paired
+from ..ops.places import is_below
 from ..ops.record import RECORDS, value
 from .buffers import as_dtype, contiguous, slice_bound_op
 
@@ -107,7 +108,8 @@ def stride(n: Value, lo: Value | None, hi: Value | None, step: Value | None) -> 
     return None
 
 
-def view_index(source: Elements, op: Op, operands: Sequence[Value]) -> tuple[list[Value], Callable] | None:
+def view_index(source: Elements, op: Op, operands: Sequence[Value],
+               counters: dict[Value, Op]) -> tuple[list[Value], Callable] | None:
     """A basic index as (lengths, index map), or None if some bound is known only to the run."""
     maps: list[tuple] = []
     lengths: list[Value] = []
@@ -123,7 +125,7 @@ def view_index(source: Elements, op: Op, operands: Sequence[Value]) -> tuple[lis
             constant = operand.constant
             if isinstance(constant, int) and constant < 0:
                 operand = add(n, constant)
-            elif not isinstance(constant, int) and source.value is None:
+            elif not isinstance(constant, int) and source.value is None and not is_below(operand, n, counters):
                 return None  # a negative index would have to be wrapped, and a large one refused
             maps.append(("fixed", operand))
         else:
@@ -151,9 +153,12 @@ def view_index(source: Elements, op: Op, operands: Sequence[Value]) -> tuple[lis
 # ------------------------------------------------------------------------------------- the kinds of views
 
 
-def basic_view(source: Elements, op: Op, operands: Sequence[Value], whole: Callable) -> Elements:
-    """`x[1:-1, None, 0]`: the source at mapped indices, or NumPy's own view where bounds are not known."""
-    found = view_index(source, op, operands)
+def basic_view(source: Elements, op: Op, operands: Sequence[Value], whole: Callable, counters: dict[Value, Op]) -> Elements:
+    """`x[1:-1, None, 0]`: the source at mapped indices, or NumPy's own view where bounds are not known.
+
+    `counters` maps the counter of each `for` around to an op that has its bounds.
+    """
+    found = view_index(source, op, operands, counters)
     if found is None:
         return None
     lengths, index_of = found

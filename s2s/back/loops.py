@@ -120,7 +120,7 @@ class Scope:
 
     def __init__(self, env: dict, extents: dict, equal: Equalities, checked: dict | None = None,
                  roots: dict | None = None, counters: tuple[str, ...] = (), nested: bool = False,
-                 asked: set | None = None):
+                 asked: set | None = None, loops: dict | None = None):
         self.env: dict[Value, Value | Elements] = env
         self.extents: dict[Extent, Value] = extents
         self.equal = equal
@@ -129,11 +129,12 @@ class Scope:
         self.counters = counters  # the names of the counters of the loops around
         self.asked = asked  # what Python would refuse that is known not to be; None: it is never asked
         self.nested = nested  # in a block of an op: its parameters are not the caller's
+        self.loops: dict[Value, Op] = {} if loops is None else loops  # by the counter of each `for` around, an op with its bounds
 
     def inner(self, counter: str | None = None) -> Scope:
         counters = self.counters if counter is None else (*self.counters, counter)
         return Scope(dict(self.env), dict(self.extents), self.equal, dict(self.checked), dict(self.roots), counters, True,
-                     None if self.asked is None else set(self.asked))
+                     None if self.asked is None else set(self.asked), dict(self.loops))
 
     def define(self, old: Value, new: Value, lengths: Sequence[Value] | None = None) -> None:
         """`old` is now the value `new`, an array in memory if it is an array.
@@ -230,7 +231,8 @@ def lower_block(scope: Scope, block: Block) -> list[Value]:
     last = last_reads(groups, block)
     overwritten = overwritten_views(groups, last)
     for k, group in enumerate(groups):
-        take_views(scope, overwritten.get(k, ()))
+        with at(group.ops[0].line):
+            take_views(scope, overwritten.get(k, ()))
         if group.dims is not None:
             emit_nest(scope, group, block, ReadAfter(last, k))
         else:
@@ -242,12 +244,13 @@ def lower_block(scope: Scope, block: Block) -> list[Value]:
 def take_views(scope: Scope, views: Sequence[Value]) -> None:
     """Take these views of arrays that are overwritten next, and read later, while the arrays are what they were.
 
-    `t = u[-1]` before `u[-1] = 0.0` is a row that owners.py copies; index arithmetic on the old `u` would have it copy all of `u`.
+    `t = u[-1]` before `u[-1] = 0.0` is a row that has to be copied; index arithmetic on the old `u` would have all of `u` copied.
+    The copy is a loop like any other, which may be joined with its neighbours: a number is left of it where they read it in step.
     """
     for x in views:
         found = scope.env.get(x)
         if isinstance(found, Elements) and found.value is None and found.whole is not None:
-            scope.whole(x)
+            scope.define(x, fill(x, found, scope.counters), found.lengths)
 
 
 def emit_one(scope: Scope, op: Op) -> None:
@@ -332,6 +335,8 @@ def emit_control(scope: Scope, op: Op) -> None:
         block = Block(params=[Value(p.type, p.name) for p in old.params])
         with Builder(block):
             inner = scope.inner(block.params[0].name if op.name == "for" else None)
+            if op.name == "for":
+                inner.loops[block.params[0]] = Op(op.record, inputs[:3], {}, [], [])
             for p, q in zip(old.params, block.params):
                 inner.define(p, q)
             block.yields = lower_block(inner, old)

@@ -280,6 +280,8 @@ def merged(first: Op, second: Op) -> tuple[list[Op], Op]:
 
 def checked(n: Value, m: Value, at: Op) -> tuple[Value, list[Op]]:
     """The length that `n` and `m` are, and the check that says so, if neither is the outcome of one that does."""
+    if isinstance(n.constant, int) and n.constant == m.constant:
+        return n, []
     if compared(n) <= compared(m):
         return m, []
     if compared(m) <= compared(n):

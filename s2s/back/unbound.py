@@ -15,7 +15,7 @@ from ..ir.graph import Function, Op, Value, walk
 from ..ir.types import Array, List, Scalar, Type, Unknown
 from .tapes import spelled
 
-HANDED_ON = frozenset({"tape_push", "tuple", "call", "copy", "length", "shape"})  # ops that read what may not matter
+HANDED_ON = frozenset({"tape_push", "setitem", "tuple", "call", "copy", "length", "shape"})  # ops that read what may not matter
 
 Move = tuple[Value, Value]  # target, value
 

@@ -9,6 +9,15 @@ An adjoint takes the cotangent of an element that a write destroyed (`t = u_bar[
 adds to the same element what its reads contributed.  Between the two stand writes to its neighbours; they
 are stepped over only if the indices are proved to differ: the same base with other offsets, where neither
 can be negative (a negative index means an element from the end).
+
+Note [Slices that are cleared and added to]
+    t = u_bar[1:-1].copy()                t = u_bar[1:-1]
+    u_bar[1:-1] = 0.0           becomes   u_bar[1:-1] = t - 2.0 * k * t
+    u_bar[:-2] += k * t                   u_bar[:-2] += k * t
+    u_bar[1:-1] += t - 2.0 * k * t
+Slices of a stencil overlap, so the last write cannot take over what the first did.  But what an adjoint adds may be added
+in any order: the slice starts as what was to be added to it, if that can be computed so early, and t, which is read no later,
+needs no copy.  What the user's program adds keeps its order, and its rounding.
 """
 
 from __future__ import annotations
@@ -18,9 +27,13 @@ from collections import Counter
 from ..ir.builder import Builder
 from ..ir.graph import Block, Function, Op, Value, blocks_of, walk
 from ..ir.substitute import substitute
+from ..ops.acts import has_effects
 from ..ops.fold import base_offset
 from ..ops.index import additem, getitem, setitem
+from ..ops.pattern import is_basic, is_same_index
 from ..ops.places import indices_differ
+
+MOVED = 8  # ops that a value may take to be computed earlier
 
 
 def stores(function: Function) -> Function:
@@ -43,11 +56,15 @@ def _reads(block: Block):
 def _merge(block: Block, reads: Counter, counters: dict[Value, Op]) -> None:
     position = {op: k for k, op in enumerate(block.ops)}
     for op in list(block.ops):
-        if op not in block.ops or op.record not in (setitem, additem) or not _is_element(op):
+        if op not in block.ops or op.record not in (setitem, additem):
+            continue
+        if not _is_element(op):
+            _start_with(op, block, reads)
             continue
         earlier = _earlier_write(op, position, reads, counters)
         if earlier is None:
-            _drop_if_unchanged(op, block)
+            if not _start_with(op, block, reads):
+                _drop_if_unchanged(op, block)
             continue
         if op.record is additem:
             if earlier.record is setitem and earlier.inputs[1].constant == 0:
@@ -63,6 +80,50 @@ def _merge(block: Block, reads: Counter, counters: dict[Value, Op]) -> None:
         substitute(block, {earlier.output: earlier.inputs[0]})
         block.ops.remove(earlier)
         _drop_if_unchanged(op, block)
+
+
+def _start_with(op: Op, block: Block, reads: Counter) -> bool:
+    """Let the slice that an adjoint clears, and `op` adds to, start as what `op` adds.  Note [Slices that are cleared and added to]"""
+    if op.record is not additem or not _is_backwards(op) or not is_basic(op.attrs["pattern"], op.inputs[2:]):
+        return False
+    position = {other: k for k, other in enumerate(block.ops)}
+    first = op
+    while (before := first.inputs[0].op) in position and before.record is additem and reads[before.output] == 1 and _is_backwards(before):
+        first = before
+    if first is op or before not in position or before.record is not setitem or reads[before.output] != 1 or not _is_backwards(before):
+        return False
+    if before.inputs[1].constant != 0 \
+            or not is_same_index(op.attrs["pattern"], op.inputs[2:], before.attrs["pattern"], before.inputs[2:]):
+        return False
+    start = position[first]
+    moved = _computed_between(op.inputs[1], start, position)
+    if moved is None:
+        return False
+    before.inputs[1] = op.inputs[1]
+    substitute(block, {op.output: op.inputs[0]})
+    rest = [other for other in block.ops[start:] if other is not op and other not in moved]
+    block.ops[start:] = [*(other for other in block.ops[start:] if other in moved), before, *rest]
+    block.ops.remove(before)  # where it stood, which is earlier
+    return True
+
+
+def _computed_between(x: Value, start: int, position: dict[Op, int]) -> set[Op] | None:
+    """The few elementwise ops from `start` on that `x` is computed by; None if it takes others."""
+    found: set[Op] = set()
+    todo = [x]
+    while todo:
+        op = todo.pop().op
+        if op is None or position.get(op, -1) < start or op in found:
+            continue
+        if not op.record.elementwise or has_effects(op) or len(found) == MOVED:
+            return None
+        found.add(op)
+        todo += op.inputs
+    return found
+
+
+def _is_backwards(op: Op) -> bool:
+    return op.line is not None and op.line.backwards
 
 
 def _drop_if_unchanged(op: Op, block: Block) -> None:
