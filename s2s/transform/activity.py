@@ -82,8 +82,18 @@ def _spread(block: Block, varied: set[Value]) -> None:
                     varied.update(out for out, y in zip(op.outputs, branch.yields)
                                   if y in varied and carries_derivative(out.type))
             case _:
-                if any(x in varied and passes_derivative(op, k) for k, x in enumerate(op.inputs)):
-                    varied.update(out for out in op.outputs if carries_derivative(out.type))
+                varied.update(_reached(op, varied))
+
+
+def _reached(op: Op, varied: set[Value]) -> list[Value]:
+    """The outputs of `op` to which a derivative can flow from its varied inputs.  Note [Through calls]"""
+    callee = op.attrs["callee"] if op.name == "call" else None
+    if callee is None or isinstance(callee, (Recursive, Rerun)) or is_ruled(callee):
+        passes = any(x in varied and passes_derivative(op, k) for k, x in enumerate(op.inputs))
+        return [out for out in op.outputs if carries_derivative(out.type)] if passes else []
+    function = callee.function_for(op.inputs)
+    inside = varied_values(function, [p for p, x in zip(function.params, op.inputs) if x in varied])
+    return [out for out, y in zip(op.outputs, function.results) if y in inside and carries_derivative(out.type)]
 
 
 def _gather(block: Block, varied: set[Value], useful: set[Value], known: dict) -> None:

@@ -176,7 +176,9 @@ class Tangents:
         tangents = iter(outs[len(op.outputs):])
         for out in op.outputs:
             if carries_derivative(out.type):
-                self.set_tangent(out, next(tangents))
+                dot = next(tangents)
+                if out in self.varied:  # of a tape, zeros are an empty tape, from which nothing can be taken
+                    self.set_tangent(out, dot)
 
     def branch(self, op: Op) -> None:
         varied = [k for k, out in enumerate(op.outputs) if out in self.varied]
