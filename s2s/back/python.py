@@ -13,7 +13,7 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -31,7 +31,7 @@ from .exits import with_returns
 from .expressions import Layout
 from .literals import is_literal, says_np
 from .memory import results_of
-from .names import Names
+from .names import RESERVED, Names
 from .owners import owned
 from .parts import in_parts, rename_marks
 from .prune import drop_dead, drop_handed_on, name_results, unpack_tuples
@@ -66,26 +66,20 @@ def render(function: Function, annotate: bool = False, native: bool = False, par
     for callee in recursive_callees(function):
         callee.function.given = callee.given
         callee.function.handed_on = {} if annotate else callee.handed_on
-    spelled = _spellings([function, *callees])
+    helpers = _helpers_of([*callees, function])
+    spelled = _spellings([function, *callees], helpers)
     whole = None if annotate else only_call(function)
     if whole is not None:
         callees.remove(whole)
-        spelled = _spellings([function, *callees])
+        spelled = _spellings([function, *callees], helpers)
         spelled[whole] = spelled[function]
         function = function.remade(whole.block)
         spelled[function] = spelled[whole]
-    helpers: dict[Callable, None] = {}
     definitions: list[ast.FunctionDef] = []
     sizes: list = []
     classes = Classes([function, *callees], {} if native else named_classes([function, *callees]), spelled.values())
     reserved = frozenset({*spelled.values(), *classes.names.values()}) | names_acted_with([function, *callees])
     for called in (*callees, function):
-        for op in walk(called.block):
-            if op.record.helper is not None:
-                helpers.update(_with_own_helpers(op.record.helper))
-            form = op.attrs.get("form")
-            if form is not None and form.kind == "attributes" and not stores_its_arguments(form):
-                helpers[with_attributes] = None
         definitions.append(
             definition(
                 called,
@@ -129,7 +123,7 @@ def render(function: Function, annotate: bool = False, native: bool = False, par
     for tree in definitions:
         unparser.out += ["", ""]
         unparser.statement(tree)
-    return _module(unparser, function.name, classes.unreachable(), sizes)
+    return _module(unparser, spelled[function], classes.unreachable(), sizes)
 
 
 def _said(tree: ast.AST) -> tuple:
@@ -319,12 +313,28 @@ def _callees(function: Function) -> list[Function]:
     return list(found)
 
 
-def _spellings(functions: list[Function]) -> dict[Function, str]:
-    """A name for each: two functions of one name, or one for two kinds of arguments, become g and g_1."""
+def _helpers_of(functions: Sequence[Function]) -> dict[Callable, None]:
+    """The functions of s2s's own that the text of these needs."""
+    helpers: dict[Callable, None] = {}
+    for op in (op for each in functions for op in walk(each.block)):
+        if op.record.helper is not None:
+            helpers.update(_with_own_helpers(op.record.helper))
+        form = op.attrs.get("form")
+        if form is not None and form.kind == "attributes" and not stores_its_arguments(form):
+            helpers[with_attributes] = None
+    return helpers
+
+
+def _spellings(functions: Sequence[Function], helpers: Iterable[Callable]) -> dict[Function, str]:
+    """A name for each: two functions of one name, or one for two kinds of arguments, become g and g_1.
+
+    So does one that is called as something that generated code calls: a helper, a module, a function of Python's.
+    """
     spelled: dict[Function, str] = {}
+    taken = RESERVED | {helper.__name__ for helper in helpers}
     for each in functions:
         name, k = each.name, 0
-        while name in spelled.values():
+        while name in spelled.values() or name in taken:
             k += 1
             name = f"{each.name}_{k}"
         spelled[each] = name
