@@ -55,7 +55,7 @@ def outline(top: Block, session) -> None:
         for other in session.marked[k + 1:]:
             if set(ops) <= set(other.ops):
                 other.ops[other.ops.index(ops[0])] = made
-                other.ops = [op for op in other.ops if op not in ops]
+                other.ops = [op for op in other.ops if op is made or op not in ops]
 
 
 def _outlined(marked: Marked, block: Block, ops: list[Op]) -> Op:

@@ -743,3 +743,18 @@ def test_a_compiled_function_inside():
         np.testing.assert_allclose(pullback(1.0)[0], factor * expected, rtol=1e-12)
         np.testing.assert_allclose(s2s.grad(f)(x), factor * expected, rtol=1e-12)
         np.testing.assert_allclose(s2s.linearize(f, x)[1](x), factor * expected @ x, rtol=1e-12)
+
+
+def test_a_checkpointed_call_of_a_part_within_another():
+    """The call of `norm` stays one, since it is given a view: it is among what the function around does again."""
+    def norm(v):
+        return np.sum(v * v)
+
+    def scaled(x, y):
+        return s2s.checkpoint(norm)(y[1:]) * x[0] + norm(x)
+
+    def twice(x, y):
+        return 2.0 * s2s.checkpoint(scaled)(x, y) - s2s.checkpoint(scaled)(y, x)
+
+    for f in (s2s.checkpoint(scaled), twice):
+        judge(f, np.array([1.0, 2.0, 3.0]), np.array([2.0, 1.0, 4.0]))
