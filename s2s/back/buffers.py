@@ -81,6 +81,8 @@ def compute(op_record, *xs: Value, of: Sequence[Value] = (), **attrs) -> Value:
     stated = op_record
     if op_record.name == "math.fmod":  # which Numba does not know
         op_record = RECORDS["fmod"]
+    if op_record.name == "single_quotient":  # whose dtype= Numba does not know
+        return RECORDS["quotient"](*(as_dtype(x, "float32") for x in xs))
     of = of or xs
     if any(x.type.dtype == "bool" for x in xs):
         op_record, changed = _of_truths(op_record, xs)

@@ -54,7 +54,7 @@ def times(bar, partial, atoms: tuple = ()):
         match partial.op.name:
             case "negative":
                 return -times(bar, inputs[0], atoms)
-            case "divide" | "quotient":
+            case "divide" | "quotient" | "single_quotient":
                 return times(bar, inputs[0], atoms) / inputs[1]
             case "multiply" if not (_is_seed(bar) and inputs[0].constant is not MISSING):
                 return times(times(bar, inputs[0], atoms), inputs[1], atoms)

@@ -34,6 +34,9 @@ multiply = elementwise("multiply",        lambda y, a, b: b,          lambda y, 
 divide = elementwise("divide",            lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, python="a / b", fold=fold.divide)
 quotient = elementwise("quotient",        lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, evaluate=np.divide, syntax=numpy_syntax("divide"),
                        fold=fold.quotient)  # see Note [Derivatives do not raise]
+single_quotient = elementwise("single_quotient", lambda y, a, b: 1 / b, lambda y, a, b: -y / b,  # the same, where float64 would be too wide
+                              evaluate=lambda a, b: np.divide(a, b, dtype=np.float32), syntax=lambda a, b: _in_single(numpy_syntax("divide")(a, b)),
+                              fold=fold.single_quotient)
 power = elementwise("power",              lambda y, a, b: _power_slope(y, a, b),
                                           lambda y, a, b: y * log(_positive(a)),          python="a ** b", fold=fold.power, math=math.pow, vector=True)
 floor_divide = elementwise("floor_divide", None,                      None,               python="a // b")
@@ -171,6 +174,11 @@ for _name in ("divide", "math.log", "math.log2", "math.log10", "math.log1p", "ma
     RECORDS[_name].guards = True
 
 # ------------------------------------------------------------------------- what does not fit in a row
+
+
+def _in_single(call: ast.Call) -> ast.Call:
+    """The call with dtype=np.float32."""
+    return ast.Call(call.func, call.args, [ast.keyword("dtype", ast.Attribute(ast.Name("np", ast.Load()), "float32", ast.Load()))])
 
 
 def _power_slope(y, a, b):

@@ -41,7 +41,7 @@ def _surely_inexact(x: Value, depth: int = 4) -> bool:
     return x.op.name in _FLOATS
 
 
-_FLOATS = frozenset("divide quotient exp expm1 log log2 log10 log1p sqrt sin cos tan arcsin arccos arctan arctan2 "
+_FLOATS = frozenset("divide quotient single_quotient exp expm1 log log2 log10 log1p sqrt sin cos tan arcsin arccos arctan arctan2 "
                     "sinh cosh tanh arcsinh arccosh arctanh".split())
 
 
@@ -151,7 +151,7 @@ def divide(record, a: Value, b: Value):
     if runs_backwards() and (rest := _over_root(a, b)) is not None:
         return _same_type(rest, record, a, b)
     if deriving.quietly and may_raise(a, b):
-        return RECORDS["quotient"](a, b)
+        return RECORDS["single_quotient" if deriving.single and _beside_single(a) and _beside_single(b) else "quotient"](a, b)
     if _is(b, 1):
         return _same_type(a, record, a, b)
     if _negated(a) is not None:
@@ -185,6 +185,18 @@ def quotient(record, a: Value, b: Value):
     if not may_raise(a, b):
         return RECORDS["divide"](a, b)
     return -record(_negated(a), b) if _negated(a) is not None else None
+
+
+def single_quotient(record, a: Value, b: Value):
+    """Python's division where it does not raise and is no wider; (-a) / b is -(a / b)."""
+    if not may_raise(a, b) and _beside_single(a) and _beside_single(b):
+        return RECORDS["divide"](a, b)
+    return -record(_negated(a), b) if _negated(a) is not None else None
+
+
+def _beside_single(x: Value) -> bool:
+    """Whether `x` makes nothing of single precision wider."""
+    return isinstance(x.type, Scalar) and x.type.weak or dtype_of(x.type) == "float32"
 
 
 def may_raise(a: Value, b: Value) -> bool:

@@ -271,18 +271,25 @@ def runs_backwards() -> bool:
 # Considered: to convert the divisor, np.float64(x), which makes the derivatives of float32 programs float64; to let
 # cotangents start as np.float64(1.0), which spoils every product that the seed is multiplied away from, and does not
 # help where the zeros of another path, Python's, are what is divided.
+#
+# np.divide makes a float64 of Python's numbers, and that makes float64 of all it meets.  In the derivative of a result in
+# single precision, of np.mean or x / len(x), it is np.divide(1.0, n, dtype=np.float32) (the op `single_quotient`).  Considered:
+# np.float32(1.0) / n, but a converted constant is a constant, and is taken for Python's once it is in the text as 1.0.
 
 
 class deriving:
     """`with deriving(record, y):` makes divisions emitted inside it those of the derivative of y = record(...)."""
 
     quietly = False  # whether a division by zero may not raise now
+    single = False  # whether what it makes of Python's numbers is to be float32
 
     def __init__(self, record: Record, y):
         self.quiet = not (record.guards and isinstance(y, Value) and isinstance(y.type, Scalar) and y.type.weak)
+        self.of_single = isinstance(y, Value) and dtype_of(y.type) == "float32"
 
     def __enter__(self) -> None:
-        self.saved, deriving.quietly = deriving.quietly, self.quiet
+        self.saved = deriving.quietly, deriving.single
+        deriving.quietly, deriving.single = self.quiet, self.of_single
 
     def __exit__(self, *exc) -> None:
-        deriving.quietly = self.saved
+        deriving.quietly, deriving.single = self.saved

@@ -156,3 +156,45 @@ def test_one_divisor_of_many_is_divided_by_once():
     assert any("np.sum(" in line and line.rstrip().endswith("/ s") for line in gradient.source.splitlines())
     batched = s2s.vmap(gradient, in_axes=(None, 0))(x, np.array([1.7, 0.3]))
     assert batched == pytest.approx([-3 * np.sum(x**3) / t**4 for t in (1.7, 0.3)], rel=1e-13)
+
+
+SINGLE = {  # name -> (function of float32 and a count, its derivative): where s2s divides as NumPy does
+    "mean": (lambda x, n: np.mean(x), lambda x, n: np.full_like(x, 1 / len(x))),
+    "over_its_length": (lambda x, n: 3.0 * np.sum(x * x) / len(x), lambda x, n: 6 * x / len(x)),
+    "each_over_a_number": (lambda x, n: np.sum(x / n), lambda x, n: np.full_like(x, 1 / n)),
+    "twice": (lambda x, n: np.sum(np.exp(x) / n) / len(x), lambda x, n: np.exp(x) / (n * len(x))),
+    "negative": (lambda x, n: -np.sum(x * x) / (n * n), lambda x, n: -2 * x / n**2),
+    "of_a_number": (lambda x, n: np.sin(x[0]) / n, lambda x, n: np.array([np.cos(x[0]) / n, 0, 0, 0])),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.compile)])
+@pytest.mark.parametrize("name", SINGLE)
+def test_single_precision_stays(name, compiled):
+    """A count is an int, and np.divide(1.0, n) a float64: derivatives of float32 are float32 in every step all the same."""
+    f, slope = SINGLE[name]
+    grad = s2s.grad(f)
+    x = np.array([0.5, 1.5, -2.0, 3.0], np.float32)
+    source = grad.lower(x, 4).source
+    assert "float64" not in source and "astype" not in source
+    found = (s2s.jit(grad) if compiled else grad)(x, 4)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, slope(x.astype(float), 4), rtol=1e-6)
+    pulled, = s2s.vjp(lambda x: f(x, 4), x)[1](np.float32(2.0))
+    assert pulled.dtype == np.float32
+    np.testing.assert_allclose(pulled, 2 * slope(x.astype(float), 4), rtol=1e-6)
+
+
+def test_single_precision_does_not_raise():
+    """Where there is nothing to count."""
+    nothing = np.zeros(0, np.float32)
+    for name in ("mean", "over_its_length"):
+        assert s2s.grad(SINGLE[name][0])(nothing, 4).shape == (0,)
+    for name in ("each_over_a_number", "twice", "negative", "of_a_number"):
+        found = s2s.grad(SINGLE[name][0])(np.ones(4, np.float32), 0)
+        assert found.dtype == np.float32 and not np.all(np.isfinite(found))
+    assert s2s.vmap(s2s.grad(SINGLE["each_over_a_number"][0]))(np.ones((3, 4), np.float32), np.array([0, 1, 2])).tolist() == [
+        [np.inf] * 4, [1.0] * 4, [0.5] * 4]
+    curvature = s2s.grad(lambda x: np.sum(s2s.grad(SINGLE["over_its_length"][0])(x, 4)))
+    np.testing.assert_allclose(curvature(np.ones(4, np.float32)), 1.5)
+    assert curvature(nothing).shape == (0,)
