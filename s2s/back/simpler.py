@@ -29,6 +29,7 @@ from ..ir.rebuild import rebuild
 from ..ir.types import Array, Scalar
 from ..ops.arrange import expand_dims
 from ..ops.cast import astype, convert, float_, int_
+from ..ops.compensated import plain_sum
 from ..ops.create import array
 from ..ops.elementwise import (
     absolute,
@@ -52,7 +53,7 @@ from ..ops.special import SCIPYS_ALONE
 from ..ops.ufunc import IN_MATH
 from .buffers import natural_exponent_op
 
-REWRITTEN = ("outer", "stack", "append", "math.fmod", "math.cbrt", "hypotenuse", "exact_sum")
+REWRITTEN = ("outer", "stack", "append", "math.fmod", "math.cbrt", "hypotenuse", "exact_sum", "compensated_sum")
 BLAS = ("float32", "float64", "complex64", "complex128")
 
 
@@ -76,6 +77,8 @@ def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
             return [functools.reduce(IN_MATH[hypot], inputs) if len(inputs) > 1 else float_(absolute(inputs[0]))]
         case "math.cbrt":
             return [float_(cbrt(*inputs))]
+        case "compensated_sum":
+            return [float_(plain_sum(*inputs))]
         case "exact_sum":
             return [native_exact_sum(*inputs)]
         case "fmod" if np.dtype(op.output.type.dtype).kind == "i":

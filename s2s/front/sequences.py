@@ -22,6 +22,7 @@ from ..errors import TypeMismatchError
 from ..ir.builder import current
 from ..ir.graph import MISSING, Value
 from ..ir.types import Array, List, Scalar, Tuple
+from ..ops.compensated import compensated_sum, is_compensated
 from ..ops.lists import exact_sum, list_order
 from ..ops.record import FUNCTIONS, value
 from ..ops.shape import length
@@ -30,6 +31,7 @@ from .access import take
 from .alias import Cell, Container
 from .builtin import BUILTINS, refused
 from .calls import apply, in_place, operate
+from .demand import demand
 from .frame import Frame
 from .iterables import Iterable, counted, iterable, zipped
 from .lengths import require_length
@@ -102,10 +104,21 @@ def _sum(frame: Frame, node, source, start=0):
         return say(frame, node, said.summed, source, _number(start))
     members, source = _members(frame, node, source)
     if members is not None:
-        return functools.reduce(lambda a, b: binary(frame, gast.Add(), a, b, node), members, start)
+        return _sum_of_known(frame, node, [start, *members])
     if isinstance(source, Cell) and not is_list(frame, source) and not (frame.is_static(start) and start == 0):
         return say(frame, node, said.summed, source, _number(start))
     return operate(frame, sum, [source, start], {}, node)
+
+
+def _sum_of_known(frame: Frame, node, terms: list):
+    """sum() of terms that stand one by one: Python adds up those of its own numbers that come first by themselves."""
+    numbers = [value(x) if isinstance(x, (bool, int, float)) else x for x in (frame.opened(demand(frame, x)) for x in terms)]
+    own = next((k for k in range(len(numbers), 2, -1) if is_compensated(numbers[:k])), 0)
+    if own:
+        numbers = numbers[1 if numbers[0].constant == 0 else 0:own]
+        known = all(map(frame.is_static, numbers))
+        terms = [sum(x.constant for x in numbers) if known else compensated_sum(*numbers), *terms[own:]]
+    return functools.reduce(lambda a, b: binary(frame, gast.Add(), a, b, node), terms)
 
 
 def _number(start):

@@ -7,6 +7,7 @@ from . import (  # noqa: F401
     built,
     calls,
     cast,
+    compensated,
     complexmath,
     control,
     copy,

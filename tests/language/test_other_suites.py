@@ -112,7 +112,7 @@ def member_repeated_in_place(x):
     h = Holder(xs)
     h.xs *= 2
     h.xs += [3.0 * x]
-    return (xs[0] + xs[1] + xs[2] + xs[3] + xs[4]) * len(xs)  # from 3.12 on, Python's sum() has more digits than +
+    return sum(xs) * len(xs)
 
 
 def choices(x):
