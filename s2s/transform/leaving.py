@@ -8,9 +8,10 @@
 The sweep back need not save `total` in every trip to decide again whether to leave: it is the last trip, where it begins,
 that left the loop, if one did.  Note [The trip that leaves] in tape.py says what follows for what is saved.
 
-Three designs were measured.  To take the last trip out of the loop back gives two copies of its adjoint, and four where a loop
+Three designs were considered.  To take the last trip out of the loop back gives two copies of its adjoint, and four where a loop
 that is left stands in another.  To carry the answer through the loop back, False after its first trip, costs a bit per trip in
-the next derivative.  To ask for the number of the trip, as here, costs nothing in either, and compiles to the same code.
+the next derivative.  To ask for the number of the trip, as here, costs no memory in either, and takes the same time (these two
+were measured).
 """
 
 from __future__ import annotations
