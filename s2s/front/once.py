@@ -23,7 +23,7 @@ from .frame import Frame
 from .iterables import Iterable, counted, iterable
 from .made import Generator, Made
 from .raising import is_caught
-from .watched import Watch, acted
+from .watched import State, Watch, acted
 
 TAKEN, USED = "taken", "used"
 ALL = object()
@@ -58,7 +58,6 @@ class Once(Made):
         lo, hi, step = rest.bounds
         return replace(rest, get=lambda k: rest.get(k + taken), bounds=(0, value(hi) - taken, 1), is_range=False, extent=None)
 
-
     def check(self, frame: Frame) -> None:
         """Refuse what would not be what Python finds in it now."""
         if (self.watch.changed if self.was_early else self.watch.resized)(frame):
@@ -79,7 +78,7 @@ def once(frame: Frame, content, what: str, reads, is_early: bool = False) -> Onc
     was_early = any(x.was_early or x.is_early for x in inner) or what in POOLED or (
         what != "iter()" and not isinstance(content, (Iterable, Generator)))
     watch = Watch(frame, (x for x in reads if not isinstance(x, Once))).joined(x.watch.again(frame) for x in inner)
-    return Once(content, frame.heap.new_container(dict, {TAKEN: 0, USED: False}), what, watch, was_early, was_early or is_early)
+    return Once(content, frame.heap.new_container(State, {TAKEN: 0, USED: False}), what, watch, was_early, was_early or is_early)
 
 
 def gives_iterator(function: Callable, what: str) -> Callable:
@@ -130,5 +129,3 @@ def _unused(frame: Frame, source: Once):
                            "make a list of it first: list(...)")
     constant = taken.constant if isinstance(taken, Value) else taken
     return taken if constant is MISSING else constant
-
-

@@ -14,7 +14,9 @@ from .frame import Frame
 from .made import Local, Made
 from .scope import read_names
 
-STATE = {"taken", "used"}  # of an iterator itself: see once.py
+
+class State(dict):
+    """How far an iterator of the program is (once.py), which is a dict of the program's to what joins branches and loops."""
 
 
 class Watch:
@@ -67,7 +69,7 @@ class Watch:
 
 def is_state(root) -> bool:
     """Whether a container only says how far an iterator is."""
-    return isinstance(root, Container) and root.is_dict and set(root.members) == STATE
+    return isinstance(root, Container) and root.cls is State
 
 
 def acted(frame: Frame, before: dict) -> bool:
