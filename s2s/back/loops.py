@@ -336,7 +336,7 @@ def emit_control(scope: Scope, op: Op) -> None:
         with Builder(block):
             inner = scope.inner(block.params[0].name if op.name == "for" else None)
             if op.name == "for":
-                inner.loops[block.params[0]] = Op(op.record, inputs[:3], {}, [], [])
+                inner.loops[block.params[0]] = Op(op.record, inputs[:3])
             for p, q in zip(old.params, block.params):
                 inner.define(p, q)
             block.yields = lower_block(inner, old)

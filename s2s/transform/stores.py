@@ -56,14 +56,14 @@ def _reads(block: Block):
 def _merge(block: Block, reads: Counter, counters: dict[Value, Op]) -> None:
     position = {op: k for k, op in enumerate(block.ops)}
     for op in list(block.ops):
-        if op not in block.ops or op.record not in (setitem, additem):
+        if op.record not in (setitem, additem) or op not in block.ops:
             continue
         if not _is_element(op):
-            _start_with(op, block, reads)
+            _start_with(op, block, position, reads)
             continue
         earlier = _earlier_write(op, position, reads, counters)
         if earlier is None:
-            if not _start_with(op, block, reads):
+            if not _start_with(op, block, position, reads):
                 _drop_if_unchanged(op, block)
             continue
         if op.record is additem:
@@ -82,11 +82,10 @@ def _merge(block: Block, reads: Counter, counters: dict[Value, Op]) -> None:
         _drop_if_unchanged(op, block)
 
 
-def _start_with(op: Op, block: Block, reads: Counter) -> bool:
+def _start_with(op: Op, block: Block, position: dict[Op, int], reads: Counter) -> bool:
     """Let the slice that an adjoint clears, and `op` adds to, start as what `op` adds.  Note [Slices that are cleared and added to]"""
     if op.record is not additem or not _is_backwards(op) or not is_basic(op.attrs["pattern"], op.inputs[2:]):
         return False
-    position = {other: k for k, other in enumerate(block.ops)}
     first = op
     while (before := first.inputs[0].op) in position and before.record is additem and reads[before.output] == 1 and _is_backwards(before):
         first = before
@@ -95,6 +94,7 @@ def _start_with(op: Op, block: Block, reads: Counter) -> bool:
     if before.inputs[1].constant != 0 \
             or not is_same_index(op.attrs["pattern"], op.inputs[2:], before.attrs["pattern"], before.inputs[2:]):
         return False
+    position = {other: k for k, other in enumerate(block.ops)}  # as they stand now
     start = position[first]
     moved = _computed_between(op.inputs[1], start, position)
     if moved is None:
