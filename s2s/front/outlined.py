@@ -17,10 +17,8 @@ from ..ir.graph import MISSING, Block, Function, Op, Source, Value, free_values,
 from ..ir.rebuild import clone
 from ..ir.substitute import substitute
 from ..ir.types import Array, Extent, Undefined
-from ..ops.checkpoint import Outlined, Rerun
+from ..ops.checkpoint import Outlined, Rerun, is_plain
 from ..ops.control import call
-from ..ops.recursive import Recursive
-from ..ops.rules import is_ruled
 
 
 @dataclass(eq=False)
@@ -60,7 +58,7 @@ def outline(top: Block, session) -> None:
 
 def _outlined(marked: Marked, block: Block, ops: list[Op]) -> Op:
     """The call that stands for `ops` of `block`."""
-    if len(ops) == 1 and ops[0].name == "call" and _is_plain(ops[0].attrs["callee"]):
+    if len(ops) == 1 and ops[0].name == "call" and is_plain(ops[0].attrs["callee"]):
         ops[0].attrs = {**ops[0].attrs, "callee": Rerun(ops[0].attrs["callee"])}
         return ops[0]
     last = block.ops.index(ops[-1])
@@ -101,7 +99,3 @@ def _without_lengths(function: Function, given: list[Value]) -> list[Value]:
 
 def _is_unbound(op: Op | None) -> bool:
     return op is not None and len(op.outputs) == 1 and isinstance(op.output.type, Undefined)
-
-
-def _is_plain(callee) -> bool:
-    return not isinstance(callee, (Rerun, Recursive)) and not is_ruled(callee)

@@ -26,6 +26,8 @@ from ..ir.rebuild import rebuild
 from ..ir.types import INT, Tuple
 from .control import item, packed
 from .record import define
+from .recursive import Recursive
+from .rules import is_ruled
 
 # ------------------------------------------------------------------------------------------- what users call
 
@@ -142,6 +144,11 @@ class Rerun:
 
     def __hash__(self) -> int:
         return hash((Rerun, self.callee))
+
+
+def is_plain(callee) -> bool:
+    """Whether a callee is a function and no more: not one to be run again, or that calls itself, or that has rules of its own."""
+    return not isinstance(callee, (Rerun, Recursive)) and not is_ruled(callee)
 
 
 class Outlined:

@@ -13,15 +13,13 @@ from collections.abc import Iterable, Sequence
 from ..errors import DerivativeError
 from ..ir.graph import Block, Function, Op, Value
 from ..ir.types import Type, carries_derivative
-from ..ops.checkpoint import Rerun
-from ..ops.recursive import Recursive
-from ..ops.rules import is_ruled
+from ..ops.checkpoint import is_plain
 
 
 def varied_values(function: Function, wrt: Iterable[Value]) -> set[Value]:
     """The values that depend differentiably on those in `wrt`."""
     varied = {v for v in wrt if carries_derivative(v.type)}
-    _spread(function.block, varied)
+    _spread(function.block, varied, {})
     return varied
 
 
@@ -62,8 +60,8 @@ def _is_complex(type: Type) -> bool:
     return (getattr(type, "dtype", None) or "").startswith("complex")
 
 
-def _spread(block: Block, varied: set[Value]) -> None:
-    """Add to `varied` what depends on it, in the order of the program; loops until nothing is added."""
+def _spread(block: Block, varied: set[Value], known: dict) -> None:
+    """Add to `varied` what depends on it, in the order of the program; loops until nothing is added; `known`: see `_reached`."""
     for op in block.ops:
         match op.name:
             case "for" | "while":
@@ -73,27 +71,33 @@ def _spread(block: Block, varied: set[Value]) -> None:
                     for init, param, end, out in zip(inits, params, yields, op.outputs):
                         if carries_derivative(param.type) and (init in varied or end in varied):
                             varied.update((param, out))
-                    _spread(body, varied)
+                    _spread(body, varied, known)
                     if len(varied) == before:
                         break
             case "if":
                 for branch in op.blocks:
-                    _spread(branch, varied)
+                    _spread(branch, varied, known)
                     varied.update(out for out, y in zip(op.outputs, branch.yields)
                                   if y in varied and carries_derivative(out.type))
             case _:
-                varied.update(_reached(op, varied))
+                varied.update(_reached(op, varied, known))
 
 
-def _reached(op: Op, varied: set[Value]) -> list[Value]:
-    """The outputs of `op` to which a derivative can flow from its varied inputs.  Note [Through calls]"""
+def _reached(op: Op, varied: set[Value], known: dict) -> list[Value]:
+    """The outputs of `op` to which a derivative can flow from its varied inputs.  Note [Through calls]
+
+    `known`: by call and numbers of its varied inputs, what is found.
+    """
     callee = op.attrs["callee"] if op.name == "call" else None
-    if callee is None or isinstance(callee, (Recursive, Rerun)) or is_ruled(callee):
+    if callee is None or not is_plain(callee):
         passes = any(x in varied and passes_derivative(op, k) for k, x in enumerate(op.inputs))
         return [out for out in op.outputs if carries_derivative(out.type)] if passes else []
-    function = callee.function_for(op.inputs)
-    inside = varied_values(function, [p for p, x in zip(function.params, op.inputs) if x in varied])
-    return [out for out, y in zip(op.outputs, function.results) if y in inside and carries_derivative(out.type)]
+    given = tuple(k for k, x in enumerate(op.inputs) if x in varied)
+    if (op, given) not in known:
+        function = callee.function_for(op.inputs)
+        inside = varied_values(function, [function.params[k] for k in given])
+        known[op, given] = [out for out, y in zip(op.outputs, function.results) if y in inside and carries_derivative(out.type)]
+    return known[op, given]
 
 
 def _gather(block: Block, varied: set[Value], useful: set[Value], known: dict) -> None:
@@ -123,7 +127,7 @@ def _gather(block: Block, varied: set[Value], useful: set[Value], known: dict) -
 def _reaching(op: Op, varied: set[Value], useful: set[Value], known: dict) -> set[int]:
     """The inputs of `op` from which a derivative can flow to its useful outputs.  Note [Through calls]"""
     callee = op.attrs["callee"] if op.name == "call" else None
-    if callee is None or isinstance(callee, (Recursive, Rerun)) or is_ruled(callee):
+    if callee is None or not is_plain(callee):
         return {k for k in range(len(op.inputs)) if passes_derivative(op, k)}
     seeded = tuple(k for k, out in enumerate(op.outputs) if out in useful and out in varied)
     if (op, seeded) not in known:

@@ -20,10 +20,8 @@ from weakref import WeakKeyDictionary
 from ..ir.builder import Builder, add_op, at, current, join_types
 from ..ir.graph import Block, Function, Op, Value, blocks_of
 from ..ir.types import INT, carries_derivative
-from ..ops.checkpoint import Rerun
+from ..ops.checkpoint import is_plain
 from ..ops.control import Known, call, for_loop, if_record
-from ..ops.recursive import Recursive
-from ..ops.rules import is_ruled
 from .activity import loop_parts
 from .adjoint import drop_unread
 from .jvp import Tangents, dot_name, tangent_type
@@ -169,5 +167,5 @@ def is_run_again(op: Op) -> bool:
     hand nothing on to their tangents.
     """
     if op.name == "call":
-        return isinstance(op.attrs["callee"], (Recursive, Rerun)) or is_ruled(op.attrs["callee"])
+        return not is_plain(op.attrs["callee"])
     return "plan" in op.attrs

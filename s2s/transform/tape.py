@@ -16,9 +16,7 @@ import numpy as np
 from ..ir.graph import Block, Function, Op, Value
 from ..ir.types import Array, List, Scalar, Type, Unknown
 from ..ir.types import Tape as GrowingTape
-from ..ops.checkpoint import Rerun
-from ..ops.recursive import Recursive
-from ..ops.rules import is_ruled
+from ..ops.checkpoint import is_plain
 from .flow import sink_side
 from .kept import Kept
 from .leaving import Asked, carry_of
@@ -183,9 +181,8 @@ def recomputable(v: Value, unstable: set[Value]) -> bool:
 
 def is_made_again(op: Op) -> bool:
     """Whether `op` is a call that the reverse sweep may make again: of arithmetic that the caller could have written itself."""
-    if op.name != "call" or isinstance(op.attrs["callee"], (Recursive, Rerun)) or is_ruled(op.attrs["callee"]):
-        return False
-    return is_arithmetic(op.attrs["callee"].function_for(op.inputs))
+    callee = op.attrs["callee"] if op.name == "call" else None
+    return callee is not None and is_plain(callee) and is_arithmetic(callee.function_for(op.inputs))
 
 
 def is_arithmetic(function: Function) -> bool:
