@@ -59,39 +59,32 @@ def by_hand():
     return gradient
 
 
+def of_all_at_once(xp, cdf):
+    """The same in a library that names its functions as NumPy does; `cdf` is the normal distribution's."""
+    def program(spot, strike, years, rate, vol):
+        s = vol * xp.sqrt(years)
+        d1 = (xp.log(spot / strike) + (rate + 0.5 * vol * vol) * years) / s
+        price = spot * cdf(d1) - strike * xp.exp(-rate * years) * cdf(d1 - s)
+        return xp.sum(price)
+
+    return program
+
+
 def in_jax():
     import jax.numpy as jnp
     from jax.scipy.special import ndtr
 
-    def program(spot, strike, years, rate, vol):
-        s = vol * jnp.sqrt(years)
-        d1 = (jnp.log(spot / strike) + (rate + 0.5 * vol * vol) * years) / s
-        price = spot * ndtr(d1) - strike * jnp.exp(-rate * years) * ndtr(d1 - s)
-        return jnp.sum(price)
-
-    return program
+    return of_all_at_once(jnp, ndtr)
 
 
 def in_torch():
     import torch
 
-    def program(spot, strike, years, rate, vol):
-        s = vol * torch.sqrt(years)
-        d1 = (torch.log(spot / strike) + (rate + 0.5 * vol * vol) * years) / s
-        price = spot * torch.special.ndtr(d1) - strike * torch.exp(-rate * years) * torch.special.ndtr(d1 - s)
-        return price.sum()
-
-    return program
+    return of_all_at_once(torch, torch.special.ndtr)
 
 
 def in_autograd():
     import autograd.numpy as anp
     from autograd.scipy.stats.norm import cdf
 
-    def program(spot, strike, years, rate, vol):
-        s = vol * anp.sqrt(years)
-        d1 = (anp.log(spot / strike) + (rate + 0.5 * vol * vol) * years) / s
-        price = spot * cdf(d1) - strike * anp.exp(-rate * years) * cdf(d1 - s)
-        return anp.sum(price)
-
-    return program
+    return of_all_at_once(anp, cdf)

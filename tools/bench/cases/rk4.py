@@ -93,60 +93,48 @@ def by_hand():
     return gradient
 
 
+def of_vectors(xp, stack, run):
+    """The same with the state as an array, in a library that names its functions as NumPy does; `run(step, u, steps)` steps."""
+    def program(start, sigma, rho, beta, h, steps):
+        def slope(u):
+            x, y, z = u
+            return stack((sigma * (y - x), x * (rho - z) - y, x * y - beta * z))
+
+        def step(u):
+            k1 = slope(u)
+            k2 = slope(u + h / 2 * k1)
+            k3 = slope(u + h / 2 * k2)
+            k4 = slope(u + h * k3)
+            return u + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+
+        return xp.sum(xp.sin(run(step, start, steps)))
+
+    return program
+
+
+def by_a_loop(step, u, steps):
+    for _ in range(steps):
+        u = step(u)
+    return u
+
+
 def in_jax():
     import jax.numpy as jnp
     from jax import lax
 
-    def slope(u, sigma, rho, beta):
-        x, y, z = u
-        return jnp.array([sigma * (y - x), x * (rho - z) - y, x * y - beta * z])
+    def by_a_scan(step, u, steps):
+        return lax.scan(lambda u, _: (step(u), None), u, None, length=steps)[0]
 
-    def program(start, sigma, rho, beta, h, steps):
-        def step(u, _):
-            k1 = slope(u, sigma, rho, beta)
-            k2 = slope(u + h / 2 * k1, sigma, rho, beta)
-            k3 = slope(u + h / 2 * k2, sigma, rho, beta)
-            k4 = slope(u + h * k3, sigma, rho, beta)
-            return u + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), None
-
-        return jnp.sum(jnp.sin(lax.scan(step, start, None, length=steps)[0]))
-
-    return program
+    return of_vectors(jnp, jnp.stack, by_a_scan)
 
 
 def in_torch():
     import torch
 
-    def slope(u, sigma, rho, beta):
-        x, y, z = u
-        return torch.stack((sigma * (y - x), x * (rho - z) - y, x * y - beta * z))
-
-    def program(u, sigma, rho, beta, h, steps):
-        for _ in range(steps):
-            k1 = slope(u, sigma, rho, beta)
-            k2 = slope(u + h / 2 * k1, sigma, rho, beta)
-            k3 = slope(u + h / 2 * k2, sigma, rho, beta)
-            k4 = slope(u + h * k3, sigma, rho, beta)
-            u = u + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-        return torch.sin(u).sum()
-
-    return program
+    return of_vectors(torch, torch.stack, by_a_loop)
 
 
 def in_autograd():
     import autograd.numpy as anp
 
-    def slope(u, sigma, rho, beta):
-        x, y, z = u
-        return anp.array([sigma * (y - x), x * (rho - z) - y, x * y - beta * z])
-
-    def program(u, sigma, rho, beta, h, steps):
-        for _ in range(steps):
-            k1 = slope(u, sigma, rho, beta)
-            k2 = slope(u + h / 2 * k1, sigma, rho, beta)
-            k3 = slope(u + h / 2 * k2, sigma, rho, beta)
-            k4 = slope(u + h * k3, sigma, rho, beta)
-            u = u + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-        return anp.sum(anp.sin(u))
-
-    return program
+    return of_vectors(anp, anp.array, by_a_loop)
