@@ -3,6 +3,7 @@
 Numba's own `a @ b` takes 0.4 s to compile for each kind of operands, four times what everything around it
 takes, because it is made of Python functions that check and copy.  These write the call of the same BLAS routines (SciPy's,
 through the pointers that Numba holds) where the product is, and leave transposing to BLAS's flags: some 10 ms.
+A small matrix times a vector is done by small.py instead: a call of BLAS would take longer than what it does.
 
 BLAS counts in columns: a matrix in C order is, to BLAS, its own transpose.
 """
@@ -18,10 +19,12 @@ from numba.core import cgutils
 from numba.core.imputils import impl_ret_new_ref
 from numba.extending import lower_builtin, overload, type_callable
 
+from .small import dots, row
 from .unshared import allocated
 
 KINDS = {types.float64: "d", types.float32: "s"}
 BYTE, STATUS = ir.IntType(8), ir.IntType(32)
+FEW, SMALL = 32, 32 * 32  # rows in memory, and numbers, of a matrix; up to them, gemv takes longer than small.py
 
 
 def blas_product(a, b):
@@ -73,7 +76,7 @@ def _lower_simple(context, builder, sig, args):
 
 
 def _multiply(context, builder, first: tuple, second: tuple, made) -> None:
-    """The call of gemv or gemm."""
+    """The call of gemm, or of gemv and what is faster for a small matrix."""
     (a_kind, a, a_shape), (b_kind, b, b_shape) = first, second
     real = context.get_value_type(a_kind.dtype)
     one, zero = (_in_memory(builder, ir.Constant(real, x)) for x in (1.0, 0.0))
@@ -87,8 +90,14 @@ def _multiply(context, builder, first: tuple, second: tuple, made) -> None:
     of_rows = a_kind.ndim == 2
     (t, matrix, (n, m)), vector = ((a_kind, a, a_shape), b) if of_rows else ((b_kind, b, b_shape), a)
     lead, others = (m, n) if t.layout == "C" else (n, m)
-    _call(builder, "numba_xxgemv", [kind, _letter("t" if (t.layout == "C") == of_rows else "n"), lead, others,
-                                    one, matrix.data, lead, vector.data, zero, made.data])
+    dotted = (t.layout == "C") == of_rows
+    few, small = (builder.icmp_signed("<=", x, ir.Constant(lead.type, most)) for x, most in ((others, FEW), (builder.mul(lead, others), SMALL)))
+    with builder.if_else(builder.and_(few, small)) as (then, otherwise):
+        with then:
+            builder.call((dots if dotted else row)(builder.module, real), [matrix.data, lead, others, vector.data, made.data])
+        with otherwise:
+            _call(builder, "numba_xxgemv", [kind, _letter("t" if dotted else "n"), lead, others,
+                                            one, matrix.data, lead, vector.data, zero, made.data])
 
 
 def _letter(letter: str) -> ir.Constant:

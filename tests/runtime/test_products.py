@@ -15,7 +15,7 @@ def test_vectors_by_matrices_of_any_length(order, dtype):
         return a @ x, y @ a, a.T @ y, x @ a.T
 
     fast, rng = s2s.jit(f), np.random.default_rng(0)
-    for n, m in [(2, 3), (3, 2), (7, 16), (32, 32), (32, 33), (2, 1000), (0, 3), (3, 0), (50, 60)]:
+    for n, m in [(2, 3), (3, 2), (7, 16), (32, 32), (32, 33), (33, 32), (2, 512), (2, 1000), (0, 3), (3, 0), (50, 60)]:
         a, x, y = (rng.normal(size=shape).astype(dtype) for shape in ((n, m), m, n))
         a = np.asarray(a, order=order)
         for found, expected in zip(fast(a, x, y), f(a, x, y)):
@@ -34,3 +34,44 @@ def test_what_is_not_finite_is_not_lost():
         np.testing.assert_array_equal(np.isinf(found), np.isinf(expected))
     with pytest.raises(ValueError):
         s2s.jit(lambda a, x: a @ x)(np.ones((3, 2)), np.ones(3))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_small_matrices_of_all_lengths_are_as_exact_as_numpy(dtype):
+    def f(a, x, y):
+        return a @ x, y @ a
+
+    fast, rng, eps = s2s.jit(f), np.random.default_rng(1), np.finfo(dtype).eps
+    for n in range(1, 34):
+        for m in (*range(1, 14), *range(28, 38)):
+            a, x, y = (rng.normal(size=shape).astype(dtype) for shape in ((n, m), m, n))
+            exact = [u.astype(np.longdouble) for u in (a, x, y)]
+            for found, expected, size in zip(fast(a, x, y), f(*exact), f(*map(abs, exact))):
+                assert np.all(abs(found - expected) <= 0.5 * eps * (max(n, m) + 2) * size)
+
+
+def test_operands_may_be_parts_of_one_another():
+    def f(a, x):
+        b = a[1:]  # begins within a
+        for _ in range(3):
+            x = b @ x / 7.0
+        return x, a[2] @ b, a[:, 1] @ a, b[::-1, ::-2] @ a[1::2, 0], b @ a[0], b[:0] @ x
+
+    fast = s2s.jit(f)
+    for n in (6, 14):
+        a, x = np.random.default_rng(2).normal(size=(n + 1, n)), np.ones(n)
+        for found, expected in zip(fast(a, x), f(a, x)):
+            assert found.shape == expected.shape
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+
+
+def test_the_adjoint_of_a_recurrence_of_small_products():
+    def f(a, x):
+        for _ in range(4):
+            x = np.tanh(a @ x) + x @ a
+        return np.sum(x)
+
+    rng, gradient = np.random.default_rng(3), s2s.grad(f, argnums=(0, 1))
+    a, x = rng.normal(size=(6, 6)), rng.normal(size=6)
+    for found, expected in zip(s2s.jit(gradient)(a, x), gradient(a, x)):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
