@@ -38,7 +38,7 @@ from .ops.chain import like_operand
 from .ops.control import item, packed
 from .ops.elementwise import negative
 from .ops.foreign import functions_in
-from .ops.record import value
+from .ops.record import rank, value
 from .ops.shape import shaped_like, zeros_of
 from .ops.trees import leaf_types, leaves_of
 from .transform.rules import invoke
@@ -301,7 +301,7 @@ def root_inside(frame, node, f, initial_guess, solve, tangent_solve=None, has_au
         if tangent_solve is None and isinstance(residual.y, Tuple):
             raise frame.refuse("custom_root of a container, without tangent_solve", node, "give it a tangent_solve")
         found = leaves_of(frame.value(apply(frame, way, [residual.derivative_at(xs), frame.wrap(rhs)], {}, node)))
-        if len(found) != len(xs):
+        if len(found) != len(xs) or any(None not in (rank(dot), rank(x)) and rank(dot) != rank(x) for dot, x in zip(found, xs)):
             raise frame.refuse("tangent_solve returns what is not like x", node, "return v with g(v) = y")
         x_dots = [shaped_like(dot, x) if isinstance(x.type, Array) else dot for dot, x in zip(found, xs)]
         return [*ys, *x_dots, *(zeros_of(y) for y in ys[len(xs):] if carries_derivative(y.type))]

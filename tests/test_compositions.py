@@ -47,6 +47,17 @@ def test_fourth_derivatives(f, names):
     check(f, names, seed=4)
 
 
+FIFTH = [("hessian", "hessian", "jacfwd"), ("hessian", "grad", "hessian"), ("jacrev", "hessian", "hessian")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("f, names", [
+    pytest.param(f, names, id=f"{f.__name__}-{'-'.join(names)}") for f, names in zip(
+        [compositions.parameters, compositions.through_a_view, compositions.skipping], FIFTH, strict=True)])
+def test_fifth_derivatives(f, names):
+    check(f, names, seed=19)
+
+
 @pytest.mark.compile
 @pytest.mark.parametrize("k, inner", list(enumerate([("grad",), ("jvp", "grad"), ("hessian",), ("jacrev",), ("vjp", "checkpoint"),
                                                      ("grad", "custom_vjp"), ("grad", "grad"), ("jacfwd", "jacrev")])), ids=str)

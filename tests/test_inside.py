@@ -188,3 +188,21 @@ def test_gradients_of_containers_in_functions_that_are_called():
 
     p = np.array([0.3, 0.4]), np.array([0.5, 0.6])
     np.testing.assert_allclose(s2s.vmap(outer, in_axes=(None, 0))(p, np.array([0.7, 0.3])), [outer(p, 0.7), outer(p, 0.3)], rtol=1e-14)
+
+
+@pytest.mark.parametrize("read", [lambda y: np.sum(y, axis=1), lambda y: np.sum(y, axis=-1), lambda y: y.T, lambda y: y[0, 1:], len])
+def test_a_number_for_each_element_meets_an_array_of_more_axes(read):
+    """The derivative of a sum is a number spread over a shape, which need not be that of what it is multiplied by."""
+    b, table = np.ones(3), np.arange(1.0, 13.0).reshape(4, 3)
+
+    def f(c, b, table):
+        spread = s2s.grad(lambda b: c * np.sum(b))(b)
+        return np.sum(read(spread * table) ** 2) * c
+
+    def plain(c, b, table):
+        return np.sum(read(np.full(b.shape, c) * table) ** 2) * c
+
+    for argnums in (0, 2):
+        for t in (s2s.grad, lambda f, argnums: s2s.jacfwd(f, argnums), s2s.hessian):
+            np.testing.assert_allclose(t(f, argnums)(2.0, b, table), t(plain, argnums)(2.0, b, table), rtol=1e-12)
+    assert s2s.value_and_grad(f)(2.0, b, table)[0] == plain(2.0, b, table)

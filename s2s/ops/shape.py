@@ -21,7 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..errors import TypeMismatchError, UnsupportedError
+from ..errors import TypeMismatchError, UnsupportedError, VerifyError
 from ..ir.builder import current, emit, fresh_extent
 from ..ir.graph import Value
 from ..ir.types import (
@@ -528,6 +528,8 @@ sum_to = define(
 
 
 def _infer_shaped(x: Value, like: Value) -> Type:
+    if isinstance(x.type, Array) and isinstance(like.type, Array) and x.type.rank != like.type.rank:
+        raise VerifyError(f"{x.type} is said to be shaped like {like.type}", current().line)
     match like.type:
         case Array(_, dims):
             return Array(dtype_of(x.type), dims)

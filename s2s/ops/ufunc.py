@@ -297,7 +297,9 @@ def _absorb_broadcast(record: Record, xs: tuple[Value, ...]):
             if same_shape(result, whole):
                 return emit(record, *others)
             if x.op.record.name == "spread" and _agree(result, whole):
-                return shaped_like(emit(record, *others), xs[k])
+                like = next((x for x in xs if same_shape(x.type, whole)), None)
+                made = emit(record, *others)
+                return made if like is None else shaped_like(made, like)  # it may be of more axes than what was spread
     return None
 
 

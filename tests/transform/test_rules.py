@@ -616,6 +616,20 @@ def test_root_of_trees_needs_a_tangent_solve():
     refused("custom_root of a container, without tangent_solve", lambda: s2s.grad(lambda t: f(t, None))(1.2))
 
 
+def test_root_needs_a_tangent_like_itself():
+    def solve(f, x):
+        for _ in range(60):
+            x = x - 0.2 * f(x)
+        return x
+
+    def f(t, tangent_solve):
+        return np.sum(s2s.custom_root(lambda x: 2 * x - t, np.zeros(3), solve, tangent_solve))
+
+    assert math.isclose(s2s.grad(f)(1.2, lambda g, y: y / 2), 1.5, rel_tol=1e-9)
+    for tangent_solve in (lambda g, y: np.outer(y, y), lambda g, y: np.sum(y)):
+        refused("tangent_solve returns what is not like x", lambda: s2s.grad(lambda t: f(t, tangent_solve))(1.2))
+
+
 def test_outside_programs_they_are_what_they_call():
     assert math.isclose(cube_root(8.0), 2.0)
     assert sine(0.5) == np.sin(0.5)
