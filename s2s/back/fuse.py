@@ -12,7 +12,7 @@ A value that a later nest alone reads, and that is a little arithmetic on one ar
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..ir.graph import Block, Op, Value, op_free_values
 from ..ir.types import Array, Extent
@@ -239,11 +239,13 @@ class Equalities:
     """Extents that meet in an elementwise op are equal once it has run: one name for each class of them.
 
     Two lengths of which neither can be 1 are equal or the op raises, and every nest checks the lengths of
-    what it reads, so they may share an index space.
+    what it reads, so they may share an index space.  Of x[1:-1] and y[1:-1] either can be 1, so these are equal only where
+    x and y are known to meet: in the same block, or in one around it.
     """
 
-    def __init__(self, blocks_ops):
-        self.parent: dict[Extent, Extent | int] = {}
+    def __init__(self, blocks_ops, around: Equalities | None = None):
+        self.parent: dict[Extent, Extent | int] = {} if around is None else dict(around.parent)
+        self.met: Equalities | None = None  # those of the ops that run whenever what is asked about runs
         for op in blocks_ops:
             if op.record.elementwise:
                 self._meet([dims_of(x.type) for x in op.inputs])
@@ -271,9 +273,19 @@ class Equalities:
             a, b = b, a
         self.parent[b] = a
 
+    def within(self, ops) -> Equalities:
+        """The same, in a block of these ops."""
+        inner = Equalities(())
+        inner.parent, inner.met = self.parent, Equalities(ops, self.met)
+        return inner
+
     def find(self, dim):
         while dim in self.parent:
             dim = self.parent[dim]
+        if isinstance(dim, Extent) and dim.offset and self.met is not None:
+            whole = self.met.find(replace(dim, offset=0))
+            if isinstance(whole, Extent) and not whole.offset:
+                return replace(whole, offset=dim.offset)
         return dim
 
     def canonical(self, dims: tuple) -> tuple:

@@ -227,6 +227,7 @@ def fill(x: Value, elements: Elements, counters: tuple[str, ...] = ()) -> Value:
 def lower_block(scope: Scope, block: Block) -> list[Value]:
     """Emit the ops of `block` into the current builder; returns what its yields have become."""
     picked = picked_from(block)
+    scope.equal = scope.equal.within(block.ops)
     groups = partition(block, lambda op: None if op in picked else visited(op, scope.equal), ends_nest, clashes)
     last = last_reads(groups, block)
     overwritten = overwritten_views(groups, last)

@@ -88,7 +88,7 @@ def write_region(scope, op: Op) -> bool:
         write.name = write.name or op.output.name
         scope.define(op.output, write, found.own)
         return True
-    read_v = source_reader(scope, v, found.lengths, found.dims)
+    read_v = source_reader(scope, a, v, found.lengths, found.dims)
 
     def body(index, carries):
         full = found.place(index)
@@ -153,7 +153,7 @@ def scatter(scope, op: Op) -> bool:
     parts = list(paired(expand(op.attrs["pattern"], a.type.rank), operands))
     dims = index_dims(a, operands, op.attrs["pattern"])
     lengths = index_lengths(scope, own, parts)
-    read_v = source_reader(scope, v, lengths, dims)
+    read_v = source_reader(scope, a, v, lengths, dims)
 
     def body(index, carries):
         full = gathered_index(scope, own, parts, index)
@@ -164,13 +164,14 @@ def scatter(scope, op: Op) -> bool:
     return True
 
 
-def source_reader(scope, v: Value, lengths: list[Value], dims: tuple) -> Callable:
-    """How to read `v`, broadcast to a region of these lengths; checks once, before the loop."""
+def source_reader(scope, a: Value, v: Value, lengths: list[Value], dims: tuple) -> Callable:
+    """How to read `v`, broadcast to a region of `a` of these lengths; checks once, before the loop."""
     if not isinstance(v.type, Array):
         number = scope.env[v]
         return lambda index: number
     elements = scope.elements(v)
-    if elements.value is None and not elements.generated:
+    is_view = elements.whole is not None and not set(versions(a)) & set(versions(v))
+    if elements.value is None and not elements.generated and not is_view:
         elements = in_memory(scope.whole(v), elements.lengths, v.type)
     rank = len(lengths)
     extra = v.type.rank - rank  # NumPy drops leading axes of length 1
@@ -181,7 +182,8 @@ def source_reader(scope, v: Value, lengths: list[Value], dims: tuple) -> Callabl
             maps.append(None)
         elif d == dims[axis]:
             maps.append(axis)
-        elif isinstance(d, Extent) and d.may_be_one and m is not lengths[axis]:
+        elif (isinstance(d, Extent) and d.may_be_one and m is not lengths[axis]
+              and scope.equal.find(d) != scope.equal.find(dims[axis])):
             lengths[axis] = spread_length_op(lengths[axis], m)
             maps.append((axis, select(op_named("equal", m, 1), value(0), value(1))))
         else:

@@ -23,7 +23,8 @@ from ..ops.control import Known, call, for_loop, if_record
 from ..ops.elementwise import and_, equal, not_, or_, real
 from ..ops.lists import sum_of
 from ..ops.recursive import Recursive
-from ..ops.shape import zeros_of
+from ..ops.repeat import broadcast_to_record
+from ..ops.shape import shaped_like, spread, zeros_of
 from .activity import active_values, loop_parts
 from .checkpoint import Rerunning, rerun_vjp
 from .leaving import asked_to_leave
@@ -49,6 +50,7 @@ class Adjoint:
                      for v in [*block.params, *(v for op in block.ops for v in op.outputs)]}
         self.regions: dict[Block, Region] = {}  # by primal block
         self.bars: dict[Value, Value] = {}
+        self.shaped: dict[Value, Value] = {}  # cotangents whose types say what shape they have, and what they stand for
         self.calls: dict[Op, tuple[Function, list[Value]]] = {}  # forward part, and what it keeps
         self.pairs: dict[Op, object] = {}  # of calls of recursive functions: their pairs
         self.backs: dict[Op, tuple[Op, object]] = {}  # calls of backward parts being made: the call, and the pair
@@ -66,6 +68,7 @@ class Adjoint:
             self.run_backwards(function.block)
             self.reached = [x for x in wrt if seeded is None or x in self.bars]
             root.adjoint.yields = [self.take(x) for x in self.reached]
+        substitute(root.adjoint, self.shaped)
         drop_unread(root.adjoint)
 
     # cotangents
@@ -89,7 +92,21 @@ class Adjoint:
             bar = zeros_of(x)
         if not bar.name and bar.op is not None and bar.constant is MISSING and bar not in self.home:
             bar.name = bar_name(x)
-        return bar
+        return self.as_shaped(x, bar)
+
+    def as_shaped(self, x: Value, bar: Value) -> Value:
+        """`bar`, the cotangent of `x`, whose type now says that it has the shape of `x`.
+
+        Of two lengths that met, the types of `x` and of its cotangent may each name another.  Then rules would ask, and save,
+        shapes where there is nothing to ask, and loops would think that what they carry changes its shape.
+        """
+        if not (isinstance(bar.type, Array) and isinstance(x.type, Array) and bar.type.rank == x.type.rank) or (
+                bar.type.dims == x.type.dims or bar.op is not None and bar.op.record in (spread, broadcast_to_record)
+                or any(getattr(d, "accepts_any", False) for d in (*bar.type.dims, *x.type.dims))):
+            return bar
+        made = add_op(shaped_like, [bar, x], {}, [Array(bar.type.dtype, x.type.dims)], names=[bar.name]).output
+        self.shaped[made] = bar
+        return made
 
     # blocks and ops
 
