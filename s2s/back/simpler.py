@@ -2,6 +2,7 @@
 
     np.outer(a, b)           a[:, None] * b
     a @ b, of vectors        np.sum(a * b)
+    a @ b, of a stack of matrices and one matrix       np.reshape(np.reshape(a, (n, k)) @ b, ...): one product
     a @ b, of stacks of matrices, or of integers       np.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
     float(c), of a truth value                         np.float64(c)
     math.fmod(a, b)          of integers, sign(a) * (abs(a) % abs(b)), and so np.fmod: Numba's has the wrong sign
@@ -40,6 +41,7 @@ from ..ops.elementwise import (
     fmod,
     hypot,
     imag,
+    multiply,
     power,
     real,
     sign,
@@ -49,6 +51,8 @@ from ..ops.lists import native_exact_sum
 from ..ops.product import matmul
 from ..ops.record import RECORDS, rank, value
 from ..ops.reduce import sum_record
+from ..ops.reshape import reshape
+from ..ops.shape import length
 from ..ops.special import SCIPYS_ALONE
 from ..ops.ufunc import IN_MATH
 from .buffers import natural_exponent_op
@@ -115,11 +119,24 @@ def _product(op: Op, a: Value, b: Value) -> Sequence[Value] | None:
         case (1 | 2), (1 | 2) if dtype in BLAS:
             if a.type.dtype == b.type.dtype == dtype:
                 return None
-            return [matmul(*(x if x.type.dtype == dtype else astype(x, dtype=dtype) for x in (a, b)))]
+            return [matmul(*(_of(dtype, x) for x in (a, b)))]
+        case _, 2 if dtype in BLAS:
+            return [_product_of_rows(*(_of(dtype, x) for x in (a, b)))]
         case m, n:
             left = expand_dims(a, -1) if n > 1 else a  # (..., i, k, 1)
             right = b if n == 1 else b if m == 1 else expand_dims(b, -3)  # (..., 1, k, j)
             return [sum_record(left * right, axis=-2 if n > 1 else -1, keepdims=False)]
     return None
+
+
+def _of(dtype: str, x: Value) -> Value:
+    return x if x.type.dtype == dtype else astype(x, dtype=dtype)
+
+
+def _product_of_rows(a: Value, b: Value) -> Value:
+    """A stack of matrices times one matrix: all rows together are a matrix."""
+    *above, inner = (length(a, axis=k) for k in range(rank(a)))
+    product = matmul(reshape(a, functools.reduce(multiply, above), inner), b)
+    return reshape(product, *above, length(b, axis=1))
 
 

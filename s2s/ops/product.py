@@ -122,7 +122,17 @@ def _matmul_right(bar: Value, a: Value, b: Value) -> Value:
             return sum_to(expand_dims(bar, -1) * a, b)
         case 1, _:
             return sum_to(expand_dims(a, -1) * expand_dims(bar, -2), b)
+        case _, 2:
+            return matmul(transpose_record(_rows(a), axes=None), _rows(bar))
     return sum_to(matmul(matrix_transposed(a), bar), b)
+
+
+def _rows(x: Value) -> Value:
+    """The rows of a stack of matrices, as one matrix."""
+    if rank(x) == 2:
+        return x
+    *above, columns = (length(x, axis=k) for k in range(rank(x)))
+    return reshape(x, *_together(above), columns)
 
 
 def _vjp_product(bar, y, a, b):

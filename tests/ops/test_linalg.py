@@ -229,7 +229,7 @@ def spelled(v: Value) -> str:
         (2, 1, "np.outer(y_bar, b)", "y_bar @ a"),
         (1, 2, "b @ y_bar", "np.outer(a, y_bar)"),
         (2, 2, "y_bar @ b.T", "a.T @ y_bar"),
-        (3, 2, "y_bar @ b.T", "np.sum(np.swapaxes(a, -1, -2) @ y_bar, axis=0)"),
+        (3, 2, "y_bar @ b.T", "rows(a).T @ rows(y_bar)"),
     ],
 )
 def test_cotangents_of_products_read_as_products(a, b, left, right):
@@ -241,7 +241,10 @@ def test_cotangents_of_products_read_as_products(a, b, left, right):
         y_bar = Value(y.type, "y_bar")
         bars = y.op.record.vjp(y_bar, y, *block.params)
     assert spelled(bars[0]) == left
-    assert spelled(bars[1]).replace("np.transpose(a, (0, 2, 1))", "np.swapaxes(a, -1, -2)") == right
+    said = spelled(bars[1])
+    for name in ("a", "y_bar"):  # one product, where a sum of the stack's products would take as much memory as they all
+        said = said.replace(f"np.reshape({name}, (len({name}) * {name}.shape[1], {name}.shape[2]))", f"rows({name})")
+    assert said == right
 
 
 def test_value_of_numbers():

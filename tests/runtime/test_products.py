@@ -65,6 +65,33 @@ def test_operands_may_be_parts_of_one_another():
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize("dtypes", [(np.float64, np.float64), (np.float32, np.float32), (np.float32, np.float64), (np.int64, np.float64), (np.int64, np.int64)])
+def test_stacks_of_rows_by_one_matrix(dtypes):
+    """One product of BLAS's, also of parts of arrays, of transposed ones, and where nothing is in them."""
+    def f(x, W):
+        return x @ W, np.transpose(x, (1, 0, 2)) @ W, x[:, ::2, :] @ W[:, ::-1], x[None] @ W
+
+    fast, rng = s2s.jit(f), np.random.default_rng(4)
+    for shape in ((3, 4, 5, 6), (1, 1, 1, 1), (2, 5, 1, 3), (0, 2, 3, 4), (2, 3, 0, 4), (2, 3, 4, 0)):
+        x, W = ((4 * rng.normal(size=s)).astype(dtype) for s, dtype in zip((shape[:3], shape[2:]), dtypes))
+        for found, expected in zip(fast(x, W), f(x, W)):
+            assert found.dtype == expected.dtype and found.shape == expected.shape
+            np.testing.assert_allclose(found, expected, rtol=1e-4 if found.dtype == np.float32 else 1e-12, atol=1e-4 if found.dtype == np.float32 else 1e-12)
+
+
+def test_cotangents_of_a_stack_of_rows_and_one_matrix():
+    def f(x, W, b):
+        return np.sum(np.tanh(x @ W + b) ** 2)
+
+    rng, gradient = np.random.default_rng(5), s2s.grad(f, argnums=(0, 1, 2))
+    fast = s2s.jit(gradient)
+    for shape in ((3, 4, 5, 6), (0, 2, 3, 4), (2, 3, 0, 4), (2, 3, 4, 0), (1, 1, 1, 1)):
+        args = rng.normal(size=shape[:3]), rng.normal(size=shape[2:]), rng.normal(size=shape[3])
+        for found, expected, x in zip(fast(*args), gradient(*args), args):
+            assert found.shape == x.shape
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+
+
 def test_the_adjoint_of_a_recurrence_of_small_products():
     def f(a, x):
         for _ in range(4):
