@@ -38,7 +38,8 @@ numba, scipy = later("numba"), later("scipy")
 FOUND = frozenset({"nonzero", "flatnonzero", "searchsorted", "digitize", "bincount"})  # in data, by Numba's own
 KEPT = FOUND | {"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det", "argsort", "tuple", "call",
                 "tape_push", "unique", "isin", "histogram", "lexsort", "delete", "insert", "list_of", "list_full", "list_set",
-                "list_add", "list_insert", "list_total", "list_unstack", "list_cut", "foreign"}
+                "list_add", "list_insert", "list_total", "list_unstack", "list_cut", "foreign",
+                "cofactors", "cofactors_along", "inverse_or_nan"}
 NATIVE = frozenset({"tuple", "item", "call", "tape_new", "tape_push", "tape_pop", "tape_len", "tape_copy", "tape_reversed", "tape_kept",
                     "getitem", "setitem",
                     "additem", "length", "size", "shape", "ndim", "constant", "undefined", "stop_gradient", "copy", "contiguous",

@@ -11,6 +11,7 @@
     math.fsum(xs)            summed_exactly(xs), which is it in loops
     k ** n, of integers      k ** natural_exponent(n): what Numba makes of a negative n is 0
     np.stack(xs, axis)       np.concatenate of xs with a new axis each
+    cofactors_of_each(det, a)                          cofactors_in_loops(det, a), a matrix at a time
     np.append(a, v)          np.concatenate((a, np.array([v])))
     a < b, of complex numbers          by real parts, where those are equal by imaginary parts, as NumPy compares them
 
@@ -32,6 +33,7 @@ from ..ops.arrange import expand_dims
 from ..ops.cast import astype, convert, float_, int_
 from ..ops.compensated import plain_sum
 from ..ops.create import array
+from ..ops.determinant import IN_LOOPS
 from ..ops.elementwise import (
     absolute,
     bitwise_and,
@@ -57,7 +59,8 @@ from ..ops.special import SCIPYS_ALONE
 from ..ops.ufunc import IN_MATH
 from .buffers import natural_exponent_op
 
-REWRITTEN = ("outer", "stack", "append", "math.fmod", "math.cbrt", "hypotenuse", "exact_sum", "compensated_sum")
+REWRITTEN = ("outer", "stack", "append", "math.fmod", "math.cbrt", "hypotenuse", "exact_sum", "compensated_sum",
+             *IN_LOOPS)
 BLAS = ("float32", "float64", "complex64", "complex128")
 
 
@@ -83,6 +86,8 @@ def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
             return [float_(cbrt(*inputs))]
         case "compensated_sum":
             return [float_(plain_sum(*inputs))]
+        case "cofactors_of_each" | "cofactors_along_each" | "inverse_or_nan_of_each":
+            return [IN_LOOPS[op.name](*inputs)]
         case "exact_sum":
             return [native_exact_sum(*inputs)]
         case "fmod" if np.dtype(op.output.type.dtype).kind == "i":

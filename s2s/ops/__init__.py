@@ -12,6 +12,7 @@ from . import (  # noqa: F401
     control,
     copy,
     create,
+    determinant,
     distance,
     draws,
     einsum,

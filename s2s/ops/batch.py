@@ -11,7 +11,7 @@ a sum, an index by lanes needs `arange`, a joined array needs its parts spread o
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..ir.graph import MISSING, Value
 from ..ir.types import NONE, Array, Scalar
@@ -34,6 +34,7 @@ from .create import (
     linspace_record,
     zeros,
 )
+from .determinant import cofactors_of, inverse_of, second_of
 from .elementwise import absolute, logical_and, logical_not, logical_or, maximum, select, where
 from .index import additem, getitem, put, setitem
 from .join import concatenate_record, stack_record
@@ -426,3 +427,25 @@ def _batch_solve(flags, a: Value, b: Value):
 matmul.batch, outer_record.batch, solve.batch = _batch_matmul, _batch_outer, _batch_solve
 for _name in ("inv", "det", "sign_of_det", "log_of_det", "cholesky"):
     RECORDS[_name].batch = lambda flags, x, record=RECORDS[_name]: record(x)
+
+
+def _batch_of_matrix(rule: Callable) -> Callable:
+    return lambda flags, det, a: rule(det, a) if all(flags) else None
+
+
+def _batch_cofactors_along(flags, det: Value, a: Value, b: Value):
+    """One matrix, whose inverse is computed once, may have many directions."""
+    if flags[0] != flags[1]:
+        return None
+    if not flags[2]:
+        b = batched_over(b, length(a, axis=0))
+    if not flags[1]:
+        det, a = expand_dims(det, 0), expand_dims(a, 0)
+    own = rank(b) - 1
+    det, a = align(det, rank(det) - 1, own - 2), align(a, rank(a) - 1, own)
+    return second_of(det, a, b)
+
+
+RECORDS["cofactors"].batch = RECORDS["cofactors_of_each"].batch = _batch_of_matrix(cofactors_of)
+RECORDS["inverse_or_nan"].batch = RECORDS["inverse_or_nan_of_each"].batch = _batch_of_matrix(inverse_of)
+RECORDS["cofactors_along"].batch = RECORDS["cofactors_along_each"].batch = _batch_cofactors_along

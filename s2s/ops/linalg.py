@@ -1,4 +1,4 @@
-"""Systems of linear equations and what is known of square matrices: solve, inv, det, slogdet, cholesky."""
+"""Systems of linear equations and what is known of square matrices: solve, inv, cholesky."""
 
 from __future__ import annotations
 
@@ -8,23 +8,19 @@ from collections.abc import Callable
 import numpy as np
 
 from ..errors import TypeMismatchError, UnsupportedError
-from ..ir.builder import current, fresh_shape
+from ..ir.builder import current
 from ..ir.graph import Value
 from ..ir.types import BOOL, Array, Type, Unknown, is_inexact
-from .arrange import expand_dims
 from .chain import like_operand
-from .elementwise import conjugate, imag, multiply, real
+from .elementwise import conjugate
 from .pick import tril
 from .product import check_inner, dot_left, matmul, matrix_transposed, product_dtype
 from .record import (
-    array_type,
     define,
     dtype_of,
     numpy_function,
     rank,
-    value,
 )
-from .reduce import sum_record
 from .shape import shaped_like
 
 
@@ -117,22 +113,6 @@ inv = define(
 numpy_function(np.linalg.inv)(inv)
 
 
-def _infer_per_matrix(what: str, size: bool = False) -> Callable:
-    """A number for each matrix; `size`: a real one, also of complex matrices."""
-    def infer(a: Value) -> Type:
-        dims, dtype = square_dims(a, what), real_dtype(dtype_of(a.type))
-        if size and dtype is not None:
-            dtype = np.empty(0, dtype).real.dtype.name
-        return Unknown(fresh_shape(), dtype) if dims is None else array_type(dtype, dims[:-2])
-
-    return infer
-
-
-def _per_matrix(x: Value) -> Value:
-    """A number for each matrix, to be multiplied with the matrices."""
-    return x if rank(x) == 0 else expand_dims(x, (-2, -1))
-
-
 def _is_complex(x: Value) -> bool:
     return (dtype_of(x.type) or "").startswith("complex")
 
@@ -144,66 +124,6 @@ def _conjugate(x: Value) -> Value:
 def _adjoint(x: Value) -> Value:
     """The conjugate transpose of each matrix."""
     return _conjugate(matrix_transposed(x))
-
-
-def _trace_of_product(a: Value, b: Value) -> Value:
-    """The trace of a @ b, for each matrix."""
-    axis = None if rank(a) == 2 else (-2, -1)
-    return sum_record(multiply(a, matrix_transposed(b)), axis=axis, keepdims=False)
-
-
-det = define(
-    "det",
-    evaluate=np.linalg.det,
-    infer=_infer_per_matrix("np.linalg.det"),
-    vjp=lambda bar, y, a: (_per_matrix(bar * y) * matrix_transposed(inv(a)),),
-    jvp=lambda dots, y, a: None if dots[0] is None else y * _trace_of_product(inv(a), dots[0]),
-    syntax=lambda a: linalg_call("det", a),
-)
-numpy_function(np.linalg.det)(det)
-
-def _vjp_sign_of_det(bar, y, a):
-    if not _is_complex(a):
-        return (None,)
-    return (_per_matrix(1j * imag(bar * y)) * matrix_transposed(inv(a)),)
-
-
-def _jvp_sign_of_det(dots, y, a):
-    """Of complex matrices it turns: d log det is the trace of inv(a) da, whose imaginary part is the change of the angle."""
-    if dots[0] is None or not _is_complex(a):
-        return None
-    return 1j * y * imag(_trace_of_product(inv(a), dots[0]))
-
-
-def _jvp_log_of_det(dots, y, a):
-    if dots[0] is None:
-        return None
-    found = _trace_of_product(inv(a), dots[0])
-    return real(found) if _is_complex(found) else found
-
-
-sign_of_det = define(
-    "sign_of_det",
-    evaluate=lambda a: np.linalg.slogdet(a)[0],
-    infer=_infer_per_matrix("np.linalg.slogdet"),
-    vjp=_vjp_sign_of_det,
-    jvp=_jvp_sign_of_det,
-    syntax=lambda a: ast.Subscript(linalg_call("slogdet", a), ast.Constant(0), ast.Load()),
-)
-log_of_det = define(
-    "log_of_det",  # of its absolute value
-    evaluate=lambda a: np.linalg.slogdet(a)[1],
-    infer=_infer_per_matrix("np.linalg.slogdet", size=True),
-    vjp=lambda bar, y, a: (_per_matrix(bar) * matrix_transposed(inv(a)),),
-    jvp=_jvp_log_of_det,
-    syntax=lambda a: ast.Subscript(linalg_call("slogdet", a), ast.Constant(1), ast.Load()),
-)
-
-
-@numpy_function(np.linalg.slogdet)
-def slogdet(a) -> Value:
-    """np.linalg.slogdet, as a pair."""
-    return value((sign_of_det(value(a)), log_of_det(value(a))))
 
 
 def _lower_half(x: Value) -> Value:
