@@ -314,7 +314,9 @@ class Nest:
         """An operand that the result may overwrite: `x_bar + t` where this is the last that is seen of x_bar."""
         y = op.output
         for x in op.inputs:
-            if x.type != y.type or x not in self.plans or x in self.reused or x in self.alive:
+            if x not in self.plans or x in self.reused or x in self.alive or x.type.dtype != y.type.dtype:
+                continue
+            if self.scope.equal.canonical(x.type.dims) != self.scope.equal.canonical(y.type.dims):
                 continue
             plan = self.plans[x]
             ours = x.op in self.block.ops if x.op is not None else self.scope.nested and x in self.block.params

@@ -293,9 +293,9 @@ def _augmented(function: Function, copied: frozenset) -> list[Op]:
     """Sums like `x = x + y` on arrays that may overwrite x."""
     carried = _carried_on(function)
     for op in walk(function.block):
-        if op.name in AUGMENTED and not op.output.name and op.output in carried:
+        if op.name in AUGMENTED and op.output in carried:
             param = carried[op.output]
-            if param is _before_writes(op.inputs[0]):
+            if param is _before_writes(op.inputs[0]) and op.output.name in ("", param.name):
                 op.output.name = param.name
                 op.inputs[0].name = op.inputs[0].name or param.name
     candidates = [op for op in walk(function.block) if _looks_augmented(op)]

@@ -189,10 +189,24 @@ def _met(x: Value, axis: int) -> set:
         if len(dims) < -axis or may_be_one(dims[axis]) or getattr(dims[axis], "accepts_any", False):
             continue
         found.add(dims[axis])
-        if v.op is not None and (v.op.record.elementwise or v.op.name in ("shaped_like", "copy", "stop_gradient", "again")):
-            stack += [u for u in v.op.inputs if u not in seen]
-            seen.update(v.op.inputs)
+        known = _of_that_length(v)
+        stack += [u for u in known if u not in seen]
+        seen.update(known)
     return found
+
+
+def _of_that_length(v: Value) -> Sequence[Value]:
+    """What `v` is computed from and has the lengths of, or broadcasts."""
+    match v.op:
+        case None:
+            return ()
+        case op if op.record.elementwise or op.name in ("shaped_like", "copy", "stop_gradient", "again"):
+            return op.inputs
+        case op if op.record.writes is not None:
+            return [op.inputs[op.record.writes]]
+        case op if op.name in ("for", "while") and v in op.outputs:
+            return [op.inputs[op.outputs.index(v) - len(op.outputs)]]
+    return ()
 
 
 def _types_of_unbound(types: list[Type], unbound: list[int], names: Sequence[str], emit_body: Callable,

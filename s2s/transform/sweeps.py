@@ -111,6 +111,8 @@ class Sweeps:
             region.outer = {}
         for v in region.saved:
             self.choose_tape(region, v)
+        if region.is_loop:
+            self.share_tapes(region)
 
     def decide_lasts(self, region: Region, own: list[Value], once: list[Value], loops_left: dict[Value, int]) -> None:
         """What a loop saves of each trip, and what of the last: tape.py, Note [The trip that leaves]."""
@@ -175,6 +177,15 @@ class Sweeps:
             self.kinds[region, v] = "array"
         else:
             self.kinds[region, v] = "stack"
+
+    def share_tapes(self, region: Region) -> None:
+        """Let what a trip ends with stand on the tape of what it begins with: tape.py, Note [What a trip begins with and ends with]."""
+        _, params, ends, _ = loop_parts(region.op)
+        for param, end in zip(params, ends):
+            both = [self.kinds.get((region, v)) for v in (param, end)]
+            if both == ["array", "array"] and end not in params and end.type == param.type:
+                region.ends[end] = param
+                self.kinds[region, end] = "end"
 
     # sizes that are known before the outermost loop
 
@@ -276,7 +287,7 @@ class Sweeps:
     def tapes_inside(self, op: Op) -> list[tuple[Region, Value]]:
         """The tapes written by the regions of `op`, at any depth."""
         inside = {b for inner in op.blocks for b in blocks_of(inner)}
-        return [key for key in self.kinds if self.kinds[key] != "result" and key[0].primal in inside]
+        return [key for key in self.kinds if self.kinds[key] in ("array", "stack") and key[0].primal in inside]
 
     def forward(self, block: Block, args: Sequence[Value]) -> list[Value]:
         """Emit a primal block again, with the writes to the tapes of its region."""
@@ -369,6 +380,10 @@ class Sweeps:
         skip, breaks = (3 if op.name == "for" else 0), op.attrs["breaks"]
         count = len(params)
         counted = [value(0)] if trips is not None else []
+        for param in self.regions[body].ends.values():
+            key, first = (self.regions[body], param), inputs[skip + params.index(param)]
+            self.tapes[key] = put(self.tapes[key], (*self.slot(self.regions[body].parent), value(0)), first)
+            self.tapes[key].name = tape_name(param)
         starts = [*inputs[skip:], *counted, *(self.tapes[key] for key in tapes)]
         lasts = {v: last for v, last in self.regions[body].lasts.items() if last not in op.outputs}
         starts[count + len(counted):count + len(counted)] = map(zero_of_type, lasts)
@@ -411,6 +426,8 @@ class Sweeps:
             else:
                 loops = [r for r in region.path() if r.is_loop]
                 sizes = [self.trip_count(r) for r in loops]
+                if v in region.ends.values():
+                    sizes[-1] = sizes[-1] + 1
                 if isinstance(v.type, Array):
                     sizes += [self.emit_length(v, k) for k in range(len(v.type.dims))]
                 self.tapes[region, v] = empty(value(tuple(sizes)), dtype=v.type.dtype)
@@ -435,9 +452,20 @@ class Sweeps:
                 found.append(offset if abs(step.constant) == 1 else offset // abs(step.constant))
         return found
 
+    def slot_after(self, region: Region) -> tuple[Value, ...]:
+        """Where what the trip ends with is, in the tape of what it begins with."""
+        *around, own = self.slot(region)
+        return *around, own + 1
+
     def save(self, region: Region | None, v: Value) -> None:
         """Write `v` to its tape, if it has one."""
         kind = self.kinds.get((region, v))
+        if kind == "end":
+            begin = region.ends[v]
+            self.tapes[region, begin] = put(self.tapes[region, begin], self.slot_after(region), self.env[v])
+            self.tapes[region, begin].name = tape_name(begin)
+        if kind == "array" and v in region.ends.values():  # the trip before saved it
+            return
         if kind == "stack":
             self.tapes[region, v] = tape_push(self.tapes[region, v], self.env[v])
         elif kind == "array":
@@ -460,6 +488,8 @@ class Sweeps:
                 case "stack":
                     self.tapes[key], loaded = tape_pop(self.tapes[key])
                     self.tapes[key].name = tape_name(v)
+                case "end":
+                    loaded = take(self.tapes[region, region.ends[v]], self.slot_after(region))
                 case _:
                     loaded = take(self.tapes[key], tuple(self.slot(region)))
             if not loaded.name:

@@ -36,6 +36,10 @@ from .leaving import Asked, carry_of
 # in, first out (ops/control.py, Note [Tapes are values]): the reverse sweep runs through the iterations
 # in exactly the opposite order.
 #
+# Note [What a trip begins with and ends with]
+# What a loop carries, each trip ends with and the next begins with.  Where the sweep back reads both, and they go to an array,
+# one tape has them: as long as the loop and one more, x_tape[t] before the trip and x_tape[t + 1] after it.
+#
 # Note [Elements of arrays that change]
 # `a[i]` can be read again in the reverse sweep only if that version of `a` is still there.  Keeping a
 # version of an array that a loop overwrites would cost a copy per trip, so such elements are saved one by
@@ -68,6 +72,7 @@ class Region:
     once: dict[Value, int] = field(default_factory=dict)  # what it needs only where that many of the loops around it are left
     lasts: dict[Value, Value] = field(default_factory=dict)  # of a loop: what stands for a value as it was in the last trip
     again: list[Value] = field(default_factory=list)  # of the block around, recomputed here: nothing else reads it
+    ends: dict[Value, Value] = field(default_factory=dict)  # what a trip ends with: what the next begins with, whose tape has both
 
     @property
     def is_loop(self) -> bool:

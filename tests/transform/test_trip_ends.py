@@ -1,0 +1,100 @@
+"""What a trip ends with is what the next begins with: the sweep back reads both from one tape."""
+
+import numpy as np
+import pytest
+from judge import judge
+
+import s2s
+
+W = np.random.default_rng(0).normal(size=(3, 3)) / 2
+XS = np.random.default_rng(1).normal(size=(4, 3))
+
+
+def recurrent(W, xs):
+    h = np.zeros(len(W))
+    for t in range(len(xs)):
+        h = np.tanh(xs[t] + W @ h)
+    return np.sum(h)
+
+
+def every_other_row_backwards(W, xs):
+    h = np.ones(len(W))
+    for t in range(len(xs) - 1, -1, -2):
+        h = np.tanh(xs[t] * h) / np.sqrt(1.0 + (W @ h) ** 2)
+    return np.sum(h)
+
+
+def two_that_change_places(W, xs):
+    a, b = np.zeros(len(W)), np.ones(len(W))
+    for t in range(len(xs)):
+        a, b = b, np.tanh(W @ a * xs[t] + b)
+    return np.sum(a * b)
+
+
+def loops_in_a_loop(W, xs):
+    h = np.zeros(len(W))
+    for t in range(len(xs)):
+        for k in range(3):
+            h = np.tanh(xs[t] * k + W @ h)
+        h = h * np.exp(-h)
+    return np.sum(h)
+
+
+def left_early(W, xs):
+    h = np.zeros(len(W))
+    for t in range(len(xs)):
+        h = np.tanh(xs[t] + W @ h)
+        if np.sum(h) > 0.8:
+            break
+    return np.sum(h * h)
+
+
+def another_shape_at_first(W, xs):
+    h = xs[0] * 0.1
+    for t in range(len(xs)):
+        h = np.tanh(W @ h)
+    return np.sum(h)
+
+
+def in_a_branch(W, xs):
+    h = np.zeros(len(W))
+    if W[0, 0] > -10.0:
+        for t in range(len(xs)):
+            h = np.tanh(xs[t] + W @ h)
+    return np.sum(h)
+
+
+PROGRAMS = [recurrent, every_other_row_backwards, two_that_change_places, loops_in_a_loop, left_early, another_shape_at_first,
+            in_a_branch]
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_derivatives(f):
+    judge(f, W, XS)
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_no_trips(f):
+    if f is not another_shape_at_first:
+        judge(f, W, XS[:0])
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_lanes_and_linearize(f):
+    lanes = np.stack([W, 0.5 * W])
+    found = s2s.vmap(s2s.grad(f), in_axes=(0, None))(lanes, XS)
+    np.testing.assert_allclose(found, [s2s.grad(f)(w, XS) for w in lanes], rtol=1e-12)
+    _, tangent = s2s.linearize(lambda w: f(w, XS), W)
+    np.testing.assert_allclose(tangent(np.ones_like(W)), np.sum(s2s.grad(f)(W, XS)), rtol=1e-12)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [recurrent, two_that_change_places, loops_in_a_loop], ids=lambda f: f.__name__)
+def test_compiled(f):
+    judge(f, W, XS, compiled=True)
+
+
+def test_a_state_is_saved_once():
+    lowered = s2s.grad(recurrent).lower(W, XS)
+    assert lowered.memory == (len(XS) + 1) * len(W) * 8
+    assert "h_tape[t + 1] = h" in lowered.source and "h_tape[0] = h" in lowered.source
