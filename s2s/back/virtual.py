@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..ir.builder import add_op, emit
-from ..ir.graph import Op, Value
+from ..ir.graph import MISSING, Op, Value
 from ..ir.types import Array, Extent
 from ..ops.elementwise import select
 from ..ops.record import constant, value
@@ -344,6 +344,11 @@ def _arange(scope, op: Op) -> Elements | None:
     if step.constant == 1 and all("int" in x.type.dtype for x in (start, stop, step)):
         return Elements(op.output.type, (op_named("at_least_zero", subtract(stop, start)),),
                         lambda index: as_dtype(add(index[0], start), dtype), generated=True)
+    if step.constant not in (MISSING, 0) and all(x.type.dtype == "int64" for x in (start, stop, step)):
+        up, by = step.constant > 0, abs(step.constant)
+        between = subtract(stop, start) if up else subtract(start, stop)
+        return Elements(op.output.type, (op_named("at_least_zero", op_named("floor_divide", add(between, by - 1), by)),),
+                        lambda index: as_dtype((add if up else subtract)(start, multiply(by, index[0])), dtype), generated=True)
     if dtype != "float64" or any(x.type.dtype not in ("float64", "int64") for x in (start, stop, step)):
         return None
     count = as_dtype(op_named("ceil", op_named("divide", multiply(subtract(stop, start), 1.0), step)), "int64")

@@ -143,6 +143,9 @@ ONE_EACH = {
     "stack": (lambda x, y: call(np.stack, (x, y), axis=1), V, W),
     "array_of_numbers": (lambda x: call(np.array, (call(np.sum, x), 2.0, 3.0)) * 2, V),
     "arange": (lambda x: call(np.arange, length(x, axis=0)) * x, V),
+    "arange_by_steps": (lambda x, a, b: call(np.arange, a, b, 3) * 2.0, V, -2, 8),
+    "arange_by_steps_downwards": (lambda x, a, b: call(np.arange, a, b, -2) * 2.0, V, 8, 1),
+    "arange_by_steps_of_nothing": (lambda x, a, b: call(np.arange, a, b, -2) * 2.0, V, 1, 8),
     "arange_of_floats": (lambda x, a, b, c: call(np.arange, a, b, c) * 2.0, V, 0.1, 3.7, 0.3),
     "arange_downwards": (lambda x, a, b, c: call(np.arange, a, b, c) * 2.0, V, 5.0, 0.2, -0.7),
     "arange_of_nothing": (lambda x, a, b, c: call(np.arange, a, b, c) * 2.0, V, 5.0, 0.2, 0.7),
@@ -246,6 +249,16 @@ def test_views_cost_nothing():
     lowered = check(lambda x: call(np.sum, take(x, slice(1, None)) - take(x, slice(None, -1))), V)
     assert count(lowered, "for") == 1
     assert count(lowered, "buffer") == 0
+
+
+def test_steps_of_indices_cost_nothing():
+    def body(x, n):
+        up, down = call(np.arange, 0, n, 2), call(np.arange, n - 1, -1, -3)
+        return call(np.sum, take(x, up)) + call(np.sum, take(x, down))
+
+    for n in range(8):
+        lowered = check(body, np.linspace(1.0, 2.0, 8), n)
+        assert count(lowered, "buffer") == 0 and count(lowered, "arange") == 0
 
 
 def test_row_sums_are_numbers_while_they_run():
