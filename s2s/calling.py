@@ -60,7 +60,8 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
     parameters = list(signature.parameters.values())
     if len(parameters) != len(args) or any(p.kind not in SIMPLE for p in parameters):
         return None
-    names = Names([p.name for p in parameters])
+    own = name if name.isidentifier() else "call"
+    names = Names([own, *(p.name for p in parameters)])
     takes_out = "out" not in names.taken
     given = names.new("out")
     native = call.native.whole if isinstance(call, Compiled) and isinstance(call.native, worth.BySize) else getattr(call, "native", None)
@@ -90,10 +91,10 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
         body = guarded(conditions, f"{names.given(call, 'run')}({', '.join(values)})", names)
     else:
         body = running(call, native, conditions, kinds, names)
-    text = f"def {name if name.isidentifier() else 'call'}({header(parameters, names, given if takes_out else None)}):\n{body}"
+    text = f"def {own}({header(parameters, names, given if takes_out else None)}):\n{body}"
     text += f"    return {names.given(again, 'again')}(({''.join(f'{p.name}, ' for p in parameters)}), {names.rest}, {given if takes_out else None})\n"
     exec(compile(text, f"<s2s call of {name}>", "exec"), names.content)
-    return names.content[name if name.isidentifier() else "call"]
+    return names.content[own]
 
 
 def header(parameters: Sequence[inspect.Parameter], names: Names, out: str | None) -> str:
