@@ -30,6 +30,8 @@ from numba.core import config
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
+from .boxes import with_boxes
+
 FIRST, LARGE = 1, 2  # levels: of the run before linking, and of the last one over what is large
 MANY = 2_500  # instructions after the first run: from here on a function is large
 
@@ -46,6 +48,7 @@ class Effort(Compiler):
         return super().compile_ir(func_ir, lifted, lifted_from)
 
     def _own_library(self, name: str) -> None:
+        self.state.targetctx = with_boxes(self.state.targetctx)
         self.state.library = Library(self.state.targetctx.codegen(), name)
         self.state.library.enable_object_caching()
 
