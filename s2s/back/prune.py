@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..ir.graph import Block, Function, Op, Value, walk
+from ..ir.substitute import substitute
 from ..ir.types import Tuple
 from ..ops.acts import has_effects
 
@@ -75,6 +76,14 @@ def _drop_ops(function: Function) -> None:
 def is_pure(op: Op) -> bool:
     """Whether `op`, with all it owns, may be left out if nothing reads it."""
     return not has_effects(op)
+
+
+def leave_shapes_unsaid(function: Function) -> None:
+    """Read x itself where `shaped_like(x, y)` is read, which is no code: `t = x` would be."""
+    said = [op for op in walk(function.block) if op.name == "shaped_like"]
+    for op in reversed(said):
+        op.inputs[0].name = op.inputs[0].name or op.output.name
+    substitute(function.block, {op.output: op.inputs[0] for op in said})
 
 
 def name_results(function: Function) -> None:

@@ -34,7 +34,7 @@ from .memory import results_of
 from .names import RESERVED, Names
 from .owners import owned
 from .parts import in_parts, rename_marks
-from .prune import drop_dead, drop_handed_on, name_results, unpack_tuples
+from .prune import drop_dead, drop_handed_on, leave_shapes_unsaid, name_results, unpack_tuples
 from .raises import named_classes, names_acted_with
 from .statements import Writer
 from .unparse import Blank, Unparser
@@ -212,6 +212,8 @@ def definition(
     """`function` as a `def`; `spelled` gives the names that it and what it calls have in the module."""
     name = spelled.get(function, function.name)
     function = owned(function, results=entry and not annotate, augmented=not annotate)
+    if not annotate:
+        leave_shapes_unsaid(function)
     name_results(function)
     unpack_tuples(function)
     drop_dead(function)

@@ -11,9 +11,9 @@ a sum, an index by lanes needs `arange`, a joined array needs its parts spread o
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
-from ..ir.graph import MISSING, Value
+from ..ir.graph import MISSING, Op, Value
 from ..ir.types import NONE, Array, Scalar
 from .arrange import (
     expand_dims,
@@ -35,11 +35,21 @@ from .create import (
     zeros,
 )
 from .determinant import cofactors_of, inverse_of, second_of
-from .elementwise import absolute, logical_and, logical_not, logical_or, maximum, select, where
+from .elementwise import (
+    absolute,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    minimum,
+    select,
+    where,
+)
 from .index import additem, getitem, put, setitem
 from .join import concatenate_record, stack_record
 from .linalg import solve
 from .pattern import Pattern, expand
+from .pick import diagonal_record
 from .product import matmul, outer_record
 from .record import RECORDS, define, dims_of, dtype_of, rank, value
 from .repeat import broadcast_to_record, tile_record
@@ -150,7 +160,9 @@ def _sum(x: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
     return RECORDS["sum"](x, axis=axes[0] if len(axes) == 1 else axes, keepdims=keepdims)
 
 
-def _batch_shaped_like(flags, x: Value, like: Value):
+def _batch_shaped_like(flags, x: Value, like: Value, *, leading=None):
+    if leading is not None:
+        return shaped_like(x, like, leading=leading + 1) if all(flags) else x if flags[0] else batched_over(x, length(like, axis=0))
     return shaped_like(x, like) if flags == (True, True) else x if flags[0] else spread(x, like)
 
 
@@ -164,8 +176,9 @@ for _name in ("copy", "stop_gradient"):
 
 # ------------------------------------------------------------------------------------------ indexing
 #
-# An index that is the same in every lane gets a full slice in front.  One that differs becomes an index by
-# arrays, `x[arange(lanes), i]`, as long as it names the leading axes: otherwise NumPy puts the axes elsewhere.
+# An index that is the same in every lane gets a full slice in front, one that differs the number of the lane:
+# `x[arange(lanes), i]`.  NumPy then puts the axes of arrays of indices in front, before those of slices, and they are
+# moved to where they stand in one lane.
 
 
 def _entries(pattern: Pattern, flags, operands) -> list[tuple]:
@@ -175,67 +188,99 @@ def _entries(pattern: Pattern, flags, operands) -> list[tuple]:
     return [(p, [rest.pop(0) for _ in range(n)]) for p, n in zip(pattern, counts)]
 
 
-def _aligned_index(flags, operands, pattern: Pattern):
-    """(operands whose axes of lanes line up, axes of a lane that they name, where these come in the result).
-
-    None without a rule: a slice whose bounds differ from lane to lane, a mask, arrays behind another axis.
-    """
-    entries = _entries(pattern, flags, operands)
-    ints = [part[0] for p, part in entries if p == "i"]
-    if any(flag for p, part in entries if p != "i" for _, flag in part) or any(
-            dtype_of(o.type) == "bool" for o, _ in ints):
-        return None
-    most = max(rank(o) - flag for o, flag in ints)
-    places = [k for k, (p, _) in enumerate(entries) if p == "i"]
-    together = places == list(range(places[0], places[-1] + 1))
-    if most and places != list(range(len(places))):
-        return None
-    aligned = [align(o, rank(o) - flag, most, flag) if p == "i" else o for p, part in entries for o, flag in part]
-    return aligned, most, places[0] if together else 0
+def _is_ragged(entries) -> bool:
+    """Whether lanes differ in a bound of a slice, or in a mask."""
+    return any(flag for p, part in entries for o, flag in part if p != "i" or dtype_of(o.type) == "bool")
 
 
-def _lane_index(flags, x: Value, operands, pattern: Pattern, count: Value):
-    """(pattern, operands, rank in a lane of what they name) for an index into a batched `x`; None without a rule."""
-    full = expand(pattern, rank(x) - 1)
-    fixed = sum(p != "i" for p in full)
-    if not any(flags):
-        places = [k for k, p in enumerate(full) if p == "i"]
-        ranks = [rank(part[0][0]) for p, part in _entries(full, flags, operands) if p == "i"]
-        if any(ranks) and places != list(range(places[0], places[-1] + 1)):
-            return None  # NumPy puts the axes of such an index in front, before the lanes
-        return ("...", *full), operands, fixed + max(ranks, default=0)
-    found = _aligned_index(flags, operands, full)
-    if found is None:
-        return None
-    aligned, most, _ = found
-    lane = arange(count)
-    return ("i", *full), [align(lane, 0, most) if most else lane, *aligned], most + fixed
+class _Index:
+    """An index into an array of `own` axes in a lane: which of its axes come from where."""
+
+    def __init__(self, flags, operands, pattern: Pattern, own: int):
+        entries = _entries(pattern, flags, operands)
+        ints = [part[0] for p, part in entries if p == "i"]
+        masks = [rank(o) - flag for o, flag in ints if dtype_of(o.type) == "bool"]  # a mask names all its axes, and has one
+        self.pattern = expand(pattern, own - sum(n - 1 for n in masks))
+        self.entries = _entries(self.pattern, flags, operands)
+        self.places = [k for k, p in enumerate(self.pattern) if p == "i"]
+        self.most = max((1 if dtype_of(o.type) == "bool" else rank(o) - flag for o, flag in ints), default=0)
+        self.fixed = len(self.pattern) - len(self.places)
+        together = not self.places or self.places == list(range(self.places[0], self.places[-1] + 1))
+        self.together = together or not self.most
+        self.place = self.places[0] if self.places and together else 0
+        self.differs = any(flags)
+        self.ragged = _is_ragged(entries)
+
+    def aligned(self) -> list[Value]:
+        """The operands, where the axes of lanes line up."""
+        return [align(o, rank(o) - flag, self.most, flag) if p == "i" else o for p, part in self.entries for o, flag in part]
+
+    def after_lanes(self, count: Value) -> tuple[Pattern, list[Value]]:
+        """The index into an array of all lanes."""
+        if self.together and not self.differs:
+            return ("...", *self.pattern), [o for _, part in self.entries for o, _ in part]
+        lane = arange(count)
+        return ("i", *self.pattern), [align(lane, 0, self.most) if self.most else lane, *self.aligned()]
+
+    def is_moved(self) -> bool:
+        """Whether the axes of the arrays of indices of such an index stand before those of slices, and do not in a lane."""
+        return bool(self.most and self.place and self.differs)
+
+    def moved(self, x: Value, first: int, back: bool) -> Value:
+        """`x`, whose axes from `first` on are those of the index in a lane, with those of arrays in front, or `back` in their place."""
+        front, own = (tuple(range(k, k + self.most)) for k in (first, first + self.place))
+        return moveaxis(x, *((front, own) if back else (own, front)))
 
 
 def _batch_getitem(flags, x: Value, *operands: Value, pattern: Pattern):
+    """None without a rule: what each lane takes may be of another length."""
     if not isinstance(x.type, Array):
         return None
-    if flags[0]:
-        found = _lane_index(flags[1:], x, operands, pattern, length(x, axis=0))
-        return None if found is None else getitem(x, *found[1], pattern=found[0])
-    full = expand(pattern, rank(x))
-    found = _aligned_index(flags[1:], operands, full)
-    return None if found is None else moveaxis(getitem(x, *found[0], pattern=full), found[2], 0)
+    index = _Index(flags[1:], operands, pattern, rank(x) - flags[0])
+    if index.ragged:
+        return None
+    if not flags[0]:
+        return moveaxis(getitem(x, *index.aligned(), pattern=index.pattern), index.place, 0)
+    pattern, operands = index.after_lanes(length(x, axis=0))
+    part = getitem(x, *operands, pattern=pattern)
+    return index.moved(part, 1, True) if index.is_moved() else part
 
 
 def _batch_written(record):
     def batch(flags, x: Value, v: Value, *operands: Value, pattern: Pattern):
         count = lane_count(flags, (x, v, *operands))
         x = _whole(flags[0], x, count)
-        found = _lane_index(flags[2:], x, operands, pattern, count)
-        if found is None:
+        index = _Index(flags[2:], operands, pattern, rank(x) - 1)
+        own, named = rank(v) - flags[1], index.most + index.fixed
+        if index.ragged or own > named:
             return None
-        pattern, operands, named = found
-        return record(x, align(v, rank(v) - flags[1], named, flags[1]), *operands, pattern=pattern)
+        pattern, operands = index.after_lanes(count)
+        if index.is_moved() and own > index.fixed - index.place:
+            v = index.moved(align(v, own, named) if flags[1] else expand_dims(v, tuple(range(named - own))) if own < named else v,
+                            int(flags[1]), False)
+        else:
+            v = align(v, own, named, flags[1])
+        return record(x, v, *operands, pattern=pattern)
 
     return batch
 
 
+def is_ragged(op: Op, batched: Set[Value]) -> bool:
+    """Whether lanes take parts of different lengths: what says how long is `batched`."""
+    if op.record is not getitem or not isinstance(op.inputs[0].type, Array):
+        return False
+    operands = op.inputs[1:]
+    return _is_ragged(_entries(op.attrs["pattern"], [o in batched for o in operands], operands))
+
+
+def _batch_diagonal(flags, x: Value, *, k: int):
+    rows, columns = (length(x, axis=axis) for axis in (1, 2))
+    square = dims_of(x.type)[1] == dims_of(x.type)[2] and k == 0
+    places = arange(rows if square else maximum(minimum(rows + min(k, 0), columns - max(k, 0)), 0))
+    return getitem(x, places + max(-k, 0), places + max(k, 0), pattern=("...", "i", "i"))
+
+
+diagonal_record.batch = _batch_diagonal
 getitem.batch = _batch_getitem
 setitem.batch, additem.batch = _batch_written(setitem), _batch_written(additem)
 

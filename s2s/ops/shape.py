@@ -527,7 +527,9 @@ sum_to = define(
 )
 
 
-def _infer_shaped(x: Value, like: Value) -> Type:
+def _infer_shaped(x: Value, like: Value, *, leading: int | None = None) -> Type:
+    if leading is not None:
+        return Array(x.type.dtype, (*dims_of(like.type)[:leading], *dims_of(x.type)[leading:]))
     if isinstance(x.type, Array) and isinstance(like.type, Array) and x.type.rank != like.type.rank:
         raise VerifyError(f"{x.type} is said to be shaped like {like.type}", current().line)
     match like.type:
@@ -549,15 +551,21 @@ def _needs_no_saying(type: Type, like: Type) -> bool:
     )
 
 
+def _fold_shaped(x: Value, like: Value, *, leading: int | None = None):
+    if leading is not None:
+        return x if dims_of(x.type)[:leading] == dims_of(like.type)[:leading] else None
+    return x if _needs_no_saying(x.type, like.type) else None
+
+
 shaped_like = define(
-    "shaped_like",  # x, of which a rule knows that it has the shape of another value: no code, a better type
-    evaluate=lambda x, like: x,
+    "shaped_like",  # x, of which a rule knows that it has the shape of another value, or its `leading` axes: no code, a better type
+    evaluate=lambda x, like, *, leading=None: x,
     infer=_infer_shaped,
-    fold=lambda x, like: x if _needs_no_saying(x.type, like.type) else None,
-    vjp=lambda bar, y, x, like: (bar, None),
-    jvp=lambda dots, y, x, like: None if dots[0] is None else shaped_like(dots[0], like),
+    fold=_fold_shaped,
+    vjp=lambda bar, y, x, like, *, leading=None: (bar, None),
+    jvp=lambda dots, y, x, like, **attrs: None if dots[0] is None else shaped_like(dots[0], like, **attrs),
     linear=(0,),
-    syntax=lambda x, like: x,
+    syntax=lambda x, like, *, leading=None: x,
     cheap=True,
     views=(0,),
     shapes=(1,),

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from ..ir.graph import Block, Function, Op, Value, op_free_values, walk
 from ..ir.types import Array, Extent, List, Scalar, Tape, Tuple, Type
 from ..ops.acts import has_effects
+from ..ops.batch import is_ragged
 from ..ops.recursive import Recursive
 from ..ops.rules import is_ruled
 from .activity import loop_parts
@@ -83,7 +84,7 @@ class Lanes:
             elif op.name not in ASKS_FOR_SHAPE and any(x in self.batched for x in op.inputs):
                 for out in op.outputs:
                     self.mark(out)
-                if not (op.record.elementwise or op.record.batch or op.name in KEPT_FOR_ALL):
+                if not (op.record.elementwise or op.record.batch or op.name in KEPT_FOR_ALL) or is_ragged(op, self.batched):
                     self.divergent.add(op)
             if self.touches_ragged(op):
                 self.divergent.add(op)

@@ -50,7 +50,7 @@ from ..ops.index import put, take
 from ..ops.record import RECORDS, dims_of, dtype_of, rank, value
 from ..ops.reduce import sum_
 from ..ops.rules import Halves, differentiable_arguments, is_ruled
-from ..ops.shape import extent_of, length
+from ..ops.shape import extent_of, length, shaped_like
 from .inline import inline_all
 from .lanes import Lanes, batched_results, has_results_of_unknown_length
 
@@ -108,14 +108,18 @@ class Batched:
                  out_axes: Sequence[int | None]) -> Function:
         lane = self.lane
         params = [Value(type, p.name) for p, type in zip(lane.params, types, strict=True)]
-        block, counts = Block(params), []
+        block, counts, first = Block(params), [], None
         with Builder(block):
             for old, new, axis in zip(lane.params, params, in_axes):
                 if axis is not None:
                     new = to_front(new, axis)
                     counts.append(lane_count(new))
-                    if len(counts) > 1:
+                    if first is None:
+                        first = new
+                    else:
                         require_as_many(counts[0], counts[-1], new)
+                        if isinstance(first.type, Array) and isinstance(new.type, Array):  # what is made of either has as many lanes
+                            new = shaped_like(new, first, leading=1)
                 self.env[old] = new
             self.count = counts[0] if counts else None
             self.emit_ops(lane.block, lane.results)
