@@ -1063,6 +1063,32 @@ def rule_closes_over_what_is_differentiated_followed(x):
     return scaled(2.0, x)
 
 
+@refused(2.0, ask="s2s.grad(s2s.grad(s2s.grad(s2s.grad(s2s.grad(f)))))(*args)")
+def rule_that_calls_what_it_is_the_rule_of(a):
+    settled = s2s.custom_vjp(lambda f, a, x: f(a, f(a, f(a, f(a, x)))), nondiff_argnums=0)
+
+    def through_x(f):
+        return lambda p, u: p[2] + s2s.vjp(lambda x: f(p[0], x), p[1])[1](u)[0]
+
+    def backward(f, kept, x_bar):
+        a, x = kept
+        u = settled(through_x(f), (a, x, x_bar), x_bar)
+        return s2s.vjp(lambda a: f(a, x), a)[1](u)[0], None
+
+    settled.defvjp(lambda f, a, x: (settled(f, a, x), (a, x)), backward)
+    return settled(lambda a, x: 0.5 * (x + a / x), a, 1.0)
+
+
+@instead()
+def rule_that_calls_what_it_is_the_rule_of_followed(a):
+    def iterated(f, x):
+        for _ in range(30):
+            x = f(x)
+        return x
+
+    return s2s.custom_fixed_point(lambda x: 0.5 * (x + a / x), 1.0, iterated)
+
+
 @s2s.custom_jvp
 def first_set(x):
     x[0] = 1.0

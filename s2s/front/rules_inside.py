@@ -17,6 +17,15 @@ from .foreign import Of, foreign_function
 from .made import Made
 from .ruled import RuledCallee, kind_of, parameters_of, regrouped, tangents_like
 
+DEPTH = 4  # of calls of one function in its own rules, each with another function: Note [Rules that call what they are the rule of]
+
+# Note [Rules that call what they are the rule of]
+# The rules of such a call are made together with it, while what the functions close over is at hand, not when they are asked.
+# The rule backwards of a fixed point may solve another fixed point, of a function that it makes of the first, so the rules of that
+# call are of yet another, without end: each is what one order of derivatives more asks.  Beyond DEPTH they are refused, when asked.
+# Considered: to make the rules when they are asked, as those of functions outside are, which would keep the activations of
+# the program for as long as its IR lives, and emit into blocks that are done.
+
 
 class RulesInProgram:
     """A function with rules, where they or its arguments are functions that the program makes: a Closed of a call."""
@@ -26,6 +35,7 @@ class RulesInProgram:
         self.types, self.bindings = [v.type for v in values], list(arguments)
         self.shape = RuledCallee(custom, tuple(kind_of(v.type) for v in values))
         key = custom, self.shape.arguments, tuple(v.type for v in leaves)
+        depth = sum(made is custom for (made, *_), *_ in frame.session.closing)
         same = [each for each in frame.session.closing if each[0] == key]
         if same:
             _, self.closed, self.result = same[-1]
@@ -35,6 +45,12 @@ class RulesInProgram:
         self.closed.asked = f"give it one: {custom.name}.defjvp(rule)"
         self.result: Type | None = None
         self.closed.add("function", leaves, self.function)
+        if depth == DEPTH:
+            self.closed.errors = dict.fromkeys(("jvp", "vjp"), frame.refuse(
+                f"a derivative of order {DEPTH + 1} of {custom.name}, whose rule gives it another function each time", node,
+                "use custom_root or custom_fixed_point, whose derivatives have derivatives of any order"))
+            group.finish()
+            return
         frame.session.closing.append((key, self.closed, self.result))
         try:
             if custom.jvp is not None:

@@ -6,6 +6,7 @@ to show that it was asked, the numbers are worked out by hand.  tests/peers/test
 
 import ctypes
 import ctypes.util
+import functools
 import math
 from dataclasses import dataclass
 
@@ -528,6 +529,34 @@ def test_a_solver_that_is_not_read_is_not_called_from_native_code():
     refused("fsolve, which s2s does not read (", lambda: s2s.jit(by_scipy)(A, B))
     refused("is handed a function in native code", lambda: s2s.jit(by_scipy)(A, B))
     refused("bracketed, which s2s does not read, on a GPU", lambda: s2s.jit(s2s.vmap(lambda a: cubic(a, 2.0)), target="cuda")(B))
+
+
+def test_the_rule_of_a_fixed_point_solves_another():
+    """As in JAX's tutorial: what the rule backwards gives to the function is a function of its own each time."""
+    @functools.partial(s2s.custom_vjp, nondiff_argnums=0)
+    def settled(f, a, x):
+        for _ in range(30):
+            x = f(a, x)
+        return x
+
+    def forward(f, a, x):
+        x = settled(f, a, x)
+        return x, (a, x)
+
+    def backward(f, kept, x_bar):
+        a, x = kept
+        _, through_a = s2s.vjp(lambda a: f(a, x), a)
+        u = settled(lambda p, u: p[2] + s2s.vjp(lambda x: f(p[0], x), p[1])[1](u)[0], (a, x, x_bar), x_bar)
+        return through_a(u)[0], None
+
+    settled.defvjp(forward, backward)
+
+    def root(a):
+        return settled(lambda a, x: 0.5 * (x + a / x), a, 1.0)
+
+    for order, expected in ((1, 0.5 * 2**-0.5), (2, -0.25 * 2**-1.5), (3, 0.375 * 2**-2.5), (4, -0.9375 * 2**-3.5)):
+        root = s2s.grad(root)
+        np.testing.assert_allclose(root(2.0), expected, rtol=1e-13 * 10**order)
 
 
 def test_fixed_point():
