@@ -71,7 +71,7 @@ def scan(f: Callable, init, xs=None, length=None, reverse: bool = False, unroll:
     """`carry, y = f(carry, x)` for each x along the first axis of `xs`; returns the last carry and the stacked ys.
 
     As jax.lax.scan: `xs` is a tree of arrays of one length, or None, when `length` says how often; `carry` and `y`
-    are trees, `y` may be None.  With `reverse` the xs are taken from the last to the first, and the ys stand in the
+    are trees, `y` may be None.  Where there are no xs, `f` is called once, with zeros, to see what the ys would be.  With `reverse` the xs are taken from the last to the first, and the ys stand in the
     order of the xs.  `unroll` is accepted and changes nothing.
 
     Raises ValueError if the arrays differ in length, or no length is given.
@@ -83,8 +83,14 @@ def scan(f: Callable, init, xs=None, length=None, reverse: bool = False, unroll:
         carry, y = f(carry, tree.map(lambda x: x[k], xs))
         if y is not None:
             ys.append(y)
-    stacked = tree.stack(ys)
+    stacked = tree.stack(ys, lambda: without_trips(f, init, xs))
     return carry, tree.map(lambda y: y[::-1], stacked) if reverse else stacked
+
+
+def without_trips(f, init, xs):
+    """What the y of a trip is like where there is none."""
+    with np.errstate(all="ignore"):
+        return f(init, tree.map(lambda x: np.zeros(np.shape(x)[1:], x.dtype)[()], xs))[1]
 
 
 def trips(xs, length):

@@ -45,12 +45,16 @@ def structure(tree):
     return flatten(tree)[1]
 
 
-def stack(trees: Sequence):
-    """A tree like each of `trees`, whose leaves are those of all of them along a new first axis; None of no trees.
+def stack(trees: Sequence, one: Callable = lambda: None):
+    """A tree like each of `trees`, whose leaves are those of all of them along a new first axis.
 
         stack([(x, a), (y, b)])  is  (np.stack([x, y]), np.stack([a, b]))
+
+    Where there are no trees, the axis has length 0, and `one()` is such a tree as there might have been.
     """
-    return map(lambda *leaves: np.stack(leaves), *trees) if trees else None
+    if trees:
+        return map(lambda *leaves: np.stack(leaves), *trees)
+    return map(lambda leaf: np.stack([leaf])[:0], one())
 
 
 def ravel(tree):

@@ -163,3 +163,16 @@ def test_cond_of_an_operand_by_name():
     judge(f, -0.4)
     with pytest.raises(TypeError, match="cond takes its operands in their places, or one by name"):
         s2s.cond(True, np.sin, np.cos, 1.0, operand=2.0)
+
+
+@pytest.mark.parametrize("xs, length", [(np.zeros((0, 3)), None), ({"a": np.zeros((0, 3), np.float32)}, None), (None, 0)])
+def test_scan_over_nothing_says_what_its_ys_would_be(xs, length):
+    def step(c, x):
+        x = np.ones(3) if x is None else x["a"] if isinstance(x, dict) else x
+        return c + np.sum(x), {"outer": np.outer(x, x), "more": (c, x / np.sum(x), None)}
+
+    last, ys = s2s.scan(step, 1.5, xs, length=length, reverse=True)
+    assert last == 1.5
+    assert ys["outer"].shape == (0, 3, 3)
+    assert ys["outer"].dtype == (np.float32 if isinstance(xs, dict) else np.float64)
+    assert ys["more"][0].shape == (0,) and ys["more"][1].shape == (0, 3) and ys["more"][2] is None

@@ -134,7 +134,7 @@ def _in_places(frame: Frame, x, leaves: list):
     return frame.contained(form, [_in_places(frame, member, leaves) for member in (x if form is None else form.members(x))])
 
 
-def _stack(frame: Frame, node: gast.AST, trees):
+def _stack(frame: Frame, node: gast.AST, trees, one=None):
     """The tree of the stacked leaves of a list of trees."""
     known = frame.heap.items(trees) if isinstance(trees, Cell) else trees
     if known == ():

@@ -5,15 +5,17 @@
 
 A convex quadratic, the marginal likelihood of a hidden Markov model, and logistic regression, by the solver of
 cases/newton_cg.py: `s2s.grad` and `s2s.hvp` inside two `while` loops, compiled as one program, against the same loops as JAX's
-`lax.while_loop`s.  Prints milliseconds per solve, medians of interleaved runs, the ratio, and the objective that both have
-reached.  JAX is optional.  (run.py newton_cg has logistic regression against the other libraries and the solver by hand.)
+`lax.while_loop`s.  Prints milliseconds per solve, CPU time of the process with one thread for each, the least of runs in turns, the
+ratio, and the objective that both have reached.  JAX is optional.  (run.py newton_cg has logistic regression against the other libraries and the solver by hand.)
 """
 
-import statistics
+import os
 import sys
 import time
 from pathlib import Path
 
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "S2S_THREADS"), "1"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 import libraries
@@ -84,15 +86,15 @@ def cases():
     yield hidden_markov, (0.1 * rng.normal(size=(5, 5 + 8)), rng.integers(0, 8, size=200))
 
 
-def milliseconds(runs, count=7):
-    """The median time of each of `runs`, taken in turns."""
+def milliseconds(runs, count=25):
+    """The CPU time of each of `runs`, the least of many taken in turns."""
     times = [[] for _ in runs]
     for _ in range(count):
         for run, found in zip(runs, times):
-            began = time.perf_counter()
+            began = time.process_time()
             run()
-            found.append(1e3 * (time.perf_counter() - began))
-    return list(map(statistics.median, times))
+            found.append(1e3 * (time.process_time() - began))
+    return list(map(min, times))
 
 
 def main() -> None:
