@@ -10,6 +10,7 @@ the user wrote it, each lane taking its own branch and its own number of trips.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from weakref import WeakKeyDictionary
@@ -18,7 +19,17 @@ import numpy as np
 
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import Builder, at, current, emit, in_scope
-from ..ir.graph import MISSING, Block, Function, Meeting, Op, Value, free_values, walk
+from ..ir.graph import (
+    MISSING,
+    Block,
+    Function,
+    Meeting,
+    Op,
+    Value,
+    free_values,
+    op_free_values,
+    walk,
+)
 from ..ir.rebuild import clone, emit_block, emit_op
 from ..ir.types import (
     Array,
@@ -103,6 +114,7 @@ class Batched:
         self.lane, self.lanes = lane, lanes
         self.env: dict[Value, Value] = {}
         self.count: Value | None = None  # of lanes
+        self.sources: dict[Extent, Value] = {}  # a value that has the extent
 
     def function(self, types: Sequence[Type], in_axes: Sequence[int | None],
                  out_axes: Sequence[int | None]) -> Function:
@@ -153,19 +165,21 @@ class Batched:
 
     def emit_ops(self, block: Block, yields: Sequence[Value]) -> None:
         regions = self.lanes.regions(block)
-        read_later: set[Value] = set(yields)
-        later = [read_later]
-        for region in reversed(regions):
-            read_later = read_later | set(free_values(Block(ops=region.ops)))
-            later.append(read_later)
-        for region, needed in zip(regions, reversed(later[:-1])):
+        last: dict[Value, float] = {}  # where each value is read last, as a place among the ops
+        for k, op in enumerate(op for region in regions for op in region.ops):
+            last.update(dict.fromkeys(op_free_values(op), k))
+        last.update(dict.fromkeys(yields, math.inf))
+        done = 0
+        for region in regions:
             if region.divergent:
-                self.lane_loop(region.ops, needed)
-            else:
-                for k, op in enumerate(region.ops):
-                    with at(op.line):
-                        if not self.op(op):  # no rule for these operands
-                            self.lane_loop([op], needed | set(free_values(Block(ops=region.ops[k + 1:]))))
+                done += len(region.ops)
+                self.lane_loop(region.ops, lambda v: last.get(v, -1) >= done)
+                continue
+            for op in region.ops:
+                done += 1
+                with at(op.line):
+                    if not self.op(op):  # no rule for these operands
+                        self.lane_loop([op], lambda v: last.get(v, -1) >= done)
 
     # array style
 
@@ -277,10 +291,10 @@ class Batched:
 
     # lane style
 
-    def lane_loop(self, ops: list[Op], needed: set[Value]) -> None:
-        """`for lane in range(lanes)` around `ops` as they are; what is `needed` later goes to arrays."""
+    def lane_loop(self, ops: list[Op], is_needed: Callable[[Value], bool]) -> None:
+        """`for lane in range(lanes)` around `ops` as they are; what is needed later goes to arrays."""
         inside = Block(ops=ops)
-        outs = [v for op in ops for v in op.outputs if v in needed and not isinstance(v.type, (Tape, Undefined, Static))]
+        outs = [v for op in ops for v in op.outputs if is_needed(v) and not isinstance(v.type, (Tape, Undefined, Static))]
         read = [v for v in free_values(inside) if v in self.lanes.batched]
         with at(ops[0].line):
             starts = [self.results_of_lanes(type, v.name) for v in outs for type in member_types(v.type)]
@@ -340,9 +354,11 @@ class Batched:
 
     def extent(self, extent: Extent, name: str) -> Value:
         """The number that `extent` stands for, from a value that has it and is known before the loop."""
-        for old, new in self.env.items():
-            if isinstance(old.type, Array) and extent in old.type.dims and in_scope(new):
-                return length(new, axis=old.type.dims.index(extent) + (old in self.lanes.batched))
+        found = self.sources.get(extent)
+        for old in self.env if found is None or not in_scope(self.env[found]) else (found,):
+            if isinstance(old.type, Array) and extent in old.type.dims and in_scope(self.env[old]):
+                self.sources[extent] = old
+                return length(self.env[old], axis=old.type.dims.index(extent) + (old in self.lanes.batched))
         raise UnsupportedError(f"the shape of {name or 'a result'} is known only to each lane", current().line,
                                "let every lane make arrays of the shape of an argument")
 
