@@ -6,6 +6,7 @@ the package: it knows nothing but text.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 
 
@@ -33,9 +34,15 @@ class Source:
 
     def line(self, number: int) -> str:
         """The text of line `number` of the file, without its indentation."""
-        lines = self.text.splitlines()
+        lines = lines_of(self.text)
         index = number - self.first_line
         return lines[index].strip() if 0 <= index < len(lines) else ""
+
+
+@functools.lru_cache(64)
+def lines_of(text: str) -> list[str]:
+    """The lines of a function's text, of which each is asked for by itself."""
+    return text.splitlines()
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ class Line:
 
     def show(self) -> str:
         """Two lines: the user's text and a caret under what is meant."""
-        lines = self.source.text.splitlines()
+        lines = lines_of(self.source.text)
         index = self.number - self.source.first_line
         if not 0 <= index < len(lines):
             return ""

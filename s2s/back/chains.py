@@ -45,9 +45,10 @@ def _body(body: Block) -> None:
             uses[x] = uses.get(x, 0) + 1
     for y in body.yields:
         uses[y] = uses.get(y, 0) + 1
-    inner = {op for op in body.ops if _is_sum(op) and uses.get(op.output) == 1
-             and any(_is_sum(user) and op.output in user.inputs for user in body.ops)}
-    for root in [op for op in body.ops if _is_sum(op) and op not in inner]:
+    sums = [op for op in body.ops if _is_sum(op)]
+    summed = {x for op in sums for x in op.inputs}
+    inner = {op for op in sums if uses.get(op.output) == 1 and op.output in summed}
+    for root in [op for op in sums if op not in inner]:
         terms = _terms(root, inner)
         late = [t for t in terms if any(q in reached.get(root.output, ()) for p in behind.get(t.x, ()) for q in cycles[p])]
         if late and len(late) < len(terms) and len(late) < max(t.depth for t in late):

@@ -9,6 +9,7 @@ to it, or `t`, with `_1`, `_2` where that name is taken.
 from __future__ import annotations
 
 import keyword
+from collections.abc import Container
 
 from ..ir.graph import Block, Op, Value
 from ..ir.types import INT, Array, List, Scalar, Tape
@@ -42,8 +43,16 @@ RESERVED = frozenset(
 )
 
 
+LARGE = 300  # variables of a function of which Numba is given each under a name of its own
+
+
 class Names:
-    """The variables of one function: `names[value]` for every value that has a statement."""
+    """The variables of one function: `names[value]` for every value that has a statement.
+
+    Variables whose values never live at one time may have one name, as a reader expects: `x` in the sweep forward, and `x` in the
+    sweep back.  Numba goes through all statements of a function for each name that is assigned in several places, which takes
+    most of the time for a thousand of them; so in large native functions no two variables have one name.
+    """
 
     def __init__(
         self, layout: Layout, reserved: frozenset[str] = frozenset(), native: bool = False
@@ -247,12 +256,12 @@ class Names:
         roots = [x for x in self.order if x not in self.joined]
         hints = {root: self._hint(root) for root in roots}
         wanted = set(hints.values())
-        kinds: dict[
-            str, object
-        ] = {}  # of compiled code: what a variable holds, which may not change
+        kinds: dict[str, object] = {}  # of compiled code: what a variable holds, which may not change
+        counts: dict[str, int] = {}
+        apart = self.native and len(roots) > LARGE
         for root in sorted(roots, key=lambda x: (not self._is_param(x), self.order[x])):
-            taken = {names[x] for x in self.apart[root] if x in names}
-            if self.native:
+            taken = kinds if apart else {names[x] for x in self.apart[root] if x in names}
+            if self.native and not apart:
                 taken |= {name for name, kind in kinds.items() if kind != _kind(root)}
             hint = hints[root]
             if hint == "_" and not self._is_param(root) and any(self.layout.uses.get(x) for x in self.members[root]):
@@ -265,7 +274,7 @@ class Names:
                     if root.op is not None and self.layout.is_forward_result(root.op)
                     else _default_hint(root)
                 )
-                names[root] = self._free(hint, taken | wanted | self.temporaries.keys())
+                names[root] = self._free(hint, taken, wanted, self.temporaries, counts=counts)
                 self.temporaries[names[root]] = hint
             kinds[names[root]] = _kind(root)
         return names
@@ -274,17 +283,22 @@ class Names:
         """New names for the temporaries, numbered as they appear: `order` is every name in the text, in order."""
         taken = set(order) - self.temporaries.keys()
         renamed: dict[str, str] = {}
+        counts: dict[str, int] = {}
         for name in order:
             if name in self.temporaries and name not in renamed:
-                renamed[name] = self._free(self.temporaries[name], taken)
+                renamed[name] = self._free(self.temporaries[name], taken, counts=counts)
                 taken.add(renamed[name])
         return renamed
 
-    def _free(self, hint: str, taken: set[str]) -> str:
-        name, count = hint, 0
-        while name in taken or name in self.reserved:
+    def _free(self, hint: str, *taken: Container[str], counts: dict[str, int] | None = None) -> str:
+        """A name that is not taken; where all those given before are, `counts` says how many, by hint."""
+        count = 0 if counts is None else counts.get(hint, 0)
+        name = f"{hint}_{count}" if count else hint
+        while name in self.reserved or any(name in names for names in taken):
             count += 1
             name = f"{hint}_{count}"
+        if counts is not None:
+            counts[hint] = count
         return name
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import textwrap
 
@@ -392,3 +393,16 @@ def test_in_a_loop_what_is_viewed_is_copied_and_not_the_array_on_every_trip():
     many(np.ones(5), np.eye(5))
     before, after = many.source.split("for i in range(n - 2, 0, -1):")
     assert "copy(y_bar)" in before and ".copy()" in after and "np.copy" not in after.split("return")[0]
+
+
+def test_variables_of_large_compiled_functions_have_names_of_their_own():
+    """Numba goes through all statements for each name that both sweeps assign."""
+    lines = "".join(f"        v{k + 1} = np.sin(v{k}) * x + v{max(k - 3, 0)}\n" for k in range(160))
+    f = s2s.from_source(f"def f(x, n):\n    v0 = x\n    for i in range(n):\n{lines}        v0 = v160 * 0.1\n    return v0\n", {"np": np})
+    body = ast.parse(s2s.jit(s2s.grad(f)).lower(0.5, 3).loops).body[-1].body
+    loops = [node for node in body if isinstance(node, ast.For)]
+    forwards, backwards = ({x.id for x in ast.walk(loop) if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store)} for loop in loops)
+    assert len(forwards) > 150 and len(backwards) > 150
+    assert len(forwards & backwards) <= 3  # the counter, what the loop carries, and its tape
+    assert {"v7", "v7_1"} <= forwards | backwards
+    assert s2s.grad(f).lower(0.5, 3).source.count("v7 = ") == 2  # readers see one name
