@@ -36,6 +36,7 @@ from .depth import guard_depth
 from .forwarded import forward_elements
 from .fuse import Equalities, ReadAfter, last_reads, overwritten_views, partition
 from .gather import picked_from
+from .indices import index_sums, sum_of_indices
 from .logistic import share_exponentials
 from .nest import SAME, emit_nest, ends_nest, visited
 from .opaque import OF_MATRICES, in_python, is_native, is_opaque, printing
@@ -226,7 +227,8 @@ def fill(x: Value, elements: Elements, counters: tuple[str, ...] = ()) -> Value:
 
 def lower_block(scope: Scope, block: Block) -> list[Value]:
     """Emit the ops of `block` into the current builder; returns what its yields have become."""
-    picked = picked_from(block)
+    sums = index_sums(block)
+    picked = picked_from(block) | sums
     scope.equal = scope.equal.within(block.ops)
     groups = partition(block, lambda op: None if op in picked else visited(op, scope.equal), ends_nest, clashes)
     last = last_reads(groups, block)
@@ -236,6 +238,9 @@ def lower_block(scope: Scope, block: Block) -> list[Value]:
             take_views(scope, overwritten.get(k, ()))
         if group.dims is not None:
             emit_nest(scope, group, block, ReadAfter(last, k))
+        elif group.ops[0] in sums:
+            with at(group.ops[0].line):
+                scope.set(group.ops[0].output, sum_of_indices(scope, group.ops[0]))
         else:
             with at(group.ops[0].line):
                 emit_one(scope, group.ops[0])

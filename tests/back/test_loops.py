@@ -261,6 +261,37 @@ def test_steps_of_indices_cost_nothing():
         assert count(lowered, "buffer") == 0 and count(lowered, "arange") == 0
 
 
+def windows(x, n, k):
+    """The windows of k elements, every other of n."""
+    return take(x, call(np.expand_dims, call(np.arange, 0, n - k + 1, 2), 1) + call(np.arange, k))
+
+
+def test_sums_of_ranges_that_are_indices_are_no_arrays():
+    for n, k in ((8, 3), (8, 8), (8, 1), (0, 1), (3, 4)):
+        lowered = check(lambda x, n, k: call(np.sum, windows(x, n, k) ** 2), np.linspace(1.0, 2.0, 8), n, k)
+        assert count(lowered, "buffer") == 0
+
+
+READ_OTHERWISE = {
+    "result": lambda x, i: (take(x, i), i),
+    "number": lambda x, i: (take(x, i), call(np.sum, i * 1.5)),
+    "element": lambda x, i: take(x, i) * take(i, 0),
+    "view": lambda x, i: (take(x, i), take(i, slice(1, None)) * 2),
+    "both": lambda x, i: (take(x, i + 1), i * 2),
+    "flipped": lambda x, i: take(x, take(i, slice(None, None, -1))),
+    "square": lambda x, i: take(x, i * i - i),
+    "written": lambda x, i: _added(x, i + 1, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", READ_OTHERWISE)
+def test_sums_of_ranges_that_are_read_otherwise(name):
+    body = READ_OTHERWISE[name]
+    for n in (1, 2, 3):
+        check(lambda x, n: body(x, call(np.arange, n) + 0 * n), np.linspace(1.0, 2.0, 7), n)
+        check(lambda x, n: body(x, call(np.arange, n) + call(np.arange, 3 * n, 2 * n, -1)), np.linspace(1.0, 2.0, 80), n)
+
+
 def test_row_sums_are_numbers_while_they_run():
     text = render(check(lambda x: call(np.sum, x * x, axis=1), A)).text
     assert "total = 0.0" in text
