@@ -47,14 +47,13 @@ def test_fourth_derivatives(f, names):
     check(f, names, seed=4)
 
 
-FIFTH = [("hessian", "hessian", "jacfwd"), ("hessian", "grad", "hessian"), ("jacrev", "hessian", "hessian")]
+DEEPEST = [(compositions.parameters, ("hessian", "hessian", "jacfwd")), (compositions.through_a_view, ("hessian", "grad", "hessian")),
+           (compositions.skipping, ("jacrev", "hessian", "hessian")), (compositions.horner, ("hessian", "hessian", "hessian"))]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("f, names", [
-    pytest.param(f, names, id=f"{f.__name__}-{'-'.join(names)}") for f, names in zip(
-        [compositions.parameters, compositions.through_a_view, compositions.skipping], FIFTH, strict=True)])
-def test_fifth_derivatives(f, names):
+@pytest.mark.parametrize("f, names", DEEPEST, ids=[f"{f.__name__}-{'-'.join(names)}" for f, names in DEEPEST])
+def test_fifth_and_sixth_derivatives(f, names):
     check(f, names, seed=19)
 
 
