@@ -376,9 +376,12 @@ def check_grads(f: Callable, args: Sequence, order: int = 2, modes: Sequence[str
                 atol: float = 1e-4, rtol: float = 1e-4, eps: float = 1e-5) -> None:
     """Compare derivatives of `f` at `args`, up to `order`, with central differences along random directions.
 
-    Raises AssertionError where they disagree.  Every derivative is checked by checking the function that
-    computes it, so second order is tested by the same lines as first.
+    Raises AssertionError where they disagree, and ValueError where `modes` names no mode.  Every derivative is checked by
+    checking the function that computes it, so second order is tested by the same lines as first.
     """
+    modes = (modes,) if isinstance(modes, str) else tuple(modes)
+    if not modes or not set(modes) <= {"fwd", "rev"}:
+        raise ValueError(f"check_grads with modes={modes}: there are 'fwd' and 'rev'")
     args = with_defaults(f, tuple(args))
     rng = np.random.default_rng(0)
     directions = tuple(random_like(rng, x) for x in args)

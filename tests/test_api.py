@@ -375,6 +375,13 @@ def test_command_line(tmp_path):
     assert "def g_grad(x):" in out.stdout
 
 
+def test_check_grads_knows_two_modes():
+    s2s.check_grads(f, (0.3, 2.0), modes="fwd")
+    for modes in (("sideways",), "reverse", ()):
+        with pytest.raises(ValueError, match="there are 'fwd' and 'rev'"):
+            s2s.check_grads(f, (0.3, 2.0), modes=modes)
+
+
 def test_check_grads_notices_a_wrong_derivative():
     s2s.check_grads(f, (0.3, 2.0))
 

@@ -52,15 +52,25 @@ class Custom:
 
     kind = "custom_jvp"
 
-    def __init__(self, function: Callable, nondiff_argnums: int | Sequence[int] = (), like=None):
+    def __init__(self, function: Callable, nondiff_argnums: int | Sequence[int] = (), like=None, *,
+                 nondiff_argnames: str | Sequence[str] = ()):
         if not isinstance(function, Made):
             functools.update_wrapper(self, function, updated=())
         self.function, self.like = function, like
         self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        self.nondiff_argnums += self.numbered((nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames))
         self.jvp = self.fwd = self.bwd = None
         self.each: tuple = ()  # of defjvps
         self.is_elementwise = False
         self.callees: dict[tuple, RuledCallee] = {}
+
+    def numbered(self, names: tuple[str, ...]) -> tuple[int, ...]:
+        """The places of the parameters of these names."""
+        places = list(self.signature.parameters) if names else []
+        for name in names:
+            if name not in places:
+                raise ValueError(f"nondiff_argnames={name!r}: {self.name} has the parameters {', '.join(places)}")
+        return tuple(places.index(name) for name in names if places.index(name) not in self.nondiff_argnums)
 
     def __call__(self, *args, **keywords):
         return self.function(*args, **keywords)
@@ -187,8 +197,8 @@ class custom_jvp(Custom):  # noqa: N801
 
     Called, it is `f`.  Wherever s2s differentiates it, in either mode, it asks the rule, which is an ordinary function
     and is itself differentiated for higher orders.  The conventions are those of `jax.custom_jvp`: keywords and
-    defaults are put in the places of their parameters; `nondiff_argnums` names arguments, functions and strings
-    mostly, that have no tangent.  Raises DerivativeError where a derivative is asked and no rule is given,
+    defaults are put in the places of their parameters; `nondiff_argnums` and `nondiff_argnames` say which arguments,
+    functions and strings mostly, have no tangent.  Raises DerivativeError where a derivative is asked and no rule is given,
     TypeMismatchError where the rule's results are not like the function's.
 
     A function that s2s cannot read, of SciPy or in C, is called as it is; then `like` says what it returns: a
@@ -323,11 +333,11 @@ def as_operand(frame, binding, is_fixed: bool) -> Value:
 
 
 def _made_inside(kind: type) -> Callable:
-    def make(frame, node, function=None, nondiff_argnums=(), like=None):
-        fixed = frame.static(nondiff_argnums, "nondiff_argnums", node)
+    def make(frame, node, function=None, nondiff_argnums=(), like=None, nondiff_argnames=()):
+        fixed, names = frame.static(nondiff_argnums, "nondiff_argnums", node), frame.static(nondiff_argnames, "nondiff_argnames", node)
         if function is None:
-            return Known(lambda frame, node, function: make(frame, node, function, nondiff_argnums, like))
-        return kind(function, fixed, like)
+            return Known(lambda frame, node, function: make(frame, node, function, nondiff_argnums, like, nondiff_argnames))
+        return kind(function, fixed, like, nondiff_argnames=names)
 
     return make
 

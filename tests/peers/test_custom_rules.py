@@ -4,6 +4,7 @@ Each feature is a function of a namespace with the transformations and of one wi
 of results, which must agree.  docs/rules.md has the table.
 """
 
+import functools
 import types
 
 import numpy as np
@@ -27,7 +28,9 @@ def of_jax(jax):
     names = types.SimpleNamespace(
         custom_jvp=jax.custom_jvp, custom_vjp=jax.custom_vjp, grad=jax.grad, jvp=jax.jvp, vjp=jax.vjp, vmap=jax.vmap,
         jit=jax.jit, jacfwd=jax.jacfwd, jacrev=jax.jacrev, hessian=jax.hessian, value_and_grad=jax.value_and_grad,
-        stop_gradient=jax.lax.stop_gradient, custom_root=jax.lax.custom_root, custom_linear_solve=jax.lax.custom_linear_solve)
+        stop_gradient=jax.lax.stop_gradient, custom_root=jax.lax.custom_root, custom_linear_solve=jax.lax.custom_linear_solve,
+        linearize=jax.linearize, checkpoint=jax.checkpoint, scan=jax.lax.scan, cond=jax.lax.cond, while_loop=jax.lax.while_loop,
+        fori_loop=jax.lax.fori_loop)
     return names, jax.numpy
 
 
@@ -809,6 +812,190 @@ def linear_solve_with_aux(s, np):
         return np.sum(x) * aux
 
     return loss(b), s.grad(loss)(b)
+
+
+# ------------------------------------------------------------------------------------------------ in the company of others
+
+
+@feature
+def nondiff_by_name(s, np):
+    @functools.partial(s.custom_jvp, nondiff_argnames=("how", "n"))
+    def f(x, how, n=2):
+        return how(x) ** n
+
+    def rule(how, n, primals, tangents):
+        return f(*primals, how, n), 5.0 * tangents[0]
+
+    f.defjvp(rule)
+    return f(0.5, np.sin), s.jvp(lambda x: f(x, np.sin, 3), (0.5,), (2.0,)), s.grad(lambda x: f(x, how=np.cos))(0.5)
+
+
+@feature
+def wrapped_functions(s, np):
+    def decorated(f):
+        @functools.wraps(f)
+        def inner(*args):
+            return 2.0 * f(*args)
+        return inner
+
+    @decorated
+    def g(x, y):
+        return x * np.sin(y)
+
+    f = s.custom_vjp(g)
+    f.defvjp(lambda x, y: (f(x, y), (x, y)), lambda kept, bar: (kept[0] * bar, kept[1] * bar))
+    h = functools.partial(f, 0.3)
+    return f(0.3, 0.7), s.grad(f, argnums=(0, 1))(0.3, 0.7), s.grad(h)(0.7)
+
+
+@feature
+def rules_that_return_constants(s, np):
+    @s.custom_vjp
+    def f(x):
+        return 3.0
+
+    f.defvjp(lambda x: (3.0, None), lambda _, bar: (7.0,))
+
+    @s.custom_jvp
+    def g(x):
+        return x * x
+
+    g.defjvp(lambda primals, tangents: (g(*primals), 5.0 * tangents[0]))
+    return s.grad(f)(2.0), s.grad(g)(2.0), s.grad(s.grad(g))(2.0), s.grad(lambda x: f(x) * g(x))(2.0)
+
+
+@feature
+def unused_and_repeated_arguments(s, np):
+    @s.custom_vjp
+    def f(x, y):
+        return x * x
+
+    f.defvjp(lambda x, y: (f(x, y), x), lambda x, bar: (2 * x * bar, 4.0 * bar))
+    return s.grad(lambda x: f(x, x))(0.7), s.grad(f, argnums=1)(0.7, 0.3), s.jacrev(s.grad(lambda x: f(x, x)))(0.7)
+
+
+@feature
+def third_derivatives(s, np):
+    f, g = _doubled(s, np), _tripled(s, np)
+    return s.grad(s.grad(s.grad(f)))(0.7), s.grad(s.grad(s.grad(g)))(0.7), s.grad(s.grad(s.grad(lambda x: f(g(x)) * x)))(0.7)
+
+
+@feature
+def modes_in_any_order(s, np):
+    f, g = _doubled(s, np), _tripled(s, np)
+    x = np.array([0.3, 0.7])
+
+    def total(x):
+        return np.sum(f(x) * f(x))
+
+    return (s.jvp(s.grad(total), (x,), (x,)), s.vjp(lambda x: s.jvp(total, (x,), (x,))[1], x)[1](1.0),
+            s.hessian(total)(x), s.jacrev(s.grad(total))(x), s.vjp(s.grad(lambda x: np.sum(g(x) ** 2)), x)[1](x))
+
+
+@feature
+def linearized(s, np):
+    f = _doubled(s, np)
+    y, push = s.linearize(lambda x: f(x) * x, 0.7)
+    return y, push(1.0), push(2.0), s.grad(lambda x: s.linearize(f, x)[1](x))(0.7)
+
+
+@feature
+def checkpointed(s, np):
+    f, g = _doubled(s, np), _tripled(s, np)
+    both = s.checkpoint(lambda x: g(f(x)) * x)
+    return s.grad(both)(0.7), s.grad(s.grad(both))(0.7)
+
+
+@feature
+def in_a_scan(s, np):
+    f, g = _doubled(s, np), _tripled(s, np)
+
+    def run(x, xs):
+        last, ys = s.scan(lambda c, v: (g(f(c) * v), f(c)), x, xs)
+        return last + np.sum(ys)
+
+    xs = np.array([0.3, -0.7, 1.2])
+    return run(0.5, xs), s.grad(run, argnums=(0, 1))(0.5, xs), s.vmap(s.grad(run), in_axes=(0, None))(xs, xs)
+
+
+def test_in_a_scan_the_rule_is_asked_at_each_level(jax):
+    """JAX's second derivative of a scan asks it once, and that of the loop written out twice, as s2s does of both."""
+    def second(s, np, loop):
+        f = _doubled(s, np)
+
+        def step(c, v):
+            return f(c) * v, f(c)
+
+        def run(x, xs):
+            if loop:
+                last, ys = s.scan(step, x, xs)
+                return last + np.sum(ys)
+            total = 0.0
+            for k in range(3):
+                x, y = step(x, xs[k])
+                total = total + y
+            return x + total
+
+        return s.grad(s.grad(run))(0.5, np.array([0.3, -0.7, 1.2]))
+
+    expected = second(*of_jax(jax), loop=False)
+    assert abs(second(*of_jax(jax), loop=True) - expected) > 0.1
+    for loop in (True, False):
+        np.testing.assert_allclose(second(*of_s2s(), loop), expected, rtol=1e-12)
+
+
+@feature
+def in_cond_while_and_fori(s, np):
+    f = _doubled(s, np)
+
+    def run(x):
+        x = s.cond(x > 0, f, lambda x: 3 * x, x)
+        x, _ = s.while_loop(lambda p: p[1] < 3, lambda p: (f(p[0]), p[1] + 1), (x, 0))
+        return s.fori_loop(0, 2, lambda i, v: f(v) * v, x)
+
+    return run(0.4), s.jvp(run, (0.4,), (1.0,)), s.jvp(run, (-0.4,), (1.0,)), s.jacfwd(run)(0.4)
+
+
+@feature
+def integers_beside_floats(s, np):
+    @s.custom_vjp
+    def f(x, n):
+        return x * n
+
+    f.defvjp(lambda x, n: (f(x, n), n), lambda n, bar: (10.0 * n * bar, None))
+    return s.grad(f)(2.0, 3), s.jit(s.grad(f))(2.0, 3), s.vmap(s.grad(f), in_axes=(None, 0))(2.0, np.array([1, 2]))
+
+
+@feature
+def of_an_object(s, np):
+    class Scale:
+        def __init__(self, by):
+            self.by = by
+
+        @functools.partial(s.custom_jvp, nondiff_argnums=(0,))
+        def __call__(self, x):
+            return self.by * x
+
+    Scale.__call__.defjvp(lambda self, primals, tangents: (self.by * primals[0], 7.0 * tangents[0]))
+    scale = Scale(3.0)
+    f = Scale.__call__
+    return f(scale, 2.0), s.grad(lambda x: f(scale, x))(2.0), s.jvp(lambda x: f(scale, x * x), (2.0,), (1.0,))
+
+
+@feature
+def a_rule_that_maps(s, np):
+    """vmap and grad inside of rules."""
+    @s.custom_vjp
+    def f(x, w):
+        return np.sum(np.sin(x * w))
+
+    def backward(kept, bar):
+        x, w = kept
+        return bar * s.vmap(s.grad(lambda v: np.sin(v * w)))(x), None
+
+    f.defvjp(lambda x, w: (f(x, w), (x, w)), backward)
+    x = np.array([0.3, 0.7])
+    return s.grad(f)(x, 2.0), s.jacrev(s.grad(f))(x, 2.0), s.grad(f, argnums=1)(x, 2.0)
 
 
 def leaves_of(x):

@@ -531,6 +531,19 @@ def test_a_solver_that_is_not_read_is_not_called_from_native_code():
     refused("bracketed, which s2s does not read, on a GPU", lambda: s2s.jit(s2s.vmap(lambda a: cubic(a, 2.0)), target="cuda")(B))
 
 
+def test_nondiff_arguments_by_name():
+    @functools.partial(s2s.custom_vjp, nondiff_argnums=1, nondiff_argnames=("how", "n"))
+    def f(x, n, how=np.sin):
+        return how(x) ** n
+
+    f.defvjp(lambda x, n, how: (f(x, n, how), x), lambda n, how, x, y_bar: (n * how(x) * y_bar,))
+    assert f.nondiff_argnums == (1, 2)
+    np.testing.assert_allclose(s2s.grad(f)(0.5, 3), 3 * np.sin(0.5))
+    np.testing.assert_allclose(s2s.grad(lambda x: f(x, how=np.cos, n=2))(0.5), 2 * np.cos(0.5))
+    with pytest.raises(ValueError, match="nondiff_argnames='m': f has the parameters x, n"):
+        s2s.custom_jvp(lambda x, n: x, nondiff_argnames="m")
+
+
 def test_the_rule_of_a_fixed_point_solves_another():
     """As in JAX's tutorial: what the rule backwards gives to the function is a function of its own each time."""
     @functools.partial(s2s.custom_vjp, nondiff_argnums=0)
