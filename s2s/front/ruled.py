@@ -37,6 +37,11 @@ from .made import Local
 from .target import signature_of
 
 
+def in_order(type: Type) -> bool:
+    """Whether what a rule returns is a tuple, or a list: the members of a dict are in no order of arguments."""
+    return isinstance(type, Tuple) and (type.form is None or type.form.kind in ("list", "namedtuple"))
+
+
 @dataclass(frozen=True)
 class RuleOf:
     """Reads the rules that a function has now."""
@@ -285,7 +290,7 @@ class RuledCallee:
             params += captured
             found = emit_block(built.block, [*given, y_bar, *captured], {})
         owners, wanted = self.owners(), [k for k in range(len(types)) if k not in self.nondiff]
-        if not built.tupled and found and isinstance(found[0].type, Tuple) and len(found[0].type.items) == len(wanted) != 1:
+        if not built.tupled and found and in_order(found[0].type) and len(found[0].type.items) == len(wanted) != 1:
             with Builder(block):
                 found = [item(found[0], index=k) for k in range(len(wanted))]  # a list instead of a tuple
         elif not built.tupled:

@@ -15,7 +15,7 @@ from .calls import apply
 from .closed import Closed, Group
 from .foreign import Of, foreign_function
 from .made import Made
-from .ruled import RuledCallee, kind_of, parameters_of, regrouped, tangents_like
+from .ruled import RuledCallee, in_order, kind_of, parameters_of, regrouped, tangents_like
 
 DEPTH = 4  # of calls of one function in its own rules, each with another function: Note [Rules that call what they are the rule of]
 
@@ -153,7 +153,7 @@ class RulesInProgram:
             y_bar = cotangent_of(self.result, rest)
             found = self.apply(custom.bwd, [*(given[k] for k in shape.nondiff), self.frame.wrap(tree), self.frame.wrap(y_bar)])
             wanted = [k for k in range(len(given)) if k not in shape.nondiff]
-            if not isinstance(found.type, Tuple) or len(found.type.items) != len(wanted):
+            if not in_order(found.type) or len(found.type.items) != len(wanted):
                 raise shape.wrong("bwd", custom.bwd, f"returns {found.type}, and {custom.name} has {len(wanted)} arguments to differentiate")
             yields = []
             for n, k in enumerate(wanted):

@@ -531,6 +531,22 @@ def test_a_solver_that_is_not_read_is_not_called_from_native_code():
     refused("bracketed, which s2s does not read, on a GPU", lambda: s2s.jit(s2s.vmap(lambda a: cubic(a, 2.0)), target="cuda")(B))
 
 
+def test_cotangents_in_a_dict_are_in_no_order():
+    product = s2s.custom_vjp(lambda x, y: x * y)
+    product.defvjp(lambda x, y: (x * y, (x, y)), lambda kept, bar: {"y": kept[0] * bar, "x": kept[1] * bar})
+
+    def inside(x, y):
+        f = s2s.custom_vjp(lambda x, y: x * y)
+        f.defvjp(lambda x, y: (x * y, (x, y)), lambda kept, bar: {"y": kept[0] * bar, "x": kept[1] * bar})
+        return f(x, y)
+
+    for f in (product, inside):
+        with pytest.raises(s2s.errors.TypeMismatchError, match=r"returns dict\(.*, and .* (is needed|has 2 arguments to differentiate)"):
+            s2s.grad(f)(0.3, 0.2)
+    product.defvjp(lambda x, y: (x * y, (x, y)), lambda kept, bar: [kept[1] * bar, kept[0] * bar])
+    assert s2s.grad(product, argnums=(0, 1))(0.3, 0.2) == (0.2, 0.3)
+
+
 def test_nondiff_arguments_by_name():
     @functools.partial(s2s.custom_vjp, nondiff_argnums=1, nondiff_argnames=("how", "n"))
     def f(x, n, how=np.sin):
