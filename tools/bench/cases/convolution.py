@@ -9,9 +9,9 @@ This is how hand-written code wins: CPU time of one thread on a busy machine, le
 s2s took 55.6 ms while an index from an array had every index of the function checked, 34.0 with a check where the index is
 read, and 22 to 28 where the memory that a call frees stays with the process (20 of 39 ms were the system's, which clears 7,400
 pages a call).  With a reverse sweep in single precision throughout and indices that are computed where they are read, not kept in
-arrays, it takes 10.5 ms against 5.9 by hand, least of 30 in turns (14.1 with arrays of indices).
+arrays, it takes 14.9 ms against 6.0 by hand, one thread, least of 30 in turns (16.9 with arrays of indices).
 
-What is left is the products.  Of 14.4 ms BLAS's eight took 10 to 11, of images of one batch; of one image at a time the same eight take three
+What is left is the products.  BLAS's eight took 10 to 11 ms, of images of one batch; of one image at a time the same eight take three
 quarters (100 x 288 by 288 x 10: 0.9 ms for all 64 images, 1.7 at once), because BLAS packs narrow products that are large, and because patches
 come from memory, not from the cache.  By hand that is one loop over images, forwards and at once backwards; s2s would have to make
 such a loop of a product of rows that a reshape has put together, move reshapes out of the way of `+ b`, and let rows that BLAS is given be
