@@ -79,8 +79,12 @@ def is_pure(op: Op) -> bool:
 
 
 def leave_shapes_unsaid(function: Function) -> None:
-    """Read x itself where `shaped_like(x, y)` is read, which is no code: `t = x` would be."""
-    said = [op for op in walk(function.block) if op.name == "shaped_like"]
+    """Read x itself where `shaped_like(x, y)` is read, which is no code: `t = x` would be.
+
+    Not in a call: which function is called, the types of its arguments say.
+    """
+    called = {x for op in walk(function.block) if op.name == "call" for x in op.inputs}
+    said = [op for op in walk(function.block) if op.name == "shaped_like" and op.output not in called]
     for op in reversed(said):
         op.inputs[0].name = op.inputs[0].name or op.output.name
     substitute(function.block, {op.output: op.inputs[0] for op in said})

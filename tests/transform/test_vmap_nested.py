@@ -151,3 +151,16 @@ def test_lanes_of_arguments_are_as_many_though_their_types_do_not_say():
 ], ids=["apart", "slices", "values", "branches", "masks", "diagonals"])
 def test_compiled(f, names, flags):
     check(f, names, flags, s2s.jit)
+
+
+def test_lanes_of_a_function_that_is_called():
+    """Which function a call in the text means, its arguments' types say: where one is known to have the lanes of another, too."""
+    def chosen(p, x):
+        return s2s.cond(p, lambda y: y * 2, lambda y: y * y, x)
+
+    def outer(p, x):
+        return chosen(p, x)
+
+    for f in (outer, s2s.grad(outer, argnums=1)):
+        found = s2s.vmap(f)(np.array([True, False]), np.array([3.0, 4.0]))
+        np.testing.assert_array_equal(found, [f(True, 3.0), f(False, 4.0)])
