@@ -51,6 +51,7 @@ from ..ops.create import empty
 from ..ops.index import put, take
 from ..ops.record import value
 from ..ops.shape import length
+from .dce import dce
 
 
 @dataclass
@@ -93,7 +94,7 @@ def arrays(function: Function) -> Function:
         changed = True
         substitute(function.block, _make_arrays(function, *found))
     if changed:
-        function = rebuild(function)
+        function = rebuild(dce(function))  # the items that were read of the list, of which only parts are read now
         _drop_copies(function)
     return function
 
