@@ -196,17 +196,19 @@ def _met(x: Value, axis: int) -> set:
 
 
 def _of_that_length(v: Value) -> Sequence[Value]:
-    """What `v` is computed from and has the lengths of, or broadcasts."""
+    """What `v` is computed from that has its lengths, or is broadcast to them."""
     match v.op:
         case None:
             return ()
         case op if op.record.elementwise or op.name in ("shaped_like", "copy", "stop_gradient", "again"):
             return op.inputs
         case op if op.record.writes is not None:
-            return [op.inputs[op.record.writes]]
+            before = op.inputs[op.record.writes]
         case op if op.name in ("for", "while") and v in op.outputs:
-            return [op.inputs[op.outputs.index(v) - len(op.outputs)]]
-    return ()
+            before = op.inputs[op.outputs.index(v) - len(op.outputs)]
+        case _:
+            return ()
+    return [before] if before.type == v.type else []  # a loop may change the lengths of what it carries
 
 
 def _types_of_unbound(types: list[Type], unbound: list[int], names: Sequence[str], emit_body: Callable,

@@ -88,6 +88,18 @@ def test_lanes_and_linearize(f):
     np.testing.assert_allclose(tangent(np.ones_like(W)), np.sum(s2s.grad(f)(W, XS)), rtol=1e-12)
 
 
+def test_what_a_loop_inside_makes_shorter():
+    def f(x, w, n):
+        for i in range(n):
+            for j in range(n):
+                x = np.tanh(w @ x)
+        return np.sum(x * x)
+
+    judge(f, XS[0], W, 2)
+    judge(f, XS[0], W[:2], 1)
+    judge(f, XS[0, :2], W[:, :2], 1)
+
+
 @pytest.mark.compile
 @pytest.mark.parametrize("f", [recurrent, two_that_change_places, loops_in_a_loop], ids=lambda f: f.__name__)
 def test_compiled(f):
