@@ -258,10 +258,10 @@ class Names:
         wanted = set(hints.values())
         kinds: dict[str, object] = {}  # of compiled code: what a variable holds, which may not change
         counts: dict[str, int] = {}
-        apart = self.native and len(roots) > LARGE
+        distinct = self.native and len(roots) > LARGE
         for root in sorted(roots, key=lambda x: (not self._is_param(x), self.order[x])):
-            taken = kinds if apart else {names[x] for x in self.apart[root] if x in names}
-            if self.native and not apart:
+            taken = kinds if distinct else {names[x] for x in self.apart[root] if x in names}
+            if self.native and not distinct:
                 taken |= {name for name, kind in kinds.items() if kind != _kind(root)}
             hint = hints[root]
             if hint == "_" and not self._is_param(root) and any(self.layout.uses.get(x) for x in self.members[root]):
@@ -291,7 +291,7 @@ class Names:
         return renamed
 
     def _free(self, hint: str, *taken: Container[str], counts: dict[str, int] | None = None) -> str:
-        """A name that is not taken; where all those given before are, `counts` says how many, by hint."""
+        """A name that is not taken; `counts` are the numbers given last, by hint, where none below them is free again."""
         count = 0 if counts is None else counts.get(hint, 0)
         name = f"{hint}_{count}" if count else hint
         while name in self.reserved or any(name in names for names in taken):

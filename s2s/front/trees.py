@@ -135,7 +135,10 @@ def _in_places(frame: Frame, x, leaves: list):
 
 
 def _stack(frame: Frame, node: gast.AST, trees, one=None):
-    """The tree of the stacked leaves of a list of trees."""
+    """The tree of the stacked leaves of a list of trees.
+
+    `one` is not asked: how many trees a list of run-time length holds is not known here, and of none NumPy makes arrays of one axis.
+    """
     known = frame.heap.items(trees) if isinstance(trees, Cell) else trees
     if known == ():
         return None
