@@ -31,6 +31,7 @@ from ..ops.shape import length, shape_source
 from .access import Elements, in_memory, op_named
 from .buffers import PLAIN, as_dtype, compute, in_range, new_buffer, same_length_op
 from .chains import shorten_chains
+from .checked import check_indices
 from .counted import loop
 from .depth import guard_depth
 from .forwarded import forward_elements
@@ -73,7 +74,7 @@ def lower(function: Function, asks: bool = True) -> Function:
 
 
 def _lowered(function: Function, asks: bool) -> Function:
-    function = simpler(share_exponentials(share_passes(function) if asks else function))
+    function = simpler(share_exponentials(share_passes(check_indices(function)) if asks else function))
     for value_ in _all_values(function.block):
         if isinstance(value_.type, Unknown):
             raise UnsupportedError(f"{value_.name or 'a value'} of {function.name} has no known rank",

@@ -5,17 +5,18 @@
         f[i]                           holds if len(u) - 1 <= len(f), which is asked once, at the call
 
 Bounds are a symbol plus a number, where a symbol is an extent of an argument or an integer argument: all
-that loops over `range` need.  An index with no such bounds has to be checked each time it is used; those that stand in
-arrays, `x[rows]`, are, wherever they are read (back/gather.py).
+that loops over `range` need.  An index with no such bounds is checked before it is used (back/checked.py); those that stand in
+arrays, `x[rows]`, wherever they are read (back/gather.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array, Extent, Scalar
-from ..ops.pattern import expand, paired
+from ..ops.pattern import expand, is_integer, paired
 
 
 @dataclass(frozen=True)
@@ -48,24 +49,42 @@ class Requirement:
 ZERO = Bound(None, 0)
 
 
+@dataclass(frozen=True)
+class Place:
+    """One index of an op: which of its inputs it is, and of which axis."""
+
+    operand: int
+    axis: int
+
+
 def requirements(function: Function) -> list[str] | None:
     """What has to hold for no index to leave its array, as Python over the parameters a0, a1, ...
 
-    None if some index has to be checked each time.
+    None if there are indices of which that cannot be said: those of lists, and those of functions that call themselves.
     """
-    spelled = symbols(function)
-    made = {dim.symbol: without_clamp(n) for n, dim in made_as_long_as(function.block)}
-    found = Indices(extents_named(function.block, spelled), made)
-    if not found.block(function.block):
+    found, complete = analysed(function)
+    if not complete:
         return None
-    texts = []
+    spelled, texts = symbols(function), []
     for r in found.required:
-        if any(b.symbol is not None and b.symbol not in spelled for b in (r.small, r.large)):
-            return None
         if r.small.symbol is None and r.small.offset <= r.large.offset and "shape" in spelled.get(r.large.symbol, ""):
             continue  # lengths are not negative
         texts.append(f"{spell(r.small, spelled)} <= {spell(r.large, spelled)}")
     return sorted(set(texts))
+
+
+def unproven(function: Function) -> list[tuple[Op, list[Place]]]:
+    """The ops of `function` with indices that nothing keeps in range, and which these are; none if every index has to be checked."""
+    found, complete = analysed(function)
+    return found.unproven if complete else []
+
+
+def analysed(function: Function) -> tuple[Indices, bool]:
+    """What is known of the indices of `function`, and whether that is of all of them."""
+    spelled = symbols(function)
+    made = {dim.symbol: without_clamp(n) for n, dim in made_as_long_as(function.block)}
+    found = Indices(extents_named(function.block, spelled), made, spelled)
+    return found, found.block(function.block)
 
 
 def spell(bound: Bound, spelled: dict[str, str]) -> str:
@@ -128,14 +147,19 @@ def difference(a: Bound | None, b: Bound | None) -> Bound | None:
 
 
 class Indices:
-    """Walks a function, with what is known of its integers, and collects what its indices require."""
+    """Walks a function, with what is known of its integers, and collects what its indices require, and those that have no range.
 
-    def __init__(self, known: dict[Value, Range], made: dict[str, Value]):
-        self.known, self.made, self.required = known, made, []
+    What is required can only be asked of symbols that are `spelled` at a call.
+    """
+
+    def __init__(self, known: dict[Value, Range], made: dict[str, Value], spelled: Container[str] = ()):
+        self.known, self.made, self.spelled = known, made, spelled
+        self.required: list[Requirement] = []
+        self.unproven: list[tuple[Op, list[Place]]] = []
         self.strips: dict[Value, Value] = {}  # s * 256 + j, of a loop in strips (scatter.py): what it is below
 
     def block(self, block: Block) -> bool:
-        """Whether every index in `block` has bounds."""
+        """Whether every index in `block` has bounds, or can be checked before it is used."""
         for op in block.ops:
             if op.name in ("getitem", "setitem", "additem") and not self.index(op):
                 return False
@@ -169,31 +193,47 @@ class Indices:
         advanced = [o for p, o in paired(entries, operands) if p == "i" and isinstance(o.type, Array)]
         if any(o.type.dtype == "bool" for o in advanced):
             return all(o.type.dtype == "bool" for p, o in paired(entries, operands) if p == "i")
+        place, axis, open_ = len(op.inputs) - len(operands), 0, []
         for p, operand in paired(expand(entries, len(dims)), operands):
             if p is None:
                 continue
-            dim = dims.pop(0)
-            if p == "i" and operand not in advanced and not self.inside(self.range_of(self.from_the_front(operand)), dim):
-                return False
+            if p == "i" and operand not in advanced and not self.inside(operand, dims[axis]):
+                if not is_integer(operand):
+                    return False
+                open_.append(Place(place, axis))
+            place, axis = place + (p.count("x") if isinstance(p, str) and p != "i" else p == "i"), axis + 1
+        if open_:
+            self.unproven.append((op, open_))
         return True
 
     def from_the_front(self, x: Value) -> Value:
         """y, of `a[-1 - y]`, which is as far from the end as y is from the front."""
         return x.op.inputs[1] if x.op is not None and x.op.name == "subtract" and x.op.inputs[0].constant == -1 else x
 
-    def inside(self, r: Range, dim) -> bool:
-        """0 <= x < dim: so, or so under a requirement."""
-        if r.low is None or r.high is None or isinstance(dim, Extent) and dim.accepts_any:
+    def inside(self, x: Value, dim) -> bool:
+        """-dim <= x < dim: so, or so under a requirement."""
+        if isinstance(dim, Extent) and dim.accepts_any:
             return False
-        large = Bound(None, dim) if isinstance(dim, int) else Bound(dim.symbol, dim.offset)
-        if large.symbol in self.made and large.symbol != r.high.symbol and not large.offset:
-            large = self.range_of(self.made[large.symbol]).low or large  # an array made n long is at least that
-        return self.require(ZERO, r.low) and self.require(r.high, large)
+        if type(x.constant) is int and x.constant < 0:
+            return self.require((Bound(None, -x.constant), self.length_at_least(dim, None)))
+        r = self.range_of(self.from_the_front(x))
+        return r.low is not None and r.high is not None and self.require((ZERO, r.low), (r.high, self.length_at_least(dim, r.high.symbol)))
 
-    def require(self, small: Bound, large: Bound) -> bool:
-        if small.symbol == large.symbol:
-            return small.offset <= large.offset
-        self.required.append(Requirement(small, large))
+    def length_at_least(self, dim, symbol: str | None) -> Bound:
+        """What an axis is long, at least, to be compared with a number of this symbol."""
+        large = Bound(None, dim) if isinstance(dim, int) else Bound(dim.symbol, dim.offset)
+        if large.symbol in self.made and large.symbol != symbol and not large.offset:
+            return self.range_of(self.made[large.symbol]).low or large  # an array made n long is at least that
+        return large
+
+    def require(self, *pairs: tuple[Bound, Bound]) -> bool:
+        """Whether the first of each of these pairs is at most the second, if what is asked of the arguments holds."""
+        asked = [Requirement(small, large) for small, large in pairs if small.symbol != large.symbol]
+        if any(small.offset > large.offset for small, large in pairs if small.symbol == large.symbol):
+            return False
+        if any(b.symbol is not None and b.symbol not in self.spelled for r in asked for b in (r.small, r.large)):
+            return False
+        self.required += asked
         return True
 
     def range_of(self, x: Value) -> Range:

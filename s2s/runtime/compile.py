@@ -12,9 +12,9 @@ makes them vectorise; still never nnan or ninf, because adjoints meet both.  nog
 Python object.
 
 Note [Indices]
-An index out of range raises IndexError.  Ranges prove most indices; for the others back/ranges.py says what
+An index out of range raises IndexError.  Ranges prove most indices; for others back/ranges.py says what
 would have to hold of the arguments, which is asked at each call, in Python.  Where it holds, the code runs
-that checks nothing; where not, or where an index is data, Numba's boundscheck, a flag for a whole function.
+that checks nothing but indices that are data (back/checked.py); where not, Numba's boundscheck, a flag for a whole function.
 
 Note [Where an error came from]
 Where the program says `raise`, compiled code raises, too, and Numba notes the line (runtime/raised.py).  In

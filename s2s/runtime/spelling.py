@@ -12,15 +12,16 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..back.buffers import buffer
+from ..back.buffers import buffer, place_in_op
 from ..back.reductions import sum_step
 from ..back.vector import with_vector_math
 from ..ir.graph import Function, walk
 from ..ops.product import matmul
 from ..ops.record import Record
 from ..ops.recursive import recursive_callees
-from . import blas, sums, unshared, vector_math
+from . import blas, places, sums, unshared, vector_math
 from .blas import blas_product
+from .places import checked_place
 from .sums import added_in_any_order
 from .unshared import unshared_empty, unshared_zeros
 
@@ -45,12 +46,13 @@ def name_of(function: Callable) -> str:
     return getattr(function, "__name__", None) or function.name
 
 
-RUNTIME = {blas_product: blas.__name__, added_in_any_order: sums.__name__, unshared_empty: unshared.__name__, unshared_zeros: unshared.__name__}
+RUNTIME = {blas_product: blas.__name__, checked_place: places.__name__, added_in_any_order: sums.__name__, unshared_empty: unshared.__name__, unshared_zeros: unshared.__name__}
 product, addition, allocation = _called(blas_product, matmul), _called(added_in_any_order, sum_step), _unshared(buffer)
+place = _called(checked_place, place_in_op)
 
 
 def spelled(lowered: Function) -> Function:
-    """`lowered`, a loop form that nobody else has: its products, sums, buffers and functions are spelled as the runtime wants them."""
+    """`lowered`, a loop form that nobody else has: its products, sums, buffers, checks of indices and functions are spelled as the runtime wants them."""
     with_vector_math(lowered)
     for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
         for op in walk(each.block):
@@ -60,6 +62,8 @@ def spelled(lowered: Function) -> Function:
                 op.record = addition
             elif op.record is buffer:
                 op.record = allocation
+            elif op.record is place_in_op:
+                op.record = place
     return lowered
 
 
