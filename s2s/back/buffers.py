@@ -184,7 +184,8 @@ def place_in(k, n):
     return k + n if k < 0 else k
 
 
-def _check(function, fold):
+def of_numbers(function, fold):
+    """An op on integers that calls `function`, whose source is printed along."""
     name = function.__name__
     return define(
         name, evaluate=function, infer=lambda *ns: INT, fold=fold, helper=function,
@@ -204,20 +205,20 @@ def _fold_broadcast(n: Value, m: Value):
     return m if n.constant == 1 else n if m.constant == 1 else _fold_same(n, m)
 
 
-same_length_op = _check(same_length, _fold_same)
-broadcast_length_op = _check(broadcast_length, _fold_broadcast)
-spread_length_op = _check(spread_length, _fold_spread)
-nonempty_length_op = _check(
+same_length_op = of_numbers(same_length, _fold_same)
+broadcast_length_op = of_numbers(broadcast_length, _fold_broadcast)
+spread_length_op = of_numbers(spread_length, _fold_spread)
+nonempty_length_op = of_numbers(
     nonempty_length, lambda n: n if n.constant is not MISSING and n.constant > 0 else None)
 
-natural_exponent_op = _check(natural_exponent, lambda k: k if k.constant is not MISSING and k.constant >= 0 else None)
-masked_step_op = _check(masked_step, lambda count, n: None)
-count_of_op = _check(count_of, lambda n: n if isinstance(n.constant, int) and n.constant >= 0 else None)
-place_in_op = _check(place_in, lambda k, n: None)
-slice_bound_op = _check(slice_bound, lambda k, n: k if k.constant == 0 else None)
+natural_exponent_op = of_numbers(natural_exponent, lambda k: k if k.constant is not MISSING and k.constant >= 0 else None)
+masked_step_op = of_numbers(masked_step, lambda count, n: None)
+count_of_op = of_numbers(count_of, lambda n: n if isinstance(n.constant, int) and n.constant >= 0 else None)
+place_in_op = of_numbers(place_in, lambda k, n: None)
+slice_bound_op = of_numbers(slice_bound, lambda k, n: k if k.constant == 0 else None)
 
 
-in_bounds_op = _check(in_bounds, lambda k, low, high: k if type(k.constant) is int and low.constant <= k.constant <= high.constant
+in_bounds_op = of_numbers(in_bounds, lambda k, low, high: k if type(k.constant) is int and low.constant <= k.constant <= high.constant
                    else None)
 
 

@@ -29,6 +29,7 @@ from ..ops.record import dims_of, value
 from ..ops.recursive import recursive_callees, with_callees
 from ..ops.shape import length, shape_source
 from .access import Elements, in_memory, op_named
+from .batches import strip_mine
 from .buffers import PLAIN, as_dtype, compute, in_range, new_buffer, same_length_op
 from .chains import shorten_chains
 from .checked import check_indices
@@ -75,6 +76,8 @@ def lower(function: Function, asks: bool = True) -> Function:
 
 def _lowered(function: Function, asks: bool) -> Function:
     function = simpler(share_exponentials(share_passes(check_indices(function)) if asks else function))
+    if asks:
+        function = strip_mine(function)
     for value_ in _all_values(function.block):
         if isinstance(value_.type, Unknown):
             raise UnsupportedError(f"{value_.name or 'a value'} of {function.name} has no known rank",

@@ -42,7 +42,7 @@ KEPT = FOUND | {"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log
                 "cofactors", "cofactors_along", "inverse_or_nan"}
 NATIVE = frozenset({"tuple", "item", "call", "tape_new", "tape_push", "tape_pop", "tape_len", "tape_copy", "tape_reversed", "tape_kept",
                     "getitem", "setitem",
-                    "additem", "length", "size", "shape", "ndim", "constant", "undefined", "stop_gradient", "copy", "contiguous",
+                    "additem", "buffer", "length", "size", "shape", "ndim", "constant", "undefined", "stop_gradient", "copy", "contiguous",
                     "list_of", "list_full", "list_get", "list_unstack", "list_sum", "list_total"}) | NATIVE_DRAWS
 OF_MATRICES = frozenset({"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det"})
 AS_PYTHON = ("float64", "int64", "complex128", "bool")

@@ -4,19 +4,12 @@ positions, and the cross-entropy of a softmax, for 64 images of 28 x 28 points (
 By hand, one image after the other, forwards and at once backwards, so that all it needs stays in the cache: patches are gathered
 into the rows of a matrix, which BLAS multiplies, and scattered back for the cotangents of the points.
 
-This is how hand-written code wins: CPU time of one thread on a busy machine, least of 12 in turns, 7.0 ms by hand, 12.6 in PyTorch
-(oneDNN), 18.7 in JAX.  The matrix of patches of one image has 83 or 115 KB, that of the batch 5 or 7 MB, and is read three times.
-s2s took 55.6 ms while an index from an array had every index of the function checked, 34.0 with a check where the index is
-read, and 22 to 28 where the memory that a call frees stays with the process (20 of 39 ms were the system's, which clears 7,400
-pages a call).  With a reverse sweep in single precision throughout and indices that are computed where they are read, not kept in
-arrays, it takes 14.9 ms against 6.0 by hand, one thread, least of 30 in turns (16.9 with arrays of indices).
-
-What is left is the products.  BLAS's eight took 10 to 11 ms, of images of one batch; of one image at a time the same eight take three
-quarters (100 x 288 by 288 x 10: 0.9 ms for all 64 images, 1.7 at once), because BLAS packs narrow products that are large, and because patches
-come from memory, not from the cache.  By hand that is one loop over images, forwards and at once backwards; s2s would have to make
-such a loop of a product of rows that a reshape has put together, move reshapes out of the way of `+ b`, and let rows that BLAS is given be
-those of a trip (back/within.py).  To cut large products into pieces where BLAS is called was not done: it would keep
-BLAS's threads from them.  The masks of `np.maximum` are kept as arrays of their own, and a reshape after an elementwise op ends a loop nest.
+This is how hand-written code wins: CPU time of one thread, least of 12 in turns, 7.0 ms by hand, 12.6 in PyTorch (oneDNN),
+18.7 in JAX.  The matrix of patches of one image has 83 or 115 KB, that of the batch 5 or 7 MB, and is read three times.
+s2s computes such batches in strips (back/batches.py): 1.15 times the hand-written, where it was 2.5 with patches of the whole
+batch in memory.  Before that the products alone took 10 to 11 ms of 15; of one image at a time the same eight take three quarters,
+because BLAS packs narrow products that are large, and because patches come from memory, not from the cache.
+What is left: the masks of `np.maximum` are arrays of their own, sums are begun in each strip, and a reshape ends a loop nest.
 """
 
 import math
