@@ -909,6 +909,28 @@ def a_function_that_only_scipy_computes_followed(x):
 
 
 # ------------------------------------------------------------------------------------------------
+@refused((A, B), ask="s2s.grad(f).source")
+def source_before_a_call_of_what_takes_a_tuple(layer):
+    W, b = layer
+    return np.sum(np.tanh(W * A + b))
+
+
+@instead(ask="s2s.grad(f).lower(*args).source")
+def source_before_a_call_of_what_takes_a_tuple_followed(layer):
+    W, b = layer
+    return np.sum(np.tanh(W * A + b))
+
+
+@refused({"W": A, "b": B}, ask="s2s.grad(f).source")
+def source_before_a_call_of_what_takes_a_dict(layer):
+    return np.sum(np.tanh(layer["W"] * A + layer["b"]))
+
+
+@instead(ask="s2s.grad(f).lower(*args).source")
+def source_before_a_call_of_what_takes_a_dict_followed(layer):
+    return np.sum(np.tanh(layer["W"] * A + layer["b"]))
+
+
 section("What is checkpointed")
 
 

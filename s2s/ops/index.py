@@ -44,6 +44,7 @@ from .pattern import (
 )
 from .record import (
     RECORDS,
+    WITH_ARGUMENTS,
     array_type,
     define,
     dims_of,
@@ -59,6 +60,12 @@ from .shape import sum_to, zeros_of
 def _infer_getitem(x: Value, *operands: Value, pattern: Pattern):
     match x.type:
         case Unknown(_, dtype):
+            if any(isinstance(o.constant, str) for o in operands):
+                raise UnsupportedError(
+                    f"{x.name or 'this'} is indexed with a string, so it is a container, and what it holds is known only at a call",
+                    current().line,
+                    WITH_ARGUMENTS,
+                )
             return Unknown(fresh_shape(), dtype)
         case Array(dtype):
             if any(isinstance(o.type, Unknown) for o in operands):

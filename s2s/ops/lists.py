@@ -54,7 +54,7 @@ from .control import (
     tape_push,
 )
 from .create import as_dtype
-from .record import FUNCTIONS, Record, array_type, define, rank, value
+from .record import FUNCTIONS, WITH_ARGUMENTS, Record, array_type, define, rank, value
 from .shape import kind_of_item, normal_axis, numpy_call, shaped_like, static_axis, zeros_of
 
 
@@ -381,6 +381,10 @@ def sum_of(a: Value, b: Value) -> Value:
 
 def _into_member(bar: Value, t: Value, index: int):
     """How the cotangent of a member enters that of a tuple that came out of a list."""
+    if isinstance(t.type, Unknown):
+        raise UnsupportedError(f"whether {t.name or 'what is taken apart'} is a tuple or an array is known only at a call",
+                               current().line, WITH_ARGUMENTS)
+
     def enter(old):
         whole = zeros_of(t) if old is None else old
         members = [item(whole, index=k) for k in range(len(t.type.items))]

@@ -24,6 +24,7 @@ from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Scalar, Static, Type, Unknown
 from ..later import Meanings
 
+WITH_ARGUMENTS = "call it first, or ask with arguments: .lower(*args).source"  # for what only they tell
 RECORDS: dict[str, Record] = {}
 FUNCTIONS: dict[object, Callable] = Meanings()  # np.sum -> what it means here: called on Values, emits ops
 METHODS: dict[str, Callable] = {}  # x.sum(...) -> the same
