@@ -53,12 +53,15 @@ class Trip:
         self.body, self.index, self.least = body, body.params[0], least
         self.uses: dict[Value, list[tuple[Op | Block, int]]] = {}
         self.owner: dict[Block, Op] = {}
+        self.counted: dict[Value, Op] = {}  # by the counter of each `for` inside, its op
         self._note(body)
 
     def _note(self, block: Block) -> None:
         for op in block.ops:
             for k, x in enumerate(op.inputs):
                 self.uses.setdefault(x, []).append((op, k))
+            if op.name == "for":
+                self.counted[op.blocks[0].params[0]] = op
             for inner in op.blocks:
                 self.owner[inner] = op
                 self._note(inner)
@@ -115,7 +118,16 @@ class Trip:
         while x.op is not None and x.op.name in ("add", "subtract") and type(x.op.inputs[1].constant) is int:
             offset += x.op.inputs[1].constant * (1 if x.op.name == "add" else -1)
             x = x.op.inputs[0]
-        return offset if x is self.index else None
+        return offset if x is self.index or self.is_in_strip(x) else None
+
+    def is_in_strip(self, x: Value) -> bool:
+        """Whether `x` is i * 256 + j, where j counts up to 256 or less: no two trips have it in common (back/strips.py)."""
+        if x.op is None or x.op.name != "add" or x.op.inputs[0].op is None or x.op.inputs[1] not in self.counted:
+            return False
+        start, loop = x.op.inputs[0].op, self.counted[x.op.inputs[1]]
+        width, (lo, hi, step) = start.inputs[-1].constant, loop.inputs[:3]
+        return start.name == "multiply" and start.inputs[0] is self.index and isinstance(width, int) and lo.constant == 0 \
+            and step.constant == 1 and hi.op is not None and hi.op.name == "min_" and hi.op.inputs[1].constant == width
 
     def stays_in_row(self, array: Value) -> bool:
         """Whether a trip touches only `array[i, ...]` of the array and of what it becomes."""

@@ -49,9 +49,9 @@ from .regions import clashes, write_region
 from .reuse import reuse_buffers
 from .scalars import ask_first
 from .scans import SCANS, scan
-from .scatter import add_in_strips
 from .simpler import REWRITTEN, simpler
 from .stacks import stack_tapes
+from .strips import in_strips
 from .tapes import type_tapes
 from .together import join_loops
 from .virtual import KINDS, virtual
@@ -100,7 +100,7 @@ def _lowered(function: Function, asks: bool) -> Function:
         drop_unused(lowered)
         overwrite_what_is_read_last(lowered)
         drop_unused(lowered)
-        add_in_strips(lowered)
+        in_strips(lowered)
         drop_unused(lowered)
     return reuse_buffers(lowered)
 

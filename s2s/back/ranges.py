@@ -156,7 +156,7 @@ class Indices:
         self.known, self.made, self.spelled = known, made, spelled
         self.required: list[Requirement] = []
         self.unproven: list[tuple[Op, list[Place]]] = []
-        self.strips: dict[Value, Value] = {}  # s * 256 + j, of a loop in strips (scatter.py): what it is below
+        self.strips: dict[Value, Value] = {}  # s * 256 + j, of a loop in strips (strips.py): what it is below
 
     def block(self, block: Block) -> bool:
         """Whether every index in `block` has bounds, or can be checked before it is used."""
@@ -173,7 +173,7 @@ class Indices:
         return True
 
     def note_strip(self, loop: Op) -> None:
-        """In `for j in range(min(n - start, 256))` of a loop in strips (scatter.py), start + j is below n."""
+        """In `for j in range(min(n - start, 256))` of a loop in strips (strips.py), start + j is below n."""
         rest = loop.inputs[1].op.inputs[0].op if loop.inputs[1].op is not None and loop.inputs[1].op.name == "min_" else None
         if rest is None or rest.name != "subtract" or loop.inputs[0].constant != 0 or loop.inputs[2].constant != 1:
             return

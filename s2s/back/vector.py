@@ -4,8 +4,8 @@
         y[i] = np.exp(x[i]) * a    ->          y[i] = vector_exp(x[i]) * a
 
 In an innermost loop whose trips do not wait for one another, time goes by how many numbers pass a second, and what
-runtime/vector_math has is faster, vectorised or not.  Elsewhere, `x = np.sin(x) + 1` say, each number waits for the one
-before, and libm's tables answer sooner: those calls stay as they are.
+runtime/vector_math has is faster.  Elsewhere, `x = np.sin(x) + 1` say, each number waits for the one before, and libm's
+tables answer sooner, and so they do where an index is checked, which may end the loop: those calls stay as they are.
 
 Considered: to leave the choice to LLVM (a call that stays libm's where the loop is not vectorised).  But then the last
 few elements of an array, which fill no vector, would be libm's, and a result would depend on where it stands.
@@ -39,14 +39,14 @@ def with_vector_math(lowered: Function) -> Function:
 
 
 def may_be_vectorised(loop: Op) -> bool:
-    """Whether no trip waits for what another computes, but for sums and extremes, and there is no loop inside."""
+    """Whether no trip waits for what another computes, but for sums and extremes, and there is no loop inside, and no check."""
     (body,) = loop.blocks
     start, stop, step = (x.constant for x in loop.inputs[:3])
     if loop.attrs["breaks"] or step not in (1, -1):
         return False
     if MISSING not in (start, stop) and abs(stop - start) < SHORT:
         return False
-    if any(op.name in ("for", "while", "call") or not op.record.pure for op in walk(body)):
+    if any(op.name in ("for", "while", "call", "place_in") or not op.record.pure for op in walk(body)):  # a check may end the loop
         return False
     trip = Trip(body)
     return all(trip.role(p, y) in ("own", "sum") or trip.is_own_somehow(p, y) or is_extreme(trip, p, y)

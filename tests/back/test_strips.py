@@ -82,3 +82,72 @@ def test_what_is_compiled_computes_apart_from_adding():
 ], ids=["products", "no element twice"])
 def test_other_loops_stay_in_one_piece(f):
     assert "256" not in s2s.grad(f).lower(wave(10)).loops
+
+
+def columns(points):
+    x, y, z = points[:, 0], points[:, 1], points[:, 2]
+    return np.sum(np.exp(-x * x) * np.sin(y) + np.tanh(z))
+
+
+def edges(x, a, b):
+    out = np.zeros(len(x))
+    for e in range(len(a)):
+        pull = np.exp(-(x[a[e]] - x[b[e]]) ** 2)
+        out[a[e]] += pull
+        out[b[e]] -= 2 * pull
+    return np.sum(out * out * x)
+
+
+def twice_picked(points, indices):
+    out = np.zeros(len(indices))
+    for i in range(len(indices)):
+        k = indices[indices[i]]
+        out[i] = np.log1p(points[k, 1] ** 2) * points[i, k % 2]
+    return np.sum(out ** 2)
+
+
+def overwritten(x, indices):
+    y = x * 1.0
+    for i in range(len(indices)):
+        y[i] = np.sin(x[indices[i]])
+        y[i] = y[i] * 2 + np.cos(x[indices[i]])
+    return np.sum(y ** 2)
+
+
+def largest(points, j):
+    found = 0.0
+    for i in range(len(points)):
+        found = max(found, np.exp(points[i, j]) * np.cos(points[i, 0]))
+    return found
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f, args", [
+    (columns, lambda n: (wave(3 * n).reshape(n, 3),)),
+    (edges, lambda n: (wave(n), (np.arange(n) * 7) % max(n, 1) - n // 2, np.arange(n)[::-1])),
+    (twice_picked, lambda n: (wave(3 * n).reshape(n, 3), (np.arange(n) * 5) % max(n, 1))),
+    (overwritten, lambda n: (wave(n), np.arange(n) // 2)),
+    (largest, lambda n: (wave(3 * n).reshape(n, 3), -1)),
+], ids=lambda x: getattr(x, "__name__", ""))
+def test_strips_read_and_write_what_the_loop_does(f, args):
+    plain = s2s.value_and_grad(f)
+    compiled = s2s.jit(plain)
+    for n in (0, 1, 255, 256, 257, 600):
+        for a, b in zip(plain(*args(n)), compiled(*args(n))):
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_what_is_picked_is_read_before_it_is_computed_with():
+    text = s2s.value_and_grad(columns).lower(wave(9).reshape(3, 3)).loops.splitlines()
+    places = [k for k, line in enumerate(text) if "for j in" in line]
+    reads, computes = ([k for k, line in enumerate(text) if part in line] for part in ("points[", "np.tanh"))
+    assert places[0] < min(reads) <= max(reads) < places[1] < min(computes) <= max(computes) < places[2]
+
+
+def test_strips_are_shared_among_threads():
+    def f(x, indices):
+        v = x[indices]
+        return np.exp(-v * v)
+
+    text = s2s.jit(f, parallel=True).lower(wave(9), np.zeros(1_000_000, int)).loops
+    assert "in_parts(f_part" in text and "// 256" in text
