@@ -73,7 +73,7 @@ def gradient(function: Function, argnums: int | tuple[int, ...], has_aux: bool =
     what = "value and the derivative" if with_value else "derivative"
     doc = f"The {what} of {function.name}{place(function)} with respect to {subject}."
     name = f"{function.name}_{'value_and_grad' if with_value else 'grad'}"
-    made = reverse(function, wrt, lambda: [value(s) for s in seeds], results, name, doc, tape_limit=tape_limit)
+    made = pipeline.in_one_sweep(reverse(function, wrt, lambda: [value(s) for s in seeds], results, name, doc, tape_limit=tape_limit))
     if not with_value and not has_aux:
         name_results(made, [f"{function.params[k].name}_bar" for k in wrt])
     return made

@@ -39,6 +39,7 @@ from .transform.cse import cse
 from .transform.dce import dce
 from .transform.decided import decided
 from .transform.heads import heads
+from .transform.ii_loops import has_ii_loops, ii_loops
 from .transform.inline import apart, inline, inline_ruled
 from .transform.licm import licm
 from .transform.limit import limited
@@ -104,6 +105,19 @@ FINISH = ordered(
     Pass(dce, "what folded away leaves operands behind", after=simplify),
 )
 
+ONE_SWEEP = ordered(  # of a gradient, whose two sweeps are one function for good
+    Pass(ii_loops, "what the way back needs, and what it reads of the tapes, is settled"),
+    Pass(licm, "what a trip saved for the way back it may compute before the loop", after=ii_loops),
+    Pass(simplify, "an element read where it was written is what was written there", after=ii_loops),
+    Pass(merge, "what the trip has decided it need not decide again on its way back", after=simplify),
+    Pass(cse, "the way back repeats what the same trip has done", after=merge),
+    Pass(merge, "decisions inside decisions are one when cse has found that they are", after=cse),
+    Pass(cse, "and both ways meet in the arms", after=merge),
+    Pass(stores, "what was put on tapes was their elements' only use", after=cse),
+    Pass(unread, "and is seen once elements are written once", after=stores),
+    Pass(dce, "tapes that nobody reads are gone", after=simplify),
+)
+
 COMPILE = ordered(
     Pass(inline_ruled, "one loop nest can fuse only what stands in one function"),
     Pass(as_tuples, "native code knows no classes; no call is left whose other end would have to agree", after=inline_ruled),
@@ -165,6 +179,11 @@ def finish(function: Function) -> Function:
     """A transformed function, cleaned up."""
     run_on_callees(FINISH, function)
     return run(FINISH, function)
+
+
+def in_one_sweep(function: Function) -> Function:
+    """A gradient, cleaned up, whose independent loops go forwards and backwards in each trip."""
+    return run(ONE_SWEEP, function) if has_ii_loops(function) else function
 
 
 def flatten_calls(function: Function, target: str = "cpu") -> Function:

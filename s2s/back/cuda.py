@@ -20,9 +20,9 @@ from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
 from ..ir.rebuild import emit_op
 from ..ir.types import INT, NONE, Array, Scalar, Tape, Type
 from ..ops.control import for_loop, if_, while_loop
+from ..ops.independent import roles
 from ..ops.record import Record, value
 from ..ops.shape import length
-from .independent import roles
 from .kernel import THREADS, Kernel, parallel_kernel, single_kernel
 from .lane import arrays_made, lengths_outside
 from .owners import owned

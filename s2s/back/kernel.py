@@ -26,9 +26,9 @@ from ..ir.builder import Builder, add_op
 from ..ir.graph import Block, Function, Op, Value, free_values, walk
 from ..ir.types import INT, Array, Extent, Type
 from ..ops.control import for_loop
+from ..ops.independent import Trip
 from ..ops.record import RECORDS, value
 from .device import given
-from .independent import Trip
 from .lane import Body, arrays_made, is_argument, item_of, known, lengths_outside
 from .python import definition
 from .threads import spread_over_threads, with_given

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from ..ir.graph import Block, Function, Op, Value, blocks_of, op_free_values, walk
 from ..ir.types import Array, Extent
+from ..ops.independent import Trip, counts_from_zero
 from ..ops.product import matmul
 from .buffers import buffer
-from .independent import Trip, counts_from_zero
 
 READERS = ("getitem", "matmul", "length")
 

@@ -29,7 +29,7 @@ from collections.abc import Container, Iterator, Sequence
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array, Scalar
 from ..ops.foreign import foreign
-from .independent import Trip, least_index
+from ..ops.independent import Trip, least_index
 from .pieces import placed
 
 SLOW = {"exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "expm1", "log1p", "exp2", "log2", "log10", "power", "pow",

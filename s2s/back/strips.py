@@ -29,12 +29,12 @@ from ..ir.builder import Builder, add_op
 from ..ir.graph import MISSING, Block, Function, Op, Value
 from ..ir.substitute import substitute
 from ..ir.types import Array, Scalar
+from ..ops.independent import Trip, least_index
 from ..ops.index import getitem
 from ..ops.record import value
 from .access import op_named
 from .buffers import new_buffer, place_in_op
 from .counted import loop, put
-from .independent import Trip, least_index
 from .vector import REAL, SHORT, is_extreme, is_of_reals
 
 STRIP = 256  # trips: numbers that stay in the nearest cache, and are many for a vector

@@ -34,8 +34,8 @@ from ..ir.graph import Block, Function, Op, Value, free_values, op_free_values, 
 from ..ir.types import INT, Array, Scalar
 from ..ops.acts import has_effects
 from ..ops.control import for_record
+from ..ops.independent import Trip, counts_from_zero
 from .buffers import same_length_op
-from .independent import Trip, counts_from_zero
 from .memory import Memory
 from .within import (
     CHECKS,

@@ -18,9 +18,9 @@ from functools import cache
 
 from ..ir.graph import MISSING, Function, Op, Value, walk
 from ..ir.types import Scalar
+from ..ops.independent import Trip
 from ..ops.record import Record
 from ..ops.recursive import recursive_callees
-from .independent import Trip
 
 REAL = ("float32", "float64")
 SHORT = 8  # trips: a loop of fewer, known to be, has no vectors to fill

@@ -228,7 +228,7 @@ def called_on_each_trip(x, r):
     total = 0.0
     for i in range(3):
         total += two_after_one_another(halve(x + i, r) + x, r)
-    return total
+    return total * total  # so that the way back begins when the way forth has ended
 
 
 def test_a_tape_that_is_kept_on_another_stays_a_list():

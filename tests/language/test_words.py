@@ -120,6 +120,6 @@ def test_the_word_is_shown():
 
 
 def test_a_state_is_a_number_in_generated_code():
-    t = s2s.grad(state_machine)
+    t = s2s.value_and_grad(state_machine)
     t(X)
     assert "if state == 0:" in t.source and "state = 2" in t.source

@@ -18,7 +18,8 @@ from types import MappingProxyType
 
 from ..ir.graph import Block, Op, Value, walk
 from ..ir.types import Array, Scalar
-from ..ops.places import lower_bound
+from .places import lower_bound
+from .record import same_shape
 
 
 def least_index(loop: Op, counters: Mapping[Value, Op] = MappingProxyType({})) -> int | None:
@@ -54,10 +55,12 @@ class Trip:
         self.uses: dict[Value, list[tuple[Op | Block, int]]] = {}
         self.owner: dict[Block, Op] = {}
         self.counted: dict[Value, Op] = {}  # by the counter of each `for` inside, its op
+        self.home: dict[Op, Block] = {}
         self._note(body)
 
     def _note(self, block: Block) -> None:
         for op in block.ops:
+            self.home[op] = block
             for k, x in enumerate(op.inputs):
                 self.uses.setdefault(x, []).append((op, k))
             if op.name == "for":
@@ -178,3 +181,53 @@ class Trip:
                 (body,) = op.blocks
                 return op.inputs[3 + k] is param and self.is_sum(body.params[1 + k], body.yields[k])
         return False
+
+    # what is only added to
+
+    def is_added_to(self, param: Value, end: Value) -> bool:
+        """Whether `end` is `param` plus what does not depend on it, in whole or in parts: then the trips may run in any order."""
+        return self._grown(self.body, param) is end
+
+    def _grown(self, block: Block, v: Value) -> Value | None:
+        """What `v` has become at the end of `block`, if it is only added to; None if it is used in any other way."""
+        while True:
+            users = [(user, k, around) for user, k in self.uses.get(v, ()) if not (isinstance(user, Op) and k in user.record.shapes)
+                     and user is not block and (around := self._around(user, block)) is not None]
+            if not users:
+                return v
+            op = users[0][2]
+            if v in block.yields or any(around is not op for _, _, around in users):
+                return None
+            v = self._grown_by(op, v, users)
+            if v is None:
+                return None
+
+    def _around(self, user: Op | Block, block: Block) -> Op | None:
+        """The op of `block` that `user` is, or is inside of."""
+        while True:
+            if isinstance(user, Block):
+                if user not in self.owner:
+                    return None
+                user = self.owner[user]
+            found = self.home.get(user)
+            if found is block:
+                return user
+            if found is None:
+                return None
+            user = found
+
+    def _grown_by(self, op: Op, v: Value, users: list) -> Value | None:
+        match op.name:
+            case "add" | "added_in_any_order" if len(users) == 1 and same_shape(op.output.type, v.type):
+                return op.output
+            case "subtract" | "additem" if len(users) == 1 and users[0][1] == 0 and same_shape(op.output.type, v.type):
+                return op.output
+            case "for" if len(users) == 1 and users[0][1] >= 3:
+                (body,) = op.blocks
+                k = users[0][1] - 3
+                return op.outputs[k] if self._grown(body, body.params[1 + k]) is body.yields[k + op.attrs["breaks"]] else None
+            case "if":
+                ends = [self._grown(block, v) for block in op.blocks]
+                found = [out for k, out in enumerate(op.outputs) if None not in ends and [b.yields[k] for b in op.blocks] == ends]
+                return found[0] if len(found) == 1 else None
+        return None

@@ -1,0 +1,231 @@
+"""Loops whose trips do not need one another go forwards and backwards in each trip, and only those."""
+
+import numpy as np
+import pytest
+from judge import judge
+
+import s2s
+
+RNG = np.random.default_rng(0)
+W, V = RNG.normal(size=(4, 3)) / 2, RNG.normal(size=4)
+X, Y = RNG.normal(size=(5, 3)), RNG.normal(size=5)
+
+
+def data_points(W, V, X, Y):
+    total = 0.0
+    for i in range(len(X)):
+        h = np.tanh(W @ X[i])
+        total = total + (h @ V - Y[i]) ** 2
+    return total / len(X)
+
+
+def nested(W, V, X, Y):
+    total = 0.0
+    for i in range(len(X)):
+        for j in range(len(V)):
+            s = 0.0
+            for k in range(X.shape[1]):
+                s += W[j, k] * X[i, k]
+            total += V[j] * np.exp(-s * s) * Y[i]
+    return total
+
+
+def backwards_and_from_one(W, V, X, Y):
+    total = 0.0
+    for i in range(len(X) - 1, 0, -1):
+        total += np.sin(X[i] @ X[i - 1]) * np.exp(Y[i])
+    return total
+
+
+def decides(W, V, X, Y):
+    total = 0.0
+    for i in range(len(Y)):
+        r = X[i, 0] - Y[i]
+        if np.abs(r) < 1.0:
+            total += 0.5 * r * r * np.exp(r)
+        elif r > 0.0:
+            total += V[0] * np.log1p(r)
+        else:
+            total -= V[1] * np.sin(r)
+    return total
+
+
+def iterates(W, V, X, Y):
+    """A loop of its own in each trip, as long as the numbers say: its tape is emptied in the trip."""
+    total = 0.0
+    for i in range(len(Y)):
+        z = 1.0 + Y[i] * Y[i]
+        while z > 0.1:
+            z = np.sin(z) * 0.7
+        total += z * V[0]
+    return total
+
+
+def fills(W, V, X, Y):
+    out = np.zeros((len(X), 4))
+    for i in range(len(X)):
+        h = W @ X[i]
+        out[i] = np.tanh(h * h)
+    return np.sum(out)
+
+
+def machine(W, V, X, Y):
+    state, total = "idle", 0.0
+    for y in Y:
+        if state == "idle":
+            if y > 0.0:
+                state = "run"
+                total += y * V[0]
+        else:
+            total += y * y * V[1]
+            if y < 0.0:
+                state = "idle"
+    return total
+
+
+def several_sums(W, V, X, Y):
+    a = b = 0.0
+    g = np.zeros(3)
+    for i in range(len(X)):
+        t = np.tanh(X[i])
+        a += t @ t
+        b -= np.exp(Y[i])
+        g += t * Y[i]
+    return 2.0 * a + b + np.sum(g)
+
+
+def one_unit(x, W, V):
+    h = np.tanh(W @ x)
+    return np.sum(h * h * V), h
+
+
+def calls(W, V, X, Y):
+    total = 0.0
+    for i in range(len(X)):
+        value, h = one_unit(X[i] * Y[i], W, V)
+        total += value * np.max(h)
+    return total
+
+
+JOINED = [data_points, nested, backwards_and_from_one, decides, iterates, fills, machine, several_sums, calls]
+
+
+@pytest.mark.parametrize("f", JOINED, ids=lambda f: f.__name__)
+def test_right(f):
+    judge(f, W, V, X, Y)
+
+
+@pytest.mark.parametrize("f", [f for f in JOINED if f is not iterates], ids=lambda f: f.__name__)
+def test_nothing_is_saved(f):
+    text = s2s.value_and_grad(f, argnums=(0, 1, 2, 3)).lower(W, V, X, Y).source
+    assert "_tape" not in text
+    assert text.count("for i in range(") == 1
+
+
+def test_the_value_is_what_it_was_bit_for_bit():
+    X, Y = RNG.normal(size=(400, 3)), RNG.normal(size=400) * 10.0 ** RNG.integers(-8, 1, 400)
+    for f in JOINED:
+        assert s2s.value_and_grad(f)(W, V, X, Y)[0] == f(W, V, X, Y)
+
+
+def test_empty_and_single_loops():
+    for n in (0, 1):
+        for f in JOINED:
+            if f is data_points and n == 0:
+                continue  # divides by the number of trips
+            value, gradient = s2s.value_and_grad(f)(W, V, X[:n], Y[:n])
+            assert value == f(W, V, X[:n], Y[:n])
+            assert gradient.shape == W.shape and (n or not gradient.any())
+
+
+def root(W, V, X, Y):
+    """The cotangent of the sum needs the sum."""
+    total = 0.0
+    for i in range(len(X)):
+        total += np.tanh(W @ X[i]) @ V
+    return np.sqrt(1.0 + total * total)
+
+
+def recurrent(W, V, X, Y):
+    h = np.zeros(3)
+    for i in range(len(X)):
+        h = np.tanh(X[i] + h * V[0])
+    return np.sum(h)
+
+
+def product(W, V, X, Y):
+    p = 1.0
+    for i in range(len(Y)):
+        p = p * np.cos(Y[i])
+    return p
+
+
+def reads_the_last(W, V, X, Y):
+    u = np.ones(len(Y) + 1)
+    for i in range(len(Y)):
+        u[i + 1] = np.sin(Y[i] * V[0]) * u[i] * u[i]
+    return np.sum(u)
+
+
+def found_behind(W, V, X, Y):
+    """A row that a later trip writes again."""
+    u = np.zeros(3)
+    total = 0.0
+    for i in range(len(Y)):
+        u[i % 3] = u[i % 3] * Y[i] + np.exp(Y[i])
+        total += u[i % 3] ** 2
+    return total
+
+
+@pytest.mark.parametrize("f", [root, recurrent, product, reads_the_last, found_behind], ids=lambda f: f.__name__)
+def test_what_needs_the_whole_sweep_goes_back_afterwards(f):
+    judge(f, W, V, X, Y)
+    text = s2s.value_and_grad(f, argnums=(0, 1, 2, 3)).lower(W, V, X, Y).source
+    assert ", -1, -1):" in text
+
+
+def test_halves_stay_two():
+    """A pullback is called when the function has been."""
+    value, pull = s2s.vjp(data_points, W, V, X, Y)
+    assert value == data_points(W, V, X, Y)
+    for a, b in zip(pull(1.0), s2s.grad(data_points, argnums=(0, 1, 2, 3))(W, V, X, Y)):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+
+
+def test_prints_in_order(capsys):
+    def f(x):
+        total = 0.0
+        for i in range(len(x)):
+            print(i, x[i])
+            total += x[i] ** 3
+        print(total)
+        return total
+
+    f(Y)
+    expected = capsys.readouterr().out
+    s2s.grad(f)(Y)
+    assert capsys.readouterr().out == expected
+
+
+def test_an_error_in_a_trip_is_raised():
+    def f(x):
+        total = 0.0
+        for i in range(len(x)):
+            if x[i] < 0.0:
+                raise ValueError(f"negative at {i}")
+            total += np.sqrt(x[i])
+        return total
+
+    with pytest.raises(ValueError, match="negative at 2"):
+        s2s.grad(f)(np.array([1.0, 2.0, -1.0, 3.0]))
+
+
+def test_the_state_machine_reads_as_one_would_write_it():
+    text = s2s.value_and_grad(machine, argnums=3).lower(W, V, X, Y).source
+    assert text.count("if state == 0:") == 1 and text.count("for i in range(len(Y)):") == 1
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [data_points, nested, iterates, fills, calls], ids=lambda f: f.__name__)
+def test_compiled(f):
+    judge(f, W, V, X, Y, compiled=True, second=f is data_points)
