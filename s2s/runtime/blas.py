@@ -69,10 +69,10 @@ def _lower_simple(context, builder, sig, args):
         empty = builder.or_(empty, builder.icmp_signed("==", n, nothing))
     with builder.if_else(empty, likely=False) as (then, otherwise):
         with then:
-            cgutils.memset(builder, made.data, builder.mul(made.nitems, made.itemsize), 0)
+            cgutils.memset(builder, made.data, made.size, 0)
         with otherwise:
             _multiply(context, builder, (a_kind, a, a_shape), (b_kind, b, b_shape), made)
-    return impl_ret_new_ref(context, builder, kind, made._getvalue())
+    return impl_ret_new_ref(context, builder, kind, made.value)
 
 
 def _multiply(context, builder, first: tuple, second: tuple, made) -> None:

@@ -45,7 +45,20 @@ from numba.core.caching import _Cache
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
-from . import asked, blas, extremes, hand_out, into, parts, pool, small, sums, unshared, vector_math
+from . import (
+    asked,
+    blas,
+    elements,
+    extremes,
+    hand_out,
+    into,
+    parts,
+    pool,
+    small,
+    sums,
+    unshared,
+    vector_math,
+)
 
 MAGIC = b"s2s machine code 2\n"
 _warned: set[str] = set()
@@ -112,7 +125,7 @@ def versions() -> str:
     features = binding.get_host_cpu_features()
     cpu = f"{binding.get_host_cpu_name()} {features.flatten() if features else ''}"
     tuned = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
-    called = hashlib.sha256(b"".join(Path(m.__file__).read_bytes() for m in (asked, blas, extremes, hand_out, into, parts, pool, small, sums, unshared))).hexdigest()  # by compiled code
+    called = hashlib.sha256(b"".join(Path(m.__file__).read_bytes() for m in (asked, blas, elements, extremes, hand_out, into, parts, pool, small, sums, unshared))).hexdigest()  # by compiled code
     return "\n".join([f"s2s {own_version()} {called} {vector_math.version()}", f"numba {numba.__version__}", f"llvm {binding.llvm_version_info}",
                       f"numpy {np.__version__}", sys.version, platform.platform(), cpu, repr(tuned)])
 

@@ -18,19 +18,32 @@ Considered as well: leaving the first run out (the cheap one then drags 50,000 i
 passes of our own in place of it (SROA, CFG simplification, combining: 15 % slower, and bound to one version of llvmlite).
 The levels are Numba's own setting, changed for the time of a run under the lock that every compilation holds; so nothing
 here depends on how a version of Numba builds its passes, and no other function of the process is compiled differently.
+
+Note [Functions that native code alone calls]
+Numba makes machine code of each function, also of one that has no wrapper for Python: all three runs of LLVM, selection
+of instructions, linking.  Nobody runs it: what calls the function links its LLVM code into its own and compiles that
+again.  So those functions end here after the first run; in the library that calls them they are inlined or compiled, once.
+Functions that call themselves are called through an address, and have code of their own as before.
+The constants that such a function refers to (its environment) get their address where it is compiled.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FunctionType
 
+from numba import _dynfunc
 from numba.core import config
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.environment import lookup_environment
 
 from .boxes import with_boxes
+from .elements import item, short
+from .passes import lighter
 
 FIRST, LARGE = 1, 2  # levels: of the run before linking, and of the last one over what is large
 MANY = 2_500  # instructions after the first run: from here on a function is large
@@ -40,21 +53,61 @@ class Effort(Compiler):
     """Numba's compiler, for `@njit(pipeline_class=Effort)`."""
 
     def compile_extra(self, func):
-        self._own_library(func.__qualname__)
+        self._own_library(func)
         return super().compile_extra(func)
 
     def compile_ir(self, func_ir, lifted=(), lifted_from=None):
-        self._own_library(func_ir.func_id.func_qualname)
+        self._own_library(func_ir.func_id.func)
         return super().compile_ir(func_ir, lifted, lifted_from)
 
-    def _own_library(self, name: str) -> None:
-        self.state.targetctx = with_boxes(self.state.targetctx)
-        self.state.library = Library(self.state.targetctx.codegen(), name)
+    def define_pipelines(self):
+        return [lighter(manager) for manager in super().define_pipelines()]
+
+    def _own_library(self, function: FunctionType) -> None:
+        flags = self.state.flags
+        is_part = flags.no_cpython_wrapper and flags.no_cfunc_wrapper and not flags.force_pyobject and not calls_itself(function)
+        self.state.targetctx = native(self.state.targetctx)
+        self.state.library = (Part if is_part else Library)(self.state.targetctx.codegen(), function.__qualname__)
         self.state.library.enable_object_caching()
+
+
+def native(context):
+    """A target context of Numba's like `context`, for generated code: arrays are boxed, and elements and ranges are written, in ways of our own."""
+    context = with_boxes(context)
+    if not hasattr(context, "is_native"):
+        context.__class__ = native_kind(type(context))
+    return context
+
+
+@functools.cache
+def native_kind(kind: type) -> type:
+    """Numba's class of target contexts, for generated code."""
+
+    class Context(kind):
+        is_native = True
+
+        def get_function(self, fn, sig, _firstcall=True):
+            return short(self, fn, sig) or super().get_function(fn, sig, _firstcall)
+
+        def pair_first(self, builder, val, ty):
+            return item(builder, val, 0)
+
+        def pair_second(self, builder, val, ty):
+            return item(builder, val, 1)
+
+        def get_executable(self, library, fndesc, env):
+            if not getattr(library, "is_part", False):
+                return super().get_executable(library, fndesc, env)
+            library.finalize()  # and nothing that Python could call
+            return _dynfunc.make_function(fndesc.lookup_module(), fndesc.qualname.split(".")[-1], "", 0, env, (library,))
+
+    return Context
 
 
 class Library(JITCodeLibrary):
     """The machine code of one function.  Note [What compiling costs]"""
+
+    is_part = False
 
     def _optimize_functions(self, ll_module):
         ll_module.data_layout = self._codegen._data_layout
@@ -67,6 +120,42 @@ class Library(JITCodeLibrary):
             return
         with at_level(LARGE):
             super()._optimize_final_module()
+
+
+    def _finalize_specific(self):
+        super()._finalize_specific()
+        for variable in self._final_module.global_variables:
+            environment = lookup_environment(variable.name)
+            if environment is not None:
+                self._codegen.set_env(variable.name, environment)
+
+
+class Part(Library):
+    """The code of a function that native code alone calls.  Note [Functions that native code alone calls]"""
+
+    is_part = True
+
+    def _optimize_final_module(self):
+        """Done in the library that calls it."""
+
+    def _finalize_final_module(self):
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+def calls_itself(function: FunctionType) -> bool:
+    """Whether a compiled function comes to itself again through what it calls: it is called through its address then."""
+    seen, ahead = set(), [function]
+    while ahead:
+        each = ahead.pop()
+        for name in each.__code__.co_names:
+            called = getattr(each.__globals__.get(name), "py_func", None)
+            if called is function:
+                return True
+            if isinstance(called, FunctionType) and called not in seen:
+                seen.add(called)
+                ahead.append(called)
+    return False
 
 
 @dataclass

@@ -17,6 +17,7 @@ Numba's np.empty and np.zeros are Python functions, each compiled anew for every
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -24,6 +25,8 @@ from numba import types
 from numba.core import cgutils
 from numba.core.imputils import impl_ret_borrowed, impl_ret_new_ref
 from numba.extending import lower_builtin, type_callable
+
+from .elements import item, structure
 
 
 def unshared_empty(shape, dtype=np.float64):
@@ -50,8 +53,16 @@ def with_promise(builder, pointer: ir.Value) -> ir.Value:
     return call
 
 
-def allocated(context, builder, kind: types.Array, shape: Sequence[ir.Value], zero: bool = False):
-    """A new array in C order, which raises where NumPy would; its value is `._getvalue()`."""
+class New(NamedTuple):
+    """An array that has been made: its value, where its elements are, and how many bytes they take."""
+
+    value: ir.Value
+    data: ir.Value
+    size: ir.Value
+
+
+def allocated(context, builder, kind: types.Array, shape: Sequence[ir.Value], zero: bool = False) -> New:
+    """A new array in C order, which raises where NumPy would."""
     word = context.get_value_type(types.intp)
     size, wrong = shape[0], None
     step = ir.Constant(word, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
@@ -70,11 +81,12 @@ def allocated(context, builder, kind: types.Array, shape: Sequence[ir.Value], ze
     strides = [step]
     for n in reversed(shape[1:]):
         strides.insert(0, builder.mul(strides[0], n))
-    made = context.make_array(kind)(context, builder)
-    made.data = with_promise(builder, builder.bitcast(data, made.data.type))
-    made.shape, made.strides = (cgutils.pack_array(builder, x, ty=word) for x in (shape, strides))
-    made.nitems, made.itemsize, made.meminfo, made.parent = count, step, meminfo, ir.Constant(made.parent.type, None)
-    return made
+    item_type = context.get_data_type(kind.dtype)
+    data = with_promise(builder, builder.bitcast(data, item_type.as_pointer()))
+    value = structure(
+        context, builder, kind, meminfo=meminfo, parent=context.get_constant_null(types.pyobject), nitems=count, itemsize=step, data=data,
+        shape=cgutils.pack_array(builder, shape, ty=word), strides=cgutils.pack_array(builder, strides, ty=word))
+    return New(value, data, size)
 
 
 def _typed(context) -> Callable:
@@ -90,11 +102,11 @@ def _lowered(zero: bool) -> Callable:
     def lower(context, builder, sig, args):
         shape, given = sig.args[0], args[0]
         if isinstance(shape, types.BaseTuple):
-            lengths = [context.cast(builder, n, t, types.intp) for n, t in zip(cgutils.unpack_tuple(builder, given, len(shape)), shape.types)]
+            lengths = [context.cast(builder, item(builder, given, k), t, types.intp) for k, t in enumerate(shape.types)]
         else:
             lengths = [context.cast(builder, given, shape, types.intp)]
         made = allocated(context, builder, sig.return_type, lengths, zero)
-        return impl_ret_new_ref(context, builder, sig.return_type, made._getvalue())
+        return impl_ret_new_ref(context, builder, sig.return_type, made.value)
 
     return lower
 

@@ -1,0 +1,72 @@
+"""Numba's passes over generated code, without those that look for what is not there.
+
+Two of them go through a function several times, and mend it after themselves, in order to write closures, comprehensions and
+expressions of whole arrays as loops.  Generated code is loops: whether it has any of these is seen at a glance, and most often it
+has not.  A fifth of Numba's Python was that.  Where it has one, and in versions of Numba that have other passes, they run.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.core import ir, types
+from numba.core.compiler_machinery import register_pass
+from numba.core.typed_passes import NopythonRewrites
+from numba.core.untyped_passes import InlineClosureLikes
+from numba.np.ufunc.dufunc import DUFunc
+
+
+def _expressions(function: ir.FunctionIR):
+    return ((inst.target.name, inst.value) for block in function.blocks.values() for inst in block.body
+            if isinstance(inst, ir.Assign) and isinstance(inst.value, ir.Expr))
+
+
+def has_closures(state) -> bool:
+    """Whether there may be something in the function that Numba would write as a loop before it knows types."""
+    return any(x.op in ("make_function", "build_list", "build_set", "build_map") for _, x in _expressions(state.func_ir))
+
+
+def has_array_expressions(state) -> bool:
+    """Whether there may be something in the function that Numba would write as a loop once it knows types."""
+    for name, x in _expressions(state.func_ir):
+        if x.op in ("build_list", "arrayexpr"):
+            return True
+        if x.op in ("unary", "binop", "inplace_binop") and isinstance(state.typemap.get(name), types.Array):
+            return True
+        if x.op == "call" and isinstance(state.typemap.get(name), types.Array):
+            called = getattr(state.typemap.get(x.func.name), "typing_key", None)
+            if isinstance(called, (np.ufunc, DUFunc)):
+                return True
+        if x.op == "getitem" and isinstance(state.typemap.get(x.index.name), types.StringLiteral):
+            return True
+    return any(isinstance(inst, ir.SetItem) and isinstance(state.typemap.get(inst.index.name), types.StringLiteral)
+               for block in state.func_ir.blocks.values() for inst in block.body)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class ClosuresThatThereAre(InlineClosureLikes):
+    """InlineClosureLikes, where there is something for it."""
+
+    _name = "s2s_inline_closure_likes"
+
+    def run_pass(self, state):
+        return has_closures(state) and super().run_pass(state)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class ArrayExpressionsThatThereAre(NopythonRewrites):
+    """NopythonRewrites, where there is something for it."""
+
+    _name = "s2s_nopython_rewrites"
+
+    def run_pass(self, state):
+        return has_array_expressions(state) and super().run_pass(state)
+
+
+INSTEAD = {InlineClosureLikes: ClosuresThatThereAre, NopythonRewrites: ArrayExpressionsThatThereAre}
+
+
+def lighter(manager):
+    """The pass manager, with these in the place of those."""
+    manager.passes = [(INSTEAD.get(each, each), said) for each, said in manager.passes]
+    manager.finalize()
+    return manager
