@@ -179,6 +179,8 @@ class Plan:
         x = op.inputs[0]
         lane = self.lanes.get(x)
         match op.name:
+            case "shaped_like" if x in self.lanes or isinstance(op.output.type, Array) and op.output.type.dims[0] in self.extents:
+                return lane or (Lane() if self.take([x]) else None)
             case _ if op.record.elementwise or op.name in ALONG:
                 return self.lane_of_elements(op)
             case "expand_dims" if lane and lane.axis == 0 and 0 not in normal_axes(op.attrs["axis"], op.attrs["count"]):
@@ -223,12 +225,16 @@ class Plan:
         if any(x in self.lanes and rank(x) != rank(op.output) for x in op.inputs):
             return None
         met = [x for x in op.inputs if x not in self.lanes and rank(x) == rank(op.output) and x.type.dims[0] != 1]
-        lengths = [x.type.dims[0] for x in met]
-        if any(lane.rows or not isinstance(d, Extent) or d.accepts_any or d.may_be_one for d in lengths):
-            return None
-        self.taken.update(dict.fromkeys(met))
+        return lane if not met or not lane.rows and self.take(met) else None
+
+    def take(self, arrays: Sequence[Value]) -> bool:
+        """Have each strip take its part of these arrays from outside, if they are surely as long as the batch."""
+        lengths = [x.type.dims[0] for x in arrays]
+        if any(not isinstance(d, Extent) or d.accepts_any or d.may_be_one for d in lengths):
+            return False
+        self.taken.update(dict.fromkeys(arrays))
         self.met.update(lengths)
-        return lane
+        return True
 
     def region(self, op: Op) -> tuple:
         """The extents of the place that `op` writes."""

@@ -69,6 +69,16 @@ def weighted(W, b, V, x, y, weights):
     return np.sum(weights * np.sum((h @ V - y) ** 2, axis=1)) / np.sum(weights)
 
 
+def one_by_one(W, b, x, y):
+    """For one image, and then for many."""
+    def one(image, target):
+        rows = np.arange(image.shape[0] - 2)[:, None] + np.arange(3)
+        patches = image[rows[:, None, :, None], rows[None, :, None, :]]
+        return np.sum((np.mean(np.tanh(patches.reshape(-1, 18) @ W.reshape(18, -1) + b), axis=0) - target) ** 2)
+
+    return np.mean(s2s.vmap(one)(x, y))
+
+
 def features(W, b, V, c, x, labels):
     h = np.maximum(convolved(x, W, b, 2), 0.0)
     return convolved(h, V, c).sum(axis=(1, 2)), np.sum(h**2)
@@ -98,6 +108,7 @@ CASES = {
     "pooled": (pooled, (0, 1), layer),
     "a line": (along_a_line, (0, 1, 2), lambda n: (wave(3, 2, 3), wave(3), wave(n, 8, 2), wave(n, 3))),
     "tensordot": (contracted, (0, 1), layer),
+    "vmap": (one_by_one, (0, 1), layer),
     "weights": (weighted, (0, 1, 2, 5), lambda n: (wave(3, 3, 2, 2), wave(2), wave(18, 2), images(n), wave(n, 2), wave(n) + 2)),
 }
 
