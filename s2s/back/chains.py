@@ -34,35 +34,41 @@ def shorten_chains(function: Function) -> None:
 
 def _body(body: Block) -> None:
     carried = body.params[1:]
-    if not any(_is_float(p) for p in carried):
+    if not any(is_float(p) for p in carried):
         return
-    behind = _carries_behind(body)
+    behind = carries_behind(body)
     cycles = _cycles(carried, body.yields, behind)
     reached = _ends_reached(body, carried)
+    uses = uses_in(body)
+    sums = [op for op in body.ops if is_sum(op)]
+    summed = {x for op in sums for x in op.inputs}
+    inner = {op for op in sums if uses.get(op.output) == 1 and op.output in summed}
+    for root in [op for op in sums if op not in inner]:
+        terms = terms_of(root, inner)
+        late = [t for t in terms if any(q in reached.get(root.output, ()) for p in behind.get(t.x, ()) for q in cycles[p])]
+        if late and len(late) < len(terms) and len(late) < max(t.depth for t in late):
+            _rewrite(body, root, [t for t in terms if t not in late], late)
+
+
+def uses_in(body: Block) -> dict[Value, int]:
+    """How often each value is read in `body`; what an op with blocks reads, it reads once."""
     uses: dict[Value, int] = {}
     for op in body.ops:
         for x in op_free_values(op) if op.blocks else op.inputs:
             uses[x] = uses.get(x, 0) + 1
     for y in body.yields:
         uses[y] = uses.get(y, 0) + 1
-    sums = [op for op in body.ops if _is_sum(op)]
-    summed = {x for op in sums for x in op.inputs}
-    inner = {op for op in sums if uses.get(op.output) == 1 and op.output in summed}
-    for root in [op for op in sums if op not in inner]:
-        terms = _terms(root, inner)
-        late = [t for t in terms if any(q in reached.get(root.output, ()) for p in behind.get(t.x, ()) for q in cycles[p])]
-        if late and len(late) < len(terms) and len(late) < max(t.depth for t in late):
-            _rewrite(body, root, [t for t in terms if t not in late], late)
+    return uses
 
 
-def _is_float(x: Value) -> bool:
+def is_float(x: Value) -> bool:
     return isinstance(x.type, Scalar) and x.type.dtype in DTYPES
 
 
-def _is_sum(op: Op) -> bool:
+def is_sum(op: Op) -> bool:
     """Whether `op` adds or subtracts numbers of one dtype where an adjoint runs."""
     return any(op.record is OPERATORS[name] for name in ("add", "subtract")) and op.line is not None and op.line.backwards \
-        and not op.line.again and _is_float(op.output) and all(x.type == op.output.type for x in op.inputs)
+        and not op.line.again and is_float(op.output) and all(x.type == op.output.type for x in op.inputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,17 +80,17 @@ class Term:
     depth: int
 
 
-def _terms(op: Op, inner: set[Op], added: bool = True, depth: int = 1) -> list[Term]:
+def terms_of(op: Op, inner: set[Op], added: bool = True, depth: int = 1) -> list[Term]:
     """What is added up to `op`, in order."""
     found: list[Term] = []
     for x, its in zip(op.inputs, (added, added == (op.record is OPERATORS["add"]))):
-        found += _terms(x.op, inner, its, depth + 1) if x.op in inner else [Term(x, its, depth)]
+        found += terms_of(x.op, inner, its, depth + 1) if x.op in inner else [Term(x, its, depth)]
     return found
 
 
-def _carries_behind(body: Block) -> dict[Value, frozenset[Value]]:
+def carries_behind(body: Block) -> dict[Value, frozenset[Value]]:
     """The numbers carried from the trip before that each value of the body needs."""
-    behind = {p: frozenset((p,)) for p in body.params[1:] if _is_float(p)}
+    behind = {p: frozenset((p,)) for p in body.params[1:] if is_float(p)}
     for op in body.ops:
         found = frozenset().union(*(behind.get(x, ()) for x in op_free_values(op)))
         behind.update(dict.fromkeys(op.outputs, found))

@@ -35,6 +35,7 @@ from .chains import shorten_chains
 from .checked import check_indices
 from .counted import loop
 from .depth import guard_depth
+from .factors import share_factors
 from .forwarded import forward_elements
 from .fuse import Equalities, ReadAfter, last_reads, overwritten_views, partition
 from .gather import picked_from
@@ -67,6 +68,7 @@ def lower(function: Function, asks: bool = True) -> Function:
         for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
             stack_tapes(each)
             forward_elements(each)
+            share_factors(each)
             shorten_chains(each)
             drop_unused(each)
             type_tapes(each)

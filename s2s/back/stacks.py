@@ -39,11 +39,11 @@ from ..ops.shape import length
 from .apart import parts
 from .buffers import new_buffer
 
-ROOM = 64  # numbers; twice as many whenever they are used up
+ROOM = 64  # numbers; eight times as many when they are used up, and twice as many once that is megabytes: what is never touched is no memory
 
 
 def with_room(tape, n):
-    longer = np.empty(2 * n, tape.dtype)
+    longer = np.empty(8 * n + 1000 if n < 100000 else 2 * n, tape.dtype)
     for i in range(len(tape)):
         longer[i] = tape[i]
     return longer

@@ -9,7 +9,8 @@ error_model="numpy": division by zero makes inf or nan, as in NumPy.  fastmath={
 be one instruction, which rounds once where NumPy rounds twice; results differ from the interpreted ones in
 the last bit, never in what NaN and infinity do.  fastmath=True also lets sums be reordered, which is what
 makes them vectorise; still never nnan or ninf, because adjoints meet both.  nogil: compiled code holds no
-Python object.
+Python object.  The sums of an adjoint are compiled code's to order and to bracket (back/chains.py, back/factors.py):
+where infinite terms cancel to NaN, a bracket may keep an infinity.
 
 Note [Indices]
 An index out of range raises IndexError.  Ranges prove most indices; for others back/ranges.py says what
