@@ -40,9 +40,14 @@ def unshared_zeros(shape, dtype=np.float64):
 
 
 def promised(context, builder, kind: types.Array, array: ir.Value) -> ir.Value:
-    """LLVM's value of the array, with the promise."""
+    """LLVM's value of an array that others see, too, with the promise.
+
+    To LLVM what `noalias` comes from is malloc's, and what nobody reads before the function returns need not be written.  So the
+    pointer is shown to a second piece of assembler, which might hand it on.
+    """
     made = context.make_array(kind)(context, builder, array)
     made.data = with_promise(builder, made.data)
+    builder.asm(ir.FunctionType(ir.VoidType(), [made.data.type]), "", "r,~{memory}", [made.data], True)
     return impl_ret_borrowed(context, builder, kind, made._getvalue())
 
 

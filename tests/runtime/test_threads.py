@@ -273,7 +273,8 @@ def test_threads_that_call_at_once(several):
             expected = shared(args[0], args[1], args[2] * (k + 1))
             assert value == expected[0]
             np.testing.assert_array_equal(gradient, expected[1])
-    assert len(shared.last.call.native.made[frozenset({0, 1})].dispatcher.signatures) == 1
+    (in_parts,) = (native for loops, native in shared.last.call.native.made.items() if loops)
+    assert len(in_parts.dispatcher.signatures) == 1
 
 
 @pytest.mark.compile
@@ -389,3 +390,21 @@ def test_first_calls_at_once_without_jit():
         np.testing.assert_array_equal(gradient, found[0][0])
         assert value == found[0][1][0]
         np.testing.assert_array_equal(slope, found[0][1][1])
+
+
+def angle_of(mean, eccentricity):
+    angle, step = mean, 1.0
+    while abs(step) > 1e-10:
+        step = (angle - eccentricity * np.sin(angle) - mean) / (1.0 - eccentricity * np.cos(angle))
+        angle = angle - step
+    return angle
+
+
+@pytest.mark.compile
+def test_what_a_part_only_writes_is_there_for_the_next_loop():
+    """Each lane reads its eccentricity from an array that a loop in parts has filled: LLVM must not take the writing for idle."""
+    n = 300_000
+    mean, eccentricity = np.linspace(0.0, np.pi, n), np.linspace(0.0, 0.9, n)
+    angle, (mean_bar, _) = s2s.jit(s2s.vmap(s2s.value_and_grad(angle_of, argnums=(0, 1))), parallel=True)(mean, eccentricity)
+    np.testing.assert_allclose(angle - eccentricity * np.sin(angle), mean, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(mean_bar, 1.0 / (1.0 - eccentricity * np.cos(angle)), rtol=1e-10)
