@@ -45,6 +45,7 @@ from .nest import SAME, emit_nest, ends_nest, visited
 from .opaque import OF_MATRICES, in_python, is_native, is_opaque, printing
 from .overwritten import overwrite_what_is_read_last
 from .passes import share_passes
+from .postponed import postpone_products
 from .reductions import REDUCTIONS
 from .regions import clashes, write_region
 from .reuse import reuse_buffers
@@ -70,6 +71,7 @@ def lower(function: Function, asks: bool = True) -> Function:
             forward_elements(each)
             share_factors(each)
             shorten_chains(each)
+            postpone_products(each)
             drop_unused(each)
             type_tapes(each)
     guard_depth(lowered)
