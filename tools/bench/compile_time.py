@@ -41,11 +41,11 @@ def first_call(name: str, library: str):
     if library == "s2s":
         import s2s
 
-        solve = s2s.jit(newton_cg.newton_cg(objective))
+        solve = s2s.jit(newton_cg.case.newton_cg(objective))
         return lambda: solve(x, *data)
     import jax
 
-    solve = jax.jit(newton_cg.newton_cg_of_jax(newton_cg.objectives_of_jax()[objective.__name__]))
+    solve = jax.jit(newton_cg.case.newton_cg_of_jax(newton_cg.objectives_of_jax()[objective.__name__]))
     given = [jax.numpy.asarray(v) for v in (x, *data)]
     return lambda: jax.block_until_ready(solve(*given))
 
