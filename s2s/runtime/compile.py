@@ -33,6 +33,7 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numba
 import numpy as np
@@ -56,7 +57,7 @@ from .load import load, register
 from .parts import natural
 from .printed import after, counted, printed
 from .raised import raised_again
-from .spelling import NATURAL, imports, not_negative, spelled
+from .spelling import NATURAL, allocating, imports, not_negative, spelled
 from .told import telling
 from .trap import first_bad, is_checking, watching
 from .trapped import trapped
@@ -99,6 +100,8 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, c
     In the process's `own` module Numba works as runtime/effort.py says, and Python can call the entry alone; a file to keep
     has neither.  The function itself begins by raising TypeError where one of the `conditions` on `a0`, `a1`, ... holds.
     """
+    if own:
+        module = replace(module, text="".join(map(allocating, module.text.splitlines(True))))
     options = f"error_model='numpy', fastmath={FLAGS[bool(fastmath)]}, nogil=True"
     if checks:
         options += ", boundscheck=True"

@@ -23,7 +23,7 @@ from . import blas, places, sums, unshared, vector_math
 from .blas import blas_product
 from .places import checked_place
 from .sums import added_in_any_order
-from .unshared import unshared_empty, unshared_zeros
+from .unshared import unshared_empty, unshared_like, unshared_zeros
 
 
 def _called(function: Callable, of: Record) -> Record:
@@ -46,7 +46,8 @@ def name_of(function: Callable) -> str:
     return getattr(function, "__name__", None) or function.name
 
 
-RUNTIME = {blas_product: blas.__name__, checked_place: places.__name__, added_in_any_order: sums.__name__, unshared_empty: unshared.__name__, unshared_zeros: unshared.__name__}
+RUNTIME = {blas_product: blas.__name__, checked_place: places.__name__, added_in_any_order: sums.__name__, unshared_empty: unshared.__name__, unshared_zeros: unshared.__name__,
+           unshared_like: unshared.__name__}
 product, addition, allocation = _called(blas_product, matmul), _called(added_in_any_order, sum_step), _unshared(buffer)
 place = _called(checked_place, place_in_op)
 
@@ -65,6 +66,20 @@ def spelled(lowered: Function) -> Function:
             elif op.record is place_in_op:
                 op.record = place
     return lowered
+
+
+_MADE = {"np.empty(": unshared_empty, "np.zeros(": unshared_zeros, "np.empty_like(": unshared_like}
+
+
+def allocating(line: str) -> str:
+    """A line of native text, what it allocates in words of NumPy's (tapes that grow, parts of sums) allocated as buffers are.
+
+    A line that has a string or a comment in it stays as it is.
+    """
+    if "np." in line and not any(mark in line for mark in "\"'#"):
+        for plain, function in _MADE.items():
+            line = re.sub(rf"(?<![\w.]){re.escape(plain)}(?!\(\))", f"{name_of(function)}(", line)
+    return line
 
 
 def imports(text: str) -> list[str]:

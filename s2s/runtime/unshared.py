@@ -26,7 +26,7 @@ from numba.core import cgutils
 from numba.core.imputils import impl_ret_borrowed, impl_ret_new_ref
 from numba.extending import lower_builtin, type_callable
 
-from .elements import item, structure
+from .elements import field, item, structure
 
 
 def unshared_empty(shape, dtype=np.float64):
@@ -37,6 +37,11 @@ def unshared_empty(shape, dtype=np.float64):
 def unshared_zeros(shape, dtype=np.float64):
     """np.zeros(shape, dtype)."""
     return np.zeros(shape, dtype)
+
+
+def unshared_like(array):
+    """np.empty_like(array), in C order."""
+    return np.empty(array.shape, array.dtype)
 
 
 def promised(context, builder, kind: types.Array, array: ir.Value) -> ir.Value:
@@ -97,8 +102,8 @@ def allocated(context, builder, kind: types.Array, shape: Sequence[ir.Value], ze
 def _typed(context) -> Callable:
     def of(shape, dtype=types.NumberClass(types.float64)):
         lengths = shape.types if isinstance(shape, types.BaseTuple) else (shape,)
-        if isinstance(dtype, types.NumberClass) and lengths and all(isinstance(n, types.Integer) for n in lengths):
-            return types.Array(dtype.instance_type, len(lengths), "C")
+        if isinstance(dtype, types.DTypeSpec) and lengths and all(isinstance(n, types.Integer) for n in lengths):
+            return types.Array(dtype.dtype, len(lengths), "C")
 
     return of
 
@@ -120,3 +125,15 @@ for _function, _zero in ((unshared_empty, False), (unshared_zeros, True)):
     type_callable(_function)(_typed)
     lower_builtin(_function, types.Any)(_lowered(_zero))
     lower_builtin(_function, types.Any, types.Any)(_lowered(_zero))
+
+
+@type_callable(unshared_like)
+def _type_unshared_like(context):
+    return lambda array: types.Array(array.dtype, array.ndim, "C") if isinstance(array, types.Array) and array.ndim else None
+
+
+@lower_builtin(unshared_like, types.Array)
+def _lower_unshared_like(context, builder, sig, args):
+    shape = field(context, builder, sig.args[0], args[0], "shape")
+    made = allocated(context, builder, sig.return_type, [item(builder, shape, k) for k in range(sig.args[0].ndim)])
+    return impl_ret_new_ref(context, builder, sig.return_type, made.value)
