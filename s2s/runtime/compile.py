@@ -49,6 +49,7 @@ from ..ir.types import Array, Generator, Scalar, Tuple, Type
 from ..ops.recursive import calls_itself, recursive_callees
 from . import cache as disk
 from .asked import asked_first, some_length_is_one, unlike
+from .checks import written_in_place
 from .effort import Effort
 from .extremes import shadowing
 from .heap import keep_freed_memory
@@ -109,7 +110,8 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, c
     if own:
         head.append(f"from {Effort.__module__} import {Effort.__name__}")
         options, inner = f"{options}, pipeline_class={Effort.__name__}, no_cfunc_wrapper=True", ", no_cpython_wrapper=True"
-    head += imports(module.text) + (shadowing(module.text) if own else [])
+    written, without = written_in_place(module.text) if own else ([], set())
+    head += written + imports(module.text) + (shadowing(module.text) if own else [])
     head += [f"from {into_form.__module__} import {name} as into_{name}" for name in HELPERS if f"into_{name}(" in module.text + " ".join(conditions)]
     looks = watching(module.text) if is_checking() else {}
     if looks:
@@ -123,6 +125,8 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, c
         head.append(f"from {natural.__module__} import {natural.__name__} as {NATURAL}")
     text, moved = [*head], {}  # where each line goes
     for number, line in enumerate(module.text.splitlines(), 1):
+        if number in without:
+            continue
         if line.startswith("def "):
             text.append(f"@njit({options}{'' if line.startswith(f'def {module.entry}(') else inner})")
         text.append(line)
