@@ -3,24 +3,38 @@
 What stands in such an array is data, of which nothing is known, so each is checked where it is read (`place_in`), and the loops
 within, over the rest of the index, know that it is in range.  The rest of the function need not check its indices for that
 (back/ranges.py); Numba's boundscheck, which is for a whole function, took four times as long in a convolutional network.
+
+Where each element of `table[k, l]` needs the elements of k and l in the same place, the nest that computes k and l reads the
+table, too (`in_step`): interpolation would otherwise store all that it computes before it knows where it is.  Not beside exp and
+the like, which several trips at a time would share: what may raise keeps each trip by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..ir.graph import Block, Op, Value, free_values
-from ..ir.types import Array, Scalar
+from ..ir.types import Array, Extent, Scalar
 from ..ops.pattern import expand, is_advanced, paired
 from ..ops.record import value
 from .access import stride
 from .buffers import as_dtype, broadcast_length_op, place_in_op
+
+NONE: Mapping[Value, Value] = {}
 
 
 def is_gather(op: Op) -> bool:
     """Whether `op` reads an array at indices that stand in arrays of integers."""
     return (op.name == "getitem" and is_advanced(op.attrs["pattern"], op.inputs[1:])
             and all(x.type.dtype != "bool" for x in op.inputs[1:] if isinstance(x.type, (Array, Scalar))))
+
+
+def in_step(op: Op) -> bool:
+    """Whether each element that `op` gathers is where the elements of its indices in the same place say."""
+    dims = op.output.type.dims
+    return is_gather(op) and set(op.attrs["pattern"]) == {"i"} and all(
+        not isinstance(x.type, Array) or x.type.dims == dims for x in op.inputs[1:]) and not any(
+        d == 1 or isinstance(d, Extent) and (d.may_be_one or d.accepts_any) for d in dims)
 
 
 def picked_from(block: Block) -> set[Op]:
@@ -84,24 +98,45 @@ def index_lengths(scope, own: Sequence[Value], parts: list) -> list[Value]:
     return [*basic[:first], *shape, *basic[first:]]
 
 
-def gather(scope, op: Op, index) -> Value:
-    """One element of `x[rows, 1:, cols]`."""
-    source = scope.elements(op.inputs[0])
-    return source.at(gathered_index(scope, source.lengths, gather_parts(scope, op), index))
+def gather(scope, op: Op, index, places: Sequence[Value] | None = None) -> Value:
+    """One element of `x[rows, 1:, cols]`; `places` are those of rows and cols, where they are known already."""
+    source, parts = scope.elements(op.inputs[0]), gather_parts(scope, op)
+    if places is None:
+        places = looked_up(scope, source.lengths, parts, index)
+    return source.at(gathered_index(scope, source.lengths, parts, index, places))
 
 
-def gathered_index(scope, lengths: Sequence[Value], parts: list, index: Sequence[Value]) -> list[Value]:
-    """The element of an array of these lengths that is element `index` of it under an index with arrays in it."""
-    arrays = [o for p, o in parts if p == "i" and isinstance(o.type, Array)]
-    rank = max(a.type.rank for a in arrays)
-    places, basics = [], 0
-    for p, _ in parts:
+def span(parts: list) -> tuple[int, int]:
+    """Where in the index of the result the axes of the arrays begin and end."""
+    places, basics, rank = [], 0, 0
+    for p, o in parts:
         if p == "i":
             places.append(basics)
+            rank = max(rank, o.type.rank if isinstance(o.type, Array) else 0)
         else:
             basics += 1
     first = places[0] if len(set(places)) == 1 else 0
-    common, rest = list(index[first:first + rank]), [*index[:first], *index[first + rank:]]
+    return first, first + rank
+
+
+def looked_up(scope, lengths: Sequence[Value], parts: list, index: Sequence[Value], numbers: Mapping[Value, Value] = NONE) -> list[Value]:
+    """The integers at `index`, of which the axes of the arrays are known, each checked; `numbers` are those that are not in memory."""
+    first, last = span(parts)
+    common, found, axis = index[first:last], [], 0
+    for p, o in parts:
+        if p == "i" and isinstance(o.type, Array):
+            k = numbers[o] if o in numbers else scope.elements(o).at(
+                [value(0) if d == 1 else i for d, i in zip(o.type.dims, common[last - first - o.type.rank:])])
+            k = as_dtype(k, "int64")
+            found.append(k if scope.asked is None else place_in_op(k, lengths[axis]))
+        axis += p is not None
+    return found
+
+
+def gathered_index(scope, lengths: Sequence[Value], parts: list, index: Sequence[Value], places: Sequence[Value]) -> list[Value]:
+    """The element of an array of these lengths that is element `index` of it under an index with arrays in it, which say `places`."""
+    first, last = span(parts)
+    found, rest = iter(places), [*index[:first], *index[last:]]
     full = []
     axis = 0
     for p, o in parts:
@@ -111,12 +146,7 @@ def gathered_index(scope, lengths: Sequence[Value], parts: list, index: Sequence
         n = lengths[axis]
         axis += 1
         if p == "i":
-            if isinstance(o.type, Array):
-                own = common[rank - o.type.rank:]
-                k = as_dtype(scope.elements(o).at([value(0) if d == 1 else i for d, i in zip(o.type.dims, own)]), "int64")
-                full.append(k if scope.asked is None else place_in_op(k, n))
-            else:
-                full.append(scope.env[o])
+            full.append(next(found) if isinstance(o.type, Array) else scope.env[o])
         else:
             full.append(stride(n, *((None, None, None) if p == "..." else scope.numbers(o)))(rest.pop(0)))
     return full

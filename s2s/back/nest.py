@@ -7,7 +7,7 @@ reduction over other axes adds into a buffer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..ir.builder import Builder, add_op, at
@@ -28,7 +28,7 @@ from .buffers import (
 )
 from .counted import counter_name, loop, put
 from .fuse import Equalities, Group, ReadAfter, reads, versions
-from .gather import gather, gather_lengths, is_gather
+from .gather import NONE, gather, gather_lengths, gather_parts, in_step, is_gather, looked_up, span
 from .reductions import Reduction, reduction, start, sum_step
 from .regions import is_place_of, region, written_space
 
@@ -107,6 +107,7 @@ class Nest:
             self.regions = {op: region(scope, op) for op in group.ops if is_write(op)}
             self.lengths = self.find_lengths()
             self.plans: dict[Value, Plan] = {}
+            self.places: dict[Op, list[Value]] = {}  # where what is gathered stands
             self.reused: dict[Value, Op] = {}  # an operand -> the op whose result takes its place
             for op in group.ops:
                 for k, x in enumerate(op.inputs):
@@ -117,7 +118,9 @@ class Nest:
     def reads_elements(op: Op, k: int) -> bool:
         if is_write(op):
             return k == 1
-        return k not in op.record.shapes and not is_gather(op)
+        if is_gather(op):
+            return k > 0 and in_step(op)
+        return k not in op.record.shapes
 
     # lengths and broadcasting
 
@@ -133,7 +136,7 @@ class Nest:
                 lengths = [m if n is None else n for n, m in zip(lengths, found)]
                 continue
             for k, x in enumerate(op.inputs):
-                if isinstance(x.type, Array) and x not in self.inside and k not in op.record.shapes:
+                if isinstance(x.type, Array) and x not in self.inside and self.reads_elements(op, k):
                     for axis, d in enumerate(x.type.dims, rank - x.type.rank):
                         if lengths[axis] is None and self.scope.equal.find(d) == self.group.dims[axis]:
                             lengths[axis] = self.scope.lengths(x)[axis - rank + x.type.rank]
@@ -188,6 +191,10 @@ class Nest:
 
             def level(k: int, index: list[Value], buffers: list[Value], sums: dict[Op, Value]):
                 """Loops k, k+1, ...; returns the buffers and the running reductions after them."""
+                for op in self.group.ops:  # where a row stands is looked up once for all its elements
+                    if is_gather(op) and not in_step(op) and span(gather_parts(self.scope, op))[1] == k:
+                        with at(op.line):
+                            self.places[op] = self.looked_up(op, index)
                 if k == rank:
                     return self.element(index, stored, buffers, running, sums)
                 starting = [r for r in running if r.level == k]
@@ -242,6 +249,10 @@ class Nest:
                     if not total.name and total.op is not None and total.op.name != "constant":
                         total.name = op.output.name
                     self.scope.define(op.output, total)
+
+    def looked_up(self, op: Op, index: Sequence[Value], numbers: Mapping[Value, Value] = NONE) -> list[Value]:
+        """Where the element, or the row, is that `op` gathers at `index`."""
+        return looked_up(self.scope, self.scope.elements(op.inputs[0]).lengths, gather_parts(self.scope, op), index, numbers)
 
     def output_lengths(self, op: Op) -> list[Value]:
         found = reduction(op)
@@ -384,7 +395,10 @@ class Nest:
         """The op's result at one index, from numbers."""
         dtype = op.output.type.dtype
         if is_gather(op):
-            return gather(self.scope, op, index)
+            if in_step(op):
+                numbers = {x: number_of(x) for x in op.inputs[1:] if isinstance(x.type, Array)}
+                self.places[op] = self.looked_up(op, index, numbers)
+            return gather(self.scope, op, index, self.places[op])
         operands = [x for k, x in enumerate(op.inputs) if k not in op.record.shapes]
         xs = list(map(number_of, operands))
         if op.name == "astype" or op.name in SAME:
@@ -399,7 +413,7 @@ class Nest:
 def stated_lengths(scope, op: Op) -> list[Value] | None:
     """The lengths of the result, for ops that do not take them from the operands they read."""
     if is_gather(op):
-        return gather_lengths(scope, op)
+        return None if in_step(op) else gather_lengths(scope, op)
     match op.name:
         case "spread":
             return list(scope.lengths(op.inputs[1]))

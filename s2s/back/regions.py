@@ -20,7 +20,8 @@ from .access import in_memory, multiply, op_named, stride
 from .buffers import spread_length_op
 from .counted import loop
 from .fuse import Equalities, versions
-from .gather import gathered_index, index_lengths, is_gather
+from .gather import gathered_index, in_step, index_lengths, is_gather, looked_up, span
+from .vector import is_long
 
 
 @dataclass(eq=False)
@@ -120,7 +121,8 @@ def clashes(op: Op, others: Sequence[Op]) -> bool:
     ops = [op, *others]
     for other in ops:
         if is_gather(other) and any(x.op in ops for x in other.inputs if isinstance(x.type, Array)):
-            return True  # it reads its operands at any index, so they must be there
+            if other.inputs[0].op in ops or not in_step(other) or any(map(is_long, ops)):
+                return True  # it reads its operands at any index, so they must be there
     for write in ops:
         if write.record.writes is None:
             continue
@@ -155,11 +157,18 @@ def scatter(scope, op: Op) -> bool:
     lengths = index_lengths(scope, own, parts)
     read_v = source_reader(scope, a, v, lengths, dims)
 
-    def body(index, carries):
-        full = gathered_index(scope, own, parts, index)
-        return [op.record(carries[0], read_v(index), *full, pattern=("i",) * len(full))]
+    last, types, names = span(parts)[1], [array.type], [op.output.name or a.name]
 
-    (result,) = loop(lengths, [array], [array.type], [op.output.name or a.name], body, scope.counters)
+    def rows(index, carries):  # where a row stands is looked up once for all its elements
+        places = looked_up(scope, own, parts, index)
+
+        def body(index, carries):
+            full = gathered_index(scope, own, parts, index, places)
+            return [op.record(carries[0], read_v(index), *full, pattern=("i",) * len(full))]
+
+        return loop(lengths[last:], carries, types, names, body, (*scope.counters, *(i.name for i in index)), tuple(index))
+
+    (result,) = loop(lengths[:last], [array], types, names, rows, scope.counters)
     scope.define(op.output, result, own)
     return True
 

@@ -20,8 +20,8 @@ rule on one kind of op, and it joins the loops of the program as well as those t
 
 Note [What may be joined]
 Trip k of the second loop comes to run before trip k + 1 of the first.  That changes nothing if each array that one of
-them writes and the other touches is touched by both only at the index of the trip, `a[i, ...]`; and if the second reads
-no number that the first ends with.  A loop that calls exp stays apart from the nest that follows it: innermost, it is
+them writes and the other touches is touched by both only at the index of the trip, `a[i, ...]`, or only added to by both; and
+if the second reads no number that the first ends with.  A loop that calls exp stays apart from the nest that follows it: innermost, it is
 made of vector instructions, which is worth more than an array of numbers that is kept for the nest.  What stands between them and needs the first moves behind; if the second needs
 that, too, they stay apart.  Nothing moves before what may end the run.
 """
@@ -35,8 +35,10 @@ from ..ir.types import INT, Array, Scalar
 from ..ops.acts import has_effects
 from ..ops.control import for_record
 from ..ops.independent import Trip, counts_from_zero
-from .buffers import same_length_op
+from ..ops.index import getitem
+from .buffers import place_in_op, same_length_op
 from .memory import Memory
+from .vector import is_long
 from .within import (
     CHECKS,
     keep_within_trips,
@@ -116,6 +118,9 @@ class Joining:
             if block.ops[position].name == "for":
                 position = self.join(block, position, lengths)
             position += 1
+        for op in block.ops:
+            if op.name == "for":
+                self.look_once(op)
         keep_within_trips(block)  # only now do loops inside say by their own index which elements they use
         take_apart(block)
         for op in list(block.ops):
@@ -124,6 +129,24 @@ class Joining:
             if op.name == "for":
                 place = block.ops.index(op)
                 block.ops[place:place] = move_checks_out(op)
+
+    def look_once(self, loop: Op) -> None:
+        """Let what was joined into `loop` read the indices that it has in common, and check them, once in a trip."""
+        (body,), found, new = loop.blocks, {}, {}
+        changed: set | None = None
+        for op in body.ops if any(op.record is place_in_op for op in body.ops) else ():
+            if op.record is getitem and isinstance(op.output.type, Scalar):
+                changed = Facts(loop, self.memory).destroyed if changed is None else changed
+                if not changed.isdisjoint(self.sites(op.inputs[:1])):
+                    continue
+            elif op.record is not place_in_op and (op.name not in ("add", "subtract") or op.output.type.dtype != "int64"):
+                continue
+            key = (op.record, op.attrs.get("pattern"), *(resolved(x, new) for x in op.inputs))
+            if found.setdefault(key, op.output) is not op.output:
+                new[op.output] = found[key]
+        if new:
+            body.ops = [op for op in body.ops if not any(y in new for y in op.outputs)]
+            renamed(body, new)
 
     def join(self, block: Block, position: int, lengths: Lengths) -> int:
         """Join the loop at `position` with those before it that it can be joined with; returns where it is now."""
@@ -188,9 +211,12 @@ class Joining:
         one, other = Trip(first.blocks[0]), Trip(second.blocks[0])
         for y in handed:
             k = first.outputs.index(y)
+            starts = [j for j, x in enumerate(second.inputs[3:]) if x is y]
+            if len(starts) == 1 and one.only_adds(one.body.params[1 + k]) and other.only_adds(other.body.params[1 + starts[0]]) \
+                    and y not in free_values(other.body) and not self.used_elsewhere(y, second, block):
+                continue
             if not one.stays_in_row(one.body.params[1 + k]) or not other.stays_in_row(y):
                 return False
-            starts = [j for j, x in enumerate(second.inputs[3:]) if x is y]
             if not all(other.stays_in_row(other.body.params[1 + j]) for j in starts) or len(starts) > 1:
                 return False
             if starts and (y in free_values(other.body) or self.used_elsewhere(y, second, block)):
@@ -241,12 +267,14 @@ def has_loops(loop: Op) -> bool:
 
 def has_vector_math(loop: Op) -> bool:
     """Whether the loop calls exp or the like, which by itself it does for several trips at a time (back/vector.py)."""
-    return any(op.record.vector for op in walk(loop.blocks[0]))
+    return any(map(is_long, walk(loop.blocks[0])))
 
 
 def is_vector_loop(loop: Op) -> bool:
-    """Whether the trips could run several at a time: each element that is written is that of the trip."""
+    """Whether the trips could run several at a time: each element that is written is that of the trip, and no trip may raise."""
     index = loop.blocks[0].params[0]
+    if any(op.record is place_in_op for op in walk(loop.blocks[0])):
+        return False
     return all(index in op.inputs[2:] for op in walk(loop.blocks[0]) if op.name in ("setitem", "additem"))
 
 

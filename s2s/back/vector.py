@@ -68,6 +68,11 @@ def is_of_reals(op: Op) -> bool:
     return all(x.type.dtype in REAL or isinstance(x.constant, int) for x in op.inputs)
 
 
+def is_long(op: Op) -> bool:
+    """Whether `op` is arithmetic of many steps, which trips run several at a time are worth: exp, no square and no maximum."""
+    return bool(op.record.vector) and op.record.vector not in ("maximum", "minimum") and is_of_reals(op)
+
+
 @cache
 def spelled(record: Record) -> Record:
     """The op as a call of vector math."""

@@ -89,8 +89,7 @@ class Trip:
         touching = self.touching(versions)
         if self.is_own(touching):
             return "own"
-        if all(op.name == "additem" and k == 0 and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
-               for op, k in touching):
+        if self.only_adds(param):
             return "gather"
         return None
 
@@ -136,6 +135,11 @@ class Trip:
         """Whether a trip touches only `array[i, ...]` of the array and of what it becomes."""
         return all(self.distance(user, k) == 0 for v in self.versions(array) for user, k in self.uses.get(v, ())
                    if isinstance(user, Op) and not user.blocks and k not in user.record.shapes)
+
+    def only_adds(self, array: Value) -> bool:
+        """Whether all that a trip does with the array, and with what it becomes, is to add numbers to its elements."""
+        return all(op.name == "additem" and k == 0 and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
+                   for op, k in self.touching(self.versions(array)))
 
     def versions(self, param: Value) -> Iterator[Value]:
         """`param` and what it becomes by writes, branches and inner loops."""

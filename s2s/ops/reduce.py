@@ -240,9 +240,10 @@ def count_nonzero(x, axis=None, *, keepdims=False) -> Value:
 
 
 def _share(x: Value, y: Value, axis, keepdims: bool) -> tuple[Value, Value]:
-    """Where `x` is its extreme `y`, and how often."""
+    """Where `x` is its extreme `y`, and how often: in the precision of x, which a number of integers would raise."""
     hit = equal(x, over(y, axis, keepdims))
-    return hit, sum_record(hit, axis=axis, keepdims=keepdims)
+    count = sum_record(hit, axis=axis, keepdims=keepdims)
+    return hit, as_dtype(count, dtype_of(x.type)) if dtype_of(x.type) in ("float16", "float32") else count
 
 
 def _vjp_extreme(bar, y, x, *, axis, keepdims):

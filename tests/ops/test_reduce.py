@@ -94,6 +94,15 @@ def test_dtypes(function, dtype):
     judge(FUNCTIONS[function], function, np.array([1, 0, 1]).astype(dtype), derivative=False)
 
 
+def test_extremes_of_single_precision_have_derivatives_in_it():
+    """How often the maximum occurs is an integer, by which a number of NumPy's would become one of double precision."""
+    x, w = np.array([[1, 2], [2, 2]], np.float32), np.array([1, 3], np.float32)
+    derivative = s2s.grad(lambda x, w: np.sum(w * np.max(x, axis=1)))
+    np.testing.assert_array_equal(derivative(x, w), np.array([[0, 1], [1.5, 1.5]], np.float32))
+    assert "astype(np.float32)" in derivative.source
+    assert "float64" not in s2s.jit(derivative).lower(x, w).loops
+
+
 def test_dtype_argument():
     judge(
         lambda x: FUNCTIONS[np.sum](x, dtype=np.float64),
