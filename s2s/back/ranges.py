@@ -12,7 +12,7 @@ arrays, `x[rows]`, wherever they are read (back/gather.py).
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array, Extent, Scalar
@@ -32,10 +32,14 @@ class Bound:
 
 @dataclass(frozen=True)
 class Range:
-    """low <= x < high, as far as known."""
+    """low <= x < high, as far as known; and x is below all that it is `also` below, as the counter of a `zip` is."""
 
     low: Bound | None = None
     high: Bound | None = None
+    also: tuple[Bound, ...] = ()
+
+    def highs(self) -> tuple[Bound, ...]:
+        return self.also if self.high is None else (self.high, *self.also)
 
 
 @dataclass(frozen=True)
@@ -115,9 +119,12 @@ def extents_named(block: Block, spelled: dict[str, str]) -> dict[Value, Range]:
             known[p] = exactly(Bound(f"a{k}", 0))
     for n, dim in made_as_long_as(block):
         inner = without_clamp(n)
-        if dim.symbol not in spelled and Indices(known, {}).range_of(inner).high is None:
+        found = Indices(known, {}).range_of(inner)
+        if dim.symbol not in spelled and found.high is None:
             # max(m, 0) long: m is at most that, which is all that the end of a range needs
             known[inner] = exactly(Bound(dim.symbol, 0)) if inner is n else Range(None, Bound(dim.symbol, 1))
+        elif inner.op is not None and inner.op.name == "min_":
+            known[inner] = replace(found, also=(*found.also, Bound(dim.symbol, 1)))
     return known
 
 
@@ -217,7 +224,11 @@ class Indices:
         if type(x.constant) is int and x.constant < 0:
             return self.require((Bound(None, -x.constant), self.length_at_least(dim, None)))
         r = self.range_of(self.from_the_front(x))
-        return r.low is not None and r.high is not None and self.require((ZERO, r.low), (r.high, self.length_at_least(dim, r.high.symbol)))
+        if r.low is None or r.high is None:
+            return False
+        own = dim.symbol if isinstance(dim, Extent) else None
+        high = next((high for high in r.also if high.symbol == own and high.offset <= getattr(dim, "offset", 0)), r.high)
+        return self.require((ZERO, r.low), (high, self.length_at_least(dim, high.symbol)))
 
     def length_at_least(self, dim, symbol: str | None) -> Bound:
         """What an axis is long, at least, to be compared with a number of this symbol."""
@@ -248,14 +259,16 @@ class Indices:
         if op.name in ("add", "subtract") and type(op.inputs[1].constant) is int:
             shift = op.inputs[1].constant * (1 if op.name == "add" else -1)
             r = self.range_of(op.inputs[0])
-            return Range(None if r.low is None else r.low + shift, None if r.high is None else r.high + shift)
-        if op.name == "min_" and type(op.inputs[1].constant) is int:
-            return Range(None, Bound(None, op.inputs[1].constant + 1))
+            return Range(None if r.low is None else r.low + shift, None if r.high is None else r.high + shift,
+                         tuple(high + shift for high in r.also))
+        if op.name == "min_":  # below what either is below
+            first, *others = [high for x in op.inputs for high in self.range_of(x).highs()] or [None]
+            return Range(None, first, tuple(others))
         if op.name == "subtract":
             a, b = map(self.range_of, op.inputs)
             return Range(difference(a.low, None if b.high is None else b.high + -1), difference(a.high, b.low))
         if op.name == "add" and op.output in self.strips:
-            return Range(ZERO, self.end(self.strips[op.output]))
+            return self.below(ZERO, self.strips[op.output])
         if op.name == "length" and isinstance(op.inputs[0].type, Array):
             dim = op.inputs[0].type.dims[op.attrs["axis"]]
             if isinstance(dim, Extent) and not dim.accepts_any:
@@ -263,16 +276,23 @@ class Indices:
                 return exactly(at_least) if dim.offset >= 0 else Range(at_least, None)
         return Range()
 
-    def end(self, x: Value) -> Bound | None:
-        """A bound of the end of a loop's range, where a negative number is as good as 0."""
+    def below(self, low: Bound | None, end: Value) -> Range:
+        """From `low` to before the `end` of a loop."""
+        first, *others = self.ends(end) or [None]
+        return Range(low, first, tuple(others))
+
+    def ends(self, x: Value) -> list[Bound]:
+        """The bounds of the end of a loop's range, where a negative number is as good as 0."""
         if x.op is not None and x.op.name == "at_least_zero":
-            return self.end(x.op.inputs[0])
+            return self.ends(x.op.inputs[0])
+        if x.op is not None and x.op.name == "min_":
+            named = self.known[x].also if x in self.known else ()
+            return [*(end for each in x.op.inputs for end in self.ends(each)), *(high + -1 for high in named)]
         if x.op is not None and x.op.name == "length" and isinstance(x.op.inputs[0].type, Array):
             dim = x.op.inputs[0].type.dims[x.op.attrs["axis"]]
             if isinstance(dim, Extent) and not dim.accepts_any:
-                return Bound(dim.symbol, dim.offset)
-        high = self.range_of(x).high
-        return None if high is None else high + -1
+                return [Bound(dim.symbol, dim.offset)]
+        return [high + -1 for high in self.range_of(x).highs()]
 
     def counter(self, op: Op) -> Range:
         """The values that a loop's counter takes."""
@@ -280,6 +300,6 @@ class Indices:
         if type(step.constant) is not int or step.constant == 0:
             return Range()
         if step.constant > 0:  # lo <= i < hi
-            return Range(self.range_of(lo).low, self.end(hi))
+            return self.below(self.range_of(lo).low, hi)
         last = self.range_of(hi).low  # hi < i <= lo
-        return Range(None if last is None else last + 1, self.range_of(lo).high)
+        return replace(self.range_of(lo), low=None if last is None else last + 1)
