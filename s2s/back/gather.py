@@ -119,16 +119,22 @@ def span(parts: list) -> tuple[int, int]:
     return first, first + rank
 
 
-def looked_up(scope, lengths: Sequence[Value], parts: list, index: Sequence[Value], numbers: Mapping[Value, Value] = NONE) -> list[Value]:
-    """The integers at `index`, of which the axes of the arrays are known, each checked; `numbers` are those that are not in memory."""
+def looked_up(scope, lengths: Sequence[Value], parts: list, index: Sequence[Value], numbers: Mapping[Value, Value] = NONE,
+              known: dict[tuple[Value, Value], Value] | None = None) -> list[Value]:
+    """The integers at `index`, of which the axes of the arrays are known, each checked, if it is not `known` to be.
+
+    `numbers` are those that are not in memory.
+    """
     first, last = span(parts)
-    common, found, axis = index[first:last], [], 0
+    common, found, axis, known = index[first:last], [], 0, {} if known is None else known
     for p, o in parts:
         if p == "i" and isinstance(o.type, Array):
             k = numbers[o] if o in numbers else scope.elements(o).at(
                 [value(0) if d == 1 else i for d, i in zip(o.type.dims, common[last - first - o.type.rank:])])
-            k = as_dtype(k, "int64")
-            found.append(k if scope.asked is None else place_in_op(k, lengths[axis]))
+            k, n = as_dtype(k, "int64"), lengths[axis]
+            if (k, n) not in known:
+                known[k, n] = k if scope.asked is None else place_in_op(k, n)
+            found.append(known[k, n])
         axis += p is not None
     return found
 

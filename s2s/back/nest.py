@@ -108,6 +108,7 @@ class Nest:
             self.lengths = self.find_lengths()
             self.plans: dict[Value, Plan] = {}
             self.places: dict[Op, list[Value]] = {}  # where what is gathered stands
+            self.checked: dict[tuple[Value, Value], Value] = {}  # the places of (index, length), which no trip but theirs can have
             self.reused: dict[Value, Op] = {}  # an operand -> the op whose result takes its place
             for op in group.ops:
                 for k, x in enumerate(op.inputs):
@@ -252,7 +253,7 @@ class Nest:
 
     def looked_up(self, op: Op, index: Sequence[Value], numbers: Mapping[Value, Value] = NONE) -> list[Value]:
         """Where the element, or the row, is that `op` gathers at `index`."""
-        return looked_up(self.scope, self.scope.elements(op.inputs[0]).lengths, gather_parts(self.scope, op), index, numbers)
+        return looked_up(self.scope, self.scope.elements(op.inputs[0]).lengths, gather_parts(self.scope, op), index, numbers, self.checked)
 
     def output_lengths(self, op: Op) -> list[Value]:
         found = reduction(op)
