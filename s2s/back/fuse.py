@@ -77,6 +77,9 @@ def partition(block: Block, space: Callable[[Op], tuple | None], reduces: Callab
             readers.setdefault(x, []).append(op)
     ordered = _ordered(groups)
     if postpone(ordered, home, readers, block, clashes):
+        for group in groups:  # what had to run after a nest that is gone runs after what that had to follow
+            while gone := [other for other in group.after if not other.ops]:
+                group.after = group.after.difference(gone).union(*(other.after for other in gone)) - {group}
         return _ordered([group for group in groups if group.ops])
     return ordered
 

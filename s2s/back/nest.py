@@ -323,9 +323,14 @@ class Nest:
         return Stored(op, buffer, lambda index: list(index))
 
     def dying_operand(self, op: Op) -> Value | None:
-        """An operand that the result may overwrite: `x_bar + t` where this is the last that is seen of x_bar."""
+        """An operand that the result may overwrite: `x_bar + t` where this is the last that is seen of x_bar.
+
+        Of a loop's carry, rather what it was before: the loop goes on in the same memory, however long the sum is.
+        """
         y = op.output
-        for x in op.inputs:
+        before = [self.block.params[k - len(self.block.yields)] for k, end in enumerate(self.block.yields) if end is y] \
+            if self.scope.nested and len(self.block.params) >= len(self.block.yields) else []
+        for x in (*before, *op.inputs):
             if x not in self.plans or x in self.reused or x in self.alive or x.type.dtype != y.type.dtype:
                 continue
             if self.scope.equal.canonical(x.type.dims) != self.scope.equal.canonical(y.type.dims):

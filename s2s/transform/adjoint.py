@@ -28,13 +28,13 @@ from ..ops.shape import shaped_like, spread, zeros_of
 from .activity import active_values, loop_parts
 from .checkpoint import Rerunning, rerun_vjp
 from .leaving import asked_to_leave
-from .tape import Region, is_made_again
+from .tape import Region, calls_made_again
 
 
 class Adjoint:
     """The reverse sweep of `function`, reading primal values wherever they are defined.
 
-    `split(callee, wrt, seeded)` gives the two halves of the derivative of a function that is called, and
+    `split(callee, wrt, seeded, again)` gives the two halves of the derivative of a function that is called, and
     `whole(function, wrt, summed)` both as one function.  The cotangents of the parameters in `summed` so far are
     handed in: their sums start from `incoming`.  Given `seeded`, only the results with these numbers have a
     cotangent, and only the parameters that one reaches get one: `reached`.
@@ -43,11 +43,12 @@ class Adjoint:
     forwards = False  # it runs through loops from their last trip to the first
 
     def __init__(self, function: Function, wrt: list[Value], split: Callable, whole: Callable,
-                 summed: Sequence[Value] = (), seeded: Sequence[int] | None = None):
+                 summed: Sequence[Value] = (), seeded: Sequence[int] | None = None, alone: bool = True):
         self.function, self.wrt, self.split, self.whole = function, wrt, split, whole
         self.active = active_values(function, wrt, seeded)
         self.home = {v: block for block in blocks_of(function.block)
                      for v in [*block.params, *(v for op in block.ops for v in op.outputs)]}
+        self.made_again = calls_made_again(function, alone)
         self.regions: dict[Block, Region] = {}  # by primal block
         self.bars: dict[Value, Value] = {}
         self.shaped: dict[Value, Value] = {}  # cotangents whose types say what shape they have, and what they stand for
@@ -161,12 +162,12 @@ class Adjoint:
         if isinstance(callee, Rerun):
             return self.call_again(op, wrt)
         seeded = tuple(k for k, out in enumerate(op.outputs) if out in self.bars)
-        pair = self.split(callee.function_for(op.inputs), tuple(wrt), seeded)
+        pair = self.split(callee.function_for(op.inputs), tuple(wrt), seeded, op in self.made_again)
         if not pair.wrt:
             return
         kept = [Value(v.type, v.name, op) for v in pair.residuals]
         self.home.update((v, self.home[op.outputs[0]]) for v in kept)
-        if not is_made_again(op):
+        if op not in self.made_again:
             self.calls[op] = pair.forward, kept
         seeds = [self.take(op.outputs[k]) for k in seeded]
         bars = call(*(op.inputs[k] for k in pair.arguments), *kept, *seeds, callee=Known(pair.backward))

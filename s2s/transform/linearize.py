@@ -26,7 +26,7 @@ from .activity import loop_parts
 from .adjoint import drop_unread
 from .jvp import Tangents, dot_name, tangent_type
 from .sweeps import Sweeps
-from .tape import Region
+from .tape import Region, calls_made_again
 from .vjp import Halves, split
 
 
@@ -66,6 +66,7 @@ class Linear(Tangents):
         self.function, self.env = function, _Itself()
         self.home = {v: block for block in blocks_of(function.block)
                      for v in [*block.params, *(v for op in block.ops for v in op.outputs)]}
+        self.made_again = calls_made_again(function)
         self.regions: dict[Block, Region] = {}  # by primal block
         self.calls: dict[Op, tuple[Function, list[Value]]] = {}  # forward part, and what it keeps
         self.pairs, self.reruns, self.incoming, self.leaving = {}, {}, {}, {}  # there are none

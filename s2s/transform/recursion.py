@@ -114,7 +114,7 @@ def _pairs_of(wanted: dict[Recursive, set[int]], split: Callable, whole: Callabl
         for member, pair in pairs.items():
             function = functions[member]
             adjoint = Adjoint(function, [function.params[k] for k in pair.wrt], either, whole,
-                              [function.params[k] for k in pair.summed])
+                              [function.params[k] for k in pair.summed], alone=False)
             sweeps[member] = RecursiveSweeps(adjoint, written[member])
         read = {member: each.arguments() for member, each in sweeps.items()}
         if all(read[member] == pair.arguments for member, pair in pairs.items()):
@@ -196,7 +196,7 @@ class RecursiveSweeps(Sweeps):
             self.decide(child)
         self.root_needs = [v for v in dict.fromkeys([*self.reads(region.adjoint), *self.reads_once(region.adjoint)])
                            if v in self.home]
-        region.saved, region.recomputed = cut(region, self.root_needs, self.unstable, self.kept, set(self.primal.params))
+        region.saved, region.recomputed = cut(region, self.root_needs, self.unstable, self.kept, self.made_again, set(self.primal.params))
         for v in region.saved:
             self.choose_tape(region, v)
         return None

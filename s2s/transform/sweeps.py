@@ -51,7 +51,7 @@ class Sweeps:
         reached = set(blocks_of(root.adjoint))
         self.regions = {b: region for b, region in adjoint.regions.items() if region.adjoint in reached}
         self.by_adjoint = {region.adjoint: region for region in self.regions.values()}
-        self.unstable = unstable_values(self.primal.block)
+        self.unstable, self.made_again = unstable_values(self.primal.block), adjoint.made_again
         self.kept = kept_values(self.primal)
         self.stand_ins: dict[tuple[Region, Value], Value] = {}  # what a branch saved, known around it
         self.sizes: dict[Region, list[Value]] = {}  # the trips of the loops around, known before them all
@@ -97,7 +97,7 @@ class Sweeps:
             self.decide_lasts(region, own, own_once, once)
         else:
             own += own_once
-            region.saved, region.recomputed = cut(region, own, self.unstable, self.kept)
+            region.saved, region.recomputed = cut(region, own, self.unstable, self.kept, self.made_again)
         region.outer = dict.fromkeys(outer)
         for v in region.recomputed:
             region.outer.update(dict.fromkeys(x for x in operands(v, self.kept) if self.home[x] is not region.primal))
@@ -118,11 +118,11 @@ class Sweeps:
         """What a loop saves of each trip, and what of the last: tape.py, Note [The trip that leaves]."""
         direct = [r for r in self.regions.values() if r.leaves and r.leaves[0] is region]
         while True:
-            region.saved, region.recomputed = cut(region, own, self.unstable, self.kept)
+            region.saved, region.recomputed = cut(region, own, self.unstable, self.kept, self.made_again)
             known, lasts = {*region.saved, *region.recomputed}, []
             for branch in direct:
                 read = [v for v in once if v in self.read_by(branch) and v not in known]
-                saved, branch.again = cut(region, read, self.unstable, self.kept, known)
+                saved, branch.again = cut(region, read, self.unstable, self.kept, self.made_again, known)
                 lasts += saved
             lasts += [v for v in once if v not in known and not any(v in self.read_by(branch) for branch in direct)]
             costly = [v for v in lasts if not isinstance(v.type, Scalar) and carry_of(region.op, {}, v) is None]

@@ -8,13 +8,13 @@ data flow (Note [The cut]).  What a loop saves goes to a tape (Note [Two kinds o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..ir.graph import Block, Function, Op, Value
-from ..ir.types import Array, List, Scalar, Type, Unknown
+from ..ir.graph import Block, Function, Op, Value, walk
+from ..ir.types import Array, List, Scalar, Tuple, Type, Unknown
 from ..ir.types import Tape as GrowingTape
 from ..ops.checkpoint import is_plain
 from .flow import sink_side
@@ -52,6 +52,7 @@ from .leaving import Asked, carry_of
 # comes out of the loop as it was in the last trip, as another carry if it is not one.
 
 SHORT = 50  # ops of a function whose calls are made again
+FEW = 16  # numbers in an array that it makes
 ARRAY = 64  # the price of saving an array, in scalars: many, but finite
 INFINITE = 10**6
 
@@ -98,11 +99,11 @@ class Tape:
     stand_in: Value | None = None  # "result": the value that the region around it knows
 
 
-def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Value, Kept],
+def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Value, Kept], made_again: Container[Op] = (),
         given: set[Value] | None = None) -> tuple[list[Value], list[Value]]:
     """Split what the adjoint of `region` needs of it into what is saved and what is recomputed, operands first.
 
-    What is `given` to the adjoint need not be saved.
+    What is `given` to the adjoint need not be saved; calls that are `made_again` are as good as cheap ops.
     """
     block = region.primal
     own = {v for op in block.ops for v in op.outputs} | set(block.params) | set(needed)
@@ -116,11 +117,11 @@ def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Va
     for v in reached:
         if v not in nodes:
             nodes[v] = 2 + 2 * len(nodes)
-            if v in kept or recomputable(v, unstable):
+            if v in kept or recomputable(v, unstable, made_again):
                 reached += [x for x in operands(v, kept) if x in own and x not in free]
     for v, entry in nodes.items():
         edges.append((entry, entry + 1, price(v)))
-        if v in kept or recomputable(v, unstable):
+        if v in kept or recomputable(v, unstable, made_again):
             edges += [(nodes[x] + 1, entry, INFINITE) for x in operands(v, kept) if x in nodes]
         else:
             edges.append((source, entry, INFINITE))
@@ -176,25 +177,75 @@ def price(v: Value) -> int:
     return ARRAY
 
 
-def recomputable(v: Value, unstable: set[Value]) -> bool:
+def recomputable(v: Value, unstable: set[Value], made_again: Container[Op] = ()) -> bool:
     """Whether the reverse sweep may compute `v` again from the op's operands."""
     op = v.op
-    if op is None or op.blocks or v not in op.outputs or not (op.record.cheap or is_made_again(op)):
+    if op is None or op.blocks or v not in op.outputs or not (op.record.cheap or op in made_again):
         return False
     return not (op.record.views and op.inputs and op.inputs[0] in unstable)
 
 
-def is_made_again(op: Op) -> bool:
-    """Whether `op` is a call that the reverse sweep may make again: of arithmetic that the caller could have written itself."""
-    callee = op.attrs["callee"] if op.name == "call" else None
-    return callee is not None and is_plain(callee) and is_arithmetic(callee.function_for(op.inputs))
+def calls_made_again(function: Function, alone: bool = True) -> set[Op]:
+    """The calls that the reverse sweep of `function` makes again: of arithmetic that it could have written itself.
+
+    `rhs(u, p)` of a state u of few numbers, which each step of an integrator makes anew, is one: u is saved, and not each product
+    in rhs.  Not so where a loop writes into u: to have it again would cost a copy each time.  Nor in a function that
+    calls itself: is it not `alone`, its arguments may be written into between its sweeps.
+    """
+    calls = [op for op in walk(function.block) if op.name == "call" and is_plain(op.attrs["callee"])]
+    unstable = unstable_values(function.block) - made_anew(function) if calls and alone else set()
+    return {op for op in calls if is_arithmetic(op.attrs["callee"].function_for(op.inputs))
+            or alone and unstable.isdisjoint(op.inputs) and is_arithmetic(op.attrs["callee"].function_for(op.inputs), of_elements=True)}
 
 
-def is_arithmetic(function: Function) -> bool:
-    """Whether `function` does nothing but a few cheap operations on numbers, one after the other."""
+def made_anew(function: Function) -> set[Value]:
+    """The arrays that loops carry of which each trip makes a new one, and writes into none."""
+    loops = [op for op in walk(function.block) if op.name in ("for", "while")]
+    carries = {param: (op, k) for op in loops for k, param in enumerate(op.blocks[-1].params[op.name == "for":])}
+    written = {op.inputs[op.record.writes] for op in walk(function.block) if op.record.writes is not None}
+    found = {param for param in carries if isinstance(param.type, Array) and param not in written}
+
+    def end(param: Value) -> Value:
+        op, k = carries[param]
+        return op.blocks[-1].yields[k - len(op.outputs)]
+
+    def is_new(v: Value) -> bool:
+        if v in found or v.op is None:
+            return v in found
+        if v.op.name in ("for", "while"):
+            params = v.op.blocks[-1].params
+            return params[v.op.outputs.index(v) - len(v.op.outputs)] in found
+        return not v.op.blocks and not v.op.record.views and v.op.record.writes is None and v not in written
+
+    while gone := {param for param in found if not is_new(end(param))}:
+        found -= gone
+    return found
+
+
+def is_arithmetic(function: Function, of_elements: bool = False) -> bool:
+    """Whether `function` does nothing but a few cheap operations on numbers, one after the other.
+
+    Or `of_elements`: numbers that it may read from arrays, and give in an array of few.
+    """
     ops = function.block.ops
+    if not of_elements:
+        return len(ops) <= SHORT and all(
+            op.record.cheap and not op.blocks and all(isinstance(x.type, Scalar) for x in (*op.inputs, *op.outputs)) for op in ops)
     return len(ops) <= SHORT and all(
-        op.record.cheap and not op.blocks and all(isinstance(x.type, Scalar) for x in (*op.inputs, *op.outputs)) for op in ops)
+        (op.record.cheap or op.name == "array") and not op.blocks and op.record.writes is None and all(map(is_few, op.outputs))
+        and (op.name == "getitem" and isinstance(op.output.type, Scalar) or all(map(is_few, op.inputs))) for op in ops)
+
+
+def is_few(v: Value) -> bool:
+    """Whether `v` is a number, or an array or a tuple of a few."""
+    match v.type:
+        case Scalar():
+            return True
+        case Array(_, dims):
+            return all(isinstance(d, int) for d in dims) and int(np.prod(dims)) <= FEW
+        case Tuple(items):
+            return all(isinstance(item, Scalar) for item in items)
+    return False
 
 
 def unstable_values(block: Block, in_loop: bool = False, stable: frozenset | set = frozenset()) -> set[Value]:

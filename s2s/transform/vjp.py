@@ -54,20 +54,22 @@ class Halves:
 _halves: WeakKeyDictionary[Function, dict[tuple, Halves]] = WeakKeyDictionary()
 
 
-def split_vjp(function: Function | Recursive, wrt: tuple[int, ...], seeded: tuple[int, ...] | None = None) -> Halves | Pair:
+def split_vjp(function: Function | Recursive, wrt: tuple[int, ...], seeded: tuple[int, ...] | None = None,
+              again: bool | None = None) -> Halves | Pair:
     """The two sweeps as two functions, for callers that run other code in between.
 
     Given `seeded`, only the results with these numbers have a cotangent, and of the arguments in `wrt` only those get one
-    that one of them reaches.
+    that one of them reaches.  With `again` the backward part computes what it reads from the arguments; None: if that is arithmetic.
     """
     if isinstance(function, Recursive):
         return recursive_pair(function, wrt, split_vjp, whole_vjp)
     known = _halves.setdefault(function, {})
-    if (wrt, seeded) not in known:
+    again = is_arithmetic(function) if again is None else again
+    if (wrt, seeded, again) not in known:
         whole = expanded(function, wrt, split_vjp)
-        known[wrt, seeded] = split(whole, Adjoint(whole, [whole.params[k] for k in wrt], split_vjp, whole_vjp, seeded=seeded),
-                                     again=is_arithmetic(whole))
-    return known[wrt, seeded]
+        known[wrt, seeded, again] = split(
+            whole, Adjoint(whole, [whole.params[k] for k in wrt], split_vjp, whole_vjp, seeded=seeded), again=again)
+    return known[wrt, seeded, again]
 
 
 def split(function: Function, second: Adjoint, suffix: str = "bwd", again: bool = False) -> Halves:

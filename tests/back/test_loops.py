@@ -392,6 +392,16 @@ def loops_of(lowered: Function):
     return [op for op in lowered.block.ops if op.name == "for"]
 
 
+def test_a_nest_all_of_which_moves_to_a_later_one_is_gone():
+    """What acts stands between them, and has to follow what has moved: the order of the others is kept without it."""
+    def f(a):
+        a *= 0.8
+        print()
+        return np.sum(a * a)
+
+    assert s2s.jit(f).lower(V).loops.count("for ") == 1
+
+
 def test_buffer_that_each_trip_fills_is_allocated_once():
     def body(x, y, n):
         def step(i, total):

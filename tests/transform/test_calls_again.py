@@ -67,3 +67,86 @@ def test_what_is_more_than_arithmetic_is_not():
     text = s2s.grad(f).lower(3.0, 4).source
     assert "settled_fwd" in text
     judge(f, 3.0, 4, wrt=0)
+
+
+# states that are arrays
+
+
+def predators(u, p):
+    return np.array([p[0] * u[0] - p[1] * u[0] * u[1], p[2] * u[0] * u[1] - p[3] * u[1]])
+
+
+def integrated(p, u, data, h):
+    loss = 0.0
+    for observed in data:
+        for _ in range(2):
+            k1 = predators(u, p)
+            k2 = predators(u + h / 2 * k1, p)
+            u = u + h * k2
+        loss += np.sum((u - observed) ** 2)
+    return loss
+
+
+def integrated_while(p, u, data, h):
+    while u[0] < 2.5:
+        u = u + h * predators(u + h / 2 * predators(u, p), p)
+    return np.sum(u * data[0])
+
+
+def integrated_in_place(p, u, data, h):
+    u = u.copy()
+    for observed in data:
+        u += h * predators(u, p)
+        u[0] = 0.9 * u[0] + 0.1 * observed[0]
+    return np.sum(u * u)
+
+
+def table_of_states(p, u, data, h):
+    states = np.zeros((4, 2))
+    states[0] = u
+    for k in range(3):
+        states[k + 1] = states[k] + h * predators(states[k], p)
+    return np.sum(states * states)
+
+
+def swapped(p, u, data, h):
+    v = u * 0.5
+    for _ in range(3):
+        u, v = v + h * predators(u, p), u
+    return np.sum(u * v)
+
+
+STATE = np.array([1.1, 0.4, 0.1, 0.4]), np.array([2.0, 1.0]), 1 + np.arange(6.0).reshape(3, 2) / 5, 0.1
+
+
+@pytest.mark.parametrize("program", [integrated, integrated_while, integrated_in_place, table_of_states, swapped], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.compile)])
+def test_right_of_arrays(program, compiled):
+    judge(program, *STATE, wrt=(0, 1), compiled=compiled, second=not compiled)
+
+
+def test_of_a_state_that_is_an_array_only_that_is_saved():
+    text = s2s.grad(integrated).lower(*STATE).source
+    assert text.count("_tape = np.empty") == 2 and "predators_fwd" not in text
+
+
+def test_of_an_array_that_a_loop_writes_into_elements_are_saved():
+    """To have the array again for the call would cost a copy each trip."""
+    def mean(u, i):
+        return 0.5 * (u[i - 1] * u[i] + u[i + 1])
+
+    def swept(u):
+        u = u.copy()
+        for i in range(1, len(u) - 1):
+            u[i] = mean(u, i)
+        return np.sum(u)
+
+    text = s2s.grad(swept).lower(np.arange(5.0)).source
+    assert "np.empty((n - 2, n" not in text and "u_tape" not in text
+    judge(swept, np.arange(5.0), wrt=0)
+
+
+def test_a_sum_of_cotangents_goes_on_where_it_lies():
+    text = s2s.jit(s2s.grad(integrated)).lower(*STATE).loops
+    loops = text[text.index("for "):]
+    assert "np.zeros(n)" not in loops[loops.rindex("for k"):]
