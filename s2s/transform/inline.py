@@ -17,34 +17,87 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from ..ir.graph import Function, Op, Value, walk
+from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.rebuild import emit_block, rebuild
+from ..ir.types import Array
 from ..ops.checkpoint import Rerun, again, anew
 from ..ops.draws import first_draw
+from ..ops.pattern import paired
 from ..ops.recursive import calls_itself
 from ..ops.rules import is_ruled
 
 SMALL = 6  # ops: what reads better in place than under a name of its own
 
 
+# Note [Helpers that look into an array]
+# The cotangent of `u` in `mean(u, i)`, which reads u[i - 1] and u[i + 1], is an array as long as u with two numbers in it.  A backward
+# part of its own would make one for each call, so that a loop over i took the square of the time.  In place, the loop adds
+# the two numbers to its u_bar.  Considered: to hand u_bar to the backward part, as those of functions that call themselves
+# do.  It would stay a call, but one that writes into its arguments, for whoever reads or calls it.
+
+
 def inline(function: Function) -> Function:
-    """`function` with calls of small straight-line functions replaced by what they do; not where they have rules."""
-    return inlined(function, lambda callee, again: is_small(callee) and not again)
+    """`function` with calls of small straight-line functions replaced by what they do; not where they have rules.
+
+    In loops also calls of those that look into an array: Note [Helpers that look into an array].
+    """
+    repeated: set[Op] = set(calls_in_loops(function.block))
+
+    def wanted(callee: Function, again: bool, op: Op) -> bool:
+        if again:
+            return False
+        calls = [each for each in walk(callee.block) if each.name == "call"]
+        inner = calls if op in repeated else calls_in_loops(callee.block)
+        found = is_small(callee) or op in repeated and looks_into(callee) or any(map(looks, calls_in_loops(callee.block)))
+        if found:
+            repeated.update(inner)
+        return found
+
+    return inlined(function, wanted)
+
+
+def calls_in_loops(block: Block, in_loop: bool = False) -> list[Op]:
+    """The calls in `block` that loops make again and again."""
+    found = []
+    for op in block.ops:
+        if op.name == "call" and in_loop:
+            found.append(op)
+        for inner in op.blocks:
+            found += calls_in_loops(inner, in_loop or op.name in ("for", "while"))
+    return found
+
+
+def looks(op: Op) -> bool:
+    """Whether `op` is a call of a function that looks into an array."""
+    callee = op.attrs["callee"]
+    return not calls_itself(callee) and not isinstance(callee, Rerun) and looks_into(callee.function_for(op.inputs))
+
+
+def looks_into(callee: Function) -> bool:
+    """Whether `callee`, or what it calls, reads from an array that it is given where an index says that only the run knows."""
+    arrays = {p for p in callee.params if isinstance(p.type, Array)}
+    for op in walk(callee.block) if arrays else ():
+        if op.name == "getitem" and op.inputs[0] in arrays and any(
+                p == "i" and o.constant is MISSING for p, o in paired(op.attrs["pattern"], op.inputs[1:])):
+            return True
+        if op.name == "call" and not arrays.isdisjoint(op.inputs) and looks(op):
+            return True
+    return False
 
 
 def inline_all(function: Function) -> Function:
     """`function` without calls, except those of functions that call themselves or have rules for derivatives."""
-    return inlined(function, lambda callee, again: True)
+    return inlined(function, lambda *_: True)
 
 
 def inline_ruled(function: Function) -> Function:
     """`function`, of which no derivative is asked any more, without calls, except of functions that call themselves."""
-    return inlined(function, lambda callee, again: True, rules=False)
+    return inlined(function, lambda *_: True, rules=False)
 
 
 def inline_draws(function: Function) -> Function:
     """`function` without calls of functions that draw, except of those that call themselves."""
-    def draws(callee: Function, again: bool = False) -> bool:
+    def draws(callee: Function, *_) -> bool:
         return first_draw(callee) is not None
 
     called = (op.attrs["callee"].function_for(op.inputs) for op in walk(function.block) if op.name == "call")
@@ -62,10 +115,10 @@ def only_calls(callee: Function) -> bool:
     return [op.name for op in callee.block.ops if op.name not in ("constant", "tuple", "item")] == ["call"]
 
 
-def inlined(function: Function, wanted: Callable[[Function, bool], bool], rules: bool = True) -> Function:
+def inlined(function: Function, wanted: Callable[[Function, bool, Op], bool], rules: bool = True) -> Function:
     """`function`, with what they do in the place of calls of the functions that are `wanted`, unless they have `rules`.
 
-    `wanted(callee, again)` is told whether the call is checkpointed.
+    `wanted(callee, again, op)` is told whether the call is checkpointed, and which it is.
     """
     if not any(op.name == "call" for op in walk(function.block)):
         return function
@@ -79,7 +132,7 @@ def inlined(function: Function, wanted: Callable[[Function, bool], bool], rules:
             return None
         reruns = isinstance(op.attrs["callee"], Rerun)
         body = op.attrs["callee"].function_for(inputs)
-        if not wanted(body, reruns) and (reruns or not only_calls(body)):
+        if not wanted(body, reruns, op) and (reruns or not only_calls(body)):
             return None
         if reruns:
             run = next(runs)

@@ -168,7 +168,7 @@ def _ready(function: Function | None) -> Function | None:
     if function is None:
         return None
     if function not in _inlined:
-        _inlined[function] = inlined(function, lambda callee, again: is_brief(callee) and not again)
+        _inlined[function] = inlined(function, lambda callee, again, op: is_brief(callee) and not again)
     return _inlined[function]
 
 
