@@ -203,7 +203,8 @@ class Joining:
         shared = handed or before or any(isinstance(x.type, Array) for x in a.reads & b.reads)
         if has_vector_math(first) and not has_loops(first) and has_loops(second):
             return False
-        if not shared or is_vector_loop(first) != is_vector_loop(second) and not (has_loops(first) or has_loops(second)):
+        if not shared or is_vector_loop(first) != is_vector_loop(second) and not (has_loops(first) or has_loops(second)) \
+                and not (looks_up(first) and looks_up(second)):
             return False
         sites = self.sites(handed) | self.sites(before)
         if not (a.destroyed & b.touched | b.destroyed & a.touched) <= sites:
@@ -270,11 +271,14 @@ def has_vector_math(loop: Op) -> bool:
     return any(map(is_long, walk(loop.blocks[0])))
 
 
+def looks_up(loop: Op) -> bool:
+    """Whether trips of the loop, which may raise, run one at a time anyway, and lose nothing by that: Note [What may be joined]."""
+    return not has_vector_math(loop) and any(op.record is place_in_op for op in walk(loop.blocks[0]))
+
+
 def is_vector_loop(loop: Op) -> bool:
-    """Whether the trips could run several at a time: each element that is written is that of the trip, and no trip may raise."""
+    """Whether the trips could run several at a time: each element that is written is that of the trip."""
     index = loop.blocks[0].params[0]
-    if any(op.record is place_in_op for op in walk(loop.blocks[0])):
-        return False
     return all(index in op.inputs[2:] for op in walk(loop.blocks[0]) if op.name in ("setitem", "additem"))
 
 
