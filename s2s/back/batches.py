@@ -38,7 +38,7 @@ from ..ir.graph import Block, Function, Op, Value, defined_values, walk
 from ..ir.rebuild import emit_op
 from ..ir.types import INT, Array, Dim, Extent, Scalar, Type
 from ..ops.control import at_least_zero, for_record
-from ..ops.index import getitem, setitem
+from ..ops.index import additem, getitem, setitem
 from ..ops.pattern import expand, is_advanced, paired
 from ..ops.record import dims_of, rank, value
 from ..ops.shape import length, normal_axes
@@ -433,7 +433,7 @@ def emit_loop(plan: Plan, lengths: Lengths, env: dict[Value, Value]) -> None:
     totals = [op.output for op in plan.inside if op.output in plan.totals]
     leaving = plan.leaving()
     size = length_of_strip(plan, lengths, members, totals)
-    strips = op_named("floor_divide", op_named("add", members, op_named("subtract", size, value(1))), size)
+    strips = strips_of_op(members, size)
     starts = [new_buffer(x.type.dtype, x.type.dims, lengths.all_of(x.type.dims), zero=x in plan.totals)
               if isinstance(x.type, Array) else zero_of(x.type.dtype) for x in (*totals, *leaving)]
     extents = {rows: fresh_extent() for rows in dict.fromkeys((None, *(lane.rows for lane in plan.lanes.values())))}
@@ -465,11 +465,16 @@ def emit_loop(plan: Plan, lengths: Lengths, env: dict[Value, Value]) -> None:
                 now[first] = count if op.output.type.dims[0] in plan.extents else plan.in_strip(first, count, inner)
             again(op, now, [of_strip(op.output)])
             inner[op.output] = now[op.output]
-        body.yields = [op_named("add", carry, inner[x]) if x in plan.totals else setitem(carry, inner[x], start, stop, pattern=("xx.",))
-                       for carry, x in zip(carries, (*totals, *leaving))]
+        body.yields = [*(added_up(carry, inner[x]) for carry, x in zip(carries, totals)),
+                       *(setitem(carry, inner[x], start, stop, pattern=("xx.",)) for carry, x in zip(carries[len(totals):], leaving))]
     made = add_op(for_record, [value(0), strips, value(1), *starts], {"breaks": False}, [c.type for c in carries], [body],
                   [c.name for c in carries])
     env.update(zip((*totals, *leaving), made.outputs))
+
+
+def added_up(total: Value, x: Value) -> Value:
+    """The sum so far, and a strip's: in place, so that threads may have a sum each (parts.py)."""
+    return additem(total, x, pattern=("...",) * rank(total)) if isinstance(total.type, Array) else op_named("add", total, x)
 
 
 def length_of_strip(plan: Plan, lengths: Lengths, members: Value, totals: Sequence[Value]) -> Value:
@@ -492,5 +497,10 @@ def whole_rows(size, members, own, row):
     return size if row > 0 and own % row == 0 else max(1, members)
 
 
+def strips_of(members, size):
+    return (members + size - 1) // size
+
+
+strips_of_op = of_numbers(strips_of, lambda members, size: None)
 strip_length_op = of_numbers(strip_length, lambda members, each, least: None)
 whole_rows_op = of_numbers(whole_rows, lambda size, members, own, row: None)

@@ -10,7 +10,9 @@ are, and whether or not the pool is busy elsewhere.
 
 Note [Work]
 Work is counted in operations on numbers (back/parts.py), some 0.4 ns each.  A part is worth a few times what it
-costs to wake a thread; there are at most MOST parts, several for each thread, because trips are not alike.
+costs to wake a thread; there are at most MOST parts, several for each thread, because trips are not alike.  Of those that each
+add into arrays of their own there are at most FEW: what is counted is what a loop may do, many times what it does where
+its inner loops are short, and made and added up these arrays are in any case.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from .unshared import promised
 
 GRAIN = 1 << 16  # operations in a part, at least: 25 us or so
 MOST = 64  # parts
+FEW = 16  # parts with arrays of their own
 GATHER = 64.0  # operations of a part for each element of the arrays that it adds into: making and adding up one is some six
 
 
@@ -34,7 +37,7 @@ def parts_of(trips: int, work: float, size: int = 0) -> int:
     Each part adds into an array of `size` elements of its own: making and adding these up is to be small beside it.
     """
     least = max(GRAIN, GATHER * size)
-    return int(max(1.0, min(max(trips, 0) * 1.0 * work / least, trips * 1.0, float(MOST))))
+    return int(max(1.0, min(max(trips, 0) * 1.0 * work / least, trips * 1.0, float(FEW if size else MOST))))
 
 
 def natural(n: int) -> int:
@@ -112,7 +115,7 @@ def _lower_parts_of(context, builder, sig, args):
     least = ir.Constant(real, float(GRAIN))
     if size:
         least = larger(least, builder.fmul(size[0], ir.Constant(real, GATHER)))
-    found = smaller(smaller(builder.fdiv(builder.fmul(trips, work), least), trips), ir.Constant(real, float(MOST)))
+    found = smaller(smaller(builder.fdiv(builder.fmul(trips, work), least), trips), ir.Constant(real, float(FEW if size else MOST)))
     return builder.fptosi(larger(found, ir.Constant(real, 1.0)), context.get_value_type(types.intp))
 
 
