@@ -19,9 +19,10 @@ from ..ir.graph import Function, walk
 from ..ops.product import matmul
 from ..ops.record import Record
 from ..ops.recursive import recursive_callees
-from . import blas, places, sums, unshared, vector_math
+from . import blas, places, shaped, sums, unshared, vector_math
 from .blas import blas_product
 from .places import checked_place
+from .shaped import native_in_order, native_reshaped
 from .sums import added_in_any_order
 from .unshared import unshared_empty, unshared_like, unshared_zeros
 
@@ -47,7 +48,7 @@ def name_of(function: Callable) -> str:
 
 
 RUNTIME = {blas_product: blas.__name__, checked_place: places.__name__, added_in_any_order: sums.__name__, unshared_empty: unshared.__name__, unshared_zeros: unshared.__name__,
-           unshared_like: unshared.__name__}
+           unshared_like: unshared.__name__, native_in_order: shaped.__name__, native_reshaped: shaped.__name__}
 product, addition, allocation = _called(blas_product, matmul), _called(added_in_any_order, sum_step), _unshared(buffer)
 place = _called(checked_place, place_in_op)
 
@@ -68,7 +69,8 @@ def spelled(lowered: Function) -> Function:
     return lowered
 
 
-_MADE = {"np.empty(": unshared_empty, "np.zeros(": unshared_zeros, "np.empty_like(": unshared_like}
+_MADE = {"np.empty(": unshared_empty, "np.zeros(": unshared_zeros, "np.empty_like(": unshared_like,
+         "np.ascontiguousarray(": native_in_order, "np.reshape(": native_reshaped}
 
 
 def allocating(line: str) -> str:
