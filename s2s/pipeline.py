@@ -118,12 +118,19 @@ ONE_SWEEP = ordered(  # of a gradient, whose two sweeps are one function for goo
     Pass(dce, "tapes that nobody reads are gone", after=simplify),
 )
 
+
+def in_one_sweep(function: Function) -> Function:
+    """`function`, cleaned up, whose independent loops go forwards and backwards in each trip: a gradient, which is called whole."""
+    return run(ONE_SWEEP, function) if has_ii_loops(function) else function
+
+
 COMPILE = ordered(
     Pass(inline_ruled, "one loop nest can fuse only what stands in one function"),
     Pass(as_tuples, "native code knows no classes; no call is left whose other end would have to agree", after=inline_ruled),
     Pass(simplify, "the bodies of calls meet their arguments, and members of tuples their values", after=as_tuples),
     Pass(cse, "two calls often compute the same", after=simplify),
     Pass(dce, "inlined bodies return more than is used", after=cse),
+    Pass(in_one_sweep, "the two sweeps of a function that is called stand in one function now", after=dce),
     Pass(apart, "what is checkpointed has been kept from cse, and stands apart as it is", after=cse),
 )
 
@@ -179,11 +186,6 @@ def finish(function: Function) -> Function:
     """A transformed function, cleaned up."""
     run_on_callees(FINISH, function)
     return run(FINISH, function)
-
-
-def in_one_sweep(function: Function) -> Function:
-    """A gradient, cleaned up, whose independent loops go forwards and backwards in each trip."""
-    return run(ONE_SWEEP, function) if has_ii_loops(function) else function
 
 
 def flatten_calls(function: Function, target: str = "cpu") -> Function:

@@ -71,11 +71,17 @@ class Pair:
 
 
 def _pairs(block: Block) -> Iterator[Pair]:
-    loops = [op for op in block.ops if op.name == "for" and not op.attrs["breaks"] and op.attrs.get("plan") is None]
-    for k, back in enumerate(loops):
-        for forth in loops[:k]:
-            if _runs_back(forth, back) and (pair := _pair(forth, back, block)) is not None:
-                yield pair
+    """Loops of one line of the program, one of which goes back through the other: that of the same call, if it reads a tape."""
+    loops: dict[tuple, list[Op]] = {}
+    for op in block.ops:
+        if op.name == "for" and not op.attrs["breaks"] and op.attrs.get("plan") is None and op.line is not None:
+            before = loops.setdefault((op.line.source, op.line.number), [])
+            reversed_ = [forth for forth in before[::-1] if _runs_back(forth, op)]
+            read = set(op_free_values(op)) if reversed_ else set()
+            for forth in [forth for forth in reversed_ if read.intersection(forth.outputs)] or reversed_:
+                if (pair := _pair(forth, op, block)) is not None:
+                    yield pair
+            before.append(op)
 
 
 def _runs_back(forth: Op, back: Op) -> bool:
@@ -92,13 +98,13 @@ def _runs_back(forth: Op, back: Op) -> bool:
 
 
 def _pair(forth: Op, back: Op, block: Block) -> Pair | None:
-    """What it takes to run `back` in the trips of `forth`; None if it cannot be, or if they have nothing to do with one another."""
+    """What it takes to run `back` in the trips of `forth`; None if it cannot be."""
     (body_back,) = back.blocks
     carry_of = {out: k for k, out in enumerate(forth.outputs)}
     stacks = {k: carry_of[x] for k, x in enumerate(back.inputs[3:]) if x in carry_of and isinstance(x.type, List)}
     taken = {forth.outputs[j] for j in stacks.values()}
     saved = [x for x in op_free_values(back) if x in carry_of and x not in taken]
-    if not (taken or saved or _are_of_one_line(forth, back)) or any(x in back.inputs for x in saved):
+    if any(x in back.inputs for x in saved):
         return None
     if not all(_is_in_step(x, forth, back) for x in saved) or not all(_is_stack(forth.outputs[j], back, k, block) for k, j in stacks.items()):
         return None
@@ -110,10 +116,6 @@ def _pair(forth: Op, back: Op, block: Block) -> Pair | None:
         return None
     needed = _needed(forth, back, block, {*saved, *taken})
     return None if needed is None else Pair(forth, back, needed, stacks)
-
-
-def _are_of_one_line(a: Op, b: Op) -> bool:
-    return a.line is not None and b.line is not None and (a.line.source, a.line.number) == (b.line.source, b.line.number)
 
 
 def _is_in_step(x: Value, forth: Op, back: Op) -> bool:

@@ -229,3 +229,31 @@ def test_the_state_machine_reads_as_one_would_write_it():
 @pytest.mark.parametrize("f", [data_points, nested, iterates, fills, calls], ids=lambda f: f.__name__)
 def test_compiled(f):
     judge(f, W, V, X, Y, compiled=True, second=f is data_points)
+
+
+def shifted_sum(x, s):
+    total = 0.0
+    for i in range(len(x)):
+        z = np.sin(x[i] * s)
+        total += z * z * np.exp(z)
+    return total
+
+
+def called_twice(W, V, X, Y):
+    return shifted_sum(Y, 1.0) * 2.0 + shifted_sum(V, 3.0)
+
+
+def called_twice_and_multiplied(W, V, X, Y):
+    return shifted_sum(Y, 1.0) * shifted_sum(V, 3.0)
+
+
+@pytest.mark.parametrize("f", [called_twice, called_twice_and_multiplied], ids=lambda f: f.__name__)
+def test_each_call_meets_its_own_way_back(f):
+    judge(f, W, V, X, Y)
+    judge(f, W, Y, X, Y)
+
+
+def test_calls_that_are_compiled_are_one_function():
+    """In the source a call has a way forth and a way back; compiled, both stand in one function."""
+    text = s2s.value_and_grad(called_twice, argnums=(1, 3)).lower(W, V, X, Y).loops
+    assert text.count("for i in range(") == 2 and ", -1, -1):" not in text
