@@ -172,6 +172,16 @@ def test_rows_of_several_members_are_not_cut():
         agree(run(wave(3, 2), wave(n, 3)), gradient(wave(3, 2), wave(n, 3)))
 
 
+def test_numbers_in_single_precision_add_up_as_others_do():
+    def f(K, x):
+        return np.sum(x[:, np.arange(2)[:, None] + np.arange(2)].reshape(-1, len(K)) @ K)
+
+    K, x = np.full((2, 1), 0.1, np.float32), np.ones((3000, 3), np.float32)
+    text, run = loops_of(s2s.jit(f), (K, x))
+    assert "for s in range(" in text
+    np.testing.assert_allclose(run(K, x), 3000 * 4 * np.float64(np.float32(0.1)), rtol=2e-7)
+
+
 def normalised(W, b, x, y):
     h = convolved(x, W, b)
     h = (h - np.mean(h, axis=(0, 1, 2))) / np.sqrt(np.var(h, axis=(0, 1, 2)) + 1e-3)
