@@ -99,14 +99,13 @@ def in_strips(function: Function, plan: Plan) -> Function:
     return function.remade(block)
 
 
-def again(op: Op, env: dict[Value, Value], types: Sequence[Type] | None = None) -> None:
-    """The same op in the current block, its results of other `types` if these are given."""
+def again(op: Op, env: dict[Value, Value]) -> None:
+    """The same op in the current block."""
     if op.blocks:
         emit_op(op, env)
         return
     with at(op.line):
-        made = add_op(op.record, [env[x] for x in op.inputs], op.attrs, types or [o.type for o in op.outputs],
-                      names=[o.name for o in op.outputs])
+        made = add_op(op.record, [env[x] for x in op.inputs], op.attrs, [o.type for o in op.outputs], names=[o.name for o in op.outputs])
     env.update(zip(op.outputs, made.outputs))
 
 
@@ -145,12 +144,12 @@ def emit_loop(plan: Plan, lengths: Lengths, env: dict[Value, Value]) -> None:
         for op in plan.indices():
             again(op, inner)
         for op in plan.inside:
-            now = dict(inner)
-            if op.name in MADE or op.name == "reshape":
-                first = op.inputs[MADE.get(op.name, 1)]
-                now[first] = count if op.output.type.dims[0] in plan.extents else plan.in_strip(first, count, inner)
-            again(op, now, [of_strip(op.output)])
-            inner[op.output] = now[op.output]
+            inputs = [inner[x] for x in op.inputs]
+            if op.name in MADE or op.name == "reshape":  # of the lengths said, the first is the members', though another may be as large
+                k = MADE.get(op.name, 1)
+                inputs[k] = count if op.output.type.dims[0] in plan.extents else plan.in_strip(op.inputs[k], count, inner)
+            with at(op.line):
+                inner[op.output] = add_op(op.record, inputs, op.attrs, [of_strip(op.output)], names=[op.output.name]).output
         body.yields = [*(added_up(carry, inner[x]) for carry, x in zip(carries, totals)),
                        *(setitem(carry, inner[x], start, stop, pattern=("xx.",)) for carry, x in zip(carries[len(totals):], leaving))]
     made = add_op(for_record, [value(0), strips, value(1), *starts], {"breaks": False}, [c.type for c in carries], [body],
