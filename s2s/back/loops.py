@@ -55,7 +55,7 @@ from .simpler import REWRITTEN, simpler
 from .stacks import stack_tapes
 from .strips import in_strips
 from .tapes import type_tapes
-from .together import join_loops
+from .together import compared, join_loops
 from .virtual import KINDS, virtual
 
 
@@ -172,14 +172,17 @@ class Scope:
         return length(array, axis=axis)
 
     def same(self, n: Value, m: Value) -> Value:
-        """`n`, once it is checked to equal `m`."""
+        """`n`, once it is checked to equal `m`: what is returned is the outcome of every check that `n` is of."""
         key = frozenset((self.roots.get(n, n), self.roots.get(m, m)))
         if len(key) == 1:
             return n
-        if key not in self.checked:
-            self.checked[key] = same_length_op(n, m)
-            self.roots[self.checked[key]] = self.roots.get(n, n)
-        return self.checked[key]
+        found = self.checked.get(key)
+        if found is not None and compared(found) <= compared(n):
+            return n
+        if found is None or not compared(n) <= compared(found):
+            found = self.checked[key] = same_length_op(n, m)
+            self.roots[found] = self.roots.get(n, n)
+        return found
 
     def numbers(self, xs) -> list[Value | None]:
         """What the bounds of a slice have become; None stays None."""

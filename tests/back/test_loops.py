@@ -310,6 +310,7 @@ def test_what_a_sum_decides_comes_after_it():
     (lambda x, y: put(x, slice(None), y), (np.ones(3), np.ones(4))),
     (lambda x, y: call(np.concatenate, (x, y), axis=1), (np.ones((2, 2)), np.ones((3, 2)))),
     (lambda x, y: take(x, slice(1, None)) + take(y, slice(1, None)), (np.ones(3), np.ones(5))),
+    (lambda x, y, z: call(np.sum, (x + y + z) * y), (np.ones(3), np.ones(3), np.ones(4))),  # y is checked before z and after it
 ])
 def test_mismatched_lengths_raise_as_numpy_does(body, args):
     function = program(body, *args)
