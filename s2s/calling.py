@@ -33,7 +33,7 @@ import numpy as np
 from .errors import ShapeMismatchError, TypeMismatchError
 from .flat import Compiled, result_expression
 from .front.capture import Closed, Fixed, Global, Item, Keys, Length, Member, Saved
-from .front.consulted import Code, Defaults, is_same
+from .front.consulted import LENGTHS, Code, Defaults, is_same
 from .ir.forms import form_of, is_container
 from .ir.graph import Function
 from .ir.types import Array, Scalar, Static, Tuple, Type
@@ -66,7 +66,7 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
     given = names.new("out")
     native = call.native.whole if isinstance(call, Compiled) and isinstance(call.native, worth.BySize) else getattr(call, "native", None)
     native = native if native is not None and isinstance(native, numba_code.Native) and native.is_pure else None
-    kinds = Kinds(names, shapes=native is None)
+    kinds = Kinds(names, native is None, LENGTHS in consulted)
     for k, (p, x) in enumerate(zip(parameters, args)):
         if k in fixed:
             kinds.conditions.append(same(p.name, x, names))

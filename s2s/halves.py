@@ -178,7 +178,7 @@ def with_own_extents(type: Type, name: str) -> Type:
     """The type of what is handed on though some path leaves it unbound: no length of it says how long something else is."""
     if not isinstance(type, Array):
         return type
-    return Array(type.dtype, tuple(replace(d, symbol=f"{name}.{k}", offset=0, symbol_may_be_one=d.may_be_one) if isinstance(d, Extent) else d
+    return Array(type.dtype, tuple(Extent(f"{name}.{k}", 0, d.may_be_one, d.symbol_is_long and not d.offset) if isinstance(d, Extent) else d
                                    for k, d in enumerate(type.dims)))
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from .errors import SourceError, TypeMismatchError, UnsupportedError
 from .front.target import signature_of as front_signature
 from .ir.forms import Form, form_of, is_container, is_fixed
+from .ir.lengths import SHORT
 from .ir.types import (
     BOOL,
     FLOAT,
@@ -31,6 +32,7 @@ from .ir.types import (
     Tuple,
     Type,
     Unknown,
+    dims_of_argument,
     has_equality,
 )
 from .runtime.cuda import is_on_device
@@ -60,6 +62,13 @@ def key_of(x) -> object:
     if is_on_device(x):
         return "on device", np.dtype(x.dtype), tuple([n == 1 for n in x.shape])
     return key_of_fixed(x)
+
+
+def short_axes(x) -> object:
+    """Which axes of the arrays in `x` are short, for code that depends on it: ir/lengths.py, Note [Long axes]."""
+    if type(x) is np.ndarray or is_on_device(x):
+        return tuple([n in SHORT for n in x.shape])
+    return tuple(short_axes(m) for m, fixed in members_of(x, form_of(x)) if not fixed) if is_container(x) else ()
 
 
 def key_of_fixed(x) -> object:
@@ -104,7 +113,7 @@ def type_of(x, name: str) -> Type:
         case np.generic():
             return Scalar(x.dtype.name)
         case _ if isinstance(x, np.ndarray) or is_on_device(x):
-            dims = tuple(1 if n == 1 else Extent(f"{name}.{k}", 0, False) for k, n in enumerate(x.shape))
+            dims = dims_of_argument(x.shape, name)
             if x.dtype.kind not in "biufc":
                 raise UnsupportedError(f"{name} is an array of {x.dtype}", None, "pass an array of numbers")
             return Array(x.dtype.name, dims) if dims else Scalar(x.dtype.name)

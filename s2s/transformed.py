@@ -23,7 +23,7 @@ from .display import side_by_side
 from .errors import RankError, S2SError, TypeMismatchError, UnsupportedError
 from .front import annotated_types, beginning, placed
 from .front.capture import Saved
-from .front.consulted import consulted_too, consulting, is_current
+from .front.consulted import LENGTHS, consulted_too, consulting, is_current
 from .front.enclosed import Enclosed, Enclosing
 from .front.target import Keyworded, names_of
 from .halves import LinearMap
@@ -39,6 +39,7 @@ from .signature import (
     key_of,
     normalised,
     ranks_to_try,
+    short_axes,
     type_of,
 )
 
@@ -51,6 +52,7 @@ class Specialised:
     capture_key: tuple
     call: Callable
     consulted: dict[Callable, object]
+    short: tuple | None = None  # which axes of the arguments are short, where the code depends on it
     check: Callable[..., None] | None = None  # raises where the lengths of arguments do not go together
     direct: Callable | None = None  # runs calls like the first, and hands on those that are not (calling.py)
     into: Callable | None = None  # runs calls like one that gave arrays for the results
@@ -66,6 +68,10 @@ class Specialised:
             return False
         return not self.getters or captured_key(self.function) == self.capture_key
 
+    def is_for(self, args: tuple) -> bool:
+        """Whether the code is current, and for arguments with axes as short or long as these have, if it depends on that."""
+        return self.is_current() and (self.short is None or self.short == short_axes(args))
+
 
 @dataclass(eq=False)
 class Lowered:
@@ -74,6 +80,7 @@ class Lowered:
     transformed: Transformed = field(repr=False)
     function: Function = field(repr=False)
     args: tuple | None = field(repr=False)
+    consulted: dict[Callable, object] = field(repr=False, default_factory=dict)
 
     @property
     @in_turn
@@ -98,7 +105,9 @@ class Lowered:
     @in_turn
     def compile(self) -> Callable:
         """Native code: a function of the same arguments."""
-        return self.transformed.compiled(self.function)
+        with consulting():
+            consulted_too(self.consulted)
+            return self.transformed.compiled(self.function)
 
     @property
     def memory(self) -> Memory:
@@ -234,17 +243,17 @@ class Transformed:
         fixed = self.static_positions(len(args))
         key = tuple(map(key_of, args)) if not fixed else tuple(
             fixed_key(x, self.parameter_names(len(args))[k]) if k in fixed else key_of(x) for k, x in enumerate(args))
-        return self.known(key) or self.generated(args, key)
+        return self.known(args, key) or self.generated(args, key)
 
-    def known(self, key: tuple) -> Specialised | None:
+    def known(self, args: tuple, key: tuple) -> Specialised | None:
         """The generated code that is there and is still what it would be."""
-        return next((found for found in self.specialised.get(key, ()) if found.is_current()), None)
+        return next((found for found in self.specialised.get(key, ()) if found.is_for(args)), None)
 
     @in_turn
     def generated(self, args: tuple, key: tuple) -> Specialised:
         """The code for arguments like these, generated unless another thread has just done so."""
         with telling(self.name):
-            return self.known(key) or self.generate(args, key)
+            return self.known(args, key) or self.generate(args, key)
 
     def generate(self, args: tuple, key: tuple) -> Specialised:
         """New code for arguments like these."""
@@ -252,7 +261,8 @@ class Transformed:
             function = self.function_for_types(self.types_of(args))
             capture_key = captured_key(function)
             call = self.derive.callable(self, function)
-        made = Specialised(function, capture_key, call, found, checker(function, beginning(self.base)))
+            check = checker(function, beginning(self.base))
+        made = Specialised(function, capture_key, call, found, short_axes(args) if LENGTHS in found else None, check)
         self.specialised.setdefault(key, []).insert(0, made)
         return made
 
@@ -358,7 +368,8 @@ class Transformed:
             return named.lower(*args, **kwargs)
         args = self.bound(args, kwargs)
         with placed(self.base):
-            return Lowered(self, self.specialise(args).function, args)
+            found = self.specialise(args)
+            return Lowered(self, found.function, args, found.consulted)
 
     @in_turn
     def export(self, path: str | Path, *args, **kwargs) -> Path:
@@ -394,7 +405,8 @@ def restored(kind: str, inner: Callable, options: dict, texts: dict[str, str]) -
 
 def captured_key(function: Function) -> tuple:
     """What of the captured values decides which generated code runs."""
-    return tuple(key_of(get()) for get in function.captures.values() if not isinstance(get, Saved))
+    captured = [get() for get in function.captures.values() if not isinstance(get, Saved)]
+    return (*map(key_of, captured), *map(short_axes, captured))
 
 
 def captures_have_their_types(function: Function) -> bool:

@@ -263,8 +263,9 @@ class Equalities:
 
     def _meet(self, shapes: list[tuple]) -> None:
         for axis in range(1, max(map(len, shapes), default=0) + 1):
-            here = [s[-axis] for s in shapes if len(s) >= axis]
-            here = [d for d in here if d != 1 and not (isinstance(d, Extent) and (d.may_be_one or d.accepts_any))]
+            here = list(dict.fromkeys(s[-axis] for s in shapes if len(s) >= axis and s[-axis] != 1))
+            if len(here) > 1:
+                here = [d for d in here if not (isinstance(d, Extent) and (d.may_be_one or d.accepts_any))]
             for d in here[1:]:
                 self._unite(here[0], d)
 

@@ -165,7 +165,7 @@ class Nest:
                 maps.append(axis)
             elif d == 1:
                 maps.append(None)
-            elif isinstance(d, Extent) and d.may_be_one and self.scope.equal.find(d) != self.group.dims[axis]:
+            elif isinstance(d, Extent) and self.scope.equal.find(d) != self.group.dims[axis] and d.may_be_one:
                 self.lengths[axis] = spread_length_op(n, m)
                 maps.append((axis, select(op_named("equal", m, 1), value(0), value(1))))
             else:

@@ -78,7 +78,7 @@ def reduction(op: Op) -> tuple[Reduction, tuple[int, ...]] | None:
     rank = op.inputs[0].type.rank
     if op.name == "sum_to":
         wanted = dims_of(op.inputs[1].type)
-        if any(isinstance(d, Extent) and d.may_be_one and d != e
+        if any(isinstance(d, Extent) and d != e and d.may_be_one
                for d, e in zip(wanted, op.inputs[0].type.dims[rank - len(wanted):])):
             return None  # which axes to sum over is known only to the run
         shift = rank - len(wanted)

@@ -191,8 +191,8 @@ def source_reader(scope, a: Value, v: Value, lengths: list[Value], dims: tuple) 
             maps.append(None)
         elif d == dims[axis]:
             maps.append(axis)
-        elif (isinstance(d, Extent) and d.may_be_one and m is not lengths[axis]
-              and scope.equal.find(d) != scope.equal.find(dims[axis])):
+        elif (isinstance(d, Extent) and m is not lengths[axis]
+              and scope.equal.find(d) != scope.equal.find(dims[axis]) and d.may_be_one):
             lengths[axis] = spread_length_op(lengths[axis], m)
             maps.append((axis, select(op_named("equal", m, 1), value(0), value(1))))
         else:

@@ -277,7 +277,7 @@ def _spread(scope, op: Op) -> Elements:
     for k, (d, m) in enumerate(zip(s.type.dims, source.lengths)):
         if d == 1:
             maps.append(lambda i: value(0))
-        elif isinstance(d, Extent) and d.may_be_one and d != y.dims[k + shift]:
+        elif isinstance(d, Extent) and d != y.dims[k + shift] and d.may_be_one:
             step = select(op_named("equal", m, 1), value(0), value(1))
             maps.append(lambda i, step=step: multiply(i, step))
         else:

@@ -293,14 +293,14 @@ def _renamed(dim, name: str, symbols: dict[str, str]):
     """`dim` by the name of the axis that brings it first."""
     if not isinstance(dim, Extent):
         return dim
-    return Extent(symbols.setdefault(dim.symbol, name), dim.offset, dim.symbol_may_be_one)
+    return replace(dim, symbol=symbols.setdefault(dim.symbol, name))
 
 
 def _specialised_on(type: Type):
     """What of a captured value's type code is generated for."""
     match type:
         case Array(dtype, dims):
-            return dtype, tuple(d == 1 for d in dims)
+            return dtype, tuple(None if d == 1 else d.symbol_is_long for d in dims)
         case Tuple(items, form):
             return form, tuple(map(_specialised_on, items))
     return type

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import UnsupportedError
 from ..ir.forms import form_of
-from ..ir.types import GENERATOR, Array, Extent, Scalar, Static, Tuple, Type
+from ..ir.types import GENERATOR, Array, Scalar, Static, Tuple, Type, dims_of_argument
 from ..ops.record import type_of_constant
 
 
@@ -146,8 +146,7 @@ def type_of_data(x, name: str) -> Type:
             raise UnsupportedError(f"{name} is a {type(x).__name__}, whose arithmetic is its own", None,
                                    "make it an array with np.asarray, and a mask an array beside it")
         case np.ndarray() if x.ndim:
-            return Array(x.dtype.name, tuple(1 if n == 1 else Extent(f"{name}.{axis}", 0, False)
-                                             for axis, n in enumerate(x.shape)))
+            return Array(x.dtype.name, dims_of_argument(x.shape, name))
         case np.ndarray():
             return Scalar(x.dtype.name)
         case tuple():

@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from .capture import Member
+from ..ir.lengths import ask, asking
+from .capture import Fixed, Member
 
 LIBRARIES = ("numpy", "scipy", "math", "cmath", "functools", "itertools", "operator")
+LENGTHS = Fixed("lengths")  # consulted where code depends on which axes are long: ir/lengths.py, Note [Long axes]
 _found: ContextVar[dict[Callable, object] | None] = ContextVar("found", default=None)
 
 
@@ -44,9 +46,12 @@ def consulting() -> Iterator[dict[Callable, object]]:
     found: dict[Callable, object] = {}
     token = _found.set(found)
     try:
-        yield found
+        with asking() as asked:
+            yield found
     finally:
         _found.reset(token)
+        if asked.about_lengths:
+            found[LENGTHS] = LENGTHS.content
         consulted_too(found)
 
 
@@ -67,6 +72,8 @@ def consulted_too(found: Mapping[Callable, object]) -> None:
     around = _found.get()
     if around is not None:
         around.update(found)
+    if LENGTHS in found:
+        ask()
 
 
 def is_current(found: Mapping[Callable, object]) -> bool:

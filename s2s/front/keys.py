@@ -142,8 +142,7 @@ def renamed(types: list, names: Names) -> list:
     def each(type):
         match type:
             case Array(dtype, dims):
-                return Array(dtype, tuple(Extent(names.of(d.symbol, "n"), d.offset, d.symbol_may_be_one)
-                                          if isinstance(d, Extent) else d for d in dims))
+                return Array(dtype, tuple(replace(d, symbol=names.of(d.symbol, "n")) if isinstance(d, Extent) else d for d in dims))
             case Unknown(str() as shape, dtype):
                 return Unknown(names.of(shape, "s"), dtype)
             case Tuple(items):

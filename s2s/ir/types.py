@@ -9,16 +9,18 @@ lengths, and code that needs the number asks a live value for it.  See Note [Whi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .forms import Form
+from .lengths import LONG, ask, is_long
 
 # Note [Which extents are 1]
 # Code is specialised on dtype, rank and on which extents are 1, never on other extents.  An extent that a
 # parameter brings is known not to be 1 (`may_be_one` is False), so two such extents that meet in an
 # elementwise op are equal, or the op raises.  The length of `x[1:-1]` is max(n - 2, 0), which may be 1 at
-# run time although n is not; it is written n - 2 with `may_be_one` set.  Negative offsets mean
-# max(n + offset, 0), which is what slicing gives.
+# run time although n is not; it is written n - 2 with `may_be_one` set, unless n is `long` (ir/lengths.py,
+# Note [Long axes]).  Negative offsets mean max(n + offset, 0), which is what slicing gives.
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,15 @@ class Extent:
     symbol: str
     offset: int = 0
     symbol_may_be_one: bool = True
+    symbol_is_long: bool = False
 
     @property
     def may_be_one(self) -> bool:
-        """Whether this length may turn out to be 1: of n + 2, never."""
-        return self.offset < 2 if self.offset else self.symbol_may_be_one
+        """Whether this length may turn out to be 1: of n + 2, never, and of n - 2 not where n is long."""
+        if self.symbol_may_be_one or not 1 < 1 - self.offset < LONG:
+            return self.offset < 2 if self.offset else self.symbol_may_be_one
+        ask()
+        return not self.symbol_is_long
 
     @property
     def accepts_any(self) -> bool:
@@ -48,6 +54,11 @@ class Extent:
 
 
 Dim = int | Extent
+
+
+def dims_of_argument(shape: Sequence[int], name: str) -> tuple[Dim, ...]:
+    """The extents of an array that is an argument, which are called after it."""
+    return tuple(1 if n == 1 else Extent(f"{name}.{axis}", 0, False, is_long(n)) for axis, n in enumerate(shape))
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def _check_fits(type: Type, dims: tuple) -> None:
             "write a number, or an array of that shape",
         )
     for m, n in zip(given[::-1], dims[::-1]):
-        if m != 1:
+        if m not in (1, n):
             meet(n, m, broadcasts=may_be_one(n))
 
 

@@ -17,25 +17,35 @@ from numba.extending import lower_builtin
 from ..agreement import agreements
 from ..back.python import Module
 from ..ir.graph import Function
-from ..ir.types import Array
+from ..ir.lengths import LONG, has_asked
+from ..ir.types import Array, Dim
 
 
 def unlike(function: Function) -> list[str]:
-    """What is true of `a0`, `a1`, ... only if they are of another kind than the parameters of `function`: conditions on lengths."""
-    found, long = [], []
+    """What is true of `a0`, `a1`, ... only if they are of another kind than the parameters of `function`: conditions on lengths.
+
+    Short axes are of another kind than long ones where that was asked of code that is generated now: ir/lengths.py, Note [Long axes].
+    """
+    agreed = [f"not ({a.text})" for a in agreements(function)]
+    found, of_all = [], {some_length_is_one: [], some_length_is_short: []}
     for k, p in enumerate(function.params):
-        dims = p.type.dims if isinstance(p.type, Array) else ()
-        if dims and not any(isinstance(d, int) or d.may_be_one for d in dims):
-            long.append(f"a{k}")
-            continue
-        for axis, d in enumerate(dims):
-            if isinstance(d, int):
-                found.append(f"a{k}.shape[{axis}] != {d}")
-            elif not d.may_be_one:
-                found.append(f"a{k}.shape[{axis}] == 1")
-    if long:
-        found.insert(0, f"{some_length_is_one.__name__}({', '.join(long)})")
-    return found + [f"not ({a.text})" for a in agreements(function)]
+        kinds = [_other_kind(d) for d in p.type.dims] if isinstance(p.type, Array) else []
+        if len(set(kinds)) == 1 and kinds[0] in of_all:
+            of_all[kinds[0]].append(f"a{k}")
+        else:
+            texts = {None: None, some_length_is_one: "{} == 1", some_length_is_short: f"0 < {{}} < {LONG}"}
+            each = [texts.get(kind, f"{{}} != {kind}") for kind in kinds]
+            found += [text.format(f"a{k}.shape[{axis}]") for axis, text in enumerate(each) if text]
+    return [f"{ask.__name__}({', '.join(arrays)})" for ask, arrays in of_all.items() if arrays] + found + agreed
+
+
+def _other_kind(d: Dim):
+    """What an axis of another kind than `d` has: a length of 1, a short one, another than this number; None: there is none."""
+    if isinstance(d, int):
+        return d
+    if d.may_be_one:
+        return None
+    return some_length_is_short if d.symbol_is_long and not d.offset and has_asked() else some_length_is_one
 
 
 def asked_first(module: Module, conditions: Sequence[str]) -> tuple[int, str]:
@@ -58,8 +68,14 @@ def some_length_is_one(*arrays) -> bool:
     return any(1 in x.shape for x in arrays)
 
 
+def some_length_is_short(*arrays) -> bool:
+    """Whether some axis of some of the arrays, which are to be long, has a length that no long axis has."""
+    return any(0 < n < LONG for x in arrays for n in x.shape)
+
+
 @infer_global(some_length_is_one)
-class SomeLengthIsOne(AbstractTemplate):
+@infer_global(some_length_is_short)
+class SomeLength(AbstractTemplate):
     """Its type."""
 
     def generic(self, args, kws):
@@ -67,10 +83,19 @@ class SomeLengthIsOne(AbstractTemplate):
             return signature(types.boolean, *args)
 
 
-@lower_builtin(some_length_is_one, types.VarArg(types.Any))
-def _lower_some_length_is_one(context, builder, sig, args):
-    found = ir.Constant(ir.IntType(1), 0)
-    for kind, x in zip(sig.args, args):
-        for n in cgutils.unpack_tuple(builder, context.make_array(kind)(context, builder, x).shape, kind.ndim):
-            found = builder.or_(found, builder.icmp_signed("==", n, ir.Constant(n.type, 1)))
-    return found
+def _lower_some_length(below: int):
+    """Whether some length is 1 or more, and less than `below`."""
+
+    def lower(context, builder, sig, args):
+        found = ir.Constant(ir.IntType(1), 0)
+        for kind, x in zip(sig.args, args):
+            for n in cgutils.unpack_tuple(builder, context.make_array(kind)(context, builder, x).shape, kind.ndim):
+                past = builder.sub(n, ir.Constant(n.type, 1))
+                found = builder.or_(found, builder.icmp_unsigned("<", past, ir.Constant(n.type, below - 1)))
+        return found
+
+    return lower
+
+
+lower_builtin(some_length_is_one, types.VarArg(types.Any))(_lower_some_length(2))
+lower_builtin(some_length_is_short, types.VarArg(types.Any))(_lower_some_length(LONG))

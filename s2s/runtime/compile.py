@@ -48,7 +48,12 @@ from ..ir.turns import in_turn, taking_turns
 from ..ir.types import Array, Generator, Scalar, Tuple, Type
 from ..ops.recursive import calls_itself, recursive_callees
 from . import cache as disk
-from .asked import asked_first, some_length_is_one, unlike
+from .asked import (
+    asked_first,
+    some_length_is_one,
+    some_length_is_short,
+    unlike,
+)
 from .checks import written_in_place
 from .effort import Effort
 from .extremes import shadowing
@@ -119,7 +124,7 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, c
     if conditions:
         number, asked = asked_first(module, conditions)
         looks[number] = asked
-        head += [f"from {some_length_is_one.__module__} import {some_length_is_one.__name__}"] * (some_length_is_one.__name__ in asked)
+        head += [f"from {each.__module__} import {each.__name__}" for each in (some_length_is_one, some_length_is_short) if each.__name__ in asked]
     known = {number: said for number, line in enumerate(module.text.splitlines(), 1) if own and (said := not_negative(line))}
     if known:
         head.append(f"from {natural.__module__} import {natural.__name__} as {NATURAL}")
@@ -190,6 +195,7 @@ class Native:
     def __init__(self, function: Function, module: Module, fastmath: bool, cache: bool):
         self.function, self.module, self.__name__ = function, module, function.name
         self.fastmath, self.cache = fastmath, cache
+        self.unlike = unlike(function)
         self.modules: dict[str, Module] = {}  # what is compiled, by file
         required = requirements(function)
         self.required = required or []
@@ -205,7 +211,7 @@ class Native:
     def dispatcher_of(self, checks: bool) -> Callable:
         """Numba's dispatcher of the code, with checks of indices or without."""
         with taking_turns():
-            native = decorated(self.module, self.fastmath, checks, True, unlike(self.function))
+            native = decorated(self.module, self.fastmath, checks, True, self.unlike)
             found = getattr(loaded(native, self.cache, [p.type for p in self.function.params]), native.entry)
             self.modules[found.py_func.__code__.co_filename] = native
             return found
@@ -218,7 +224,7 @@ class Native:
             checks = requirements(self.function) is None
             params = [p.type for p in self.function.params]
             form, shares = into_form(self.module, params, types)
-            native = decorated(form, self.fastmath, checks, True, [*unlike(self.function), shares])
+            native = decorated(form, self.fastmath, checks, True, [*self.unlike, shares])
             taken = [type for type in types if isinstance(type, Array)]
             return getattr(loaded(native, self.cache, [*params, *taken]), native.entry)
 

@@ -3,8 +3,9 @@
     type(u) is ndarray and u.dtype is float64 and u.ndim == 2 and 1 not in u.shape
     type(p) is dict and [*p] == keys and type(x1 := p["w"]) is float
 
-Which extents are 1 is part of the kind (ir/types.py, Note [Which extents are 1]); other lengths are not.  Of arrays that
-native code is handed, Numba's dispatcher asks the dtype and rank, in C, and the code itself the extents.
+Which extents are 1 is part of the kind (ir/types.py, Note [Which extents are 1]), and for some programs which are short (ir/lengths.py,
+Note [Long axes]); other lengths are not.  Of arrays that native code is handed, Numba's dispatcher asks the dtype and rank, in C,
+and the code itself the extents, but that of short axes: what is for these runs long ones, slowly.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from types import BuiltinFunctionType, FunctionType
 import numpy as np
 
 from ..ir.forms import form_of, is_container, is_fixed
+from ..ir.lengths import SHORT
 
 MOST_CONDITIONS = 20_000  # of an expression that Python compiles quickly
 ANYTHING = object()  # of which nothing is asked
@@ -50,11 +52,11 @@ class Names:
 class Kinds:
     """Conditions on what stands at places, and the names of its leaves, which the conditions read on the way.
 
-    Without `shapes`, dtypes, ranks and extents of arrays are left to others to ask.
+    Without `shapes`, dtypes, ranks and extents of arrays are left to others to ask.  With `lengths` it matters which axes are short.
     """
 
-    def __init__(self, names: Names, shapes: bool = True):
-        self.names, self.shapes = names, shapes
+    def __init__(self, names: Names, shapes: bool = True, lengths: bool = False):
+        self.names, self.shapes, self.lengths = names, shapes, lengths
         self.conditions: list[str] = []
         self.leaves: list[str] = []
         self.are_numbers = True  # all leaves are Python's own numbers
@@ -81,6 +83,11 @@ class Kinds:
                     self.conditions += [f"{place}.shape[{axis}] {'==' if one else '!='} 1" for axis, one in enumerate(ones)]
                 else:
                     self.conditions.append(f"1 not in {place}.shape")
+                if self.lengths and SHORT.isdisjoint(x.shape):
+                    self.conditions.append(f"{self.names.given(SHORT, 'short')}.isdisjoint({place}.shape)")
+            if self.lengths and not SHORT.isdisjoint(x.shape):
+                short = self.names.given(SHORT, "short")
+                self.conditions += [f"{place}.shape[{axis}] {'in' if n in SHORT else 'not in'} {short}" for axis, n in enumerate(x.shape)]
         elif isinstance(x, np.generic) and x.dtype.kind in "biufc" or kind is np.random.Generator:
             self.of_type(kind, read)
         else:

@@ -1,11 +1,14 @@
 """What native code makes itself where Numba would compile a function: arrays, products, the larger of two numbers."""
 
+import itertools
+
+import numba
 import numpy as np
 import pytest
 
 import s2s
 from s2s.errors import S2SError
-from s2s.runtime.asked import some_length_is_one
+from s2s.runtime.asked import some_length_is_one, some_length_is_short
 from s2s.runtime.extremes import shadowing
 
 pytestmark = pytest.mark.compile
@@ -73,3 +76,11 @@ def test_only_calls_of_two_arguments_are_replaced():
 
 def test_lengths_of_one():
     assert some_length_is_one(A, A[:1]) and not some_length_is_one(A, v)
+
+
+@pytest.mark.compile
+def test_short_lengths():
+    native = numba.njit(lambda a, b: some_length_is_short(a, b))
+    for lengths in itertools.product((0, 1, 2, 7, 8, 9), repeat=3):
+        args = np.ones(lengths[:2]), np.ones(lengths[2])
+        assert native(*args) == some_length_is_short(*args) == any(0 < n < 8 for n in lengths)

@@ -1,0 +1,62 @@
+"""Which axes are long, and whether it matters to the code that is being generated.
+
+Note [Long axes]
+Of a diffusion `u[1:-1] + k[1:-1] * lap` the two lengths are n - 2 and m - 2, each of which may be 1 where n or m is 3, and
+then NumPy broadcasts: code for that has a nest of loops for each operation, and sums cotangents to shapes that
+only the run knows.  The code for an axis of length 8 or more, or of 0, need not reckon with it, however many of its first and last
+six elements a slice leaves out.  Most programs never ask; theirs is one code for all lengths but 1, as
+Note [Which extents are 1] says.  For those that ask, code is generated once more where an axis is short.
+
+Three designs were weighed.  A check of lengths before each nest, and both forms of the nest, is twice the code to compile, and the
+cotangents' shapes differ ever after.  Taking for one length what two arguments happen to share makes new code whenever
+a matrix is square.  This is a kind of axis, as "of length 1" is, and nobody pays for it who does not ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+LONG = 8  # the least length of a long axis that is not empty
+SHORT = frozenset(range(2, LONG))
+
+
+def is_long(n: int) -> bool:
+    """Whether an axis of this length is long: no slice that leaves out a few elements of it has length 1."""
+    return n == 0 or n >= LONG
+
+
+@dataclass
+class Asked:
+    """Whether it was asked what follows from axes being long."""
+
+    about_lengths: bool = False
+
+
+_asked: ContextVar[Asked | None] = ContextVar("asked", default=None)
+
+
+@contextmanager
+def asking() -> Iterator[Asked]:
+    """Inside this, questions are noted in what this gives, and not around it."""
+    asked = Asked()
+    token = _asked.set(asked)
+    try:
+        yield asked
+    finally:
+        _asked.reset(token)
+
+
+def ask() -> None:
+    """Note that the code that is being generated is for long axes, or for short ones."""
+    asked = _asked.get()
+    if asked is not None:
+        asked.about_lengths = True
+
+
+def has_asked() -> bool:
+    """Whether the code that is being generated may be for long or for short axes alone."""
+    asked = _asked.get()
+    return asked is None or asked.about_lengths

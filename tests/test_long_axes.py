@@ -1,0 +1,112 @@
+"""Code for long axes does not reckon with slices of length 1: ir/lengths.py, Note [Long axes]."""
+
+import itertools
+
+import numpy as np
+import pytest
+from oracles import gradient
+
+import s2s
+
+RNG = np.random.default_rng(0)
+LENGTHS = (100, 3, 8, 7, 0, 1, 2, 5, 9, 100)
+
+
+def conducted(u, k):
+    return np.sum((u[1:-1] * k[1:-1] + u[1:-1]) ** 2 * np.sin(k[2:]))
+
+
+def inside(u, k):
+    return u[2:] * k[:-2]
+
+
+def by_a_function(u, k):
+    return np.sum(inside(u, k) ** 2) + np.sum(inside(u[1:], k[1:]))
+
+
+def of_dict(p):
+    return conducted(p["u"], p["k"])
+
+
+def asks_nothing(x, y):
+    return np.sum(x[1:] * x[:-1]) * np.sum(y)
+
+
+def answered(f, *args):
+    """What a call gives; None where it raises what NumPy raises."""
+    try:
+        return f(*args)
+    except (ValueError, s2s.S2SError):
+        return None
+
+
+def agree(got, expected):
+    assert (got is None) == (expected is None)
+    for a, b in zip(got or (), expected or ()):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
+        assert np.shape(a) == np.shape(b)
+
+
+@pytest.mark.parametrize("f", [conducted, by_a_function])
+def test_short_and_long_axes_in_turns(f):
+    slope = s2s.grad(f, argnums=(0, 1))
+    for n, m in itertools.product(LENGTHS, LENGTHS):
+        u, k = RNG.normal(size=n), RNG.normal(size=m)
+        fits = answered(f, u, k) is not None
+        agree(answered(slope, u, k), [gradient(f, (u, k), wrt) for wrt in (0, 1)] if fits else None)
+
+
+@pytest.mark.compile
+def test_compiled_code_tells_them_apart():
+    slope, both = s2s.jit(s2s.grad(conducted, argnums=(0, 1))), s2s.jit(s2s.value_and_grad(conducted, argnums=(0, 1)))
+    plain = s2s.grad(conducted, argnums=(0, 1))
+    for n, m in [(100, 100), (100, 100), (100, 3), (3, 100), (3, 3), (5, 5), (100, 9), (9, 9), (1, 0), (1, 8), (8, 8)]:
+        u, k = RNG.normal(size=n), RNG.normal(size=m)
+        for _ in range(2):  # the second time without a closer look
+            expected = answered(plain, u, k)
+            agree(answered(slope, u, k), expected)
+            agree(answered(lambda: both(u, k)[1]), expected)
+            agree(answered(lambda: both(u, k, out=(0.0, (np.empty(n), np.empty(m))))[1]), expected)
+
+
+def test_captured_and_contained_axes():
+    slope = s2s.grad(of_dict)
+    for n, m in [(100, 100), (100, 3), (3, 100), (9, 9), (100, 100)]:
+        u, k = RNG.normal(size=n), RNG.normal(size=m)
+        captured = s2s.grad(lambda u: conducted(u, k))
+        expected = s2s.grad(conducted, argnums=(0, 1))(u, k)
+        agree([slope({"u": u, "k": k})[name] for name in "uk"], expected)
+        agree([captured(u)], expected[:1])
+
+
+def test_a_captured_array_becomes_short():
+    held = {"k": RNG.normal(size=50)}
+    k = held["k"]
+
+    def f(u):
+        return conducted(u, k)
+
+    slope, u = s2s.grad(f), RNG.normal(size=50)
+    for n in (50, 3, 50):
+        k = RNG.normal(size=n)
+        agree([slope(u)], [s2s.grad(conducted)(u, k)])
+
+
+def test_long_axes_meet_as_whole_arrays_do():
+    u = RNG.normal(size=20)
+    text = s2s.grad(conducted, argnums=(0, 1)).lower(u, u).source
+    assert "sum_to_shape" not in text
+    loops = s2s.grad(conducted, argnums=(0, 1)).lower(u, u).loops
+    assert "broadcast_length" not in loops and "spread_length" not in loops
+    assert "spread_length" in s2s.grad(conducted, argnums=(0, 1)).lower(u[:5], u[:5]).loops
+
+
+def test_who_does_not_ask_has_one_code():
+    slope = s2s.grad(asks_nothing)
+    for n in (100, 3, 8):
+        slope(np.ones(n), np.ones(n))
+    assert [len(found) for found in slope.specialised.values()] == [1]
+    slope = s2s.grad(conducted)
+    for n in (100, 3, 8, 100, 4):
+        slope(np.ones(n), np.ones(n))
+    assert [len(found) for found in slope.specialised.values()] == [2]
