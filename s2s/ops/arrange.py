@@ -26,6 +26,7 @@ from .reshape import only, rearranged, reshape_like, unknown_like
 from .shape import (
     is_array,
     literal,
+    members,
     normal_axes,
     normal_axis,
     numpy_call,
@@ -407,10 +408,13 @@ roll_record = define(
 
 @numpy_function(np.roll)
 def roll(x: Value, shift, axis=None) -> Value:
-    """np.roll by one shift."""
-    axis = static_axis(axis)
-    if isinstance(axis, tuple) or not isinstance(value(shift).type, Scalar):
-        raise UnsupportedError(
-            "np.roll along several axes", current().line, "roll along one axis at a time"
-        )
-    return roll_record(value(x), value(shift), axis=axis)
+    """np.roll: along several axes, along one after another."""
+    axis, shifts = static_axis(axis), members(shift)
+    shifts = [value(shift)] if shifts is None else shifts
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    if any(not isinstance(s.type, Scalar) for s in shifts) or 1 not in (len(shifts), len(axes)) and len(shifts) != len(axes):
+        raise UnsupportedError("np.roll by these shifts", current().line, "give an integer, or one for each of the axes")
+    x, count = value(x), max(len(shifts), len(axes))
+    for s, a in zip(shifts * (count if len(shifts) == 1 else 1), axes * (count if len(axes) == 1 else 1)):
+        x = roll_record(x, s, axis=a)
+    return x
