@@ -49,7 +49,7 @@ from .postponed import postpone_products
 from .reductions import REDUCTIONS
 from .regions import clashes, write_region
 from .reuse import reuse_buffers
-from .scalars import ask_first
+from .scalars import answered_by_trips, ask_first
 from .scans import SCANS, scan
 from .simpler import REWRITTEN, simpler
 from .stacks import stack_tapes
@@ -57,6 +57,7 @@ from .strips import in_strips
 from .tapes import type_tapes
 from .together import compared, join_loops
 from .virtual import KINDS, virtual
+from .wraps import run_between_wraps
 
 
 def lower(function: Function, asks: bool = True) -> Function:
@@ -103,6 +104,8 @@ def _lowered(function: Function, asks: bool) -> Function:
         join_loops(lowered)
         drop_unused(lowered)
         overwrite_what_is_read_last(lowered)
+        drop_unused(lowered)
+        run_between_wraps(lowered)
         drop_unused(lowered)
         in_strips(lowered)
         drop_unused(lowered)
@@ -354,6 +357,8 @@ def emit_control(scope: Scope, op: Op) -> None:
             inner = scope.inner(block.params[0].name if op.name == "for" else None)
             if op.name == "for":
                 inner.loops[block.params[0]] = Op(op.record, inputs[:3])
+                if inner.asked is not None:
+                    inner.asked.update(answered_by_trips(*inputs[:3]))
             for p, q in zip(old.params, block.params):
                 inner.define(p, q)
             block.yields = lower_block(inner, old)

@@ -338,12 +338,24 @@ class Nest:
             plan = self.plans[x]
             ours = x.op in self.block.ops if x.op is not None else self.scope.nested and x in self.block.params
             made = x.op is None or not x.op.record.views or x.op.record.writes is not None
-            others = [v for v in self.plans if v is not x and x in versions(v)]
+            others = [v for v in self.plans if v is not x and x in self.looked_through(v)]
             gathered = any(is_gather(o) and x in versions(o.inputs[0]) for o in self.group.ops)
             written = any(set(versions(x)) & set(versions(o.inputs[0])) for o in self.regions)
             if ours and made and not written and not others and not gathered and plan.identity and plan.elements.value is not None:
                 return x
         return None
+
+    def looked_through(self, x: Value) -> list[Value]:
+        """`x`, what it is a view of, and what it is index arithmetic on, as np.roll(y, 1) is on y."""
+        found = [x]
+        for v in found:
+            if v.op is None:
+                continue
+            elements = self.scope.env.get(v)
+            is_arithmetic = isinstance(elements, Elements) and elements.value is None
+            found += [y for k, y in enumerate(v.op.inputs) if k in v.op.record.views
+                      or is_arithmetic and k not in v.op.record.shapes and isinstance(y.type, Array)]
+        return found
 
     def element(self, index, stored, buffers, running, sums):
         """One trip: every op of the group at `index`."""

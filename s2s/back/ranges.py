@@ -11,11 +11,12 @@ arrays, `x[rows]`, wherever they are read (back/gather.py).
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from ..ir.graph import Block, Function, Op, Value, walk
-from ..ir.types import Array, Extent, Scalar
+from ..ir.types import INT, Array, Extent, Scalar
 from ..ops.pattern import expand, is_integer, paired
 
 
@@ -159,7 +160,7 @@ class Indices:
     What is required can only be asked of symbols that are `spelled` at a call.
     """
 
-    def __init__(self, known: dict[Value, Range], made: dict[str, Value], spelled: Container[str] = ()):
+    def __init__(self, known: dict[Value, Range], made: dict[str, Value], spelled: Mapping[str, str] = MappingProxyType({})):
         self.known, self.made, self.spelled = known, made, spelled
         self.required: list[Requirement] = []
         self.unproven: list[tuple[Op, list[Place]]] = []
@@ -267,6 +268,10 @@ class Indices:
         if op.name == "subtract":
             a, b = map(self.range_of, op.inputs)
             return Range(difference(a.low, None if b.high is None else b.high + -1), difference(a.high, b.low))
+        if op.name == "remainder" and op.output.type == INT and type(op.inputs[1].constant) is not int:
+            r = self.range_of(op.inputs[1])  # of Python's own integers, of which a remainder by 0 raises
+            is_length = r.low is not None and r.high == r.low + 1 and "shape" in self.spelled.get(r.low.symbol, "")
+            return Range(ZERO, r.low) if is_length and r.low.offset >= 0 else Range()
         if op.name == "add" and op.output in self.strips:
             return self.below(ZERO, self.strips[op.output])
         if op.name == "length" and isinstance(op.inputs[0].type, Array):

@@ -21,6 +21,7 @@ from ..ir.graph import MISSING, OPERATORS, Op, Value
 from ..ir.types import Scalar
 from ..ops.acts import Made, raise_record
 from ..ops.control import if_
+from ..ops.fold import base_offset
 from ..ops.record import RECORDS, value
 
 LARGEST_EXPONENT = 709.782712893384  # of exp
@@ -141,6 +142,14 @@ def ask_first(op: Op, inputs: list[Value], asked: set[tuple]) -> None:
     condition = refuses(*inputs)
     if condition is not None:
         if_(condition, lambda: _refuse(kind), lambda: ())
+
+
+def answered_by_trips(lo: Value, hi: Value, step: Value) -> list[tuple]:
+    """What need not be asked where `range(lo, hi, step)` makes a trip: whether the length is 0 that all its numbers are below."""
+    first, last = (lo, hi) if step.constant == 1 else (hi, lo)
+    before = 0 if step.constant == 1 else -1  # the first number of the range that ends with `last`, or the one before it
+    (n, offset), is_natural = base_offset(last), type(first.constant) is int and first.constant >= before
+    return [(_is_zero, n)] if step.constant in (1, -1) and is_natural and n is not None and offset <= before else []
 
 
 def _refuse(kind: type) -> tuple:

@@ -44,7 +44,7 @@ def is_below(i: Value, j: Value, counters: dict[Value, Op]) -> bool:
 def lower_bound(i: Value, counters: dict[Value, Op]) -> int | None:
     """A number that the integer `i` is never below, None where none is known.
 
-    `counters` maps the counter of each `for` to its op.
+    `counters` maps the counter of each `for` to its op, which may say itself what its counter is at `least` (back/wraps.py).
     """
     base, offset = base_offset(i)
     if base is None:
@@ -53,8 +53,13 @@ def lower_bound(i: Value, counters: dict[Value, Op]) -> int | None:
         lo, hi, step = counters[base].inputs[:3]
         if not isinstance(step.constant, int):
             return None
+        if "least" in counters[base].attrs:
+            return counters[base].attrs["least"] + offset
         low = lower_bound(lo, counters) if step.constant > 0 else lower_bound(hi, counters)
         return None if low is None else low + offset + (step.constant < 0)
-    if base.op is not None and base.op.name in ("length", "size", "at_least_zero"):
+    if base.op is not None and base.op.name in ("length", "size", "at_least_zero", "turned"):
         return offset
+    if base.op is not None and base.op.name == "remainder":  # by what is not negative; of 0, compiled code makes 0
+        least = lower_bound(base.op.inputs[1], counters)
+        return offset if least is not None and least >= 0 else None
     return None

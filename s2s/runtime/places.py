@@ -1,6 +1,6 @@
-"""Indices that are data, checked where they are used: what `place_in` of the loop form is in native code.
+"""Indices of which native code knows more than LLVM sees.
 
-One comparison, of numbers without sign, says that an index which has been counted from the front is neither negative nor too large;
+`checked_place` is what `place_in` of the loop form is: an index that is data, checked where it is used.  One comparison, of numbers without sign, says that an index which has been counted from the front is neither negative nor too large;
 LLVM knows it from then on, and asks no more whether it counts from the end.  As the function of Python's that the loop form
 shows it would be compiled by itself for each program, 60 ms, and asks three times.
 """
@@ -29,3 +29,15 @@ def checked_place(typingctx, k, n):
         return place
 
     return types.intp(k, n), emit
+
+
+@intrinsic
+def from_front(typingctx, k):
+    """`k`, an index that is known not to be negative, as a number without sign: it is not asked whether it counts from the end."""
+    if not isinstance(k, types.Integer):
+        return None
+
+    def emit(context, builder, signature, args):
+        return context.cast(builder, args[0], signature.args[0], types.intp)
+
+    return types.uintp(k), emit
