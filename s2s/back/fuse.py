@@ -107,7 +107,7 @@ def postpone(groups: list[Group], home: dict[Op, Group], readers: dict[Value, li
             operands = {x for each in cone for x in each.inputs if x.op not in cone}
             arrays = {x for x in operands if isinstance(x.type, Array)}
             if len(arrays) > 1 or any(home.get(x.op) is target for x in operands) or any(clashes(each, target.ops) for each in cone) \
-                    or not all(_is_stored(x, group, home, readers, cone, kept) and x not in changed for x in arrays):
+                    or not all(_is_stored(x, home, readers, cone, kept) and x not in changed for x in arrays):
                 continue
             moved = [each for each in group.ops if each in cone]
             group.ops, target.ops = [each for each in group.ops if each not in cone], moved + target.ops
@@ -128,11 +128,14 @@ def _cone(op: Op, group: Group, readers: dict[Value, list[Op]], kept: set[Value]
     return cone
 
 
-def _is_stored(x: Value, group: Group, home: dict[Op, Group], readers: dict[Value, list[Op]], cone: set[Op], kept: set[Value]) -> bool:
+def _is_stored(x: Value, home: dict[Op, Group], readers: dict[Value, list[Op]], cone: set[Op], kept: set[Value]) -> bool:
     """Whether the array `x` is in memory, also without the ops of `cone`."""
     if x.op is None or x.op.name == "matmul":
         return True
-    return x.op.record.elementwise and (x in kept or any(home[reader] is not home[x.op] and reader not in cone for reader in readers[x]))
+    if not x.op.record.elementwise:
+        return False
+    made = home.get(x.op)  # none where a block around has made it, which keeps what blocks inside read
+    return made is None or x in kept or any(home[reader] is not made and reader not in cone for reader in readers[x])
 
 
 def last_reads(groups: list[Group], block: Block) -> dict[Value, int]:

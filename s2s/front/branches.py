@@ -171,6 +171,9 @@ class Join:
         if isinstance(a, (tuple, list)) and type(a) is type(b) and len(a) == len(b):
             items = [self.bindings(x, y, name) for x, y in zip(a, b)]
             return lambda outputs: like(a, [item(outputs) for item in items])
+        if isinstance(a, slice) and isinstance(b, slice) and _given(a) == _given(b):
+            bounds = [self.bindings(*pair, name) for pair in zip(_bounds(a), _bounds(b))]
+            return lambda outputs: slice(*(bound(outputs) for bound in bounds))
         if a is UNBOUND and isinstance(b, (tuple, list)):
             return self.bindings(like(b, [UNBOUND for _ in b]), b, name)
         if b is UNBOUND and isinstance(a, (tuple, list)):
@@ -418,6 +421,15 @@ def is_function(binding) -> bool:
     return isinstance(binding, Made) or not isinstance(binding, (type, Value, Cell, Object)) and callable(binding)
 
 
+def _bounds(part: slice) -> tuple:
+    return part.start, part.stop, part.step
+
+
+def _given(part: slice) -> list[str]:
+    """The bounds that a slice has."""
+    return [name for name, bound in zip(("start", "stop", "step"), _bounds(part)) if bound is not None]
+
+
 def _same_object(a, b) -> bool:
     """Whether two things known now are the same thing."""
     a, b = (x.constant if isinstance(x, Value) and x.constant is not MISSING else x for x in (a, b))
@@ -445,4 +457,6 @@ def described(binding) -> str:
             return str(binding.form)
         case None | str():
             return repr(binding)
+        case slice():
+            return f"a slice with {' and '.join(_given(binding)) or 'no bounds'}"
     return "unbound" if binding is UNBOUND else f"a {type(binding).__name__}"

@@ -370,6 +370,8 @@ def _needs_the_caller(frame: Frame, binding) -> bool:
             return True
         case tuple() | list():
             return any(_needs_the_caller(frame, b) for b in binding)
+        case slice():
+            return not frame.is_static(binding)
         case Made() | Object() | Iterable() | Container() | dict() | Text() | Thrown() | types.ModuleType():
             return True
         case Cell() if is_list(frame, binding):

@@ -267,6 +267,8 @@ class Frame:
                                   "return the data, and make the text after the call")
             case Thrown():
                 raise self.refuse("an exception can be raised, and nothing else", None, "raise it here")
+            case slice() if not self.is_static(binding):
+                raise self.refuse("a slice whose bounds are run-time data can index, and nothing else", None, "pass its bounds on")
             case Object():
                 if (opened := self.opened(binding)) is not binding:
                     return self.value(opened)

@@ -249,6 +249,8 @@ def _returnable(frame: Frame, binding, stmt: gast.Return) -> None:
                           "call it here, and return what it computes")
     elif isinstance(binding, Object):
         frame.value(binding)
+    elif isinstance(binding, slice) and not frame.is_static(binding):
+        raise StaysInside("returning a slice", frame.line(stmt), "return its bounds, or what it takes of an array")
     elif isinstance(binding, Iterable) or (callable(binding) and not isinstance(binding, type)):
         raise StaysInside(f"returning a {type(binding).__name__}", frame.line(stmt), "return numbers, arrays and tuples of them")
 

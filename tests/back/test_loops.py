@@ -403,6 +403,20 @@ def test_a_nest_all_of_which_moves_to_a_later_one_is_gone():
     assert s2s.jit(f).lower(V).loops.count("for ") == 1
 
 
+def test_arithmetic_on_an_array_of_a_block_around_moves_to_the_nest_that_reads_it():
+    def descend(w, x, rate):
+        for _ in range(3):
+            slope = np.zeros(len(w))
+            for i in range(len(x)):
+                slope += (w @ x[i]) * x[i]
+            w = w - rate * slope
+        return np.sum(w)
+
+    args = RNG.normal(size=3), RNG.normal(size=(7, 3)), 0.01
+    gradient = s2s.grad(descend)
+    assert np.allclose(namespace(gradient.lower(*args).loops)["descend_grad"](*args), gradient(*args), rtol=1e-12)
+
+
 def test_buffer_that_each_trip_fills_is_allocated_once():
     def body(x, y, n):
         def step(i, total):

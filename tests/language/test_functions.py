@@ -544,3 +544,44 @@ def test_an_ellipsis_stands_for_what_was_not_given():
         return x * x if by is ... else x * by
 
     judge(lambda x: scaled(x) + scaled(x, 3.0) + scaled(x, by=x * x), 0.7)
+
+
+@dataclass
+class Blocks:
+    length: int
+
+    def part(self, k):
+        return slice(k * self.length, (k + 1) * self.length)
+
+
+def window(i, width):
+    return slice(i, i + width)
+
+
+def taken(x, where):
+    return x[where]
+
+
+def corner(i, width):
+    return window(i, width), slice(None, width)
+
+
+def test_functions_return_and_take_slices():
+    def f(x, width):
+        blocks, table, total = Blocks(width), np.outer(x, x), 0.0
+        for i in range(len(x) - width):
+            total += np.sum(x[window(i, width)]) ** 2
+            table[window(i, 1), window(1, width)] *= x[i]
+        parts = [window(k, width) for k in range(2)]
+        total += sum(np.prod(taken(x, part)) for part in parts)
+        total += np.sum(x[window(1, width) if total > 0 else window(0, width)])
+        return total + np.sum(x[blocks.part(0)] * x[blocks.part(1)]) + np.sum(table[corner(1, width)])
+
+    judge(f, np.array([0.3, -0.7, 1.2, 0.4, 0.9]), 2)
+
+
+def test_a_slice_that_depends_on_data_stays_inside_the_program():
+    with pytest.raises(s2s.UnsupportedError, match="returning a slice(.|\n)*return its bounds"):
+        s2s.jit(window)(1, 2)
+    with pytest.raises(s2s.TypeMismatchError, match="a slice with start and stop on one path and a slice with stop on another"):
+        s2s.grad(lambda x, n: np.sum(x[window(0, n) if x[0] > 0 else slice(n)]))(X, 2)
