@@ -205,11 +205,15 @@ def _fold_broadcast(n: Value, m: Value):
     return m if n.constant == 1 else n if m.constant == 1 else _fold_same(n, m)
 
 
+def _fold_nonempty(n: Value):
+    asked = n.op is not None and n.op.record is nonempty_length_op
+    return n if asked or (n.constant is not MISSING and n.constant > 0) else None
+
+
 same_length_op = of_numbers(same_length, _fold_same)
 broadcast_length_op = of_numbers(broadcast_length, _fold_broadcast)
 spread_length_op = of_numbers(spread_length, _fold_spread)
-nonempty_length_op = of_numbers(
-    nonempty_length, lambda n: n if n.constant is not MISSING and n.constant > 0 else None)
+nonempty_length_op = of_numbers(nonempty_length, _fold_nonempty)
 
 natural_exponent_op = of_numbers(natural_exponent, lambda k: k if k.constant is not MISSING and k.constant >= 0 else None)
 masked_step_op = of_numbers(masked_step, lambda count, n: None)

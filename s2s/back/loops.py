@@ -80,15 +80,15 @@ def lower(function: Function, asks: bool = True) -> Function:
 
 
 def _lowered(function: Function, asks: bool) -> Function:
-    function = simpler(share_exponentials(share_passes(check_indices(function)) if asks else function))
-    if asks:
-        function = strip_mine(function)
     for value_ in _all_values(function.block):
         if isinstance(value_.type, Unknown):
             raise UnsupportedError(f"{value_.name or 'a value'} of {function.name} has no known rank",
                                    value_.op.line if value_.op else None,
                                    "give it one rank on every path: let what becomes an array start as one, "
                                    "np.zeros_like(x) say; or leave jit away")
+    function = simpler(share_exponentials(share_passes(check_indices(function)) if asks else function))
+    if asks:
+        function = strip_mine(function)
     block = Block(params=[Value(p.type, p.name) for p in function.params])
     with Builder(block) as builder:
         builder.counter[0] = _largest_symbol(function) + 1

@@ -184,9 +184,9 @@ class Nest:
         with at(self.line):
             stored, running = self.results()
             rank = len(self.lengths)
-            for axis, n in enumerate(self.lengths):
-                if any(r.how.needs_some and axis >= r.level for r in running):
-                    self.lengths[axis] = nonempty_length_op(n)
+            for how, axes in filter(None, map(reduction, self.group.ops)):
+                for axis in axes if how.needs_some else ():
+                    self.lengths[axis] = nonempty_length_op(self.lengths[axis])
             names = [s.op.output.name or (s.op.inputs[0].name if s.op in self.regions else "") for s in stored]
             final: dict[Op, Value] = {}
 

@@ -44,12 +44,19 @@ def _extreme(sign: int) -> Callable[[str], object]:
     def identity(dtype: str):
         if dtype.startswith("float"):
             return sign * np.inf
+        if dtype.startswith("complex"):
+            return complex(sign * np.inf, sign * np.inf)
         if dtype == "bool":
             return sign > 0
         info = np.iinfo(dtype)
         return int(info.max if sign > 0 else info.min)
 
     return identity
+
+
+def _nothing(dtype: str):
+    """What any number takes the place of."""
+    return np.nan if dtype.startswith("float") else complex(np.nan, np.nan) if dtype.startswith("complex") else 0
 
 
 # float32 sums run in float64: a running sum in float32 would lose what NumPy's pairwise sum keeps
@@ -67,7 +74,7 @@ REDUCTIONS = {
 }
 REDUCTIONS["added_up"] = replace(REDUCTIONS["sum"], step=add, accumulator=lambda dtype: dtype)  # Python's own sum is in order
 for _name, _combine in (("nanmax", fmax), ("nanmin", fmin)):
-    REDUCTIONS[_name] = Reduction(lambda dtype: np.nan if dtype.startswith("float") else 0, _combine, needs_some=True)
+    REDUCTIONS[_name] = Reduction(_nothing, _combine, needs_some=True)
 REDUCTIONS["amax"], REDUCTIONS["amin"] = REDUCTIONS["max"], REDUCTIONS["min"]
 
 

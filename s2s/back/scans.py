@@ -9,15 +9,16 @@ from collections.abc import Callable, Sequence
 
 from ..ir.builder import Builder, add_op
 from ..ir.graph import Block, Op, Value
-from ..ir.types import Array, Scalar
+from ..ir.types import Array, Scalar, is_inexact
 from ..ops.control import if_record
 from ..ops.elementwise import select
 from ..ops.record import RECORDS, value
 from ..ops.shape import normal_axes
-from .access import Elements, Index, add, flat_index, in_memory, op_named, read
+from .access import Elements, Index, add, flat_index, in_memory, op_named, read, unflat_index
 from .buffers import as_dtype, compute, count_of_op, masked_step_op, new_buffer, nonempty_length_op
 from .counted import loop, put
 from .reductions import start
+from .simpler import complex_order
 
 SCANS: dict[str, Callable] = {}
 
@@ -100,8 +101,11 @@ def _position(scope, op: Op) -> bool:
         def step(index: Index, carries):
             best, place = carries
             this = x.at(merged(kept, index))
-            wins = op_named(better, this, best)
-            if dtype.startswith("float"):
+            if dtype.startswith("complex"):
+                wins = complex_order(RECORDS[better], this, best)
+            else:
+                wins = op_named(better, this, best)
+            if is_inexact(dtype):
                 is_nan, was_nan = op_named("not_equal", this, this), op_named("not_equal", best, best)
                 wins = op_named("logical_and", op_named("logical_or", wins, is_nan), op_named("logical_not", was_nan))
             return [select(wins, this, best), select(wins, flat_index(index, inner), place)]
@@ -246,11 +250,15 @@ def _sum_to(scope, op: Op) -> bool:
 @entry("unrepeat")
 def _unrepeat(scope, op: Op) -> bool:
     lengths, count, axis = scope.lengths(op.inputs[1]), scope.env[op.inputs[2]], op.attrs["axis"]
-    if not lengths or (axis is None and len(lengths) > 1):
+    if not lengths:
         return False
-    axis = (axis or 0) % len(lengths)
-    return _summed(scope, op, lengths, lambda index: [op_named("floor_divide", i, count) if k == axis else i
-                                                      for k, i in enumerate(index)])
+    axis = axis if axis is None else axis % len(lengths)
+
+    def once(index: Index) -> list[Value]:
+        places = [op_named("floor_divide", i, count) if k == (axis or 0) else i for k, i in enumerate(index)]
+        return unflat_index(places[0], lengths) if axis is None else places
+
+    return _summed(scope, op, lengths, once)
 
 
 @entry("untile")

@@ -14,6 +14,9 @@
     cofactors_of_each(det, a)                          cofactors_in_loops(det, a), a matrix at a time
     np.append(a, v)          np.concatenate((a, np.array([v])))
     a < b, of complex numbers          by real parts, where those are equal by imaginary parts, as NumPy compares them
+    z.astype(np.float64), of complex numbers           np.real(z).astype(np.float64)
+    np.repeat(x, n), np.tile(x, ns), of one number     of an array of it; what is summed back to a number is np.sum
+    np.argmax(x), of one number        0
 
 Matrix products of floats stay: they are BLAS's.
 """
@@ -101,14 +104,23 @@ def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
         case "append":
             return [concatenate_record(inputs[0], array((inputs[1],)), axis=0)]
         case "less" | "less_equal" | "greater" | "greater_equal" if any(x.type.dtype.startswith("complex") for x in inputs):
-            return [_complex_order(op.record, *inputs)]
+            return [complex_order(op.record, *inputs)]
+        case "astype" if inputs[0].type.dtype.startswith("complex") and np.dtype(op.attrs["dtype"]).kind in "iuf":
+            return [_of(op.attrs["dtype"], real(inputs[0]))]
+        case "repeat" | "tile" if isinstance(inputs[0].type, Scalar):
+            return [op.record(array((inputs[0],)), *inputs[1:], **op.attrs)]
+        case "unrepeat" | "untile" if isinstance(op.output.type, Scalar):
+            return [sum_record(inputs[0], axis=None, keepdims=False)]
+        case "argmax" | "argmin" if isinstance(inputs[0].type, Scalar):
+            return [value(np.int64(0))]
         case "stack" if isinstance(inputs[0].type, Array):
             axis = op.attrs["axis"]
             return [concatenate_record(*(expand_dims(x, axis) for x in inputs), axis=axis)]
     return None
 
 
-def _complex_order(compare, a: Value, b: Value) -> Value:
+def complex_order(compare, a: Value, b: Value) -> Value:
+    """`compare` of numbers of which one is complex."""
     (a, p), (b, q) = ((real(x), imag(x)) if x.type.dtype.startswith("complex") else (x, value(0.0)) for x in (a, b))
     strictly = RECORDS[compare.name.removesuffix("_equal")]
     apart = [strictly(a, b), *(equal(x, x) for x in (p, q) if x.constant is MISSING)]  # and no part is NaN

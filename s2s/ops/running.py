@@ -14,7 +14,7 @@ from ..ir.types import Array, Scalar, Type, Unknown
 from .arrange import flip, moveaxis, squeeze
 from .cast import as_dtype
 from .control import for_loop
-from .create import empty_like, ones_like
+from .create import empty_like, ones, ones_like, zeros
 from .index import put, take
 from .record import (
     RECORDS,
@@ -27,6 +27,7 @@ from .record import (
 from .reduce import as_array, reduction, refuse, result_dtype, sum_record
 from .reshape import ravel, reshape_like
 from .shape import (
+    float_dtype,
     length,
     literal,
     normal_axes,
@@ -108,12 +109,17 @@ def _before(x: Value) -> Value:
     def step(k, before, product):
         return [put(before, k, product), product * take(x, k)]
 
-    inits = [empty_like(x), _ones_like_element(x)]
+    inits = [empty_like(x), _filled_like_element(x, 1.0)]
     return for_loop(0, n, 1, inits, step, names=["before", "product"], index="k")[0]
 
 
-def _ones_like_element(x: Value) -> Value:
-    return value(1.0) if rank(x) == 1 else ones_like(take(x, 0))
+def _filled_like_element(x: Value, number: float) -> Value:
+    """`number` in the shape of x[0], which an empty array has not."""
+    if rank(x) == 1:
+        return value(number)
+    if rank(x) is None:
+        return (ones_like if number else zeros_of)(take(x, 0))
+    return (ones if number else zeros)(tuple(length(x, axis=k) for k in range(1, rank(x))), dtype=float_dtype(x.type))
 
 
 def _on_first_axis(rule: Callable) -> Callable:
@@ -140,7 +146,7 @@ def _prod_bar(bar: Value, x: Value) -> Value:
         return [put(x_bar, k, after * take(before, k)), after * take(x, k)]
 
     last = length(x, axis=0) - 1
-    start = bar if rank(x) == 1 else bar * ones_like(take(x, 0))
+    start = bar if rank(x) == 1 else bar * _filled_like_element(x, 1.0)
     inits = [empty_like(x), start]
     return for_loop(last, -1, -1, inits, step, names=["x_bar", "after"], index="k")[0]
 
@@ -153,8 +159,7 @@ def _cumprod_bar(bar: Value, x: Value) -> Value:
         return [put(x_bar, k, s * take(before, k)), s * take(x, k)]
 
     last = length(x, axis=0) - 1
-    start = value(0.0) if rank(x) == 1 else zeros_of(take(x, 0))
-    return for_loop(last, -1, -1, [empty_like(x), start], step, names=["x_bar", "s"], index="k")[0]
+    return for_loop(last, -1, -1, [empty_like(x), _filled_like_element(x, 0.0)], step, names=["x_bar", "s"], index="k")[0]
 
 
 _prod_vjp, _cumprod_vjp = _on_first_axis(_prod_bar), _on_first_axis(_cumprod_bar)
@@ -178,8 +183,7 @@ def _jvp_cumprod(dots, y, x, *, axis):
         slope = slope * take(x, k) + product * take(x_dot, k)
         return [put(y_dot, k, slope), product * take(x, k), slope]
 
-    start = value(0.0) if rank(x) == 1 else zeros_of(take(x, 0))
-    inits, names = [empty_like(y), _ones_like_element(x), start], ["y_dot", "product", "slope"]
+    inits, names = [empty_like(y), _filled_like_element(x, 1.0), _filled_like_element(x, 0.0)], ["y_dot", "product", "slope"]
     y_dot = for_loop(0, length(x, axis=0), 1, inits, step, names=names, index="k")[0]
     return y_dot if not axis else shaped_like(moveaxis(y_dot, 0, axis), dots[0])
 

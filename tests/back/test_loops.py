@@ -90,6 +90,7 @@ ROW, COLUMN = RNG.normal(size=4), RNG.normal(size=(3, 1))
 SINGLE = np.array([2.5])
 INTS = np.array([2, 0, 3, 2])
 F32 = V.astype(np.float32)
+Z = -np.array([[1 + 2j, 1 - 3j, -2j], [0.5, 1 + 2j, 1 + 2j]])
 
 ONE_EACH = {
     "chain": (lambda x, y: call(np.sin, x) * 2 + y / x, V, W),
@@ -116,6 +117,11 @@ ONE_EACH = {
     "argmax": (lambda x: call(np.argmax, x), A),
     "argmin_axis": (lambda x: call(np.argmin, x, axis=1), A),
     "argmax_nan": (lambda x: call(np.argmax, x), np.array([1.0, np.nan, 3.0, np.nan])),
+    "argmax_of_complex": (lambda x: call(np.argmax, x, axis=1), Z),
+    "argmin_of_complex": (lambda x: call(np.argmin, x), Z),
+    "argmax_of_a_number": (lambda x: call(np.argmax, x) + call(np.argmin, x), 2.5),
+    "max_of_complex": (lambda x: (call(np.max, x), call(np.min, x, axis=0)), Z),
+    "nanmax_of_complex": (lambda x: (call(np.nanmax, x - 3), call(np.nanmin, x + 3, axis=0)), Z),
     "cumsum": (lambda x: call(np.cumsum, x), V),
     "cumsum_axis": (lambda x: call(np.cumsum, x, axis=0), A),
     "slice": (lambda x: take(x, slice(1, -1)) * 2, V),
@@ -137,6 +143,9 @@ ONE_EACH = {
     "flip": (lambda x: call(np.flip, x, 1) * x, A),
     "roll": (lambda x: call(np.roll, x, 1) - x, V),
     "repeat": (lambda x: call(np.repeat, x, 3) * 2, V),
+    "repeat_of_a_table": (lambda x: call(np.repeat, x, 2) * 2, A),
+    "repeat_of_a_number": (lambda x: call(np.repeat, x, 3) * 2, 2.5),
+    "tile_of_a_number": (lambda x: call(np.tile, x, (2, 3)) * 2, 2.5),
     "tile": (lambda x: call(np.tile, x, (2, 1)) * 2, A),
     "concatenate": (lambda x, y: call(np.concatenate, (x * 2, y)), V, W),
     "concatenate_axis": (lambda x, y: call(np.concatenate, (x, y), axis=1), A, A),
@@ -175,6 +184,7 @@ ONE_EACH = {
     "int_floor": (lambda x: x // 3 + x % 3, np.array([7, -7, 3, -1])),
     "broadcast_to": (lambda x: call(np.broadcast_to, x, (2, 4)) * 1.0, V),
     "astype": (lambda x: METHODS["astype"](x, np.int64), V),
+    "astype_of_complex": (lambda x: tuple(METHODS["astype"](x, t) for t in (np.float64, np.float32, np.int64, np.bool_)), -Z),
     "softmax": (lambda x: _softmax(x), A),
     "logsumexp": (lambda x: call(np.log, call(np.sum, call(np.exp, x - call(np.max, x)))), V),
 }
@@ -318,6 +328,47 @@ def test_mismatched_lengths_raise_as_numpy_does(body, args):
         interpret(function, *args)
     with pytest.raises(ValueError):
         run_text(lower(function), *args)
+
+
+@pytest.mark.parametrize("f, x", [(lambda x: np.repeat(x, 2), A), (lambda x: np.repeat(x, 3), 2.5), (lambda x: np.tile(x, (2, 3)), 2.5),
+                                  (lambda x: np.repeat(x, 2, axis=-1), A)])
+def test_what_was_repeated_is_added_up_in_loops(f, x):
+    gradient = s2s.grad(lambda x: np.sum(f(x) ** 3))
+    loops = gradient.lower(x).loops
+    assert "reshape" not in loops
+    assert np.allclose(next(y for name, y in namespace(loops).items() if name.endswith("_grad"))(x), gradient(x), rtol=1e-13)
+
+
+def test_a_comparison_of_what_has_no_known_rank_is_refused():
+    def f(a, b, n):
+        if n > 1:
+            a = b
+        return np.sum(np.where(a > 0.5, a, b))
+
+    with pytest.raises(s2s.UnsupportedError, match="no known rank"):
+        s2s.jit(f).lower(np.array([1]), np.ones((1, 1)), 2).loops  # noqa: B018
+
+
+@pytest.mark.compile
+def test_complex_numbers_in_native_code():
+    def f(z):
+        return np.argmax(z, axis=1), np.argmin(z), np.max(z, axis=0), np.nanmin(z + 3), z.astype(np.float32), z.astype(int)
+
+    for z in (Z, -Z, np.where(abs(Z) > 2, 7, Z)):
+        with np.errstate(all="ignore"):
+            for got, expected in zip(s2s.jit(f)(z), f(z), strict=True):
+                np.testing.assert_array_equal(got, expected)
+                assert np.asarray(got).dtype == expected.dtype
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_largest_of_nothing_is_an_error_along_each_axis(axis):
+    lowered = lower(program(lambda x: (call(np.max, x, axis=axis), call(np.min, x, axis=axis)), A))
+    nothing = np.zeros((0, 4) if axis == 0 else (3, 0))
+    for run in (interpret, run_text):
+        with pytest.raises(ValueError, match="no identity"):
+            run(lowered, nothing)
+    assert run_text(lowered, np.zeros((4, 0) if axis == 0 else (0, 3)))[0].shape == (0,)
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 6])

@@ -88,6 +88,16 @@ def test_products_with_zeros_have_their_derivative(function):
     judge(FUNCTIONS[function], function, np.array([1.5, 0.0, 2.0, 0.0]))
 
 
+@pytest.mark.parametrize("function", [np.prod, np.cumprod, np.cumsum])
+@pytest.mark.parametrize("shape, axis", [((0, 3), 0), ((3, 0), 1), ((0, 0), 0), ((0,), 0)])
+def test_products_of_nothing(function, shape, axis):
+    def f(x):
+        return np.sum(function(x, axis=axis))
+
+    assert s2s.grad(f)(np.zeros(shape)).shape == shape
+    assert s2s.jvp(f, (np.zeros(shape),), (np.zeros(shape),)) == (f(np.zeros(shape)), 0.0)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int64", "int32", "bool"])
 @pytest.mark.parametrize("function", [np.sum, np.max, np.mean, np.prod, np.cumsum])
 def test_dtypes(function, dtype):
