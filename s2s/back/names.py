@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Container
+from dataclasses import dataclass
 
 from ..ir.graph import Block, Op, Value
 from ..ir.types import INT, Array, List, Scalar, Tape
@@ -52,6 +53,9 @@ class Names:
     Variables whose values never live at one time may have one name, as a reader expects: `x` in the sweep forward, and `x` in the
     sweep back.  Numba goes through all statements of a function for each name that is assigned in several places, which takes
     most of the time for a thousand of them; so in large native functions no two variables have one name.
+
+    Sets of values are the bits of an integer, `1 << order[value]`: what is live at one statement is one `|` then, and functions of
+    thousands of variables take the time that they take to read.
     """
 
     def __init__(
@@ -61,14 +65,12 @@ class Names:
         self.reserved = RESERVED | reserved
         self.joined: dict[Value, Value] = {}
         self.order: dict[Value, int] = {}  # every value that needs a variable, in program order
-        self.apart: dict[Value, dict[Value, None]] = {}  # values that may not share a variable
         function = layout.function
         self._list(function.block)
-        for value in self.order:
-            self.apart[value] = {}
         self.members: dict[Value, list[Value]] = {value: [value] for value in self.order}
-        live = self._visit(function.block, {})
-        self._separate(function.params, live)
+        self.ours: dict[Value, int] = {value: 1 << k for value, k in self.order.items()}  # the members as a set
+        self.apart: dict[Value, int] = dict.fromkeys(self.order, 0)  # who was live where one of them was made
+        self._separate(function.params, self._visit(function.block, 0))
         self.params = set(function.params)
         for a, b, eager in self._affinities(function.block):
             self._join(a, b, eager)
@@ -97,54 +99,62 @@ class Names:
             for y in op.outputs:
                 self.order.setdefault(y, len(self.order))
 
-    def _leaves(self, values) -> dict[Value, None]:
-        found: dict[Value, None] = {}
+    def _set(self, values) -> int:
+        found = 0
         for x in values:
-            found.update(self.layout.leaves(x))
+            found |= self.ours.get(x, 0)
         return found
 
-    def _separate(self, made, live) -> None:
-        """Values made at one point differ from one another and from all that is read afterwards."""
-        for y in made:
-            for x in (*made, *live):
-                if x is not y and x in self.apart and y in self.apart:
-                    self.apart[y][x] = None
-                    self.apart[x][y] = None
+    def _leaves(self, values) -> int:
+        """The variables that expressions read."""
+        found = 0
+        for x in values:
+            found |= self._set(self.layout.leaves(x))
+        return found
 
-    def _visit(self, block: Block, after: dict[Value, None], counters: tuple[Value, ...] = ()) -> dict[Value, None]:
+    def _separate(self, made, live: int) -> None:
+        """Values made at one point differ from one another and from all that is read afterwards."""
+        live |= self._set(made)
+        for y in made:
+            if y in self.apart:
+                self.apart[y] |= live & ~self.ours[y]
+
+    def _differ(self, a: Value, b: Value) -> bool:
+        """Whether two variables may not be one."""
+        return bool(self.apart[a] & self.ours[b] or self.apart[b] & self.ours[a])
+
+    def _visit(self, block: Block, after: int, counters: tuple[Value, ...] = ()) -> int:
         """What is live at the start of `block`, if `after` is live at its end; `counters` are those of the loops around it."""
-        live = {**after, **self._leaves(block.yields)}
+        live = after | self._leaves(block.yields)
         for op in reversed(block.ops):
             if op in self.layout.inlined:
                 continue
-            for y in op.outputs:
-                live.pop(y, None)
+            live &= ~self._set(op.outputs)
             self._separate(op.outputs, live)
             match op.name:
                 case "if":
                     branches = [self._visit(inner, live, counters) for inner in op.blocks]
-                    live = {**branches[0], **branches[1], **self._leaves(op.inputs)}
+                    live = branches[0] | branches[1] | self._leaves(op.inputs)
                 case "for" | "while":
-                    around, inside = dict(live), counters
+                    around, inside = live, counters
                     if op.name == "for" and self._counts(op):
                         inside = (*counters, op.blocks[0].params[0])
-                        self._separate(inside[-1:], dict.fromkeys(counters))  # right without, but nobody would write it
+                        self._separate(inside[-1:], self._set(counters))  # right without, but nobody would write it
                     for inner in op.blocks:
-                        around.update(self._read_inside(inner))
+                        around |= self._read_inside(inner)
                     for inner in op.blocks:
-                        carries = dict.fromkeys(inner.params if inner is not op.blocks[-1] else ())
-                        start = self._visit(inner, {**around, **carries}, inside)
-                        self._separate(inner.params, {**around, **start})
+                        carries = self._set(inner.params if inner is not op.blocks[-1] else ())
+                        start = self._visit(inner, around | carries, inside)
+                        self._separate(inner.params, around | start)
                     self._separate_from_range(op)
-                    live = {**around, **self._leaves(op.inputs)}
+                    live = around | self._leaves(op.inputs)
                 case _:
                     if op.record.writes is not None and op.outputs:
                         others = self._leaves(
                             x for k, x in enumerate(op.inputs) if k != op.record.writes
                         )
-                        others.pop(op.inputs[op.record.writes], None)
-                        self._separate(op.outputs[:1], others)
-                    live.update(self._leaves(op.inputs))
+                        self._separate(op.outputs[:1], others & ~self._set([op.inputs[op.record.writes]]))
+                    live |= self._leaves(op.inputs)
         return live
 
     def _counts(self, op: Op) -> bool:
@@ -159,26 +169,26 @@ class Names:
         tapes = [x for x in inits if isinstance(x.type, List)]
         read = self._leaves([*op.inputs[: len(op.inputs) - count], *tapes])
         for init, param in zip(inits, params[len(params) - count :]):
-            self._separate([param], {x: None for x in read if x is not init})
+            self._separate([param], read & ~self._set([init]))
 
-    def _read_inside(self, block: Block) -> dict[Value, None]:
+    def _read_inside(self, block: Block) -> int:
         """The variables from outside that the statements of `block` read."""
-        bound: set[Value] = set()
-        found: dict[Value, None] = {}
+        bound = found = 0
 
         def visit(inner: Block) -> None:
-            bound.update(inner.params)
+            nonlocal bound, found
+            bound |= self._set(inner.params)
             for op in inner.ops:
-                bound.update(op.outputs)
+                bound |= self._set(op.outputs)
                 if op in self.layout.inlined:
                     continue
-                found.update(self._leaves(op.inputs))
+                found |= self._leaves(op.inputs)
                 for child in op.blocks:
                     visit(child)
-            found.update(self._leaves(inner.yields))
+            found |= self._leaves(inner.yields)
 
         visit(block)
-        return {x: None for x in found if x not in bound}
+        return found & ~bound
 
     # ---------------------------------------------------------------------------------- joining
 
@@ -222,7 +232,7 @@ class Names:
         if a not in self.order or b not in self.order:
             return
         a, b = self.find(a), self.find(b)
-        if a is b or b in self.apart[a]:
+        if a is b or self._differ(a, b):
             return
         if not eager:
             hints = {self._hint(a), self._hint(b)} - {""}
@@ -232,10 +242,8 @@ class Names:
             a, b = b, a
         self.joined[b] = a
         self.members[a] = sorted(self.members[a] + self.members.pop(b), key=self.order.__getitem__)
-        for x in self.apart.pop(b):
-            self.apart[x].pop(b, None)
-            self.apart[x][a] = None
-            self.apart[a][x] = None
+        self.ours[a] |= self.ours[b]
+        self.apart[a] |= self.apart[b]
 
     def _is_param(self, value: Value) -> bool:
         return any(x in self.params for x in self.members[value])
@@ -257,12 +265,11 @@ class Names:
         hints = {root: self._hint(root) for root in roots}
         wanted = set(hints.values())
         kinds: dict[str, object] = {}  # of compiled code: what a variable holds, which may not change
+        holders: dict[str, tuple[int, int]] = {}  # of each name: the values of its variables, and what these differ from
         counts: dict[str, int] = {}
         distinct = self.native and len(roots) > LARGE
         for root in sorted(roots, key=lambda x: (not self._is_param(x), self.order[x])):
-            taken = kinds if distinct else {names[x] for x in self.apart[root] if x in names}
-            if self.native and not distinct:
-                taken |= {name for name, kind in kinds.items() if kind != _kind(root)}
+            taken = kinds if distinct else _Taken(self, root, holders, kinds if self.native else {})
             hint = hints[root]
             if hint == "_" and not self._is_param(root) and any(self.layout.uses.get(x) for x in self.members[root]):
                 hint = "i" if root.op is None and root.type == INT else ""  # `_` is what nothing reads
@@ -277,6 +284,8 @@ class Names:
                 names[root] = self._free(hint, taken, wanted, self.temporaries, counts=counts)
                 self.temporaries[names[root]] = hint
             kinds[names[root]] = _kind(root)
+            ours, apart = holders.get(names[root], (0, 0))
+            holders[names[root]] = ours | self.ours[root], apart | self.apart[root]
         return names
 
     def renumber(self, order: list[str]) -> dict[str, str]:
@@ -300,6 +309,22 @@ class Names:
         if counts is not None:
             counts[hint] = count
         return name
+
+
+@dataclass
+class _Taken:
+    """The names that a variable may not have: those of variables that it differs from, and in compiled code of what holds another kind of thing."""
+
+    names: Names
+    root: Value
+    holders: dict[str, tuple[int, int]]
+    kinds: dict[str, object]
+
+    def __contains__(self, name: str) -> bool:
+        ours, apart = self.holders.get(name, (0, 0))
+        if ours & self.names.apart[self.root] or apart & self.names.ours[self.root]:
+            return True
+        return name in self.kinds and self.kinds[name] != _kind(self.root)
 
 
 def _kind(value: Value) -> object:
