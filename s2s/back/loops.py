@@ -35,6 +35,7 @@ from .chains import shorten_chains
 from .checked import check_indices
 from .counted import loop
 from .depth import guard_depth
+from .divided import divide_long_loops
 from .factors import share_factors
 from .forwarded import forward_elements
 from .fuse import Equalities, ReadAfter, last_reads, overwritten_views, partition
@@ -75,6 +76,7 @@ def lower(function: Function, asks: bool = True) -> Function:
             postpone_products(each)
             drop_unused(each)
             type_tapes(each)
+            divide_long_loops(each)
     guard_depth(lowered)
     return lowered
 

@@ -22,7 +22,7 @@ does not know.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..ir.builder import Builder, add_op
@@ -75,7 +75,7 @@ def planned(op: Op) -> Plan | None:
     if op.name != "for" or op.attrs["breaks"] or op.inputs[2].constant not in (1, -1):
         return None
     (body,), (lo, hi) = op.blocks, (x.constant for x in op.inputs[:2])
-    if MISSING not in (lo, hi) and abs(hi - lo) < SHORT or not all(map(_is_simple, body.ops)):
+    if MISSING not in (lo, hi) and abs(hi - lo) < SHORT or not all(map(is_simple, body.ops)):
         return None
     slow = _behind(body.ops, (x for each in body.ops if each.record.vector and is_of_reals(each) for x in each.outputs))
     if not slow:
@@ -143,7 +143,7 @@ def _is_side_by_side(op: Op, k: int, varying: set[Value]) -> bool:
         trip.is_own(touching, len(body.params[1 + k].type.dims) - 1))
 
 
-def _is_simple(op: Op) -> bool:
+def is_simple(op: Op) -> bool:
     """Whether `op` makes numbers of numbers and elements, or writes an element."""
     numbers = op.outputs if op.name not in WRITES else op.inputs[1:]
     return op.record.pure and not op.blocks and op.name != "call" and all(isinstance(x.type, Scalar) for x in numbers)
@@ -189,28 +189,18 @@ def _needed(values: Iterable[Value], inside: set[Op], stop: Iterable[Op] = ()) -
 
 def made(op: Op, plan: Plan) -> list[Value]:
     """Emit the loop in strips; returns what its carries become."""
-    body, (lo, hi, step) = op.blocks[0], op.inputs[:3]
+    body = op.blocks[0]
     params, others = body.params[1:], [k for k in range(len(op.outputs)) if k not in plan.written]
-    trips = op_named("subtract", hi, lo) if step.constant > 0 else op_named("subtract", lo, hi)
-    strips = op_named("floor_divide", op_named("add", trips, value(STRIP - 1)), value(STRIP))
 
     def run(ops: list[Op], j: Value, start: Value, env: dict[Value, Value]) -> dict[Value, Value]:
-        env[body.params[0]] = op_named("add" if step.constant > 0 else "subtract", lo, op_named("add", start, j))
-        for each in ops:
-            again = add_op(each.record, [env.get(x, x) for x in each.inputs], each.attrs, [o.type for o in each.outputs],
-                           names=[o.name for o in each.outputs])
-            env.update(zip(each.outputs, again.outputs))
-        return env
+        return trip_of(op, ops, op_named("add", start, j), env)
 
     def repeat(length: Value, ks: list[int], carries: Sequence[Value], more: Sequence[Value], step_of) -> list[Value]:
         starts = [*carries, *more]
         return loop([length], starts, [x.type for x in starts], [*(params[k].name for k in ks), *("" for _ in more)],
                     lambda index, inner: step_of(index[0], inner), ("i",))
 
-    def strip(index: list[Value], carries: list[Value]) -> list[Value]:
-        start = op_named("multiply", index[0], value(STRIP))
-        length = op_named("min_", op_named("subtract", trips, start), value(STRIP))
-
+    def strip(start: Value, length: Value, carries: list[Value]) -> list[Value]:
         def buffers(xs: list[Value]) -> list[Value]:
             return [new_buffer(x.type.dtype, (STRIP,), [value(STRIP)]) for x in xs]
 
@@ -239,4 +229,28 @@ def made(op: Op, plan: Plan) -> list[Value]:
         ends = dict(zip([*others, *plan.written], [*found[:len(others)], *sums]))
         return [ends[k] for k in range(len(carries))]
 
-    return loop([strips], op.inputs[3:], [o.type for o in op.outputs], [p.name for p in params], strip)
+    return over_strips(op, STRIP, strip)
+
+
+def over_strips(op: Op, width: int, strip: Callable[[Value, Value, list[Value]], list[Value]]) -> list[Value]:
+    """A loop over strips of the trips of `op`: `strip(start, length, carries) -> carries`; returns what the carries become."""
+    lo, hi, step = op.inputs[:3]
+    trips = op_named("subtract", hi, lo) if step.constant > 0 else op_named("subtract", lo, hi)
+    strips = op_named("floor_divide", op_named("add", trips, value(width - 1)), value(width))
+
+    def body(index: list[Value], carries: list[Value]) -> list[Value]:
+        start = op_named("multiply", index[0], value(width))
+        return strip(start, op_named("min_", op_named("subtract", trips, start), value(width)), carries)
+
+    return loop([strips], op.inputs[3:], [o.type for o in op.outputs], [p.name for p in op.blocks[0].params[1:]], body)
+
+
+def trip_of(op: Op, ops: Sequence[Op], count: Value, env: dict[Value, Value]) -> dict[Value, Value]:
+    """Emit these `ops` of the body of `op`, in the trip that comes after `count` others; `env` and what their outputs become."""
+    lo, _, step = op.inputs[:3]
+    env[op.blocks[0].params[0]] = op_named("add" if step.constant > 0 else "subtract", lo, count)
+    for each in ops:
+        again = add_op(each.record, [env.get(x, x) for x in each.inputs], each.attrs, [o.type for o in each.outputs],
+                       names=[o.name for o in each.outputs])
+        env.update(zip(each.outputs, again.outputs))
+    return env
