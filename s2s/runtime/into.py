@@ -27,6 +27,7 @@ from ..back.python import Module
 from ..ir.types import Array, Type
 from .parts import apart  # noqa: F401, one of the HELPERS
 
+FEW = 12  # arrays, each of which is compared with each
 HELPERS = ("taken", "cleared", "copied", "apart", "low", "high", "overlapping")
 
 
@@ -212,11 +213,41 @@ def high(x):
     return address
 
 
-@njit
 def overlapping(count, lows, highs):
     """Whether one of the first `count` of these stretches of memory overlaps another of all."""
     for i in range(count):
         for j in range(i + 1, len(lows)):
             if lows[i] < highs[j] and lows[j] < highs[i]:
                 return True
+    return False
+
+
+@overload(overlapping)
+def _overlapping(count, lows, highs):
+    return overlapping if len(lows) <= FEW else overlapping_in_order
+
+
+def overlapping_in_order(count, lows, highs):
+    """The same, of many: in the order of their addresses each is compared with what came before all at once.
+
+    Sorted by insertion: what was allocated in turn is most often in order.
+    """
+    begins, ends, are_given = np.empty(len(lows), np.int64), np.empty(len(lows), np.int64), np.empty(len(lows), np.bool_)
+    filled = n = 0
+    for low, high in zip(lows, highs):
+        if low < high:
+            k = filled
+            while k and begins[k - 1] > low:
+                begins[k], ends[k], are_given[k] = begins[k - 1], ends[k - 1], are_given[k - 1]
+                k -= 1
+            begins[k], ends[k], are_given[k] = low, high, n < count
+            filled += 1
+        n += 1
+    end_of_given = end_of_all = 0
+    for k in range(filled):
+        if begins[k] < (end_of_all if are_given[k] else end_of_given):
+            return True
+        end_of_all = max(end_of_all, ends[k])
+        if are_given[k]:
+            end_of_given = max(end_of_given, ends[k])
     return False

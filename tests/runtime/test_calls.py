@@ -13,6 +13,7 @@ import pytest
 from numba.core.runtime import _nrt_python, rtsys
 
 import s2s
+from s2s.runtime import into
 from s2s.runtime.compile import statistics
 
 rng = np.random.default_rng(0)
@@ -361,6 +362,35 @@ def test_out_that_holds_two_results_in_one_place(way):
     y[:] = [1.0, 2.0, 3.0]
     a, b = slope(x, y, out=(memory[::2], memory[1::2]))  # woven into one another, and apart
     assert a.tolist() == [1.0, 2.0, 3.0] and b.tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_overlaps_is_found_among_many_as_among_few(seed):
+    rng = np.random.default_rng(seed)
+    lows = rng.integers(0, 400, 30)
+    highs = lows + rng.integers(1, 12, 30)
+    lows[::7] = highs[::7] = 0  # arrays without elements
+    for count in (0, 1, 15, 30):
+        expected = into.overlapping(count, tuple(lows), tuple(highs))
+        assert into.overlapping_in_order(count, tuple(lows), tuple(highs)) == expected
+        kept = [k for k in range(30) if not any(max(lows[k], lows[j]) < min(highs[k], highs[j]) for j in range(30) if j != k)]
+        assert not into.overlapping_in_order(len(kept), tuple(lows[kept]), tuple(highs[kept]))
+
+
+def test_out_for_many_results():
+    def total(tree, x):
+        found = 0.0
+        for leaf in tree:
+            found = found + np.sum(leaf * leaf) * x
+        return found
+
+    leaves = [np.arange(3.0) + k for k in range(20)]
+    gradient = s2s.jit(s2s.grad(total))
+    out = [np.full(3, np.nan) for _ in leaves]
+    assert gradient(leaves, 2.0, out=out)[7] is out[7]
+    np.testing.assert_array_equal(out, [4.0 * x for x in leaves])
+    assert gradient(leaves, 2.0, out=leaves)[7] is leaves[7]  # each result shares memory with an argument
+    np.testing.assert_array_equal(leaves, out)
 
 
 @pytest.mark.compile
