@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin
 
@@ -19,6 +18,7 @@ from ..back.python import Module
 from ..ir.graph import Function
 from ..ir.lengths import LONG, has_asked
 from ..ir.types import Array, Dim
+from .elements import field, item
 
 
 def unlike(function: Function) -> list[str]:
@@ -89,7 +89,9 @@ def _lower_some_length(below: int):
     def lower(context, builder, sig, args):
         found = ir.Constant(ir.IntType(1), 0)
         for kind, x in zip(sig.args, args):
-            for n in cgutils.unpack_tuple(builder, context.make_array(kind)(context, builder, x).shape, kind.ndim):
+            shape = field(context, builder, kind, x, "shape")
+            for k in range(kind.ndim):
+                n = item(builder, shape, k)
                 past = builder.sub(n, ir.Constant(n.type, 1))
                 found = builder.or_(found, builder.icmp_unsigned("<", past, ir.Constant(n.type, below - 1)))
         return found

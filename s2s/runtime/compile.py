@@ -59,7 +59,7 @@ from .effort import Effort
 from .extremes import shadowing
 from .heap import keep_freed_memory
 from .into import HELPERS, into_form
-from .load import load, register
+from .load import TEXT, load, register
 from .parts import natural
 from .printed import after, counted, printed
 from .raised import raised_again
@@ -158,6 +158,7 @@ def loaded(module: Module, cache: bool, params: Sequence[Type]) -> types.ModuleT
     made.__file__ = filename
     made.print = counted
     made.__dict__.update(module.given)
+    made.__dict__[TEXT] = module.text
     sys.modules[name] = made  # machine code from the cache refers to its module by name
     exec(compile(module.text, filename, "exec"), made.__dict__)
     entry = getattr(made, module.entry)

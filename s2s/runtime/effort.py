@@ -16,6 +16,9 @@ leaves undone, the last does, after inlining.  In a small function unswitching i
 again and again is worth it, so those keep level 3 in the last run.
 Considered as well: leaving the first run out (the cheap one then drags 50,000 instructions along: 4 % slower), and a list of
 passes of our own in place of it (SROA, CFG simplification, combining: 15 % slower, and bound to one version of llvmlite).
+Code that comes straight from its text (direct/) has no memory to take apart and nothing to undo.  So the first run is left out; where
+much is compiled, the cheap one, too, which prunes references, and the last is at level 1: gradients of a convolutional network, of bundle
+adjustment, of an LSTM and of that Newton-CG came out as fast or faster, and the network's LLVM takes 1.2 s for 1.6.
 The levels are Numba's own setting, changed for the time of a run under the lock that every compilation holds; so nothing
 here depends on how a version of Numba builds its passes, and no other function of the process is compiled differently.
 
@@ -39,14 +42,20 @@ from numba import _dynfunc
 from numba.core import config
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.compiler_machinery import PassManager
 from numba.core.environment import lookup_environment
+from numba.core.errors import NumbaError
+from numba.core.typed_passes import NoPythonBackend
 
+from ..later import later
 from .boxes import with_boxes
 from .elements import item, short
 from .passes import lighter
 
-FIRST, LARGE = 1, 2  # levels: of the run before linking, and of the last one over what is large
-MANY = 2_500  # instructions after the first run: from here on a function is large
+direct = later(f"{__package__}.direct")  # code from the cache needs none of it
+
+FIRST, LARGE, LARGE_AND_DIRECT = 1, 2, 1  # levels: of the run before linking, and of the last one over what is large
+MANY = 2_200  # instructions before the last run: from here on a function is large
 
 
 class Effort(Compiler):
@@ -61,7 +70,23 @@ class Effort(Compiler):
         return super().compile_ir(func_ir, lifted, lifted_from)
 
     def define_pipelines(self):
-        return [lighter(manager) for manager in super().define_pipelines()]
+        theirs = [lighter(manager) for manager in super().define_pipelines()]
+        if not self.is_direct:
+            return theirs
+        manager = PassManager("direct")
+        manager.add_pass(direct.DirectLowering, "types and code")
+        manager.add_pass(NoPythonBackend, "nopython mode backend")
+        manager.finalize()
+        return [manager]
+
+    def _compile_core(self):
+        self.is_direct = direct.can_be_direct(self.state) and not calls_itself(self.state.func_id.func)
+        if self.is_direct:
+            try:
+                return super()._compile_core()
+            except NumbaError:
+                self.is_direct, self.state.status.fail_reason = False, None
+        return super()._compile_core()
 
     def _own_library(self, function: FunctionType) -> None:
         flags = self.state.flags
@@ -107,9 +132,11 @@ def native_kind(kind: type) -> type:
 class Library(JITCodeLibrary):
     """The machine code of one function.  Note [What compiling costs]"""
 
-    is_part = False
+    is_part = is_direct = False
 
     def _optimize_functions(self, ll_module):
+        if self.is_direct:
+            return
         ll_module.data_layout = self._codegen._data_layout
         with at_level(FIRST):
             super()._optimize_functions(Definitions([f for f in ll_module.functions if not f.is_declaration]))
@@ -118,9 +145,16 @@ class Library(JITCodeLibrary):
         if instructions(self._final_module) < MANY:
             super()._optimize_final_module()
             return
-        with at_level(LARGE):
-            super()._optimize_final_module()
+        with at_level(LARGE_AND_DIRECT if self.is_direct else LARGE):
+            if self.is_direct:
+                self._optimize_once()
+            else:
+                super()._optimize_final_module()
 
+    def _optimize_once(self):
+        manager, builder = self._codegen._module_pass_manager()
+        with self._recorded_timings.record("Module passes", builder):
+            manager.run(self._final_module, builder)
 
     def _finalize_specific(self):
         super()._finalize_specific()

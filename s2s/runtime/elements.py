@@ -14,20 +14,25 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from llvmlite import ir
 from llvmlite.ir.instructions import InsertValue
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, typing
+from numba.core.imputils import force_error_model
 from numba.np.arrayobj import load_item, store_item
+from numba.np.numpy_support import ufunc_find_matching_loop
 
 
 def short(context, function, signature) -> Callable | None:
     """The short way to write `function` for arguments of these types, `emit(builder, args, loc=None)`, where there is one."""
     types_, kind = signature.args, signature.return_type
     function = getattr(function, "typing_key", function)
-    if function is operator.getitem and _is_element(context, *types_[:2]):
-        return lambda builder, args, loc=None: load_item(context, builder, types_[0], place(context, builder, *types_[:2], *args))
-    if function is operator.setitem and _is_element(context, *types_[:2]) and isinstance(types_[2], (types.Number, types.Boolean)):
+    if isinstance(function, np.ufunc):
+        return _of_numbers(context, function, signature)
+    if function is operator.getitem and is_element(context, *types_[:2]):
+        return lambda builder, args, loc=None: load_item(context, builder, types_[0], _place(context, builder, *types_[:2], *args))
+    if function is operator.setitem and is_element(context, *types_[:2]) and isinstance(types_[2], (types.Number, types.Boolean)):
         return lambda builder, args, loc=None: _set(context, builder, types_, args)
     if function == "getiter" and isinstance(types_[0], types.RangeType):
         return lambda builder, args, loc=None: _begin(context, builder, types_[0], kind, args[0])
@@ -63,21 +68,48 @@ def structure(context, builder, kind: types.Type, **fields: ir.Value) -> ir.Valu
     return made
 
 
+def _of_numbers(context, function: np.ufunc, signature) -> Callable | None:
+    """NumPy's function of numbers: what Numba computes for each element of arrays, without the loop that it writes around even one."""
+    if function.nout != 1 or not all(isinstance(t, (types.Integer, types.Float, types.Boolean)) for t in (*signature.args, signature.return_type)):
+        return None
+    loop = ufunc_find_matching_loop(function, (*signature.args, signature.return_type))
+    emit = loop and context.get_ufunc_info(function).get(loop.ufunc_sig)
+    if emit is None or not all(isinstance(t, (types.Integer, types.Float, types.Boolean)) for t in (*loop.inputs, *loop.outputs)):
+        return None
+    (of,) = loop.outputs
+
+    def compute(builder, args, loc=None):
+        xs = [context.cast(builder, x, t, wanted) for x, t, wanted in zip(args, signature.args, loop.inputs)]
+        with force_error_model(context, "numpy"):
+            found = emit(context, builder, typing.signature(of, *loop.inputs), xs)
+        return context.cast(builder, context.data_model_manager[of].from_return(builder, found), of, signature.return_type)
+
+    return compute
+
+
 # ------------------------------------------------------------------------------------------------------ elements
 
 
-def _is_element(context, array: types.Type, index: types.Type) -> bool:
+def is_element(context, array: types.Type, index: types.Type) -> bool:
     """Whether `index` means one number of `array`."""
     indices = index.types if isinstance(index, types.BaseTuple) else (index,)
     return (isinstance(array, types.Array) and isinstance(array.dtype, (types.Number, types.Boolean)) and not context.enable_boundscheck
             and 0 < array.ndim == len(indices) and all(isinstance(k, types.Integer) for k in indices))
 
 
-def place(context, builder, array: types.Array, index: types.Type, x: ir.Value, k: ir.Value) -> ir.Value:
-    """Where the element `x[k]` is: Numba's get_item_pointer, of the array's fields as values."""
-    shape = field(context, builder, array, x, "shape")
+def _place(context, builder, array: types.Array, index: types.Type, x: ir.Value, k: ir.Value) -> ir.Value:
     given = [(k, index)] if isinstance(index, types.Integer) else [(item(builder, k, n), t) for n, t in enumerate(index.types)]
-    indices = [_counted(context, builder, k, t, shape, n) for n, (k, t) in enumerate(given)]
+    return place(context, builder, array, x, given)
+
+
+def place(context, builder, array: types.Array, x: ir.Value, given: Sequence[tuple[ir.Value, types.Type]],
+          is_natural: Callable[[ir.Value], bool] = lambda k: False) -> ir.Value:
+    """Where the element of these indices is: Numba's get_item_pointer, of the array's fields as values.
+
+    An index that `is_natural` is known not to be negative.
+    """
+    shape = field(context, builder, array, x, "shape")
+    indices = [k if is_natural(k) else _counted(context, builder, k, t, shape, n) for n, (k, t) in enumerate(given)]
     data = field(context, builder, array, x, "data")
     if array.layout == "A":
         strides = field(context, builder, array, x, "strides")
@@ -109,7 +141,7 @@ def _counted(context, builder, k: ir.Value, kind: types.Integer, shape: ir.Value
 
 def _set(context, builder, kinds: Sequence[types.Type], args: Sequence[ir.Value]) -> ir.Value:
     array, index, kind = kinds
-    where = place(context, builder, array, index, *args[:2])
+    where = _place(context, builder, array, index, *args[:2])
     store_item(context, builder, array, context.cast(builder, args[2], kind, array.dtype), where)
     return context.get_dummy_value()
 
@@ -139,6 +171,13 @@ def _begin(context, builder, kind: types.RangeType, iterator: types.RangeIterato
     builder.store(start, first)
     builder.store(count, left)
     return structure(context, builder, iterator, iter=first, stop=stop, step=step, count=left)
+
+
+def count_of(context, builder, start: ir.Value, stop: ir.Value, step: ir.Value) -> ir.Value:
+    """How many numbers a range has."""
+    zero, one = start.type(0), start.type(1)
+    span = builder.sub(stop, start)
+    return _count(context, builder, span, step, builder.icmp_signed(">", span, zero), zero, one)
 
 
 def _count(context, builder, span: ir.Value, step: ir.Value, is_up: ir.Value, zero: ir.Value, one: ir.Value) -> ir.Value:

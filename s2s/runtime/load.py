@@ -16,6 +16,7 @@ from collections.abc import Callable
 from ..errors import Line
 from .trap import REMEMBER, STOP, Trap, is_checking, remember, stop
 
+TEXT = "__s2s_text__"  # what a module that is compiled calls its own text
 _taken: dict[str, str] = {}  # the name of a generated file -> its text
 
 

@@ -1,0 +1,335 @@
+"""LLVM's code of the statements of a function, in the order in which they run, once their types are known.
+
+Who holds a reference to an array: what a call returns is `owned`, what a name stands for is the name's.  A value that ends gives
+its own up after the last statement that reads it, a slot when it is bound again or the function returns.  A parameter is the caller's.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.ir import Loc
+
+from ..elements import count_of
+from .expressions import Expressions, Given
+from .inferred import BINARY, MIXED, Types
+
+
+class Bound(NamedTuple):
+    """What a name stands for: a value, or, where there is none, a slot of this type."""
+
+    kind: types.Type
+    value: ir.Value | None = None
+    lasting: bool = False
+
+
+class Trip(NamedTuple):
+    """Where `continue` and `break` of a loop go, which types hold there, and how many blocks there are around it."""
+
+    next: ir.Block
+    after: ir.Block
+    head: Types
+    end: Types | None
+    depth: int
+
+
+class Statements(Expressions):
+    """The code of a function: `emit()` writes it."""
+
+    def __init__(self, lower, function: ast.FunctionDef, inference):
+        super().__init__(lower.context, lower.builder, inference)
+        self.lower, self.function, self.bindings = lower, function, inference.bindings
+        self.known: dict[str, Bound] = {}
+        self.slots: dict[tuple[str, types.Type], ir.Value] = {}
+        self.held: list[dict[int, Given]] = []  # by block, from the outermost: arrays that values stand for
+        self.trips: list[Trip] = []
+
+    # ------------------------------------------------------------------------------------------------ names
+
+    def emit(self) -> None:
+        for name, kind in self.inference.kept():  # what a return gives up, wherever it stands
+            if self.is_counted(kind):
+                self.slot(name, kind)
+        self.held.append({})
+        for a, kind, value in zip(self.function.args.args, self.lower.fndesc.argtypes, self.lower.fnargs):
+            self.bind(a, a.arg, Given(value, kind, lasting=True))
+        if self.block(self.function.body):
+            self.leave(Given(self.context.get_dummy_value(), types.none))
+
+    def slot(self, name: str, kind: types.Type) -> ir.Value:
+        """Where values of this type of the name stand."""
+        if (name, kind) not in self.slots:
+            of = self.context.get_value_type(kind)
+            self.slots[name, kind] = cgutils.alloca_once(self.builder, of)  # zero from the beginning
+        return self.slots[name, kind]
+
+    def bind(self, node: ast.AST, name: str, given: Given) -> None:
+        kind = self.kinds[id(node)]
+        value = self.as_type(given, kind)
+        is_value = id(node) in self.bindings.values
+        counts = self.is_counted(kind) and not (is_value and given.lasting)
+        if counts and not given.owned:
+            self.count("NRT_incref", kind, value)
+        if is_value:
+            self.known[name] = Bound(kind, value, given.lasting)
+            if counts:
+                self.held[-1][id(node)] = Given(value, kind)
+            return
+        self.put(name, kind, value)
+        self.known[name] = Bound(kind)
+
+    def put(self, name: str, kind: types.Type, value: ir.Value) -> None:
+        """Put it into the name's slot, which holds its reference from now on."""
+        place = self.slot(name, kind)
+        if self.is_counted(kind):
+            self.count("NRT_decref", kind, self.builder.load(place))
+        self.builder.store(value, place)
+
+    def read(self, name: str) -> Given:
+        kind, value, lasting = self.known[name]
+        return Given(self.builder.load(self.slot(name, kind)) if value is None else value, kind, lasting=lasting)
+
+    def fit(self, wanted: Types | None) -> None:
+        """Move what slots hold to those of the types that hold where this path ends."""
+        for name, (kind, value, _) in self.known.items():
+            if value is None and wanted is not None and wanted.get(name, kind) not in (kind, MIXED) and kind is not MIXED:
+                moved = self.context.cast(self.builder, self.builder.load(self.slot(name, kind)), kind, wanted[name])
+                if self.is_counted(wanted[name]):
+                    self.count("NRT_incref", wanted[name], moved)
+                self.put(name, wanted[name], moved)
+
+    def meet(self, before: dict[str, Bound], end: Types) -> None:
+        """Go on where paths meet that began with `before`."""
+        self.known = {name: b if (b := before.get(name)) is not None and b.value is not None else Bound(kind) for name, kind in end.items()}
+
+    def give_up(self, blocks: Sequence[dict[int, Given]]) -> None:
+        for held in blocks:
+            for given in held.values():
+                self.count("NRT_decref", given.kind, given.value)
+
+    # ------------------------------------------------------------------------------------------- statements
+
+    def block(self, body: list[ast.stmt]) -> bool:
+        """The statements; whether their end is reached."""
+        for k, stmt in enumerate(body):
+            self.line = stmt.lineno
+            if not self.statement(stmt):
+                return False
+            for node in self.bindings.ends.get((id(body), k), ()):
+                given = self.held[-1].pop(node, None)
+                if given is not None:
+                    self.count("NRT_decref", given.kind, given.value)
+        return True
+
+    @contextmanager
+    def inside(self, body: list[ast.stmt]):
+        """A block of statements, entered; gives whether its end is reached."""
+        self.held.append({})
+        try:
+            yield
+        finally:
+            self.held.pop()
+
+    def statement(self, stmt: ast.stmt) -> bool:
+        """The statement; whether its end is reached."""
+        match stmt:
+            case ast.Assign([target], value):
+                self.assign(target, value)
+            case ast.AugAssign(target, op, value):
+                self.add_to(stmt, target, BINARY[type(op)], value)
+            case ast.For():
+                return self.counted(stmt)
+            case ast.While():
+                return self.repeated(stmt)
+            case ast.If(test, body, others):
+                return self.chosen(stmt, test, body, others)
+            case ast.Return(value):
+                self.leave(Given(self.context.get_dummy_value(), types.none) if value is None else self.expression(value))
+                return False
+            case ast.Raise(exc):
+                self.raised(exc)
+                return False
+            case ast.Break() | ast.Continue():
+                trip = self.trips[-1]
+                ends = isinstance(stmt, ast.Break)
+                self.fit(trip.end if ends else trip.head)
+                self.give_up(self.held[trip.depth:])
+                self.builder.branch(trip.after if ends else trip.next)
+                return False
+            case ast.Expr(ast.Call() as call):
+                self.drop(self.expression(call))
+        return True
+
+    def assign(self, target: ast.expr, value: ast.expr) -> None:
+        match target, value:
+            case ast.Tuple(targets), ast.Tuple(values):
+                given = [self.expression(v) for v in values]
+                if any(self.is_counted(x.kind) for x in given):  # a name that is bound first may be all that holds another
+                    given = [self.own(x) for x in given]
+                for t, x in zip(targets, given):
+                    self.bind(t, t.id, x)
+            case ast.Tuple(targets), _:
+                whole = self.expression(value)
+                for k, (t, kind) in enumerate(zip(targets, whole.kind.types)):
+                    self.bind(t, t.id, Given(self.builder.extract_value(whole.value, k), kind))
+                self.drop(whole)
+            case ast.Name(name), _:
+                self.bind(target, name, self.expression(value))
+            case ast.Subscript(array, index), _:
+                x, of = self.expression(value), self.expression(array)
+                if id(target) in self.calls:
+                    self.call(target, operator.setitem, [of, self.whole(index), x], {})
+                else:
+                    self.put_element(of, self.indices(index), x)
+                    self.drop(of)
+
+    def add_to(self, stmt: ast.AugAssign, target: ast.expr, function, value: ast.expr) -> None:
+        if isinstance(target, ast.Name):
+            left = self.read(target.id)
+            self.bind(target, target.id, self.operation(stmt, function, [left, self.expression(value)]))
+            return
+        of, indices = self.expression(target.value), self.indices(target.slice)
+        left = self.element(of, indices)
+        self.put_element(of, indices, self.operation(stmt, function, [left, self.expression(value)]))
+        self.drop(of)
+
+    def leave(self, given: Given) -> None:
+        """Return it."""
+        kind = self.inference.result
+        given = self.own(given)
+        value = self.as_type(given, kind) if kind != types.none else given.value
+        self.give_up(self.held)
+        for (_, of), place in self.slots.items():
+            if self.is_counted(of):
+                self.count("NRT_decref", of, self.builder.load(place))
+        call_conv = self.context.call_conv
+        call_conv.return_value(self.builder, self.context.get_return_value(self.builder, kind, value))
+
+    def raised(self, exc: ast.expr) -> None:
+        made, args = (exc.func, exc.args) if isinstance(exc, ast.Call) else (exc, None)
+        of = self.inference.static(made)
+        where = Loc(self.filename, self.line)
+        call_conv, name = self.context.call_conv, self.function.name
+        if args is None or all(isinstance(x, ast.Constant) for x in args):
+            given = None if args is None else tuple(x.value for x in args)
+            call_conv.return_user_exc(self.builder, of, given, loc=where, func_name=name)
+            return
+        given = [(x.value, None) if isinstance(x, ast.Constant) else self.expression(x)[:2] for x in args]
+        call_conv.return_dynamic_user_exc(self.builder, of, tuple(x for x, _ in given), tuple(k for _, k in given), loc=where, func_name=name)
+
+    # ------------------------------------------------------------------------------------------------ paths
+
+    def chosen(self, stmt: ast.If, test: ast.expr, body: list[ast.stmt], others: list[ast.stmt]) -> bool:
+        end, before = self.inference.ends[id(stmt)], self.known
+        builder = self.builder
+        condition = self.expression(test).value
+        first = builder.append_basic_block()
+        second = builder.append_basic_block() if others else None
+        after = builder.append_basic_block() if end is not None or not others else None
+        needs_fit = second is None and self.has_to_fit(end)
+        if needs_fit:
+            second = builder.append_basic_block()
+        builder.cbranch(condition, first, after if second is None else second)
+        for block, statements in ((first, body), (second, others)):
+            if block is None:
+                continue
+            builder.position_at_end(block)
+            self.known = dict(before)
+            with self.inside(statements):
+                if self.block(statements):
+                    self.fit(end)
+                    builder.branch(after)
+        if end is None:
+            return False
+        builder.position_at_end(after)
+        self.meet(before, end)
+        return True
+
+    def has_to_fit(self, wanted: Types | None) -> bool:
+        return wanted is not None and any(value is None and wanted.get(name, kind) != kind for name, (kind, value, _) in self.known.items())
+
+    def counted(self, stmt: ast.For) -> bool:
+        builder = self.builder
+        given = [self.as_type(self.expression(x), types.intp) for x in stmt.iter.args]
+        word = given[0].type
+        start, stop, step = {1: (word(0), *given, word(1)), 2: (*given, word(1)), 3: tuple(given)}[len(given)]
+        by = step.constant if isinstance(step, ir.Constant) else None
+        head, before = self.inference.heads[id(stmt)], self.known
+        self.fit(head)
+        self.meet(before, head)
+        if by in (1, -1):
+            left, more = None, builder.icmp_signed("<" if by == 1 else ">", start, stop)
+        else:
+            left = count_of(self.context, builder, start, stop, step)
+            more = builder.icmp_signed(">", left, word(0))
+        entry = builder.block
+        body, latch, done, after = (builder.append_basic_block() for _ in range(4))
+        builder.cbranch(more, body, done)
+        builder.position_at_end(body)
+        counter = builder.phi(word)
+        counter.add_incoming(start, entry)
+        if left is not None:
+            trips = builder.phi(word)
+            trips.add_incoming(left, entry)
+        if by is not None and (by > 0 and self.is_natural(start) or by < 0 and isinstance(stop, ir.Constant) and stop.constant >= -1):
+            self.naturals[id(counter)] = counter
+        self.trip(stmt, latch, after, counter)
+        builder.position_at_end(latch)
+        if left is None:
+            following = builder.add(counter, step, flags=["nsw"])
+            more = builder.icmp_signed("<" if by == 1 else ">", following, stop)
+        else:
+            following = builder.add(counter, step)
+            rest = builder.sub(trips, word(1))
+            trips.add_incoming(rest, latch)
+            more = builder.icmp_signed(">", rest, word(0))
+        counter.add_incoming(following, latch)
+        builder.cbranch(more, body, done)
+        return self.finish(stmt, before, head, done, after)
+
+    def repeated(self, stmt: ast.While) -> bool:
+        builder = self.builder
+        head, before = self.inference.heads[id(stmt)], self.known
+        self.fit(head)
+        self.meet(before, head)
+        test, body, done, after = (builder.append_basic_block() for _ in range(4))
+        builder.branch(test)
+        builder.position_at_end(test)
+        builder.cbranch(self.expression(stmt.test).value, body, done)
+        builder.position_at_end(body)
+        self.trip(stmt, test, after)
+        return self.finish(stmt, before, head, done, after)
+
+    def trip(self, stmt: ast.For | ast.While, following: ir.Block, after: ir.Block, counter: ir.Value | None = None) -> None:
+        """One trip of a loop."""
+        head = self.inference.heads[id(stmt)]
+        self.trips.append(Trip(following, after, head, self.inference.ends[id(stmt)], len(self.held)))
+        with self.inside(stmt.body):
+            if counter is not None:
+                self.bind(stmt.target, stmt.target.id, Given(counter, types.intp))
+            if self.block(stmt.body):
+                self.fit(head)
+                self.builder.branch(following)
+        self.trips.pop()
+
+    def finish(self, stmt: ast.For | ast.While, before: dict[str, Bound], head: Types, done: ir.Block, after: ir.Block) -> bool:
+        """Leave a loop, from where its head has found that there is no further trip."""
+        end, builder = self.inference.ends[id(stmt)], self.builder
+        builder.position_at_end(done)
+        if end is None:
+            builder.unreachable()
+            builder.position_at_end(after)
+            builder.unreachable()
+            return False
+        self.meet(before, head)
+        self.fit(end)
+        builder.branch(after)
+        builder.position_at_end(after)
+        self.meet(before, end)
+        return True

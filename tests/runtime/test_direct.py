@@ -1,0 +1,190 @@
+"""Generated code goes from its text to LLVM's code in two walks; what these leave to Numba comes out the same."""
+
+import ast
+import linecache
+import textwrap
+
+import numpy as np
+import pytest
+from numba import njit
+from numba.core.runtime import _nrt_python, rtsys
+
+import s2s
+from s2s.runtime.direct.bindings import Bindings, NotDirect
+from s2s.runtime.effort import Effort
+from s2s.runtime.load import TEXT
+
+pytestmark = pytest.mark.compile
+
+
+def both(text: str):
+    """The function `f` of a module as Python, and compiled."""
+    text = textwrap.dedent(text)
+    name = f"<direct {hash(text)}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    plain = {"np": np, TEXT: text, "__name__": "direct"}
+    exec(compile(text, name, "exec"), plain)
+    native = dict(plain)
+    exec(compile(text, name, "exec"), native)
+    compiled = native["f"] = njit(error_model="numpy", nogil=True, pipeline_class=Effort, no_cfunc_wrapper=True)(native["f"])
+    return plain["f"], compiled
+
+
+def is_direct(dispatcher) -> bool:
+    return all(each.library.is_direct for each in dispatcher.overloads.values())
+
+
+def values_of(text: str) -> list[str]:
+    """The names whose bindings are values, in the order of the text."""
+    function = ast.parse(textwrap.dedent(text)).body[0]
+    found = Bindings(function)
+    return [node.id for node in ast.walk(function) if isinstance(node, ast.Name) and id(node) in found.values]
+
+
+@pytest.mark.parametrize("text, values", [
+    ("def f(x):\n    t = x\n    t = t + 1\n    return t", ["t", "t"]),
+    ("def f(x):\n    t = x\n    if x > 0:\n        t = 1.0\n    return t", []),
+    ("def f(x):\n    s = 0\n    for i in range(x):\n        t = i\n        s += t\n    return s", ["i", "t"]),
+    ("def f(x):\n    for i in range(x):\n        t = i\n    for i in range(x):\n        t = i\n    return x", ["i", "i", "t", "t"]),
+    ("def f(x):\n    for i in range(x):\n        t = i\n    return t", ["i"]),
+    ("def f(x):\n    for i in range(x):\n        x = x + t\n        t = i\n    return x", ["i"]),
+    ("def f(x):\n    for i in range(3):\n        i = i + x\n    return x", ["i", "i"]),
+    ("def f(x):\n    while x > 0:\n        t = x\n        x = x - t\n    return x", ["t"]),
+], ids=["bound-twice", "in-a-branch", "in-a-loop", "in-two-loops", "read-below", "from-the-trip-before", "counter", "while"])
+def test_values_stand_above_what_reads_them(text, values):
+    assert sorted(values_of(text)) == values
+
+
+PROGRAMS = {
+    "becomes_a_float": ("def f(n):\n    t = 0\n    for i in range(n):\n        t = t + 0.5\n    return t", [(0,), (3,)]),
+    "of_two_types": ("def f(n):\n    if n > 2:\n        t = 1\n    else:\n        t = 0.5\n    t = t * 2\n    return t", [(1,), (3,)]),
+    "bound_anew_as_another_type": ("def f(x):\n    t = len(x)\n    u = t // 2\n    t = x * 1 if False else x\n    return u, t[0]", None),
+    "either": ("def f(a, b):\n    return (a > 0 and b > 0) or (a < -1 and not b < 3)", [(1, 1), (-2, 3), (-2, 2), (0, 0)]),
+    "chosen": ("def f(a):\n    return 1.0 if a > 0 else (2 if a < -1 else a)", [(1.5,), (-2.0,), (-0.5,)]),
+    "down": ("def f(x):\n    s = 0.0\n    for i in range(len(x) - 1, -1, -1):\n        s = s * 2 + x[i]\n    return s, i", [(np.arange(4.0),)]),
+    "steps": ("def f(n, k):\n    s = 0\n    for i in range(n, -n, k):\n        s = 3 * s + i\n    for i in range(0, n, 3):\n        s = s - i\n    return s",
+              [(7, -2), (-7, 3), (5, -5), (0, 1), (4, 1)]),
+    "leaves": ("def f(x, y):\n    k = -1\n    for i in range(len(x)):\n        if x[i] > y:\n            k = i\n            break\n        if x[i] < 0:\n"
+               "            continue\n        y = y + x[i]\n    return k, y", [(np.array([1.0, -1.0, 2.0, 9.0]), 3.0), (np.zeros(0), 1.0)]),
+    "while_true": ("def f(n):\n    k = 0\n    while True:\n        k = k + 1\n        if k * k > n:\n            return k\n", [(0,), (50,)]),
+    "from_the_end": ("def f(x, k):\n    x[-1] += x[k]\n    return x[k - 1], x[-2]", [(np.arange(5.0), 0), (np.arange(5.0), -2)]),
+    "parameter": ("def f(n, x):\n    for i in range(3):\n        n = n + x\n    return n", [(1, 2), (1, 0.5)]),
+    "swapped": ("def f(n):\n    a, b = 0, 1\n    for i in range(n):\n        a, b = b, a + b\n    return a", [(10,)]),
+    "powers": ("def f(x, k):\n    return x**2, x**3, x**-1, x**k, x**0.5, 2**k, k % 3, -k // 3, -k % 3", [(2.5, 3), (0.5, 4)]),
+    "of_numpy": ("def f(x):\n    return np.exp(x) + np.sqrt(x) * np.divide(x, 0.0) - np.inf, np.float32(x) * 2", [(2.0,), (0.0,)]),
+    "truth": ("def f(x, n):\n    m = np.zeros(len(x), dtype=np.bool_)\n    for i in range(len(x)):\n        m[i] = x[i] > n\n    return m", [(np.arange(4.0), 1)]),
+    "parts": ("def f(x, k):\n    y = x[1:k]\n    z = x[:2]\n    y[0] = 5.0\n    return y, z, x[k:].shape[0], x.T", [(np.arange(6.0), 4)]),
+    "rows": ("def f(X, i):\n    r = X[i]\n    s = 0.0\n    for j in range(X.shape[1]):\n        s += r[j] * X[i, j]\n    return s, r", [(np.arange(6.0).reshape(2, 3), 1)]),
+    "strided": ("def f(x):\n    s = 0.0\n    for i in range(len(x)):\n        s += x[i] / (i + 1)\n    return s", [(np.arange(8.0)[::2],), (np.arange(8.0)[::-1],)]),
+    "complex": ("def f(z, x):\n    return z * z + x * 2j, z.real, abs(z)", [(1 + 2j, 3.0)]),
+}
+
+
+@pytest.mark.parametrize("name", [name for name, (_, calls) in PROGRAMS.items() if calls])
+def test_computes_what_python_computes(name):
+    text, calls = PROGRAMS[name]
+    plain, compiled = both(text)
+    for args in calls:
+        ours, theirs = ([a.copy() if isinstance(a, np.ndarray) and a.base is None else a for a in args] for _ in range(2))
+        with np.errstate(all="ignore"):
+            wanted = plain(*theirs)
+        found = compiled(*ours)
+        for a, b in zip(found, wanted, strict=True) if isinstance(wanted, tuple) else [(found, wanted)]:
+            np.testing.assert_allclose(a, b, rtol=1e-6 if np.asarray(b).dtype == np.float32 else 1e-14)
+        for a, b in zip(ours, theirs):
+            np.testing.assert_array_equal(a, b)
+    assert is_direct(compiled)
+
+
+@pytest.mark.parametrize("text, error", [
+    ("def f(n, x):\n    for i in range(0, 9, n):\n        x = x + 1\n    return x", ValueError),
+    ("def f(n, x):\n    if n == 0:\n        raise IndexError('at', 3, n)\n    return x", IndexError),
+    ("def f(n, x):\n    if n == 0:\n        raise TypeError\n    return x", TypeError),
+])
+def test_raises_what_python_raises(text, error):
+    plain, compiled = both(text)
+    assert compiled(2, 1.0) == plain(2, 1.0)
+    with pytest.raises(error) as ours:
+        compiled(0, 1.0)
+    with pytest.raises(error) as theirs:
+        plain(0, 1.0)
+    assert ours.value.args == theirs.value.args or "range" in str(ours.value)
+    assert is_direct(compiled)
+
+
+def test_a_raise_says_its_line():
+    plain, compiled = both("def f(n):\n    if n > 0:\n        raise ValueError('no')\n    return n")
+    with pytest.raises(ValueError) as error:
+        compiled(1)
+    assert error.traceback[-1].lineno + 1 == 3
+
+
+@pytest.mark.parametrize("text", [
+    "def f(x, n):\n    y = np.copy(x)\n    for i in range(n):\n        y = np.copy(y)\n        y[0] = i\n    return y",
+    "def f(x, n):\n    t = x\n    for i in range(n):\n        u = np.copy(t)\n        if i == 2:\n            break\n        if i == 1:\n            continue\n        t = u\n    return t",
+    "def f(x, n):\n    a = np.copy(x)\n    b = np.copy(x)\n    for i in range(n):\n        a, b = b, a\n        if a[0] > 100.0:\n            return b, a, x\n    return a, b, x",
+    "def f(x, n):\n    x = np.copy(x)[1:]\n    if n > 2:\n        x = np.copy(x[1:])\n    return x.T",
+    "def f(x, n):\n    y = np.copy(x) if n > 2 else x\n    z = y\n    return z[0] + np.copy(z)[1] + len(np.copy(y)) + np.copy(x).shape[0]",
+    "def f(x, n):\n    if n > 100:\n        y = np.copy(x)\n    return x",
+], ids=["in-a-loop", "leaves-a-trip", "swapped", "parameter", "chosen", "on-one-path"])
+def test_what_is_allocated_is_freed(text, request):
+    _nrt_python.memsys_enable_stats()
+    request.addfinalizer(_nrt_python.memsys_disable_stats)
+    plain, compiled = both(text)
+    x = np.arange(5.0)
+    compiled(x, 1)
+    assert is_direct(compiled)
+    for n in (0, 1, 5):
+        before = rtsys.get_allocation_stats()
+        found = compiled(x, n)
+        wanted = plain(x, n)
+        for a, b in zip(found, wanted) if isinstance(wanted, tuple) else [(found, wanted)]:
+            np.testing.assert_array_equal(a, b)
+        del found, a
+        after = rtsys.get_allocation_stats()
+        assert after.alloc - before.alloc == after.free - before.free
+        assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free
+
+
+@pytest.mark.parametrize("text, args", [
+    ("def f(x):\n    y = x * 2.0\n    return y", (np.arange(3.0),)),
+    ("def f(n):\n    xs = [1.0]\n    for i in range(n):\n        xs.append(i * 1.0)\n    return len(xs)", (3,)),
+    ("def f(x):\n    s = 0.0\n    for v in x:\n        s += v\n    return s", (np.arange(3.0),)),
+], ids=["array-expression", "list", "over-an-array"])
+def test_the_rest_goes_the_way_of_numba(text, args):
+    plain, compiled = both(text)
+    np.testing.assert_array_equal(compiled(*args), plain(*args))
+    assert not is_direct(compiled)
+
+
+def test_a_target_of_two_names_is_left_to_numba():
+    with pytest.raises(NotDirect):
+        Bindings(ast.parse("def f(x):\n    for a, b in x:\n        pass").body[0])
+
+
+def test_gradients_of_loops_go_this_way():
+    def program(u, k, sweeps):
+        u = u.copy()
+        for _ in range(sweeps):
+            for i in range(1, len(u) - 1):
+                if u[i] > 0.5:
+                    u[i] = u[i] + k * (u[i - 1] - 2 * u[i] + u[i + 1])
+        return np.sum(np.tanh(u) * u)
+
+    u = np.linspace(0.0, 1.0, 9)
+    gradient = s2s.jit(s2s.grad(program, argnums=(0, 1)), cache=False)
+    for a, b in zip(gradient(u, 0.2, 3), s2s.grad(program, argnums=(0, 1))(u, 0.2, 3)):
+        np.testing.assert_allclose(a, b, rtol=1e-13)
+    (native,) = [each for each in s2s.runtime.compile._entries if each.py_func.__name__ == "program_grad"]
+    assert is_direct(native)
+
+
+def test_numpys_function_of_a_number_is_no_loop():
+    def f(x):
+        return np.exp(x) + np.arctan2(x, 2.0)
+
+    native = s2s.jit(f, cache=False)
+    assert native(0.5) == pytest.approx(np.exp(0.5) + np.arctan2(0.5, 2.0), rel=1e-15)
+    (library,) = [o.library for o in s2s.runtime.compile._entries[-1].overloads.values()]
+    functions = [function for function in library._final_module.functions if not function.is_declaration]
+    assert functions and not any("for.cond" in str(function) for function in functions)
