@@ -170,7 +170,7 @@ class ReadAfter:
 
 
 def overwritten_views(groups: list[Group], last: dict[Value, int]) -> dict[int, list[Value]]:
-    """By the number of the group that overwrites their array: the views that are read after it."""
+    """By the number of the group that overwrites their array: the views, and copies, that are read after it."""
     roots: dict[Value, frozenset[Value]] = {}  # what has its memory from elsewhere, by what shares that
     taken: dict[Value, list[Value]] = {}  # by root: the views that no write has met yet
     found: dict[int, list[Value]] = {}
@@ -182,6 +182,9 @@ def overwritten_views(groups: list[Group], last: dict[Value, int]) -> dict[int, 
                 if op.record.writes is None:
                     for root in shared:
                         taken.setdefault(root, []).extend(op.outputs)
+            elif op.name == "copy":  # which is read where its array is, as a view is
+                for root in roots.get(op.inputs[0], {op.inputs[0]}):
+                    taken.setdefault(root, []).append(op.output)
         for op in group.ops if taken else ():
             if op.name in ("setitem", "additem"):
                 a = op.inputs[0]

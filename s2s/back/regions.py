@@ -132,13 +132,19 @@ def clashes(op: Op, others: Sequence[Op]) -> bool:
         for other in ops:
             for k, x in enumerate(other.inputs):
                 if isinstance(x.type, Array) and k not in other.record.shapes and not (other is write and k == 0) \
-                        and memory & set(versions(x)) and not is_place_of(x, write):
+                        and memory & set(versions(copied_from(x))) and not is_place_of(x, write):
                     return True
     return False
 
 
+def copied_from(x: Value) -> Value:
+    """What `x`, a copy, was copied from: a nest reads it there."""
+    return copied_from(x.op.inputs[0]) if x.op is not None and x.op.name == "copy" else x
+
+
 def is_place_of(x: Value, write: Op) -> bool:
-    """Whether `x` is just what `write` overwrites: `u[1:-1]` in `u[1:-1] *= 0.5`."""
+    """Whether `x` is just what `write` overwrites, or a copy of it: `u[1:-1]` in `u[1:-1] *= 0.5`."""
+    x = copied_from(x)
     op = x.op
     if x is write.inputs[0]:
         return all(p == "..." or p is ... for p in write.attrs["pattern"])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from oracles import gradient
 
 import s2s
 
@@ -233,3 +234,41 @@ def test_what_is_overwritten_in_between_is_computed_before():
     exec(text, namespace)
     for found, expected in zip(namespace["f"](*args), f(*args)):
         np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-14)
+
+
+def steps_of_descent(U, V, rows, cols):
+    U, V = U.copy(), V.copy()
+    loss = 0.0
+    for t in range(len(rows)):
+        i, j = rows[t], cols[t]
+        e = 1.0 - U[i] @ V[j]
+        loss += e * e
+        old = U[i].copy()
+        U[i] = U[i] + 0.1 * e * V[j]
+        V[j] = V[j] + 0.1 * e * old
+    return loss + np.sum(U**3) + np.sum(V)
+
+
+def turned_rows(U, V, rows, cols):
+    U = U.copy()
+    for t in range(len(rows)):
+        i, j = rows[t], cols[t]
+        first, second = U[i].copy(), U[j].copy()
+        U[i] = 0.8 * first + 0.6 * second
+        U[j] = 0.8 * second - 0.6 * first + V[0]
+        U[0] = U[0] + first * 0.1
+    return np.sum(U**3)
+
+
+@pytest.mark.parametrize("f", [steps_of_descent, turned_rows])
+def test_a_row_is_copied_not_its_matrix(f):
+    """What is read of a copy after its row is overwritten was read before, or is kept: the loop copies no matrix."""
+    U, V = rng.normal(size=(4, 3)), rng.normal(size=(4, 3))
+    rows, cols = np.array([0, 1, 1, 3, 0, 2, 2]), np.array([1, 1, 0, 2, 0, 3, 1])
+    for transformed, expected in ((s2s.jit(f), f(U, V, rows, cols)), (s2s.grad(f), gradient(f, (U, V, rows, cols), 0))):
+        text = transformed.lower(U, V, rows, cols).loops
+        namespace: dict = {}
+        exec(text, namespace)
+        np.testing.assert_allclose(namespace[transformed.name](U, V, rows, cols), expected, rtol=1e-9, atol=1e-12)
+        inside = [line for line in text.splitlines() if line.startswith(" " * 8)]
+        assert not any(f"np.copy({name})" in line or f"= {name}.copy()" in line for line in inside for name in ("U", "V", "U_1", "U_bar"))
