@@ -21,30 +21,58 @@ the source, and lists of arrays on the tapes are not taken apart there.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..ir.graph import Block, Function, Op, Value, blocks_of, op_free_values, walk
+from ..ir.rebuild import clone
 from ..ir.substitute import substitute
-from ..ir.types import Array, List, Scalar, Tape
+from ..ir.types import Array, Extent, List, Scalar, Tape, may_be_one
 from ..ops.fold import base_offset
 from ..ops.independent import Trip, least_index
 from .cse import cse
 from .dce import dce
 from .simplify import simplify
+from .waiting import take_elements, waited_for
 
 
 def ii_loops(function: Function) -> Function:
     """`function` with the two sweeps of its independent loops in one, where the way back can begin at once."""
-    while _join_in(function.block):
-        function = dce(cse(simplify(function)))
+    found: Function | None = function
+    while found is not None:
+        function = found
+        while _join_in(function.block):
+            function = dce(cse(simplify(function)))
+        found = _without_waiting(function)
     return function
 
 
 def has_ii_loops(function: Function) -> bool:
     """Whether there is something to do for `ii_loops`."""
-    return any(next(_pairs(block), None) is not None for block in blocks_of(function.block))
+    return any(next(_pairs(block), None) is not None for block in blocks_of(function.block)) or _without_waiting(function) is not None
+
+
+def _without_waiting(function: Function) -> Function | None:
+    """`function` with a way back that need not wait for arithmetic on a whole array, if there is one which can then begin at once."""
+    asked = {d.symbol for p in function.params if isinstance(p.type, Array) for d in p.type.dims if isinstance(d, Extent)}
+    equal = {frozenset((m.a, m.b)) for m in function.meetings if not (m.broadcasts and (may_be_one(m.a) or may_be_one(m.b)))
+             and all(isinstance(d, int) or d.symbol in asked for d in (m.a, m.b))}
+    for k, (block, forth, back) in enumerate(_sweeps(function)):
+        if waited_for(forth, back, block, equal) is None:
+            continue
+        changed = clone(function)  # what cannot begin at once stays as it is
+        block, forth, back = next(itertools.islice(_sweeps(changed), k, None))
+        take_elements(back, *waited_for(forth, back, block, equal))
+        if _pair(forth, back, block) is not None:
+            return changed
+    return None
+
+
+def _sweeps(function: Function) -> Iterator[tuple[Block, Op, Op]]:
+    """The loops of `function` that run back through others, with these, in their blocks."""
+    return ((block, forth, back) for block in blocks_of(function.block) for back, before in _reversed(block) for forth in before)
 
 
 def _join_in(block: Block) -> bool:
@@ -72,15 +100,22 @@ class Pair:
 
 def _pairs(block: Block) -> Iterator[Pair]:
     """Loops of one line of the program, one of which goes back through the other: that of the same call, if it reads a tape."""
+    for back, before in _reversed(block):
+        read = set(op_free_values(back))
+        for forth in [forth for forth in before if read.intersection(forth.outputs)] or before:
+            if (pair := _pair(forth, back, block)) is not None:
+                yield pair
+
+
+def _reversed(block: Block) -> Iterator[tuple[Op, list[Op]]]:
+    """Loops, each with those before it through which it may go back, the last first."""
     loops: dict[tuple, list[Op]] = {}
     for op in block.ops:
         if op.name == "for" and not op.attrs["breaks"] and op.attrs.get("plan") is None and op.line is not None:
             before = loops.setdefault((op.line.source, op.line.number), [])
-            reversed_ = [forth for forth in before[::-1] if _runs_back(forth, op)]
-            read = set(op_free_values(op)) if reversed_ else set()
-            for forth in [forth for forth in reversed_ if read.intersection(forth.outputs)] or reversed_:
-                if (pair := _pair(forth, op, block)) is not None:
-                    yield pair
+            found = [forth for forth in before[::-1] if _runs_back(forth, op)]
+            if found:
+                yield op, found
             before.append(op)
 
 

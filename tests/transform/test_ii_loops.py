@@ -107,7 +107,32 @@ def calls(W, V, X, Y):
     return total
 
 
-JOINED = [data_points, nested, backwards_and_from_one, decides, iterates, fills, machine, several_sums, calls]
+def predicts(W, V, X, Y):
+    """What the way back waits for is an array, made of all that the loop has filled; of which it wants elements."""
+    found = np.zeros(len(X))
+    for i in range(len(X)):
+        found[i] = V[0] * np.exp(-V[1] * X[i, 0]) + np.tanh(W @ X[i]) @ V
+    return np.mean((found - Y) ** 2 * 0.5)
+
+
+def predicts_rows(W, V, X, Y):
+    found = np.zeros((len(X), 4))
+    for i in range(len(X)):
+        found[i] = np.tanh(W @ X[i]) * V
+    return np.sum(np.where(found > 0.0, found**2, 0.25 * found**3))
+
+
+def likelihood(W, V, X, Y):
+    p = np.zeros(len(X))
+    for i in range(len(X)):
+        z = 0.0
+        for k in range(X.shape[1]):
+            z += W[0, k] * X[i, k]
+        p[i] = 1.0 / (1.0 + np.exp(-z))
+    return -np.mean(Y * p + (1.0 - Y) * (p * p + 2.0))
+
+
+JOINED = [data_points, nested, backwards_and_from_one, decides, iterates, fills, machine, several_sums, calls, predicts, predicts_rows, likelihood]
 
 
 @pytest.mark.parametrize("f", JOINED, ids=lambda f: f.__name__)
@@ -131,7 +156,7 @@ def test_the_value_is_what_it_was_bit_for_bit():
 def test_empty_and_single_loops():
     for n in (0, 1):
         for f in JOINED:
-            if f is data_points and n == 0:
+            if f in (data_points, predicts, likelihood) and n == 0:
                 continue  # divides by the number of trips
             value, gradient = s2s.value_and_grad(f)(W, V, X[:n], Y[:n])
             assert value == f(W, V, X[:n], Y[:n])
@@ -177,11 +202,42 @@ def found_behind(W, V, X, Y):
     return total
 
 
-@pytest.mark.parametrize("f", [root, recurrent, product, reads_the_last, found_behind], ids=lambda f: f.__name__)
+def dear(W, V, X, Y):
+    """The exponentials would be computed in the trips, and for the value."""
+    u = np.zeros(len(Y))
+    for i in range(len(Y)):
+        u[i] = Y[i] * V[0]
+    return np.sum(np.exp(u))
+
+
+def neighbours(W, V, X, Y):
+    u = np.zeros(len(Y))
+    for i in range(len(Y)):
+        u[i] = Y[i] * V[0]
+    return np.sum((u[1:] - u[:-1]) ** 2)
+
+
+def of_another_length(W, V, X, Y):
+    u = np.zeros(X.size // 3)
+    for i in range(len(Y)):
+        u[i] = Y[i] * V[0]
+    return np.sum((u - Y) ** 2)
+
+
+@pytest.mark.parametrize("f", [root, recurrent, product, reads_the_last, found_behind, dear, neighbours, of_another_length], ids=lambda f: f.__name__)
 def test_what_needs_the_whole_sweep_goes_back_afterwards(f):
     judge(f, W, V, X, Y)
     text = s2s.value_and_grad(f, argnums=(0, 1, 2, 3)).lower(W, V, X, Y).source
     assert ", -1, -1):" in text
+
+
+def test_lengths_are_asked_for_though_no_array_is_made():
+    for n in (4, 6, 9):
+        for f in (predicts, s2s.grad(predicts, argnums=1)):
+            with pytest.raises(ValueError):
+                f(W, V, X, np.ones(n))
+    for f in (s2s.grad(predicts, argnums=1), s2s.jit(s2s.grad(predicts, argnums=1))):
+        np.testing.assert_allclose(f(W, V, X, np.ones(1)), f(W, V, X, np.ones(5)), rtol=1e-12)  # which is broadcast
 
 
 def test_halves_stay_two():
