@@ -331,9 +331,10 @@ def _filled(scope, op: Op) -> Elements:
 
 @entry("empty")
 def _empty(scope, op: Op) -> Elements:
-    array = new_buffer(op.output.type.dtype, op.output.type.dims, [scope.env[n] for n in op.inputs])
+    lengths = [scope.env[n] for n in op.inputs]
+    array = new_buffer(op.output.type.dtype, op.output.type.dims, lengths)
     array.name = op.output.name
-    scope.define(op.output, array)
+    scope.define(op.output, array, lengths)
     return scope.elements(op.output)
 
 
