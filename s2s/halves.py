@@ -37,7 +37,7 @@ from .assemble import (
 from .errors import TypeMismatchError
 from .front.capture import Saved
 from .ir.builder import Builder, emit
-from .ir.graph import Block, Function, Value, free_values, ops_behind
+from .ir.graph import Block, Function, Value, free_values, ops_behind, walk
 from .ir.rebuild import emit_block, rebuild
 from .ir.substitute import substitute
 from .ir.types import (
@@ -50,9 +50,10 @@ from .ir.types import (
     Type,
     carries_derivative,
     has_unknown,
+    may_be_one,
 )
 from .ops.control import Known, call, item, never_returns, tape_copy, tape_kept
-from .ops.record import value
+from .ops.record import dims_of, value
 from .runtime.load import load
 from .transform.effects import maybe_unbound
 
@@ -150,6 +151,8 @@ def halved(joint: Function, late: Sequence[Value], count: int, name: str, suffix
     rear.params = [*late, *read]
     types = [with_own_extents(v.type, f"saved{k}") if v in unbound else v.type for k, v in enumerate(rear.params)]
     second = pipeline.finish(rebuild(Function(f"{name}{suffixes[1]}", rear, joint.source, docs[1], len(rest) != 1), types))
+    for d in {d for op in walk(second.block) for y in op.outputs for d in dims_of(y.type)}:
+        may_be_one(d)  # asked now, on behalf of the calls of the first half: the second is compiled when it is called
     needed = set(free_values(Block([], second.block.ops, second.results)))
     kept = [k for k, p in enumerate(second.params[len(late):]) if p in needed]
     read = [read[k] for k in kept]

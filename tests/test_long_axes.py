@@ -69,6 +69,23 @@ def test_compiled_code_tells_them_apart():
             agree(answered(lambda: both(u, k, out=(0.0, (np.empty(n), np.empty(m))))[1]), expected)
 
 
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [conducted, asks_nothing])
+def test_second_halves_are_not_asked(f, monkeypatch):
+    def never(*args):
+        raise AssertionError("compiled code has refused these lengths")
+
+    compiled = s2s.jit(f)
+    monkeypatch.setattr("s2s.runtime.compile.interpreted", never)
+    for n in (30, 5, 30, 1):
+        x, y = RNG.normal(size=n), RNG.normal(size=n)
+        _, pull = s2s.vjp(compiled, x, y)
+        _, push = s2s.linearize(compiled, x, y)
+        for _ in range(2):
+            agree(pull(1.0), s2s.grad(f, argnums=(0, 1))(x, y))
+            np.testing.assert_allclose(push(x, y), sum(np.sum(a * b) for a, b in zip(pull(1.0), (x, y))), rtol=1e-9, atol=1e-12)
+
+
 def test_captured_and_contained_axes():
     slope = s2s.grad(of_dict)
     for n, m in [(100, 100), (100, 3), (3, 100), (9, 9), (100, 100)]:

@@ -57,6 +57,9 @@ def ask() -> None:
 
 
 def has_asked() -> bool:
-    """Whether the code that is being generated may be for long or for short axes alone."""
+    """Whether the code that is being generated is for long or for short axes alone.
+
+    Not so of a second half (halves.py), which is compiled when it is first called: what it is given the first half has made, and has asked.
+    """
     asked = _asked.get()
-    return asked is None or asked.about_lengths
+    return asked is not None and asked.about_lengths
