@@ -31,6 +31,7 @@ from ..ops.record import RECORDS, define, value
 from .access import add, op_named, subtract
 
 MOST = 8  # turns that a loop's pieces end at
+LONG = 32  # trips of a turn, where their number is known: by 2 LLVM divides quickly, and pieces of two trips would be slow
 WHOLE = ("remainder", "floor_divide")
 
 # The remainder in a piece: it is not negative, which ops/places.py knows by this name.
@@ -118,10 +119,10 @@ def turns_of(loop: Op, counters: dict[Value, Op]) -> list[Turn]:
             continue
         x, n = op.inputs
         line = _line(x, body.params[0], inside)
-        if line is None or n in inside and n.op.name != "constant" or not _is_natural(n, counters):
+        known = n.constant if type(n.constant) is int else None
+        if line is None or (n in inside or not _is_natural(n, counters) if known is None else known < LONG):
             continue
-        key = (*line, n.constant if type(n.constant) is int else n)
-        found.setdefault(key, Turn(*line, n, [])).ops.append(op)
+        found.setdefault((*line, n if known is None else known), Turn(*line, n, [])).ops.append(op)
     return list(found.values()) if len(found) <= MOST else []
 
 
@@ -160,12 +161,13 @@ def in_pieces(loop: Op, turns: list[Turn], counters: dict[Value, Op]) -> list[Va
     with Builder(piece):
         start, stop = piece.params[0], end
         for turn in turns:
-            n = value(turn.n.constant) if type(turn.n.constant) is int else turn.n
+            is_known = type(turn.n.constant) is int
+            n = value(turn.n.constant) if is_known else turn.n
             first = turn.at(start)
             place = op_named("remainder", first, n)
             if is_up:
                 left = subtract(n, place)
-                if turn.n is not end:  # which is 1 or more in a loop that makes a trip; of 0 the program may yet complain
+                if n is not end and not is_known:  # which is 1 or more in a loop that makes a trip; of 0 the program may yet complain
                     left = op_named("max_", left, value(1))
                 stop = op_named("min_", stop, add(start, left))
             else:

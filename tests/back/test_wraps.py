@@ -90,6 +90,37 @@ def test_a_remainder_by_nothing_is_refused_as_ever():
     assert loops_of(s2s.jit(longer_than_a_turn), np.zeros(0), 0, 1)[1] == 0.0
 
 
+def in_turns(u, n, by):
+    total = 0.0
+    for i in range(len(u)):
+        total += u[i] * (4.0 if (i + by) % 2 == 1 else 2.0)
+    return total
+
+
+def test_a_number_that_is_known_makes_no_pieces():
+    u = RNG.normal(size=9)
+    text, value = loops_of(s2s.jit(in_turns), u, 0, -3)
+    np.testing.assert_allclose(value, in_turns(u, 0, -3))
+    assert "while" not in text
+
+
+def around_a_table(u, n, by):
+    table = np.linspace(0.0, 1.0, 50)
+    total = 0.0
+    for i in range(n):
+        total += table[(i + by) % 50] * u[0]
+    return total + np.sum(np.roll(table, by) * np.roll(table, 1)) * u[0]
+
+
+def test_a_large_number_that_is_known_does():
+    u = RNG.normal(size=1)
+    for n, by in ((120, 7), (120, -70), (0, 1), (3, 49)):
+        text, value = loops_of(s2s.jit(around_a_table), u, n, by)
+        np.testing.assert_allclose(value, around_a_table(u, n, by))
+        np.testing.assert_allclose(loops_of(s2s.grad(around_a_table), u, n, by)[1], gradient(around_a_table, (u, n, by), 0))
+    assert "while" in text
+
+
 def test_no_remainder_is_left_in_the_innermost_loop():
     text, _ = loops_of(s2s.grad(lattice), RNG.normal(size=(4, 5)), 1, 2)
     inside = [line for line in text.splitlines() if "%" in line and "[" in line]
