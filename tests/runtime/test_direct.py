@@ -60,6 +60,7 @@ PROGRAMS = {
     "of_two_types": ("def f(n):\n    if n > 2:\n        t = 1\n    else:\n        t = 0.5\n    t = t * 2\n    return t", [(1,), (3,)]),
     "bound_anew_as_another_type": ("def f(x):\n    t = len(x)\n    u = t // 2\n    t = x * 1 if False else x\n    return u, t[0]", None),
     "either": ("def f(a, b):\n    return (a > 0 and b > 0) or (a < -1 and not b < 3)", [(1, 1), (-2, 3), (-2, 2), (0, 0)]),
+    "chain": ("def f(a, n):\n    return 0 < a < n, 0 < a < n <= 3, (0 < n < 8) | (a == 1)", [(1, 2), (0, 3), (2, 2), (3, 4), (1, 9)]),
     "chosen": ("def f(a):\n    return 1.0 if a > 0 else (2 if a < -1 else a)", [(1.5,), (-2.0,), (-0.5,)]),
     "down": ("def f(x):\n    s = 0.0\n    for i in range(len(x) - 1, -1, -1):\n        s = s * 2 + x[i]\n    return s, i", [(np.arange(4.0),)]),
     "steps": ("def f(n, k):\n    s = 0\n    for i in range(n, -n, k):\n        s = 3 * s + i\n    for i in range(0, n, 3):\n        s = s - i\n    return s",

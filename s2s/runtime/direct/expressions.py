@@ -119,6 +119,8 @@ class Expressions:
                 return self.operation(node, UNARY[type(op)], [self.expression(operand)])
             case ast.Compare(left, [op], [right]):
                 return self.operation(node, COMPARED[type(op)], [self.expression(left), self.expression(right)])
+            case ast.Compare():
+                return self.either(self.inference.pairs[id(node)], False)
             case ast.BoolOp(op, values):
                 return self.either(values, isinstance(op, ast.Or))
             case ast.IfExp(test, body, other):

@@ -60,6 +60,7 @@ class Inference:
         self.kinds: dict[int, types.Type] = {}
         self.calls: dict[int, object] = {}  # signatures
         self.statics: dict[int, object] = {}
+        self.pairs: dict[int, list[ast.Compare]] = {}  # the comparisons of a chain
         self.heads: dict[int, Types] = {}
         self.ends: dict[int, Types | None] = {}
         self.results: list[types.Type] = []
@@ -295,6 +296,12 @@ class Inference:
                 return self.operation(node, UNARY[type(op)], (kind,))
             case ast.Compare(left, [op], [right]) if type(op) in COMPARED:
                 return self.operation(node, COMPARED[type(op)], (self.type(left, known), self.type(right, known)))
+            case ast.Compare(left, ops, rights):
+                operands = [left, *rights]
+                if any(isinstance(each, ast.Call) for x in rights[:-1] for each in ast.walk(x)):
+                    raise NotDirect  # it would be called for both comparisons
+                pairs = self.pairs.setdefault(id(node), [ast.Compare(a, [op], [b]) for a, op, b in zip(operands, ops, rights)])
+                return self.united([self.type(pair, known) for pair in pairs])
             case ast.BoolOp(_, values):
                 if all(self.plain(self.type(v, known)) == types.boolean for v in values):
                     return types.boolean
