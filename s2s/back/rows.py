@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..ir.builder import Builder
-from ..ir.graph import Function, Op, Value
+from ..ir.graph import Function, Op, Value, op_free_values
 from ..ir.types import Array, Dim, Extent, Scalar
 from ..ops.control import at_least_zero
 from ..ops.index import getitem
@@ -85,12 +85,13 @@ class Plan:
 
     def place(self, op: Op) -> None:
         """Before the loop, in it, or after it."""
-        if any(x in self.totals or x in self.late for x in op.inputs):
+        inside = [x for x in op_free_values(op) if x not in op.inputs] if op.blocks else []
+        if any(x in self.totals or x in self.late for x in (*op.inputs, *inside)):
             self.put_after(op)
         elif op.name in MADE and self.is_batch(op.inputs[MADE[op.name]]):
             self.lanes[op.output] = Lane()
             self.inside.append(op)
-        elif not any(x in self.lanes for x in op.inputs):
+        elif not any(x in self.lanes for x in op.inputs) and all(x in self.taken for x in inside if x in self.lanes):
             self.early.append(op)
             for o in op.outputs:
                 self.know(o)
@@ -296,7 +297,7 @@ class Plan:
 
     def leaving(self) -> list[Value]:
         """The values of members that something after the loop reads, in one piece."""
-        read = dict.fromkeys([*(x for op in self.after for x in op.inputs), *self.function.results])
+        read = dict.fromkeys([*(x for op in self.after for x in op_free_values(op)), *self.function.results])
         return [x for x in read if x in self.lanes and x not in self.taken]
 
 

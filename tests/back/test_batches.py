@@ -88,6 +88,20 @@ def one_by_one(W, b, x, y):
     return np.mean(s2s.vmap(one)(x, y))
 
 
+def read_in_a_loop(W, b, V, c, x, labels):
+    """Loops and branches after the strips read what they have made, and one before them what they take."""
+    decayed = 0.0
+    for i in range(len(labels)):
+        decayed = 0.5 * decayed + labels[i, 0]
+    scores = np.mean(convolved(np.tanh(convolved(x, W, b, 2)), V, c), axis=(1, 2))
+    total, sums = 0.0, np.sum(scores, axis=0)
+    for i in range(len(scores)):
+        total += scores[i] @ labels[i] + sums[i % 3]
+    if total > decayed:
+        total += np.sum(scores[0])
+    return total * decayed
+
+
 def features(W, b, V, c, x, labels):
     h = np.maximum(convolved(x, W, b, 2), 0.0)
     return convolved(h, V, c).sum(axis=(1, 2)), np.sum(h**2)
@@ -134,6 +148,16 @@ def loops_of(transformed, args):
     text, space = transformed.lower(*args).loops, {}
     exec(text, space)
     return text, next(x for name, x in reversed(space.items()) if callable(x) and name.startswith(transformed.__name__))
+
+
+def test_what_a_loop_reads_leaves_the_strips():
+    text, run = loops_of(s2s.jit(read_in_a_loop), network(3))
+    assert "for s in range(" in text
+    for n in (1, 2, 5):
+        agree(run(*network(n)), read_in_a_loop(*network(n)))
+    gradient = s2s.value_and_grad(read_in_a_loop, argnums=(0, 2, 4))
+    value, gradients = gradient(*network(5))
+    agree(loops_of(gradient, network(3))[1](*network(5)), (value, *gradients))
 
 
 @pytest.mark.parametrize("name", CASES)
