@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types, typing
+from numba.core import types, typing
 from numba.core.ir import Loc
-from numba.core.runtime.nrtdynmod import incref_decref_ty
 from numba.np.arrayobj import load_item, store_item
 
 from ..elements import field, is_element, item, place
@@ -70,10 +69,11 @@ class Expressions:
                 if self.is_counted(each):
                     self.count(function, each, item(self.builder, value, k))
             return
-        called = cgutils.get_or_insert_function(self.builder.module, incref_decref_ty, function)
-        for attribute in ("noalias", "captures(none)"):
-            called.args[0].add_attribute(attribute)
-        self.builder.call(called, [field(self.context, self.builder, kind, value, "meminfo")])
+        called = self.builder.module.globals.get(function)
+        if called is None:  # Numba declares it
+            getattr(self.context.nrt, function.removeprefix("NRT_"))(self.builder, kind, value)
+        else:
+            self.builder.call(called, [field(self.context, self.builder, kind, value, "meminfo")])
 
     def as_type(self, given: Given, kind: types.Type) -> ir.Value:
         """Its value as one of this type."""
