@@ -41,7 +41,7 @@ from .later import later
 from .ops.rules import RULES, rules_given
 from .runtime.dispatch import ANYTHING, Kinds, Names
 
-numba_code, worth = later("s2s.runtime.compile"), later("s2s.runtime.worth")
+numba_code = later("s2s.runtime.compile")
 
 TooHard = np.exceptions.TooHardError if hasattr(np, "exceptions") else np.TooHardError
 MISSING = object()  # an argument that the caller has not given
@@ -64,7 +64,7 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
     names = Names([own, *(p.name for p in parameters)])
     takes_out = "out" not in names.taken
     given = names.new("out")
-    native = call.native.whole if isinstance(call, Compiled) and isinstance(call.native, worth.BySize) else getattr(call, "native", None)
+    native = getattr(getattr(call, "native", None), "whole", None)
     native = native if native is not None and isinstance(native, numba_code.Native) and native.is_pure else None
     kinds = Kinds(names, native is None, LENGTHS in consulted)
     for k, (p, x) in enumerate(zip(parameters, args)):
@@ -121,7 +121,8 @@ def guarded(conditions: Sequence[str], run: str, names: Names) -> str:
 
 def running(call: Compiled, native: numba_code.Native, conditions: Sequence[str], kinds: Kinds, names: Names) -> str:
     """Statements that run native code where the `conditions` hold, and build what it returns."""
-    conditions = [*conditions, *(renamed(text, kinds.leaves, names) for text in native.required)]
+    if call.native.simple != "False":
+        conditions = [*conditions, *(renamed(text, kinds.leaves, names) for text in native.required)]
     code = native.of_numbers() if kinds.are_numbers else native.dispatcher
     run = f"{sized(call, code, call.native, kinds.leaves, names)}({', '.join(kinds.leaves)})"
     before, result = result_expression(run, call.function, names, narrow=True)
@@ -131,10 +132,11 @@ def running(call: Compiled, native: numba_code.Native, conditions: Sequence[str]
 
 
 def sized(call: Compiled, whole: Callable, chosen: Callable, leaves: Sequence[str], names: Names) -> str:
-    """What is called: the `whole`, or what is chosen by the lengths of the arguments where threads may be worth it."""
-    if not isinstance(call.native, worth.BySize):
-        return names.given(whole, "native")
-    return f"({names.given(whole, 'native')} if {renamed(call.native.loops.small, leaves, names)} else {names.given(chosen, 'chosen')})"
+    """What is called: the `whole`, or what is chosen by the lengths of the arguments where they matter."""
+    simple = call.native.simple
+    if simple in ("True", "False"):
+        return names.given(whole, "native") if simple == "True" else names.given(chosen, "chosen")
+    return f"({names.given(whole, 'native')} if {renamed(simple, leaves, names)} else {names.given(chosen, 'chosen')})"
 
 
 def outputs(function: Function, out, place: str, names: Names) -> tuple[Kinds, list[str | None]] | None:

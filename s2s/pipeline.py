@@ -17,9 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from .back.cuda import render_cuda
+from .back.lengths import settled
 from .back.loops import lower
 from .back.python import Module, render
 from .errors import UnsupportedError, VerifyError
@@ -52,7 +54,7 @@ from .transform.stores import stores
 from .transform.tuples import as_tuples
 from .transform.unread import unread
 
-numba_code, worth = later("s2s.runtime.compile"), later("s2s.runtime.worth")
+numba_code, worth, lengths = later("s2s.runtime.compile"), later("s2s.runtime.worth"), later("s2s.runtime.lengths")
 
 _checking: ContextVar[bool] = ContextVar("checking", default=False)
 
@@ -276,9 +278,15 @@ def readable(function: Function) -> Module:
     return module
 
 
-def loops_of(function: Function, target: str = "cpu") -> Function:
-    """`function` as the fused scalar loops that are compiled."""
-    return stage(lower(flatten_calls(spread(function), target), asks=target == "cpu"), "lower")
+def loops_of(function: Function, target: str = "cpu", args: Sequence | None = None) -> Function:
+    """`function` as the fused scalar loops that are compiled: for any arguments, or for those given."""
+    flat = flatten_calls(spread(function), target)
+    if target != "cpu":
+        return stage(lower(flat, asks=False), "lower")
+    if args is None:
+        return stage(lower(settled(flat)), "lower")
+    known = partial(lengths.function_for, flat)
+    return stage(lower((taking_apart(known, function) if has_containers(function) else known)(*args)), "lower")
 
 
 def compiled(function: Function, options: dict) -> Callable:
@@ -298,7 +306,7 @@ def loops_text(function: Function, target: str = "cpu", args: Sequence | None = 
 
     With `args` it is what runs for them: loops that are worth it are in parts, unless `parallel` is False.
     """
-    lowered = loops_of(function, target)
+    lowered = loops_of(function, target, args)
     if target == "cuda":
         return render_cuda(lowered).text
     whole = render(lowered, native=True, parts=())

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..ir.graph import MISSING, Value
-from ..ir.types import BOOL, INT, Array, Scalar
+from ..ir.types import BOOL, INT, NONE, Array, Scalar
 from ..ops.cast import convert, int_
 from ..ops.record import RECORDS, define, emit, promote
 
@@ -128,6 +128,11 @@ def same_length(n, m):
     return n
 
 
+def needs_length(n, m):
+    if n != m:
+        raise ValueError("operands could not be broadcast together: their lengths differ")
+
+
 def broadcast_length(n, m):
     if n != m and n != 1 and m != 1:
         raise ValueError("operands could not be broadcast together: their lengths differ")
@@ -216,6 +221,16 @@ spread_length_op = of_numbers(spread_length, _fold_spread)
 nonempty_length_op = of_numbers(nonempty_length, _fold_nonempty)
 
 natural_exponent_op = of_numbers(natural_exponent, lambda k: k if k.constant is not MISSING and k.constant >= 0 else None)
+needs_length_op = define(
+    "needs_length",  # of an axis, checked where the type says it already
+    evaluate=lambda x, *, axis, needed: needs_length(x.shape[axis], needed),
+    infer=lambda x, *, axis, needed: NONE,
+    helper=needs_length,
+    pure=False,
+    syntax=lambda x, *, axis, needed: ast.Call(
+        ast.Name("needs_length", ast.Load()),
+        [ast.Subscript(ast.Attribute(x, "shape", ast.Load()), ast.Constant(axis), ast.Load()), ast.Constant(needed)], []),
+)
 masked_step_op = of_numbers(masked_step, lambda count, n: None)
 count_of_op = of_numbers(count_of, lambda n: n if isinstance(n.constant, int) and n.constant >= 0 else None)
 place_in_op = of_numbers(place_in, lambda k, n: None)

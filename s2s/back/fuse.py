@@ -255,7 +255,11 @@ class Equalities:
     def __init__(self, blocks_ops, around: Equalities | None = None):
         self.parent: dict[Extent, Extent | int] = {} if around is None else dict(around.parent)
         self.met: Equalities | None = None  # those of the ops that run whenever what is asked about runs
-        for op in blocks_ops:
+        self.add(blocks_ops)
+
+    def add(self, ops) -> None:
+        """Take what `ops` say, too."""
+        for op in ops:
             if op.record.elementwise:
                 self._meet([dims_of(x.type) for x in op.inputs])
             elif op.name in ("spread", "broadcast_to"):
@@ -265,17 +269,22 @@ class Equalities:
                 self._meet([first[-1:], second[-2:][:1]])
             elif op.name == "shaped_like":
                 for d, e in zip(dims_of(op.inputs[0].type), dims_of(op.output.type)):
-                    self._unite(d, e)
+                    self.unite(d, e)
 
     def _meet(self, shapes: list[tuple]) -> None:
         for axis in range(1, max(map(len, shapes), default=0) + 1):
             here = list(dict.fromkeys(s[-axis] for s in shapes if len(s) >= axis and s[-axis] != 1))
             if len(here) > 1:
-                here = [d for d in here if not (isinstance(d, Extent) and (d.may_be_one or d.accepts_any))]
+                here = [d for d in here if isinstance(d, int) or self.tells(d)]
             for d in here[1:]:
-                self._unite(here[0], d)
+                self.unite(here[0], d)
 
-    def _unite(self, d, e) -> None:
+    def tells(self, d: Extent) -> bool:
+        """Whether `d` is as long as what it meets, and goes on being so."""
+        return not d.may_be_one and not d.accepts_any
+
+    def unite(self, d, e) -> None:
+        """Take `d` and `e` for one."""
         a, b = self.find(d), self.find(e)
         if a == b or isinstance(a, int) and isinstance(b, int):
             return

@@ -41,6 +41,7 @@ from .forwarded import forward_elements
 from .fuse import Equalities, ReadAfter, last_reads, overwritten_views, partition
 from .gather import picked_from
 from .indices import index_sums, sum_of_indices
+from .lengths import ask_lengths
 from .logistic import share_exponentials
 from .nest import SAME, emit_nest, ends_nest, visited
 from .opaque import OF_MATRICES, in_python, is_native, is_opaque, printing
@@ -95,6 +96,8 @@ def _lowered(function: Function, asks: bool) -> Function:
     with Builder(block) as builder:
         builder.counter[0] = _largest_symbol(function) + 1
         scope = Scope({}, {}, Equalities(walk(function.block)), asked=set() if asks else None)
+        if asks:
+            ask_lengths(block.params)
         for old, new in zip(function.params, block.params):
             scope.define(old, new)
             if isinstance(old.type, Array):

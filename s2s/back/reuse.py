@@ -17,9 +17,11 @@ from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array
 from .buffers import same_length_op
 from .counted import loop, put
+from .elimination import BY_ELIMINATION
 from .reductions import zero_of
 
 ARITHMETIC = frozenset({"constant", "length", "add", "subtract", "multiply", "at_least_zero"})  # of lengths
+WRITERS = frozenset({"setitem", "additem", *BY_ELIMINATION})
 READERS = frozenset({"getitem", "matmul", "length"})
 
 
@@ -127,7 +129,7 @@ def _successor(version: Value, body: Block) -> Value | None | bool:
         return False
     found = None
     for op in body.ops:
-        if op.name in ("setitem", "additem") and op.inputs[0] is version and version not in op.inputs[1:]:
+        if op.name in WRITERS and op.inputs[0] is version and version not in op.inputs[1:]:
             next_one = op.output
         elif op.name == "for" and version in op.inputs[3:]:
             if op.inputs.count(version) != 1 or not _only_read(version, op.blocks):

@@ -3,7 +3,7 @@
     np.outer(a, b)           a[:, None] * b
     a @ b, of vectors        np.sum(a * b)
     a @ b, of a stack of matrices and one matrix       np.reshape(np.reshape(a, (n, k)) @ b, ...): one product
-    a @ b, of stacks of matrices, or of integers       np.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
+    a @ b, of stacks of matrices, of integers, or of few steps      np.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
     float(c), of a truth value                         np.float64(c)
     math.fmod(a, b)          of integers, sign(a) * (abs(a) % abs(b)), and so np.fmod: Numba's has the wrong sign
     math.hypot(a, b, c)      math.hypot(math.hypot(a, b), c), and abs(a) of one number
@@ -18,12 +18,13 @@
     np.repeat(x, n), np.tile(x, ns), of one number     of an array of it; what is summed back to a number is np.sum
     np.argmax(x), of one number        0
 
-Matrix products of floats stay: they are BLAS's.
+Other matrix products of floats stay: they are BLAS's.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -61,6 +62,8 @@ from ..ops.shape import length
 from ..ops.special import SCIPYS_ALONE
 from ..ops.ufunc import IN_MATH
 from .buffers import natural_exponent_op
+from .elimination import eliminated
+from .lengths import SHORT
 
 REWRITTEN = ("outer", "stack", "append", "math.fmod", "math.cbrt", "hypotenuse", "exact_sum", "compensated_sum",
              *IN_LOOPS)
@@ -101,6 +104,8 @@ def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
             return [power(inputs[0], natural_exponent_op(exponent))]
         case "matmul":
             return _product(op, *inputs)
+        case "inv" | "inverse_or_nan" | "solve" | "det" | "sign_of_det" | "log_of_det" | "cholesky":
+            return eliminated(op, inputs)
         case "append":
             return [concatenate_record(inputs[0], array((inputs[1],)), axis=0)]
         case "less" | "less_equal" | "greater" | "greater_equal" if any(x.type.dtype.startswith("complex") for x in inputs):
@@ -133,17 +138,23 @@ def _product(op: Op, a: Value, b: Value) -> Sequence[Value] | None:
     match rank(a), rank(b):
         case 1, 1:
             return [sum_record(a * b, axis=None, keepdims=False)]
-        case (1 | 2), (1 | 2) if dtype in BLAS:
+        case (1 | 2), (1 | 2) if dtype in BLAS and not _is_short(a, b):
             if a.type.dtype == b.type.dtype == dtype:
                 return None
             return [matmul(*(_of(dtype, x) for x in (a, b)))]
-        case _, 2 if dtype in BLAS:
+        case m, 2 if dtype in BLAS and m > 2:
             return [_product_of_rows(*(_of(dtype, x) for x in (a, b)))]
         case m, n:
             left = expand_dims(a, -1) if n > 1 else a  # (..., i, k, 1)
             right = b if n == 1 else b if m == 1 else expand_dims(b, -3)  # (..., 1, k, j)
             return [sum_record(left * right, axis=-2 if n > 1 else -1, keepdims=False)]
     return None
+
+
+def _is_short(a: Value, b: Value) -> bool:
+    """Whether a product takes so few steps, and it is known that it does, that a call of BLAS would take longer."""
+    dims = (*a.type.dims, *b.type.dims)
+    return all(isinstance(d, int) for d in dims) and math.prod(dims) <= SHORT**3 * b.type.dims[0]
 
 
 def _of(dtype: str, x: Value) -> Value:

@@ -155,6 +155,8 @@ class Writer:
                 ]
         if op.name in WRITES_LIST:
             return self.alias(op) + [list_statement(self, op)]
+        if op.record.writes is not None and op.record.helper is not None:
+            return self.alias(op) + [do(op.record.syntax(ast.Name(self.names[op.output], ast.Load())))]
         if op.record.writes is not None:
             return self.alias(op) + [
                 ast.AugAssign(

@@ -116,6 +116,7 @@ def _lanes(builder, fail_if, n, m):
 
 same_length = _check(buffers.same_length, _same)
 broadcast_length = _check(buffers.broadcast_length, _broadcast)
+needs_length = _check(buffers.needs_length, _lanes, types.none)
 spread_length = _check(buffers.spread_length, _spread)
 nonempty_length = _check(buffers.nonempty_length, _nonempty)
 count_of = _check(buffers.count_of, _count)
@@ -123,7 +124,7 @@ place_in = _check(buffers.place_in, _place)
 slice_bound = _check(buffers.slice_bound, _bound)
 check_lanes = _check(batch.check_lanes, _lanes, types.none)
 
-WRITTEN = [buffers.same_length, buffers.broadcast_length, buffers.spread_length, buffers.nonempty_length, buffers.count_of,
+WRITTEN = [buffers.same_length, buffers.needs_length, buffers.broadcast_length, buffers.spread_length, buffers.nonempty_length, buffers.count_of,
            buffers.place_in, buffers.slice_bound, batch.check_lanes]
 
 

@@ -39,6 +39,7 @@ import numba
 import numpy as np
 from numba.core.errors import NumbaError, NumbaPerformanceWarning, NumbaWarning
 
+from ..back.lengths import settled
 from ..back.loops import lower
 from ..back.python import Module, render
 from ..back.ranges import requirements
@@ -59,6 +60,7 @@ from .effort import Effort
 from .extremes import shadowing
 from .heap import keep_freed_memory
 from .into import HELPERS, into_form
+from .lengths import ByLengths, has_use
 from .load import TEXT, load, register
 from .parts import natural
 from .printed import after, counted, printed
@@ -80,7 +82,7 @@ class CompileError(S2SError):
 
 
 def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False, parallel: bool | None = None,
-             cache: bool = True) -> Native | BySize:
+             cache: bool = True) -> Native | BySize | ByLengths:
     """Native code of `function`, called with its parameters as flat positional arguments.
 
     Compiling happens at the first call, for the layouts met there.  With `parallel` threads share large loops (worth.py).
@@ -90,14 +92,18 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
         raise UnsupportedError(f"the target {target!r}", remedy='use target="cpu" or target="cuda"')
     # machine code that calls itself loses its own address on the way through Numba's cache, and crashes
     cache = cache and not any(map(calls_itself, recursive_callees(function)))
-    lowered = spelled(lower(function))
-    whole = render(lowered, native=True, parts=())
-    loops = chooser(whole.sizes, len(function.params), parallel)
 
-    def native(parts: frozenset[int]) -> Native:
-        return Native(function, render(lowered, native=True, parts=parts) if parts else whole, fastmath, cache)
+    def code(known: Function) -> Native | BySize:
+        lowered = spelled(lower(known))
+        whole = render(lowered, native=True, parts=())
+        loops = chooser(whole.sizes, len(function.params), parallel)
 
-    return native(frozenset()) if loops is None else BySize(loops, native)
+        def native(parts: frozenset[int]) -> Native:
+            return Native(function, known, render(lowered, native=True, parts=parts) if parts else whole, fastmath, cache)
+
+        return native(frozenset()) if loops is None else BySize(loops, native)
+
+    return ByLengths(function, code) if has_use(function) else code(settled(function))
 
 
 def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, conditions: Sequence[str] = ()) -> Module:
@@ -190,15 +196,15 @@ def keep_text(filename: str, text: str) -> None:
 class Native:
     """The native code of `function`, called with its parameters; what it raises is explained on the way out.
 
-    Where what is `required` does not hold, the code that checks indices is called, which is compiled when that happens first.
+    The code is that of `known`, which is `function` for arguments of known lengths.  Where what is `required` does not hold, the code that checks indices is called, which is compiled when that happens first.
     """
 
-    def __init__(self, function: Function, module: Module, fastmath: bool, cache: bool):
-        self.function, self.module, self.__name__ = function, module, function.name
+    def __init__(self, function: Function, known: Function, module: Module, fastmath: bool, cache: bool):
+        self.function, self.known, self.module, self.__name__ = function, known, module, function.name
         self.fastmath, self.cache = fastmath, cache
         self.unlike = unlike(function)
         self.modules: dict[str, Module] = {}  # what is compiled, by file
-        required = requirements(function)
+        required = requirements(known)
         self.required = required or []
         self.careful: Callable | None = None  # checks indices though nothing that is required fails
         self.dispatcher = self.dispatcher_of(checks=required is None)
@@ -208,6 +214,13 @@ class Native:
         self.prints = any(op.name == "print" for op in walk(function.block))
         self.generators = [k for k, p in enumerate(function.params) if isinstance(p.type, Generator)]
         self.is_pure = not (self.is_trap or self.prints or self.generators)  # running it twice is running it once
+
+    @property
+    def whole(self) -> Native:
+        """The code itself, where there may be code for calls of other sizes."""
+        return self
+
+    simple = "True"
 
     def dispatcher_of(self, checks: bool) -> Callable:
         """Numba's dispatcher of the code, with checks of indices or without."""
@@ -222,7 +235,7 @@ class Native:
         """Numba's dispatcher of the form that writes results into arrays behind the arguments, where there are such."""
         types = [y.type for y in self.function.results]
         with taking_turns():
-            checks = requirements(self.function) is None
+            checks = requirements(self.known) is None
             params = [p.type for p in self.function.params]
             form, shares = into_form(self.module, params, types)
             native = decorated(form, self.fastmath, checks, True, [*self.unlike, shares])

@@ -89,6 +89,7 @@ class BySize:
     def __init__(self, loops: Callable[..., Loops], native: Callable[[Loops], Callable]):
         self.loops, self.native = loops, native
         self.whole = native(frozenset())
+        self.simple = loops.small
         self.made: dict[Loops, Callable] = {frozenset(): self.whole}
         self.__name__ = self.whole.__name__
 

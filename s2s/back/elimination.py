@@ -1,0 +1,145 @@
+"""Systems of few equations, solved in loops: what is done for a call of LAPACK takes longer than they.
+
+    np.linalg.solve(a, b)       w[:, :n], w[:, n:] = a, b
+                                eliminate(w)
+                                x = w[:, n:]
+    np.linalg.inv(a)            the same with np.eye(n) for b, as NumPy does it
+    np.linalg.det(a)            np.prod(np.diag(w)) of w = a.copy(), and so the sign and the logarithm
+    np.linalg.cholesky(a)       factorise(w) of w = a.copy()
+
+for matrices that are known to be small.  Numba checks and copies the operands, asks LAPACK how much room it wants, makes arrays, and takes
+0.3 s to compile each of these: a 2x2 inverse takes 230 ns, here 20.  These do what LAPACK does, elimination with the largest pivots, in
+an array that is made once before a loop.
+
+Where a number is infinite or NaN, and where NumPy would raise, they raise: what becomes of the rest is NumPy's to say, in the
+interpreted form (runtime/compile.py, Note [Where an error came from]).  Numba raises there, too.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..ir.graph import Op, Value
+from ..ir.types import Array
+from ..ops.arrange import expand_dims
+from ..ops.create import empty, eye
+from ..ops.elementwise import absolute, equal, log, sign, where
+from ..ops.index import put, take
+from ..ops.pick import diagonal
+from ..ops.record import Record, define, rank
+from ..ops.reduce import sum_record
+from ..ops.running import prod
+from .lengths import SHORT
+
+
+def eliminate(w):
+    """Make a triangle of a small matrix, in place, the product of whose diagonal is its determinant; columns behind it become what solves for them."""
+    n, m = w.shape
+    for k in range(n):
+        p = k
+        for i in range(k + 1, n):
+            if abs(w[i, k]) > abs(w[p, k]):
+                p = i
+        if not abs(w[p, k]) < np.inf:
+            raise np.linalg.LinAlgError("numbers that are not finite")
+        if w[p, k] == 0.0:
+            if m > n:
+                raise np.linalg.LinAlgError("Singular matrix")
+            w[k, k] = 0.0
+            return
+        if p != k:
+            for j in range(k, m):
+                w[k, j], w[p, j] = w[p, j], -w[k, j]
+        for i in range(k + 1, n):
+            factor = w[i, k] / w[k, k]
+            for j in range(k + 1, m):
+                w[i, j] -= factor * w[k, j]
+    for k in range(n - 1, -1, -1):
+        for j in range(n, m):
+            for i in range(k + 1, n):
+                w[k, j] -= w[k, i] * w[i, j]
+            w[k, j] /= w[k, k]
+            if not abs(w[k, j]) < np.inf:
+                raise np.linalg.LinAlgError("numbers that are not finite")
+
+
+def factorise(w):
+    """Replace a small matrix by the lower triangle whose product with its transpose it is."""
+    for i in range(len(w)):
+        for j in range(i + 1):
+            for k in range(j):
+                w[i, j] -= w[i, k] * w[j, k]
+            if i > j:
+                w[i, j] /= w[j, j]
+            elif 0.0 < w[i, i] < np.inf:
+                w[i, i] = np.sqrt(w[i, i])
+            else:
+                raise np.linalg.LinAlgError("Matrix is not positive definite")
+        for j in range(i + 1, len(w)):
+            w[i, j] = 0.0
+
+
+def _in_place(function: Callable) -> Record:
+    """An op that changes the array that it is given, and gives it back."""
+    def evaluate(w):
+        w = w.copy()
+        function(w)
+        return w
+
+    return define(function.__name__, evaluate=evaluate, infer=lambda w: w.type, helper=function, writes=0, views=(0,),
+                  syntax=lambda w: ast.Call(ast.Name(function.__name__, ast.Load()), [w], []))
+
+
+ELIMINATE, FACTORISE = _in_place(eliminate), _in_place(factorise)
+BY_ELIMINATION = (ELIMINATE.name, FACTORISE.name)
+
+
+def eliminated(op: Op, inputs: Sequence[Value]) -> list[Value] | None:
+    """What `op`, of the linear algebra of one matrix, is where that is known to be small."""
+    a = inputs[-1] if op.name == "inverse_or_nan" else inputs[0]
+    if rank(a) != 2 or not all(_is_real_and_short(x, a.type.dtype) for x in inputs if isinstance(x.type, Array)):
+        return None
+    match op.name:
+        case "inv":
+            return [_solution(a, _unit(a))]
+        case "inverse_or_nan":
+            is_singular = equal(inputs[0], -np.inf)
+            return [where(is_singular, np.nan, _solution(where(is_singular, _unit(a), a), _unit(a)))]
+        case "solve" if rank(inputs[1]) == 1:
+            return [take(_solution(a, expand_dims(inputs[1], 1)), (slice(None), 0))]
+        case "solve" if rank(inputs[1]) == 2:
+            return [_solution(*inputs)]
+        case "det":
+            return [prod(_pivots(a))]
+        case "sign_of_det":
+            return [prod(sign(_pivots(a)))]
+        case "log_of_det":
+            return [sum_record(log(absolute(_pivots(a))), axis=None, keepdims=False)]
+        case "cholesky":
+            return [FACTORISE(_copied(a))]
+    return None
+
+
+def _solution(a: Value, b: Value) -> Value:
+    n, m = b.type.dims
+    w = put(empty((n, n + m), dtype=a.type.dtype), (slice(None), slice(None, n)), a)
+    return take(ELIMINATE(put(w, (slice(None), slice(n, None)), b)), (slice(None), slice(n, None)))
+
+
+def _pivots(a: Value) -> Value:
+    return diagonal(ELIMINATE(_copied(a)))
+
+
+def _copied(a: Value) -> Value:
+    return put(empty(a.type.dims, dtype=a.type.dtype), ..., a)
+
+
+def _is_real_and_short(x: Value, dtype: str) -> bool:
+    return dtype in ("float64", "float32") and x.type.dtype == dtype and all(isinstance(d, int) and 0 < d <= SHORT for d in x.type.dims)
+
+
+def _unit(a: Value) -> Value:
+    return eye(a.type.dims[0], dtype=a.type.dtype)

@@ -1,0 +1,130 @@
+"""Which lengths of a call are worth being numbers in its code: short ones, where the call does much.
+
+A gradient of a Kalman filter of four numbers over 2000 observations, compiled for four, takes a ninth of the time that code for any
+length takes, one of a mixture of four Gaussians in three dimensions a half, and compiling takes no longer (back/lengths.py).  So a call with a
+long axis, or a large integer, which is how long its loops are, as far as can be seen, runs code for the lengths up to SHORT of
+its other axes.  It is compiled for at most FEW of these; all other calls run what is for any lengths, as those of little work do.
+
+Considered: lengths as a part of the kind of a call, as lengths of 1 are, for every call: tests and first steps in a notebook try many, and
+each would be compiled.  To compile them when a call has taken long: then its second result would differ from its first, in the last
+bits.  Branches in the code itself, `if n == 4`: they are compiled together, whichever is met.  Faster code for short lengths that are not
+known, as small.py has it for vectors: with products in loops, and no arrays made, a Kalman filter still took twice as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+
+from ..back.lengths import SHORT, for_lengths, settled
+from ..ir.graph import Function, walk
+from ..ir.lengths import asking, has_asked
+from ..ir.turns import in_turn
+from ..ir.types import Array, Extent, Scalar
+from ..ops.recursive import recursive_callees
+
+MUCH = 256  # numbers in arrays, and trips: less is over before it matters
+FEW = 4  # kinds of lengths that a function is compiled for
+
+
+def has_use(function: Function) -> bool:
+    """Whether there may be calls of `function` that do much with short arrays."""
+    shapes = [p.type.dims for p in function.params if isinstance(p.type, Array)]
+    loops = any(op.name in ("for", "while") for op in walk(function.block))
+    return bool(symbols(function)) and (loops or any(len(dims) > 1 for dims in shapes)) and not recursive_callees(function)
+
+
+def symbols(function: Function) -> dict[str, tuple[int, int]]:
+    """The extents that arguments bring, by symbol: of which argument, and which axis."""
+    found: dict[str, tuple[int, int]] = {}
+    for k, p in enumerate(function.params):
+        for axis, d in enumerate(p.type.dims if isinstance(p.type, Array) else ()):
+            if isinstance(d, Extent) and not d.offset:
+                found.setdefault(d.symbol, (k, axis))
+    return found
+
+
+def extent_of_work(function: Function) -> str:
+    """About as many numbers and trips as a call is given, as Python over a0, a1, ..."""
+    terms = [f"a{k}.size" if isinstance(p.type, Array) else f"a{k}" for k, p in enumerate(function.params)
+             if isinstance(p.type, Array) or p.type in (Scalar("int64"), Scalar("int64", weak=True))]
+    return " + ".join(terms)
+
+
+def chosen(function: Function) -> Callable[..., dict[str, int]]:
+    """The lengths that are worth being numbers, by symbol, of a call with these arguments."""
+    places = symbols(function)
+    work = eval(f"lambda {', '.join(f'a{k}' for k in range(len(function.params)))}: {extent_of_work(function)}")
+
+    def lengths(*args) -> dict[str, int]:
+        if work(*args) <= MUCH:
+            return {}
+        found = {symbol: args[k].shape[axis] for symbol, (k, axis) in places.items()}
+        return {symbol: n for symbol, n in found.items() if 1 < n <= SHORT}
+
+    return lengths
+
+
+def function_for(function: Function, *args) -> Function:
+    """`function` as it is compiled for a call with these arguments, if it is the first."""
+    return settled(for_lengths(function, chosen(function)(*args) if has_use(function) else {}))
+
+
+class ByLengths:
+    """Native code that knows short lengths of its arguments; `native(function)` makes what is for those that are in the types of `function`."""
+
+    def __init__(self, function: Function, native: Callable[[Function], Callable]):
+        self.function, self.native, self.__name__ = function, native, function.name
+        self.has_asked = has_asked()  # ir/lengths.py, Note [Long axes]
+        self.lengths = chosen(function)
+        self.work = extent_of_work(function)
+        self.made: dict[tuple[int, ...], Callable] = {}
+
+    @cached_property
+    def general(self) -> Callable:
+        """The code for any lengths."""
+        return self.made_for(self.function)
+
+    def made_for(self, known: Function) -> Callable:
+        """New code, made after all else has been generated."""
+        with asking() as asked:
+            asked.about_lengths = self.has_asked
+            return self.native(settled(known))
+
+    @property
+    def whole(self) -> Callable:
+        """Some code, to ask what is the same for all."""
+        return (self.general if self.is_general else next(iter(self.made.values()))).whole
+
+    @property
+    def is_general(self) -> bool:
+        """Whether code for any lengths has been asked for, or nothing has."""
+        return "general" in self.__dict__ or not self.made
+
+    @property
+    def simple(self) -> str:
+        """Where the code for any lengths runs in one piece, as Python over a0, a1, ..."""
+        return f"{self.work} <= {MUCH} and {self.general.simple}" if self.is_general else "False"
+
+    def code_for(self, args: tuple) -> Callable:
+        """The code for arguments as long as these."""
+        lengths = self.lengths(*args)
+        if not lengths:
+            return self.general
+        key = tuple(lengths.get(symbol, 0) for symbol in symbols(self.function))
+        return self.made.get(key) or self.make(key, lengths)
+
+    @in_turn
+    def make(self, key: tuple[int, ...], lengths: Mapping[str, int]) -> Callable:
+        if key not in self.made:
+            if len(self.made) == FEW:
+                return self.general
+            self.made[key] = self.made_for(for_lengths(self.function, lengths))
+        return self.made[key]
+
+    def __call__(self, *args):
+        return self.code_for(args)(*args)
+
+    def into(self, *args):
+        """The same, with arrays for the results behind the arguments."""
+        return self.code_for(args[:len(self.function.params)]).into(*args)
