@@ -21,9 +21,11 @@ from ..ops.places import lower_bound
 from ..ops.product import matmul
 from ..ops.record import Record
 from ..ops.recursive import recursive_callees
-from . import blas, places, shaped, sums, unshared, vector_math
+from ..ops.search import searchsorted_record
+from . import blas, places, search, shaped, sums, unshared, vector_math
 from .blas import blas_product
 from .places import checked_place, from_front
+from .search import place_before, place_behind
 from .shaped import native_in_order, native_reshaped
 from .sums import added_in_any_order
 from .unshared import unshared_empty, unshared_like, unshared_zeros
@@ -32,7 +34,7 @@ from .unshared import unshared_empty, unshared_like, unshared_zeros
 def _called(function: Callable, of: Record) -> Record:
     """The op `of` spelled as a call of `function`."""
     return Record(name_of(function), evaluate=of.evaluate, infer=of.infer,
-                  syntax=lambda *xs: ast.Call(ast.Name(name_of(function), ast.Load()), list(xs), []))
+                  syntax=lambda *xs, **attrs: ast.Call(ast.Name(name_of(function), ast.Load()), list(xs), []))
 
 
 def _unshared(of: Record) -> Record:
@@ -50,16 +52,17 @@ def name_of(function: Callable) -> str:
 
 
 RUNTIME = {blas_product: blas.__name__, checked_place: places.__name__, from_front: places.__name__,
-           added_in_any_order: sums.__name__, unshared_empty: unshared.__name__, unshared_zeros: unshared.__name__,
+           place_before: search.__name__, place_behind: search.__name__, added_in_any_order: sums.__name__, unshared_empty: unshared.__name__, unshared_zeros: unshared.__name__,
            unshared_like: unshared.__name__, native_in_order: shaped.__name__, native_reshaped: shaped.__name__}
 product, addition, allocation = _called(blas_product, matmul), _called(added_in_any_order, sum_step), _unshared(buffer)
 place = _called(checked_place, place_in_op)
 counted = Record(name_of(from_front), evaluate=lambda k: k, infer=lambda k: INT,
                  syntax=lambda k: ast.Call(ast.Name(name_of(from_front), ast.Load()), [k], []))
+searches = {"left": _called(place_before, searchsorted_record), "right": _called(place_behind, searchsorted_record)}
 
 
 def spelled(lowered: Function) -> Function:
-    """`lowered`, a loop form that nobody else has: its products, sums, buffers, checks of indices and functions are spelled as the runtime wants them."""
+    """`lowered`, a loop form that nobody else has: its products, sums, buffers, searches, checks of indices and functions are spelled as the runtime wants them."""
     with_vector_math(lowered)
     for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
         for op in walk(each.block):
@@ -73,6 +76,8 @@ def spelled(lowered: Function) -> Function:
                 op.record = place
             elif op.name == "for" and "least" in op.attrs:
                 count_from_front(op)
+            elif op.record is searchsorted_record:
+                op.record = searches[op.attrs["side"]]
     return lowered
 
 
