@@ -124,7 +124,7 @@ def running(call: Compiled, native: numba_code.Native, conditions: Sequence[str]
     if call.native.simple != "False":
         conditions = [*conditions, *(renamed(text, kinds.leaves, names) for text in native.required)]
     code = native.of_numbers() if kinds.are_numbers else native.dispatcher
-    run = f"{sized(call, code, call.native, kinds.leaves, names)}({', '.join(kinds.leaves)})"
+    run = f"{sized(call, code, call.native.run, kinds.leaves, names)}({', '.join(kinds.leaves)})"
     before, result = result_expression(run, call.function, names, narrow=True)
     lines = "".join(f"            {line}\n" for line in [*before, f"return {result}"])
     return (f"    try:\n        if not {names.rest} and {joined(conditions)}:\n{lines}"

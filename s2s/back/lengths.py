@@ -30,7 +30,7 @@ from ..ops.recursive import recursive_callees
 from .buffers import needs_length_op
 from .fuse import Equalities
 
-SHORT = 8  # lengths up to which it is worth knowing them
+SHORT = 7  # lengths up to which it is worth knowing them: 8 numbers fill vectors, which loops that are unrolled have none of
 
 
 class InSomeTrip(Equalities):

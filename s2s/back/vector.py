@@ -24,6 +24,7 @@ from ..ops.recursive import recursive_callees
 
 REAL = ("float32", "float64")
 SHORT = 8  # trips: a loop of fewer, known to be, has no vectors to fill
+FASTER_ALONE = ("tanh",)  # of which libm's takes twice as long, one number at a time
 BY_MULTIPLYING = (0.0, 1.0, 2.0, -1.0)  # exponents of which LLVM makes products
 
 
@@ -33,7 +34,7 @@ def with_vector_math(lowered: Function) -> Function:
         for op in walk(each.block):
             if op.name == "for" and may_be_vectorised(op):
                 for inner in walk(op.blocks[0]):
-                    if inner.record.vector and is_of_reals(inner):
+                    if inner.record.vector and is_of_reals(inner) and (not is_short(op) or inner.record.vector in FASTER_ALONE):
                         inner.record = spelled(inner.record)
     return lowered
 
@@ -41,16 +42,19 @@ def with_vector_math(lowered: Function) -> Function:
 def may_be_vectorised(loop: Op) -> bool:
     """Whether no trip waits for what another computes, but for sums and extremes, and there is no loop inside, and no check."""
     (body,) = loop.blocks
-    start, stop, step = (x.constant for x in loop.inputs[:3])
-    if loop.attrs["breaks"] or step not in (1, -1):
-        return False
-    if MISSING not in (start, stop) and abs(stop - start) < SHORT:
+    if loop.attrs["breaks"] or loop.inputs[2].constant not in (1, -1):
         return False
     if any(op.name in ("for", "while", "call", "place_in") or not op.record.pure for op in walk(body)):  # a check may end the loop
         return False
     trip = Trip(body)
     return all(trip.role(p, y) in ("own", "sum") or trip.is_own_somehow(p, y) or is_extreme(trip, p, y)
                for p, y in zip(body.params[1:], body.yields))
+
+
+def is_short(loop: Op) -> bool:
+    """Whether there are too few trips to fill vectors."""
+    start, stop = (x.constant for x in loop.inputs[:2])
+    return MISSING not in (start, stop) and abs(stop - start) < SHORT
 
 
 def is_extreme(trip: Trip, param: Value, end: Value) -> bool:

@@ -248,6 +248,12 @@ class Native:
         found = self.dispatcher.overloads.get(kinds)
         return self.dispatcher if found is None else found.entry_point
 
+    def run(self, *args):
+        """What the code returns, or raises: nothing is known of the arguments yet, they may be of another kind."""
+        if self.holds is not None and not self.holds(*args):
+            raise OtherKind
+        return self.dispatcher(*args)
+
     def __call__(self, *args):
         function = self.function
         before = printed() if self.prints else 0

@@ -125,6 +125,10 @@ class ByLengths:
     def __call__(self, *args):
         return self.code_for(args)(*args)
 
+    def run(self, *args):
+        """The same for arguments that may be of another kind: then it raises."""
+        return self.code_for(args).run(*args)
+
     def into(self, *args):
         """The same, with arrays for the results behind the arguments."""
         return self.code_for(args[:len(self.function.params)]).into(*args)

@@ -579,3 +579,19 @@ def test_calls_of_one_kind_do_not_look_again(kind, monkeypatch):
         np.testing.assert_array_equal(again["w"], expected["w"])
     else:
         assert repr(again) == repr(expected)
+
+
+def last_of(x, y):
+    total = 0.0
+    for i in range(len(y)):
+        total += np.exp(np.sin(y[i])) * x[min(i, len(x) - 1)]
+    return total
+
+
+@pytest.mark.compile
+def test_long_calls_of_another_kind_run_what_is_for_them():
+    """Threads are chosen by lengths before anybody asks whether an axis is 1, as the code expects."""
+    fast, y = s2s.jit(last_of), np.linspace(0.1, 1.0, 100_000)
+    for n in (1, 1, len(y), 1):
+        x = np.linspace(0.5, 1.0, n)
+        np.testing.assert_allclose(fast(x, y), last_of(x, y))
