@@ -19,6 +19,8 @@ passes of our own in place of it (SROA, CFG simplification, combining: 15 % slow
 Code that comes straight from its text (direct/) has no memory to take apart and nothing to undo.  So the first run is left out; where
 much is compiled, the cheap one, too, which prunes references, and the last is at level 1: gradients of a convolutional network, of bundle
 adjustment, of an LSTM and of that Newton-CG came out as fast or faster, and the network's LLVM takes 1.2 s for 1.6.
+Where loops have few trips, and LLVM knows how many, the first run stays, and the last is at level 2: what the first unrolls, the last makes vectors of.
+A mixture of Gaussians took 1.7 times as long without, a Kalman filter 1.4, and compiling them no less.
 The levels are Numba's own setting, changed for the time of a run under the lock that every compilation holds; so nothing
 here depends on how a version of Numba builds its passes, and no other function of the process is compiled differently.
 
@@ -132,10 +134,10 @@ def native_kind(kind: type) -> type:
 class Library(JITCodeLibrary):
     """The machine code of one function.  Note [What compiling costs]"""
 
-    is_part = is_direct = False
+    is_part = is_direct = is_unrolled = False
 
     def _optimize_functions(self, ll_module):
-        if self.is_direct:
+        if self.is_direct and not self.is_unrolled:
             return
         ll_module.data_layout = self._codegen._data_layout
         with at_level(FIRST):
@@ -145,7 +147,7 @@ class Library(JITCodeLibrary):
         if instructions(self._final_module) < MANY:
             super()._optimize_final_module()
             return
-        with at_level(LARGE_AND_DIRECT if self.is_direct else LARGE):
+        with at_level(LARGE_AND_DIRECT if self.is_direct and not self.is_unrolled else LARGE):
             if self.is_direct:
                 self._optimize_once()
             else:

@@ -10,6 +10,7 @@ from numba import njit
 from numba.core.runtime import _nrt_python, rtsys
 
 import s2s
+from s2s.runtime.direct import has_short_loops
 from s2s.runtime.direct.bindings import Bindings, NotDirect
 from s2s.runtime.effort import Effort
 from s2s.runtime.load import TEXT
@@ -189,3 +190,12 @@ def test_numpys_function_of_a_number_is_no_loop():
     (library,) = [o.library for o in s2s.runtime.compile._entries[-1].overloads.values()]
     functions = [function for function in library._final_module.functions if not function.is_declaration]
     assert functions and not any("for.cond" in str(function) for function in functions)
+
+
+@pytest.mark.parametrize("head, is_short", [
+    ("range(3)", True), ("range(1, 7)", True), ("range(3, -1, -1)", True), ("range(8)", False), ("range(40)", False), ("range(n)", False),
+    ("range(n, 40)", False), ("range(9, -1, -1)", False), ("range(n - 1, -1, -1)", False)])
+def test_loops_of_few_trips_are_seen(head, is_short):
+    """LLVM unrolls them in a run of its own."""
+    (function,) = ast.parse(f"def f(x, n):\n    for i in {head}:\n        x[i] = 0.0\n").body
+    assert has_short_loops(function) == is_short

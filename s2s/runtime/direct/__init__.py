@@ -29,6 +29,7 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.ir import Loc
 from numba.core.typed_passes import BaseNativeLowering
 
+from ...back.lengths import SHORT
 from ..load import TEXT
 from .bindings import Bindings, NotDirect
 from .emitted import Statements
@@ -62,6 +63,7 @@ class DirectLowering(BaseNativeLowering):
         try:
             self.find_types(state)
             state.library.is_direct = True
+            state.library.is_unrolled = has_short_loops(state.func_ir.tree)
             return super().run_pass(state)
         except NotImplementedError as error:
             self.forget(state)
@@ -74,7 +76,7 @@ class DirectLowering(BaseNativeLowering):
     def forget(state) -> None:
         """Leave the function as it was, to the passes of Numba."""
         state.func_ir = state.typemap = state.calltypes = state.return_type = None
-        state.library.is_direct = False
+        state.library.is_direct = state.library.is_unrolled = False
 
     @staticmethod
     def find_types(state) -> None:
@@ -94,6 +96,17 @@ class DirectLowering(BaseNativeLowering):
 def functions_of(text: str) -> dict[str, ast.FunctionDef]:
     """The functions that a module defines."""
     return {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+
+
+def has_short_loops(tree: ast.FunctionDef) -> bool:
+    """Whether there are loops of few trips, of which LLVM knows how many they are."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.For(iter=ast.Call(ast.Name("range"), [ast.Constant(n)] | [_, ast.Constant(n)])) if 1 < n <= SHORT:
+                return True
+            case ast.For(iter=ast.Call(ast.Name("range"), [ast.Constant(n), ast.UnaryOp(ast.USub()), _])) if 0 < n < SHORT:
+                return True
+    return False
 
 
 def can_be_direct(state) -> bool:
