@@ -151,7 +151,7 @@ def loops_of(transformed, args):
 
 
 def test_what_a_loop_reads_leaves_the_strips():
-    text, run = loops_of(s2s.jit(read_in_a_loop), network(3))
+    text, run = loops_of(s2s.jit(read_in_a_loop), network(9))
     assert "for s in range(" in text
     for n in (1, 2, 5):
         agree(run(*network(n)), read_in_a_loop(*network(n)))
