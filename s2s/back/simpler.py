@@ -10,6 +10,7 @@
     math.cbrt(x)             np.cbrt(x), which is what Numba knows
     math.fsum(xs)            summed_exactly(xs), which is it in loops
     k ** n, of integers      k ** natural_exponent(n): what Numba makes of a negative n is 0
+    x ** 0.5, z ** -1, of arrays       np.sqrt(x), np.reciprocal(z), as NumPy computes them: of -inf, say, and of 0 where z is complex
     np.stack(xs, axis)       np.concatenate of xs with a new axis each
     cofactors_of_each(det, a)                          cofactors_in_loops(det, a), a matrix at a time
     np.append(a, v)          np.concatenate((a, np.array([v])))
@@ -50,7 +51,9 @@ from ..ops.elementwise import (
     multiply,
     power,
     real,
+    reciprocal,
     sign,
+    sqrt,
 )
 from ..ops.join import concatenate_record
 from ..ops.lists import native_exact_sum
@@ -102,6 +105,12 @@ def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
         case "power" if np.dtype(op.output.type.dtype).kind in "iu" and isinstance(inputs[1].type, Scalar):
             exponent = int_(inputs[1]) if inputs[1].type.dtype == "bool" else inputs[1]
             return [power(inputs[0], natural_exponent_op(exponent))]
+        case "power" if isinstance(inputs[0].type, Array) and np.dtype(inputs[0].type.dtype).kind in "fc":
+            x, exponent = inputs
+            if type(exponent.constant) is float and exponent.constant == 0.5:
+                return [sqrt(x)]
+            if type(exponent.constant) is int and exponent.constant == -1 and x.type.dtype.startswith("complex"):
+                return [reciprocal(x)]
         case "matmul":
             return _product(op, *inputs)
         case "inv" | "inverse_or_nan" | "solve" | "det" | "sign_of_det" | "log_of_det" | "cholesky":

@@ -23,11 +23,17 @@ from numba.core.imputils import force_error_model
 from numba.np.arrayobj import load_item, store_item
 from numba.np.numpy_support import ufunc_find_matching_loop
 
+from .complexes import of_complex
+
 
 def short(context, function, signature) -> Callable | None:
     """The short way to write `function` for arguments of these types, `emit(builder, args, loc=None)`, where there is one."""
     types_, kind = signature.args, signature.return_type
     function = getattr(function, "typing_key", function)
+    if isinstance(kind, types.Complex):
+        found = of_complex(context, function, signature)
+        if found is not None:
+            return found
     if isinstance(function, np.ufunc):
         return _of_numbers(context, function, signature)
     if function is operator.getitem and is_element(context, *types_[:2]):

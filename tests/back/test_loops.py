@@ -549,3 +549,10 @@ def test_a_view_is_taken_before_its_array_is_overwritten():
     value, bar = loops["f_value_and_grad"](x, y)
     assert np.isclose(value, f(x, y), rtol=1e-13)
     assert np.allclose(bar, s2s.grad(f)(x, y), rtol=1e-12)
+
+
+@pytest.mark.parametrize("f", [lambda x: x ** 0.5, lambda x: x ** -1])
+def test_powers_of_arrays_that_numpy_computes_otherwise(f):
+    with np.errstate(all="ignore"):
+        for x in (np.array([-0.0, -np.inf, 4.0]), np.array([-0.0 + 0j, complex(-np.inf, 1), complex(-4, -0.0), complex(0, np.inf)])):
+            assert f(x).tobytes() == namespace(s2s.jit(f).lower(x).loops)["f"](x).tobytes()
