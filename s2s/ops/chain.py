@@ -94,7 +94,7 @@ def _times_number(bar, number):
             return _times_number(found[1], number * found[0])
         case "divide" | "quotient" if (n := bar.op.inputs[0]).op is not None and n.op.name == "multiply" \
                 and type(n.op.inputs[0].constant) in (int, float):
-            return _times_number(n, number) / bar.op.inputs[1]
+            return bar.op.record(_times_number(n, number), bar.op.inputs[1])  # np.divide stays np.divide
     return number * bar
 
 

@@ -198,3 +198,11 @@ def test_single_precision_does_not_raise():
     curvature = s2s.grad(lambda x: np.sum(s2s.grad(SINGLE["over_its_length"][0])(x, 4)))
     np.testing.assert_allclose(curvature(np.ones(4, np.float32)), 1.5)
     assert curvature(nothing).shape == (0,)
+
+
+@pytest.mark.parametrize("f", [lambda z: 1.5 * np.var(z), lambda z: np.sin(2 * np.var(z)) * 3, lambda z: (z * z).sum() * 0.25 / z.size])
+def test_numbers_before_the_derivative_of_a_mean_of_nothing(f):
+    assert s2s.grad(f)(np.array([])).shape == (0,)
+    z = np.array([0.5, 1.5, 4.0])
+    h = 1e-6 * np.eye(3)
+    np.testing.assert_allclose(s2s.grad(f)(z), [(f(z + e) - f(z - e)) / 2e-6 for e in h], rtol=1e-6)
