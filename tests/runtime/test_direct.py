@@ -114,6 +114,20 @@ def test_raises_what_python_raises(text, error):
     assert is_direct(compiled)
 
 
+@pytest.mark.parametrize("text", [
+    "def f(n):\n    raise ValueError(-1, n)",
+    "def f(n):\n    while True:\n        n = n + 1\n        if n > 3:\n            raise ValueError(n)",
+], ids=["at-once", "in-a-loop"])
+def test_what_never_returns_is_compiled(text):
+    plain, compiled = both(text)
+    with pytest.raises(ValueError) as ours:
+        compiled(1)
+    with pytest.raises(ValueError) as theirs:
+        plain(1)
+    assert ours.value.args == theirs.value.args
+    assert is_direct(compiled)
+
+
 def test_a_raise_says_its_line():
     plain, compiled = both("def f(n):\n    if n > 0:\n        raise ValueError('no')\n    return n")
     with pytest.raises(ValueError) as error:
@@ -128,7 +142,8 @@ def test_a_raise_says_its_line():
     "def f(x, n):\n    x = np.copy(x)[1:]\n    if n > 2:\n        x = np.copy(x[1:])\n    return x.T",
     "def f(x, n):\n    y = np.copy(x) if n > 2 else x\n    z = y\n    return z[0] + np.copy(z)[1] + len(np.copy(y)) + np.copy(x).shape[0]",
     "def f(x, n):\n    if n > 100:\n        y = np.copy(x)\n    return x",
-], ids=["in-a-loop", "leaves-a-trip", "swapped", "parameter", "chosen", "on-one-path"])
+    "def f(x, n):\n    p, q = np.copy(x), x\n    p, q = q, p\n    return p",
+], ids=["in-a-loop", "leaves-a-trip", "swapped", "parameter", "chosen", "on-one-path", "parameter-among-several"])
 def test_what_is_allocated_is_freed(text, request):
     _nrt_python.memsys_enable_stats()
     request.addfinalizer(_nrt_python.memsys_disable_stats)
@@ -152,7 +167,13 @@ def test_what_is_allocated_is_freed(text, request):
     ("def f(x):\n    y = x * 2.0\n    return y", (np.arange(3.0),)),
     ("def f(n):\n    xs = [1.0]\n    for i in range(n):\n        xs.append(i * 1.0)\n    return len(xs)", (3,)),
     ("def f(x):\n    s = 0.0\n    for v in x:\n        s += v\n    return s", (np.arange(3.0),)),
-], ids=["array-expression", "list", "over-an-array"])
+    ("def f(n):\n    return n in (1, 2), n is None", (2,)),
+    ("def f(n):\n    return " + " + ".join(["n"] * 700), (2.0,)),
+    ("def f(x):\n    x[()] = 2.0\n    x[()] += 1.0\n    return x[()]", (np.array(3.0),)),
+    ("def f(n):\n    return 2**-1, (-1)**0.5, ~True, 9223372036854775807 + 1", (2,)),
+    ("def f(n):\n    return 1 if False else 2.5, (n | 0) if True else 2.5", (2,)),
+    ("def f(n, *others):\n    return n + others[0]", (2, 3)),
+], ids=["array-expression", "list", "over-an-array", "membership", "a-long-sum", "without-axes", "constants", "chosen-beforehand", "any-number"])
 def test_the_rest_goes_the_way_of_numba(text, args):
     plain, compiled = both(text)
     np.testing.assert_array_equal(compiled(*args), plain(*args))

@@ -65,7 +65,7 @@ class DirectLowering(BaseNativeLowering):
             state.library.is_direct = True
             state.library.is_unrolled = has_short_loops(state.func_ir.tree)
             return super().run_pass(state)
-        except NotImplementedError as error:
+        except (NotImplementedError, RecursionError) as error:  # expressions of a thousand terms
             self.forget(state)
             raise NotDirect(str(error)) from error
         except Exception:

@@ -171,7 +171,7 @@ class Statements(Expressions):
             case ast.Tuple(targets), ast.Tuple(values):
                 given = [self.expression(v) for v in values]
                 if any(self.is_counted(x.kind) for x in given):  # a name that is bound first may be all that holds another
-                    given = [self.own(x) for x in given]
+                    given = [x if x.lasting else self.own(x) for x in given]
                 for t, x in zip(targets, given):
                     self.bind(t, t.id, x)
             case ast.Tuple(targets), _:

@@ -55,7 +55,7 @@ class Expressions:
         """The same, with a reference."""
         if not given.owned and self.is_counted(given.kind):
             self.count("NRT_incref", given.kind, given.value)
-        return given._replace(owned=True)
+        return given._replace(owned=True, lasting=False)
 
     def drop(self, given: Given) -> None:
         """Give up what nobody takes."""

@@ -49,7 +49,17 @@ def is_handled(kind: types.Type) -> bool:
 def is_element(of: types.Type, index: types.Type) -> bool:
     """Whether the index means one element."""
     indices = index.types if isinstance(index, types.BaseTuple) else (index,)
-    return isinstance(of, types.Array) and of.ndim == len(indices) and all(isinstance(k, types.Integer) for k in indices)
+    return isinstance(of, types.Array) and 0 < of.ndim == len(indices) and all(isinstance(k, types.Integer) for k in indices)
+
+
+def is_constant(node: ast.expr) -> bool:
+    """Whether Python's compiler computes it: without the limits of machine numbers, and `2**-1` is 0.5."""
+    return isinstance(node, ast.Constant) or isinstance(node, ast.UnaryOp) and is_constant(node.operand)
+
+
+def is_negative(node: ast.UnaryOp) -> bool:
+    """Whether it is a number with a minus before it."""
+    return isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant) and not isinstance(node.operand.value, bool)
 
 
 class Inference:
@@ -67,11 +77,13 @@ class Inference:
         self.slots: dict[tuple[str, types.Type], bool] = {}  # names, of which types: whether in a slot
         self.loops: list[tuple[list[Types], list[Types]]] = []  # the types where `continue` and `break` leave a trip
         start: Types = {}
-        for a, kind in zip(function.args.args, arguments, strict=True):
+        if len(function.args.args) != len(arguments):  # others are given by keyword, or are several
+            raise NotDirect
+        for a, kind in zip(function.args.args, arguments):
             self.bind(a, a.arg, kind, start)
         if self.block(function.body, start) is not None:
             self.results.append(types.none)
-        self.result = self.united(self.results)
+        self.result = self.united(self.results) if self.results else types.none
 
     # ------------------------------------------------------------------------------------------ statements
 
@@ -89,7 +101,7 @@ class Inference:
                 self.assign(target, value, known)
             case ast.AugAssign(target, op, value):
                 left = known.get(target.id) if isinstance(target, ast.Name) else self.type(target, known)
-                kind = self.operation(stmt, BINARY[type(op)], (left, self.type(value, known)))
+                kind = self.operation(stmt, BINARY.get(type(op)), (left, self.type(value, known)))
                 if isinstance(target, ast.Name):
                     self.bind(target, target.id, kind, known)
                 else:
@@ -99,7 +111,7 @@ class Inference:
             case ast.While(orelse=[]):
                 return self.loop(stmt, known)
             case ast.If(test, body, others):
-                self.condition(test, known)
+                self.choice(test, known)
                 return self.meet(stmt, [self.block(body, dict(known)), self.block(others, dict(known))])
             case ast.Return(value):
                 self.results.append(types.none if value is None else self.plain(self.type(value, known)))
@@ -184,12 +196,15 @@ class Inference:
 
     def counted(self, stmt: ast.For, known: Types) -> None:
         match stmt:
-            case ast.For(ast.Name(), ast.Call(ast.Name("range"), args, []), _, []) if "range" not in self.globals and 0 < len(args) < 4:
+            case ast.For(ast.Name(), ast.Call(ast.Name("range"), args, []), _, []) if self.means_range() and 0 < len(args) < 4:
                 for x in args:
                     if types.unliteral(self.type(x, known)) != types.intp:
                         raise NotDirect
             case _:
                 raise NotDirect
+
+    def means_range(self) -> bool:
+        return "range" not in self.globals and "range" not in self.bindings.names
 
     def raised(self, exc: ast.expr, known: Types) -> None:
         made, args = (exc.func, exc.args) if isinstance(exc, ast.Call) and not exc.keywords else (exc, [])
@@ -246,14 +261,14 @@ class Inference:
                     return getattr(builtins, name)
             case ast.Attribute(value, attr):
                 of = self.static(value)
-                if isinstance(of, ModuleType):
+                if isinstance(of, ModuleType) and hasattr(of, attr):
                     return getattr(of, attr)
         raise NotDirect
 
     def of_object(self, found: object) -> types.Type:
         try:
             return self.typing.resolve_value_type_prefer_literal(found)
-        except ValueError:  # no type of Numba's
+        except (ValueError, TypeError):  # no type of Numba's, a number that is too large
             raise NotDirect from None
 
     def is_static(self, node: ast.expr) -> bool:
@@ -278,7 +293,7 @@ class Inference:
     def typed(self, node: ast.expr, known: Types, binds: types.Type | None) -> types.Type:
         match node:
             case ast.Constant(bool() | int() | float() | complex() as value):
-                return self.typing.resolve_value_type_prefer_literal(value)
+                return self.of_object(value)
             case ast.Name(name):
                 if name in known and known[name] is not MIXED:
                     return known[name]
@@ -287,16 +302,16 @@ class Inference:
                 if all(isinstance(k, types.Literal) for k in kinds):
                     return types.Tuple(kinds)
                 return types.Tuple.from_types([self.plain(k) for k in kinds])
-            case ast.BinOp(left, op, right):
+            case ast.BinOp(left, op, right) if not (is_constant(left) and is_constant(right)):
                 return self.operation(node, BINARY.get(type(op)), (self.type(left, known), self.type(right, known)))
-            case ast.UnaryOp(op, operand):
+            case ast.UnaryOp(op, operand) if is_negative(node) or not is_constant(operand):
                 kind = self.type(operand, known)
                 if isinstance(op, ast.USub) and isinstance(operand, ast.Constant) and isinstance(kind, types.IntegerLiteral):
                     return types.literal(-operand.value)
                 return self.operation(node, UNARY[type(op)], (kind,))
             case ast.Compare(left, [op], [right]) if type(op) in COMPARED:
                 return self.operation(node, COMPARED[type(op)], (self.type(left, known), self.type(right, known)))
-            case ast.Compare(left, ops, rights):
+            case ast.Compare(left, ops, rights) if len(ops) > 1:
                 operands = [left, *rights]
                 if any(isinstance(each, ast.Call) for x in rights[:-1] for each in ast.walk(x)):
                     raise NotDirect  # it would be called for both comparisons
@@ -306,7 +321,7 @@ class Inference:
                 if all(self.plain(self.type(v, known)) == types.boolean for v in values):
                     return types.boolean
             case ast.IfExp(test, body, other):
-                self.condition(test, known)
+                self.choice(test, known)
                 return self.united([self.type(body, known), self.type(other, known)])
             case ast.Attribute(value, attr):
                 kind = self.type(value, known)
@@ -330,6 +345,12 @@ class Inference:
         """That an expression may stand after `if`."""
         if self.plain(self.type(node, known)) != types.boolean:
             raise NotDirect
+
+    def choice(self, test: ast.expr, known: Types) -> None:
+        """That an expression may choose one of two ways; where it is a constant, Python and Numba know but one."""
+        if isinstance(test, ast.Constant):
+            raise NotDirect
+        self.condition(test, known)
 
     def subscript(self, node: ast.Subscript, of: types.Type, index: ast.expr, known: Types, binds: types.Type | None) -> types.Type:
         if isinstance(of, types.BaseTuple) and binds is None:
