@@ -38,7 +38,9 @@ def _is_zero(*xs: Value) -> Value | None:
 
 def _has_no_power(a: Value, b: Value) -> Value | None:
     """Whether a ** b divides by zero or is complex."""
-    if a.type.dtype.startswith("complex") or b.type.dtype.startswith("complex") or _at_least(a, 0, strictly=True):
+    if a.type.dtype.startswith("complex") or b.type.dtype.startswith("complex"):
+        return _has_no_complex_power(a, b)
+    if _at_least(a, 0, strictly=True):
         return None
     if b.type.dtype in ("int64", "bool"):
         if _at_least(b, 0):
@@ -52,6 +54,13 @@ def _has_no_power(a: Value, b: Value) -> Value | None:
         return a < 0 if b.constant > 0 else a <= 0
     fractional = OPERATORS["not_equal"](RECORDS["floor"](b), b)
     return _either(_both(_equal(a, 0), b < 0), _both(a < 0, fractional))
+
+
+def _has_no_complex_power(a: Value, b: Value) -> Value | None:
+    """Whether a ** b divides by zero: 0 ** -1 does, and 0 ** 1j."""
+    if b.type.dtype.startswith("complex"):
+        return _both(_equal(a, 0), _either(RECORDS["real"](b) < 0, OPERATORS["not_equal"](RECORDS["imag"](b), value(0))))
+    return None if _at_least(b, 0) else _both(_equal(a, 0), b < 0)
 
 
 def _equal(a: Value, b) -> Value:
@@ -115,6 +124,8 @@ ALWAYS: dict[str, tuple[type, Callable]] = {  # the same for functions that make
     "math.cos": (ValueError, lambda x: RECORDS["math.isinf"](x)),
     "math.tan": (ValueError, lambda x: RECORDS["math.isinf"](x)),
     "math.pow": (ValueError, _has_no_power),
+    "cmath.log": (ValueError, _is_zero),
+    "cmath.log10": (ValueError, _is_zero),
     "math.fmod": (ValueError, _is_zero),
     "math.gamma": (ValueError, _is_pole),
     "math.lgamma": (ValueError, _is_pole),

@@ -1,5 +1,7 @@
 """Functions of complex numbers in native code are NumPy's at every number: infinite, nan, huge, tiny, and on both sides of branch cuts."""
 
+import cmath
+
 import numpy as np
 import pytest
 from llvmlite import binding
@@ -60,6 +62,18 @@ def test_python_numbers_divide_as_python():
     assert f(4j) == -0.5j
     with pytest.raises(ZeroDivisionError, match="division by zero"):
         f(0j)
+
+
+@pytest.mark.parametrize("f, z, error", [
+    (lambda z: z ** -2, 0j, ZeroDivisionError), (lambda z: z ** (z + 1j), 0j, ZeroDivisionError), (lambda z: cmath.log(z), 0j, ValueError),
+])
+def test_python_numbers_raise_as_python(f, z, error):
+    compiled = s2s.jit(f)
+    assert compiled(z + 2) == pytest.approx(f(z + 2), rel=1e-15)
+    with pytest.raises(error):
+        f(z)
+    with pytest.raises(error):
+        compiled(z)
 
 
 def test_a_division_by_zero_stays_in_compiled_code():
