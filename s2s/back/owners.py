@@ -169,26 +169,27 @@ def _conflicts(memory: Memory, function: Function) -> Iterator[tuple[Op, list[Va
 
 def _copies(function: Function, in_place: frozenset) -> frozenset:
     """Places where copies make every write legal."""
-    copied: frozenset = frozenset()
     order = {op: k for k, op in enumerate(walk(function.block))}
     loops = _loops_of_params(function)
-    while True:
+
+    def seen(copied: frozenset) -> tuple[Memory, list]:
         memory = Memory(function, copied, in_place)
-        conflict = next(_conflicts(memory, function), None)
-        if conflict is None:
-            return copied
-        op, k, others = conflict
+        return memory, list(_conflicts(memory, function))
+
+    copied: frozenset = frozenset()
+    memory, conflicts = seen(copied)
+    while conflicts:
+        op, k, others = conflicts[0]
         others.sort(key=lambda x: order.get(x.op, -1))
-        for candidate in _candidates(op, k, others, memory, loops, function):
-            trial = copied | candidate
-            if candidate - copied and all(
-                op is not other or k != its
-                for other, its, _ in _conflicts(Memory(function, trial, in_place), function)
-            ):
-                copied = trial
+        for candidate in [*_candidates(op, k, others, memory, loops, function), None]:
+            trial = copied | ({(op, k)} if candidate is None else candidate)
+            if candidate is not None and trial == copied:
+                continue
+            after = seen(trial)
+            if candidate is None or not any(op is other and k == its for other, its, _ in after[1]):
+                copied, (memory, conflicts) = trial, after
                 break
-        else:
-            copied |= {(op, k)}
+    return copied
 
 
 def _loops_of_params(function: Function) -> dict[Value, tuple[Op, int]]:
