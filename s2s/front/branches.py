@@ -100,7 +100,17 @@ def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, 
     for cell, place in changed:
         frame.heap.contents[cell] = place(outputs)
     frame.env = {name: place(outputs) for name, place in joined.items()}
+    frame.env.update(_as_before(before[0], states, frame.env))
     return frame.env.pop(RESULT_OF)
+
+
+def _as_before(before: dict, states: list[tuple], joined: dict) -> dict:
+    """Numbers and arrays that nobody reads after these arms keep the names they had: they are not unbound.
+
+    An `if` further out, whose other side is read on, would ask otherwise: `if done: (if x > 0: m = 2 * m); break` inside a loop.
+    """
+    return {name: binding for name, binding in before.items() if name not in joined and isinstance(binding, (Value, Cell, *NUMBERS))
+            and all(name in env for env, *_ in states)}
 
 
 def _go_on(frame: Frame, condition: Value, arms: list[Block], states: list, ended: list[bool]):

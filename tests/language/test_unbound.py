@@ -260,3 +260,26 @@ def written_on_one_path(y, m, n):
 @pytest.mark.parametrize("n", [0, 3, 4])
 def test_no_shape_is_asked_of_an_array_that_one_path_binds(n):
     judge(written_on_one_path, 0.3, np.linspace(0.0, 1.0, 12).reshape(3, 4), n)
+
+
+def left_after_a_decision(x, y, m, n):
+    for i in range(n):
+        y = y * 0.9 + np.sum(np.sin(m)) * x * i
+        if y > 0.5:
+            if x > 0:
+                m = np.tanh(m + x)
+            else:
+                m[0] = 2.0 * m[1]
+            break
+        m[1] = m[0] * y
+    return x * y
+
+
+def test_what_nobody_reads_after_a_break_is_not_unbound():
+    """Neither asked about nor carried as a placeholder without elements, of whose shape its cotangent would be."""
+    m = np.array([[0.1, 0.2], [0.3, -0.4]])
+    for args in [(0.3, 0.2, m, 4), (-0.3, 0.9, m, 4), (0.3, 0.9, m, 4), (0.3, 0.2, m, 0)]:
+        judge(left_after_a_decision, *args)
+    gradient = s2s.grad(left_after_a_decision, argnums=(0, 1, 2))
+    assert gradient(0.3, 0.9, m, 4)[2].shape == (2, 2)
+    assert "_bound" not in gradient.source and "(0, 0)" not in gradient.source
