@@ -220,3 +220,14 @@ def test_loops_of_few_trips_are_seen(head, is_short):
     """LLVM unrolls them in a run of its own."""
     (function,) = ast.parse(f"def f(x, n):\n    for i in {head}:\n        x[i] = 0.0\n").body
     assert has_short_loops(function) == is_short
+
+
+def test_what_is_called_is_compiled_for_the_flags_of_each():
+    x = np.random.default_rng(0).standard_normal(10001) * 1e3
+    text = "def f(x):\n    return np.sum(x)"
+    found = []
+    for fastmath in ({"contract"}, {"contract", "reassoc", "nsz", "arcp"}, {"contract"}):
+        _, compiled = both(text)
+        found.append(njit(error_model="numpy", nogil=True, pipeline_class=Effort, no_cfunc_wrapper=True, fastmath=fastmath)(compiled.py_func)(x))
+    assert found[0] == found[2] == np.add.accumulate(x)[-1]
+    assert found[1] != found[0]

@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable, Mapping
 from types import ModuleType
 
+import numpy as np
 from numba.core import types
 
 from .bindings import Bindings, NotDirect
@@ -23,6 +24,7 @@ BINARY = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, 
           ast.LShift: operator.lshift, ast.RShift: operator.rshift}
 UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_, ast.Invert: operator.invert}
 COMPARED = {ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}
+PLAIN = {*BINARY.values(), *UNARY.values(), *COMPARED.values(), operator.getitem, operator.setitem, len, slice, abs, float, int}
 SCALARS = (types.Number, types.Boolean)
 MOST_ROUNDS = 6
 
@@ -412,7 +414,7 @@ class Inference:
             found = self.typing.resolve_function_type(kind, kinds, dict(keywords))
             if found is None:
                 raise NotDirect
-            if not isinstance(kind, types.Dispatcher) and not any(isinstance(k, types.Dispatcher) for k in kinds):
+            if function in PLAIN or isinstance(function, (np.ufunc, types.NumberClass)):  # Numba compiles others for the flags in force, when it is asked
                 _signatures[key] = found
         self.calls[id(node)] = found
         return found
