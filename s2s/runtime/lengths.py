@@ -22,6 +22,7 @@ from ..ir.lengths import asking, has_asked
 from ..ir.turns import in_turn
 from ..ir.types import Array, Extent, Scalar
 from ..ops.recursive import recursive_callees
+from .worth import ByArguments
 
 MUCH = 256  # numbers in arrays, and trips: less is over before it matters
 FEW = 4  # kinds of lengths that a function is compiled for
@@ -70,7 +71,7 @@ def function_for(function: Function, *args) -> Function:
     return settled(for_lengths(function, chosen(function)(*args) if has_use(function) else {}))
 
 
-class ByLengths:
+class ByLengths(ByArguments):
     """Native code that knows short lengths of its arguments; `native(function)` makes what is for those that are in the types of `function`."""
 
     def __init__(self, function: Function, native: Callable[[Function], Callable]):
@@ -107,7 +108,6 @@ class ByLengths:
         return f"{self.work} <= {MUCH} and {self.general.simple}" if self.is_general else "False"
 
     def code_for(self, args: tuple) -> Callable:
-        """The code for arguments as long as these."""
         lengths = self.lengths(*args)
         if not lengths:
             return self.general
@@ -121,14 +121,3 @@ class ByLengths:
                 return self.general
             self.made[key] = self.made_for(for_lengths(self.function, lengths))
         return self.made[key]
-
-    def __call__(self, *args):
-        return self.code_for(args)(*args)
-
-    def run(self, *args):
-        """The same for arguments that may be of another kind: then it raises."""
-        return self.code_for(args).run(*args)
-
-    def into(self, *args):
-        """The same, with arrays for the results behind the arguments."""
-        return self.code_for(args[:len(self.function.params)]).into(*args)

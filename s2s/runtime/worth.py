@@ -14,6 +14,7 @@ import ast
 from collections.abc import Callable, Sequence
 
 from ..back.parts import UNKNOWN, Work, spelled
+from ..ir.graph import Function
 from ..ir.turns import in_turn
 from .hand_out import ready
 from .parts import GRAIN
@@ -83,27 +84,14 @@ def spelled_size(work: Work, clamped: bool = True) -> str:
     return spelled(rest + Work({(): total}))
 
 
-class BySize:
-    """Native code that has those loops in parts that are worth it for its arguments; `native(numbers of loops)` makes it."""
+class ByArguments:
+    """Native code of `function` that is chosen at each call: `code_for(args)`."""
 
-    def __init__(self, loops: Callable[..., Loops], native: Callable[[Loops], Callable]):
-        self.loops, self.native = loops, native
-        self.whole = native(frozenset())
-        self.simple = loops.small
-        self.made: dict[Loops, Callable] = {frozenset(): self.whole}
-        self.__name__ = self.whole.__name__
+    function: Function
 
     def code_for(self, args: tuple) -> Callable:
         """The code for arguments as long as these."""
-        found = self.loops(*args)
-        return self.made[found] if found in self.made else self.make(found)
-
-    @in_turn
-    def make(self, found: Loops) -> Callable:
-        if found not in self.made:
-            ready()  # machine code from the cache refers to it
-            self.made[found] = self.native(found)
-        return self.made[found]
+        raise NotImplementedError
 
     def __call__(self, *args):
         return self.code_for(args)(*args)
@@ -114,4 +102,26 @@ class BySize:
 
     def into(self, *args):
         """The same, with arrays for the results behind the arguments."""
-        return self.code_for(args[:len(self.whole.function.params)]).into(*args)
+        return self.code_for(args[:len(self.function.params)]).into(*args)
+
+
+class BySize(ByArguments):
+    """Native code that has those loops in parts that are worth it for its arguments; `native(numbers of loops)` makes it."""
+
+    def __init__(self, loops: Callable[..., Loops], native: Callable[[Loops], Callable]):
+        self.loops, self.native = loops, native
+        self.whole = native(frozenset())
+        self.function, self.simple = self.whole.function, loops.small
+        self.made: dict[Loops, Callable] = {frozenset(): self.whole}
+        self.__name__ = self.whole.__name__
+
+    def code_for(self, args: tuple) -> Callable:
+        found = self.loops(*args)
+        return self.made[found] if found in self.made else self.make(found)
+
+    @in_turn
+    def make(self, found: Loops) -> Callable:
+        if found not in self.made:
+            ready()  # machine code from the cache refers to it
+            self.made[found] = self.native(found)
+        return self.made[found]
