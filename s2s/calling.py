@@ -121,22 +121,38 @@ def guarded(conditions: Sequence[str], run: str, names: Names) -> str:
 
 def running(call: Compiled, native: numba_code.Native, conditions: Sequence[str], kinds: Kinds, names: Names) -> str:
     """Statements that run native code where the `conditions` hold, and build what it returns."""
-    if call.native.simple != "False":
+    if call.native.fits != "False":
         conditions = [*conditions, *(renamed(text, kinds.leaves, names) for text in native.required)]
     code = native.of_numbers() if kinds.are_numbers else native.dispatcher
-    run = f"{sized(call, code, call.native.run, kinds.leaves, names)}({', '.join(kinds.leaves)})"
-    before, result = result_expression(run, call.function, names, narrow=True)
-    lines = "".join(f"            {line}\n" for line in [*before, f"return {result}"])
-    return (f"    try:\n        if not {names.rest} and {joined(conditions)}:\n{lines}"
-            "    except Exception:\n        pass\n")
+
+    def lines(run: str) -> list[str]:
+        before, result = result_expression(f"{run}({', '.join(kinds.leaves)})", call.function, names, narrow=True)
+        return [*before, f"return {result}"]
+
+    return tried(conditions, [lines(run) for run in runs(call, code, "run", kinds.leaves, names)], names)
 
 
-def sized(call: Compiled, whole: Callable, chosen: Callable, leaves: Sequence[str], names: Names) -> str:
-    """What is called: the `whole`, or what is chosen by the lengths of the arguments where they matter."""
-    simple = call.native.simple
-    if simple in ("True", "False"):
-        return names.given(whole, "native") if simple == "True" else names.given(chosen, "chosen")
-    return f"({names.given(whole, 'native')} if {renamed(simple, leaves, names)} else {names.given(chosen, 'chosen')})"
+def runs(call: Compiled, whole: Callable, method: str, leaves: Sequence[str], names: Names) -> list[str]:
+    """What is called: the `whole`, or what is chosen by the lengths of the arguments where they matter; then what is called if that raises MoreWork."""
+    native = call.native
+    if native.fits == "True":
+        own, chosen = names.given(whole, "native"), names.given(native, "chosen")
+        return [own] if native is native.whole else [own, f"{chosen}.{method}"]
+    chosen = names.given(native, "chosen")
+    if native.key:
+        chosen = f"{names.given(native.remembered, 'known')}.get({renamed(native.key, leaves, names)}, {chosen})"
+    if native.fits == "False":
+        return [f"{chosen}.{method}"]
+    return [f"({names.given(whole, 'native')} if {renamed(native.fits, leaves, names)} else {chosen}.{method})", f"{chosen}.{method}"]
+
+
+def tried(conditions: Sequence[str], ways: Sequence[Sequence[str]], names: Names) -> str:
+    """Statements that go the first of the `ways` where the `conditions` hold, and the next where that is for less work; what is raised is forgotten."""
+    text = f"    try:\n        if not {names.rest} and {joined(conditions)}:\n" + "".join(f"            {line}\n" for line in ways[0])
+    if len(ways) > 1:
+        text += f"    except {names.given(numba_code.MoreWork, 'MoreWork')}:\n        try:\n" + "".join(f"            {line}\n" for line in ways[1])
+        text += "        except Exception:\n            pass\n"
+    return text + "    except Exception:\n        pass\n"
 
 
 def outputs(function: Function, out, place: str, names: Names) -> tuple[Kinds, list[str | None]] | None:
@@ -178,10 +194,9 @@ def writing(call: Compiled, native: numba_code.Native, conditions: Sequence[str]
     rest = iter(numbers)
     parts = [next(rest) if place is None else place for place in arrays]
     before, result = result_expression(f"({', '.join(parts)},)" if len(parts) != 1 else parts[0], call.function, names, narrow=True)
-    run = f"{sized(call, native.into, call.native.into, leaves, names)}({', '.join(leaves)})"
-    lines = [f"{''.join(f'{y}, ' for y in numbers) or '_'} = {run}", *before, f"return {result}"]
-    return (f"    try:\n        if not {names.rest} and {joined(conditions)}:\n" + "".join(f"            {line}\n" for line in lines)
-            + "    except Exception:\n        pass\n")
+    ways = [[f"{''.join(f'{y}, ' for y in numbers) or '_'} = {run}({', '.join(leaves)})", *before, f"return {result}"]
+            for run in runs(call, native.into, "into", leaves, names)]
+    return tried(conditions, ways, names)
 
 
 def joined(conditions: Sequence[str]) -> str:

@@ -95,7 +95,8 @@ def analysed(function: Function) -> tuple[Indices, bool]:
 def spell(bound: Bound, spelled: dict[str, str]) -> str:
     if bound.symbol is None:
         return str(bound.offset)
-    return f"{spelled[bound.symbol]} {'+' if bound.offset >= 0 else '-'} {abs(bound.offset)}"
+    offset = f" {'+' if bound.offset > 0 else '-'} {abs(bound.offset)}" if bound.offset else ""
+    return spelled[bound.symbol] + offset
 
 
 def symbols(function: Function) -> dict[str, str]:

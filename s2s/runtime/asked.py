@@ -6,7 +6,7 @@ Numba's dispatcher asks dtypes, ranks and layouts.  The rest is lengths: which a
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from llvmlite import ir
 from numba import types
@@ -48,19 +48,24 @@ def _other_kind(d: Dim):
     return some_length_is_short if d.symbol_is_long and not d.offset and has_asked() else some_length_is_one
 
 
-def asked_first(module: Module, conditions: Sequence[str]) -> tuple[int, str]:
+def asked_first(module: Module, conditions: Mapping[str, Sequence[str]]) -> tuple[int, str]:
     """The number of the line after which native code asks whether its arguments are of its kind, and what it says there.
+
+    `conditions` has, by the name of an exception, where it is raised.
 
     A call need not ask that in Python then.  The conditions are cheap, and are all evaluated: a branch for each
     would be compiled for longer.
     """
     (entry,) = (node for node in ast.parse(module.text).body if isinstance(node, ast.FunctionDef) and node.name == module.entry)
-    tree = ast.parse(" | ".join(f"({text})" for text in conditions), mode="eval")
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id[0] == "a" and node.id[1:].isdigit():
-            node.id = entry.args.args[int(node.id[1:])].arg
+    lines = []
+    for error, texts in conditions.items():
+        tree = ast.parse(" | ".join(f"({text})" for text in texts), mode="eval")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and node.id[0] == "a" and node.id[1:].isdigit():
+                node.id = entry.args.args[int(node.id[1:])].arg
+        lines.append(f"    if {ast.unparse(tree)}:\n        raise {error}")
     number = entry.body[0].end_lineno if ast.get_docstring(entry) is not None else entry.body[0].lineno - 1
-    return number, f"    if {ast.unparse(tree)}:\n        raise TypeError"
+    return number, "\n".join(lines)
 
 
 def some_length_is_one(*arrays) -> bool:

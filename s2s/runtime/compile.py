@@ -29,10 +29,12 @@ then the interpreted form returns, and what it returns is the result.
 from __future__ import annotations
 
 import functools
+import itertools
+import re
 import sys
 import types
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numba
@@ -69,7 +71,7 @@ from .spelling import NATURAL, allocating, imports, not_negative, spelled
 from .told import telling
 from .trap import first_bad, is_checking, watching
 from .trapped import trapped
-from .worth import BySize, chooser
+from .worth import BySize, MoreWork, chooser
 
 FLAGS = {False: "{'contract'}", True: "{'contract', 'reassoc', 'nsz', 'arcp'}"}
 keep_freed_memory()
@@ -99,19 +101,23 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
         loops = chooser(whole.sizes, len(function.params), parallel)
 
         def native(parts: frozenset[int]) -> Native:
-            return Native(function, known, render(lowered, native=True, parts=parts) if parts else whole, fastmath, cache)
+            if parts:
+                return Native(function, known, render(lowered, native=True, parts=parts), fastmath, cache)
+            return Native(function, known, whole, fastmath, cache, loops.conditions if loops is not None else [])
 
         return native(frozenset()) if loops is None else BySize(loops, native)
 
     return ByLengths(function, code) if has_use(function) else code(settled(function))
 
 
-def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, conditions: Sequence[str] = ()) -> Module:
+def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, conditions: Mapping[str, Sequence[str]] | None = None) -> Module:
     """The text that Numba compiles: the loop form with a decorator above each function.
 
     In the process's `own` module Numba works as runtime/effort.py says, and Python can call the entry alone; a file to keep
-    has neither.  The function itself begins by raising TypeError where one of the `conditions` on `a0`, `a1`, ... holds.
+    has neither.  The function itself begins by raising where one of the `conditions` on `a0`, `a1`, ... holds, which stand by exception.
     """
+    conditions = {error: texts for error, texts in (conditions or {}).items() if texts}
+    said = " ".join(itertools.chain.from_iterable(conditions.values()))
     if own:
         module = replace(module, text="".join(map(allocating, module.text.splitlines(True))))
     options = f"error_model='numpy', fastmath={FLAGS[bool(fastmath)]}, nogil=True"
@@ -123,14 +129,15 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, c
         options, inner = f"{options}, pipeline_class={Effort.__name__}, no_cfunc_wrapper=True", ", no_cpython_wrapper=True"
     written, without = written_in_place(module.text) if own else ([], set())
     head += written + imports(module.text) + (shadowing(module.text) if own else [])
-    head += [f"from {into_form.__module__} import {name} as into_{name}" for name in HELPERS if f"into_{name}(" in module.text + " ".join(conditions)]
+    head += [f"from {into_form.__module__} import {name} as into_{name}" for name in HELPERS if f"into_{name}(" in module.text + said]
     looks = watching(module.text) if is_checking() else {}
     if looks:
         head.append(f"from {trapped.__module__} import trapped")
     if conditions:
         number, asked = asked_first(module, conditions)
         looks[number] = asked
-        head += [f"from {each.__module__} import {each.__name__}" for each in (some_length_is_one, some_length_is_short) if each.__name__ in asked]
+        head += [f"from {each.__module__} import {each.__name__}" for each in (some_length_is_one, some_length_is_short, MoreWork)
+                 if each.__name__ in asked]
     known = {number: said for number, line in enumerate(module.text.splitlines(), 1) if own and (said := not_negative(line))}
     if known:
         head.append(f"from {natural.__module__} import {natural.__name__} as {NATURAL}")
@@ -196,19 +203,24 @@ def keep_text(filename: str, text: str) -> None:
 class Native:
     """The native code of `function`, called with its parameters; what it raises is explained on the way out.
 
-    The code is that of `known`, which is `function` for arguments of known lengths.  Where what is `required` does not hold, the code that checks indices is called, which is compiled when that happens first.
+    The code is that of `known`, which is `function` for arguments of known lengths; it is for calls of which none of `more` holds.  Where
+    what is needed of lengths and of numbers does not hold, the code that checks indices is called, which is compiled when that happens first.
+    What is needed of numbers is `required`, and asked in Python, whose integers do not overflow.
     """
 
-    def __init__(self, function: Function, known: Function, module: Module, fastmath: bool, cache: bool):
+    def __init__(self, function: Function, known: Function, module: Module, fastmath: bool, cache: bool, more: Sequence[str] = ()):
         self.function, self.known, self.module, self.__name__ = function, known, module, function.name
         self.fastmath, self.cache = fastmath, cache
-        self.unlike = unlike(function)
-        self.modules: dict[str, Module] = {}  # what is compiled, by file
         required = requirements(known)
-        self.required = required or []
+        self.checks = required is None
+        self.required = [text for text in required or [] if is_of_numbers(text)]
+        self.unlike = {TypeError.__name__: unlike(function), MoreWork.__name__: more}
+        self.outside = [f"not ({text})" for text in required or [] if text not in self.required]
+        self.modules: dict[str, Module] = {}  # what is compiled, by file
         self.careful: Callable | None = None  # checks indices though nothing that is required fails
-        self.dispatcher = self.dispatcher_of(checks=required is None)
-        self.holds = condition(function, self.required) if self.required else None
+        self.dispatcher = self.dispatcher_of(self.checks)
+        self.holds = condition(function, required) if required else None
+        self.run = self.where_it_holds if self.required else self.dispatcher
         self.narrowed = narrowing(function)
         self.is_trap = is_checking()
         self.prints = any(op.name == "print" for op in walk(function.block))
@@ -220,12 +232,16 @@ class Native:
         """The code itself, where there may be code for calls of other sizes."""
         return self
 
-    simple = "True"
+    fits = "True"
+
+    def conditions(self, checks: bool, *more: str) -> dict[str, list[str]]:
+        """Which arguments native code is not for, by what it raises then."""
+        return {**self.unlike, TypeError.__name__: [*self.unlike[TypeError.__name__], *([] if checks else self.outside), *more]}
 
     def dispatcher_of(self, checks: bool) -> Callable:
         """Numba's dispatcher of the code, with checks of indices or without."""
         with taking_turns():
-            native = decorated(self.module, self.fastmath, checks, True, self.unlike)
+            native = decorated(self.module, self.fastmath, checks, True, self.conditions(checks))
             found = getattr(loaded(native, self.cache, [p.type for p in self.function.params]), native.entry)
             self.modules[found.py_func.__code__.co_filename] = native
             return found
@@ -235,10 +251,9 @@ class Native:
         """Numba's dispatcher of the form that writes results into arrays behind the arguments, where there are such."""
         types = [y.type for y in self.function.results]
         with taking_turns():
-            checks = requirements(self.known) is None
             params = [p.type for p in self.function.params]
             form, shares = into_form(self.module, params, types)
-            native = decorated(form, self.fastmath, checks, True, [*self.unlike, shares])
+            native = decorated(form, self.fastmath, self.checks, True, self.conditions(self.checks, shares))
             taken = [type for type in types if isinstance(type, Array)]
             return getattr(loaded(native, self.cache, [*params, *taken]), native.entry)
 
@@ -248,9 +263,9 @@ class Native:
         found = self.dispatcher.overloads.get(kinds)
         return self.dispatcher if found is None else found.entry_point
 
-    def run(self, *args):
+    def where_it_holds(self, *args):
         """What the code returns, or raises: nothing is known of the arguments yet, they may be of another kind."""
-        if self.holds is not None and not self.holds(*args):
+        if not self.holds(*args):
             raise OtherKind
         return self.dispatcher(*args)
 
@@ -277,6 +292,11 @@ class Native:
         for k, state in zip(self.generators, drawn):  # what compiled code has drawn is drawn again
             args[k].bit_generator.state = state
         return interpreted(function, args, printed() - before if self.prints else 0)
+
+
+def is_of_numbers(text: str) -> bool:
+    """Whether a condition on `a0`, `a1`, ... asks for more than shapes."""
+    return re.search(r"a\d+(?!\d*\.shape)", text) is not None
 
 
 def condition(function: Function, required: list[str]) -> Callable:

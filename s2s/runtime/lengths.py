@@ -26,6 +26,7 @@ from .worth import ByArguments
 
 MUCH = 256  # numbers in arrays, and trips: less is over before it matters
 FEW = 4  # kinds of lengths that a function is compiled for
+MANY = 256  # calls of which it is remembered what runs
 
 
 def has_use(function: Function) -> bool:
@@ -50,6 +51,13 @@ def extent_of_work(function: Function) -> str:
     terms = [f"a{k}.size" if isinstance(p.type, Array) else f"a{k}" for k, p in enumerate(function.params)
              if isinstance(p.type, Array) or p.type in (Scalar("int64"), Scalar("int64", weak=True))]
     return " + ".join(terms)
+
+
+def key_of_lengths(function: Function) -> str:
+    """What lengths and work depend on, as Python over a0, a1, ..."""
+    kept = [f"a{k}.shape" if isinstance(p.type, Array) else f"a{k}" for k, p in enumerate(function.params)
+            if isinstance(p.type, Array) or isinstance(p.type, Scalar) and "int" in p.type.dtype]
+    return f"({', '.join(kept)},)"
 
 
 def chosen(function: Function) -> Callable[..., dict[str, int]]:
@@ -80,6 +88,9 @@ class ByLengths(ByArguments):
         self.lengths = chosen(function)
         self.work = extent_of_work(function)
         self.made: dict[tuple[int, ...], Callable] = {}
+        self.key = key_of_lengths(function)
+        self.key_of = eval(f"lambda {', '.join(f'a{k}' for k in range(len(function.params)))}: {self.key}")
+        self.remembered: dict[tuple, Callable] = {}
 
     @cached_property
     def general(self) -> Callable:
@@ -103,11 +114,24 @@ class ByLengths(ByArguments):
         return "general" in self.__dict__ or not self.made
 
     @property
-    def simple(self) -> str:
-        """Where the code for any lengths runs in one piece, as Python over a0, a1, ..."""
-        return f"{self.work} <= {MUCH} and {self.general.simple}" if self.is_general else "False"
+    def fits(self) -> str:
+        """Where the code for any lengths is what is chosen, as Python over a0, a1, ..."""
+        return f"{self.work} <= {MUCH}" if self.is_general and self.general.fits == "True" else "False"
 
     def code_for(self, args: tuple) -> Callable:
+        key = self.key_of(*args)
+        found = self.remembered.get(key)
+        if found is None:
+            found = self.chosen(args)
+            if isinstance(found, ByArguments):
+                found = found.code_for(args)
+            if len(self.remembered) == MANY:
+                self.remembered.clear()
+            self.remembered[key] = found
+        return found
+
+    def chosen(self, args: tuple) -> Callable:
+        """The code for the lengths of these arguments, or that for any."""
         lengths = self.lengths(*args)
         if not lengths:
             return self.general

@@ -10,7 +10,6 @@ independent loops in parts that are long for these arguments: most programs are 
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Sequence
 
 from ..back.parts import UNKNOWN, Work, spelled
@@ -24,50 +23,39 @@ LARGE = 1 << 19  # operations (parts.py, Note [Work])
 Loops = frozenset  # the numbers of the loops that are in parts
 
 
-def chooser(sizes: Sequence[Work], arity: int, parallel: bool | None) -> Callable[..., Loops] | None:
+class MoreWork(Exception):
+    """The code is for less work than these arguments bring."""
+
+
+class Chooser:
+    """Which loops of a call are worth threads, of those that do `sizes` of work, in terms of its arguments a0, a1, ..."""
+
+    def __init__(self, sizes: Sequence[Work], arity: int, parallel: bool):
+        self.limit = 2 * GRAIN if parallel else LARGE
+        self.always = frozenset(k for k, work in enumerate(sizes) if parallel and any(UNKNOWN in key for key in work))
+        self.texts = [spelled_size(work) for work in sizes]
+        parameters = ", ".join(f"a{k}" for k in range(arity))
+        self.which = eval(f"lambda {parameters}: [k for k, work in enumerate(({', '.join(self.texts)},)) if work > {self.limit}]")
+
+    @property
+    def conditions(self) -> list[str]:
+        """What holds where a loop is worth threads: conditions on the arguments, none for loops that never are."""
+        return [f"{text} > {self.limit}" for text in dict.fromkeys(self.texts) if not text.isdigit() or int(text) > self.limit]
+
+    def __call__(self, *args) -> Loops:
+        return self.always.union(self.which(*args))
+
+
+def chooser(sizes: Sequence[Work], arity: int, parallel: bool | None) -> Chooser | None:
     """Which loops of a call with `arity` arguments are worth threads, if any can be."""
     if parallel is False or not sizes:
         return None
-    limit = LARGE if parallel is None else 2 * GRAIN
-    always = frozenset(k for k, work in enumerate(sizes) if parallel and any(UNKNOWN in key for key in work))
-    texts = [spelled_size(work) for work in sizes]
-    parameters = ", ".join(f"a{k}" for k in range(arity))
-    first = upper_bound(sizes)
-    if first.isdigit() and int(first) <= limit and not always:
-        return None
-    is_any = eval(f"lambda {parameters}: {first} > {limit}")
-    which = eval(f"lambda {parameters}: [k for k, work in enumerate(({', '.join(texts)},)) if work > {limit}]")
-
-    def loops(*args) -> Loops:
-        return always.union(which(*args)) if is_any(*args) else always
-
-    loops.small = "False" if always else f"{first} <= {limit}"  # where there surely are none
-    return loops
+    found = Chooser(sizes, arity, bool(parallel))
+    return found if found.always or found.conditions else None
 
 
-def upper_bound(sizes: Sequence[Work]) -> str:
-    """About as much work as the largest of the loops has, or more, in few words: every call asks for it."""
-    some: dict[tuple, int] = {}
-    for work in sizes:
-        for key, n in work.items():
-            key = tuple(sorted(unclamped(f) for f in key if f != UNKNOWN))
-            some[key] = max(some.get(key, 0), n)
-    found = Work()
-    for key, n in some.items():  # n * m counts for n, too
-        found[next((k for k in sorted(some, key=len, reverse=True) if not Work(key) - Work(k)), key)] += n
-    return spelled_size(found, clamped=False)
-
-
-def unclamped(factor: str) -> str:
-    """m, of max(m, 0)."""
-    match ast.parse(factor, mode="eval").body:
-        case ast.Call(ast.Name("max"), [inner, ast.Constant(0)]):
-            return unclamped(ast.unparse(inner))
-    return factor
-
-
-def spelled_size(work: Work, clamped: bool = True) -> str:
-    """The size of a loop as Python over a0, a1, ...; a negative number of trips is none, if it is `clamped`."""
+def spelled_size(work: Work) -> str:
+    """The size of a loop as Python over a0, a1, ...; a negative number of trips is none."""
     total = 0
     rest = Work()
     for key, n in work.items():
@@ -76,7 +64,7 @@ def spelled_size(work: Work, clamped: bool = True) -> str:
             if factor.lstrip("-").isdigit():
                 n *= max(int(factor), 0)
             elif factor != UNKNOWN:
-                factors.append(factor if not clamped or " " not in factor and factor[-1] in ")]" else f"max({factor}, 0)")
+                factors.append(factor if " " not in factor and factor[-1] in ")]" else f"max({factor}, 0)")
         if factors:
             rest[tuple(factors)] += n
         else:
@@ -85,9 +73,15 @@ def spelled_size(work: Work, clamped: bool = True) -> str:
 
 
 class ByArguments:
-    """Native code of `function` that is chosen at each call: `code_for(args)`."""
+    """Native code of `function` that is chosen at each call: `code_for(args)`.
+
+    `whole` is what runs in one piece for any lengths where `fits` holds of a0, a1, ...; what is chosen depends on the `key` alone, of a0, a1, ...,
+    and is `remembered` by it, if there is one.
+    """
 
     function: Function
+    fits: str
+    key = ""
 
     def code_for(self, args: tuple) -> Callable:
         """The code for arguments as long as these."""
@@ -106,12 +100,15 @@ class ByArguments:
 
 
 class BySize(ByArguments):
-    """Native code that has those loops in parts that are worth it for its arguments; `native(numbers of loops)` makes it."""
+    """Native code that has those loops in parts that are worth it for its arguments; `native(numbers of loops)` makes it.
 
-    def __init__(self, loops: Callable[..., Loops], native: Callable[[Loops], Callable]):
+    Most calls are small, and to ask that in Python is dear to them (0.03 us of 0.7, 0.3 of 2).  So the `whole` code itself asks, and raises MoreWork.
+    """
+
+    def __init__(self, loops: Chooser, native: Callable[[Loops], Callable]):
         self.loops, self.native = loops, native
         self.whole = native(frozenset())
-        self.function, self.simple = self.whole.function, loops.small
+        self.function, self.fits = self.whole.function, str(not loops.always)
         self.made: dict[Loops, Callable] = {frozenset(): self.whole}
         self.__name__ = self.whole.__name__
 

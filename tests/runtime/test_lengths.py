@@ -66,6 +66,19 @@ def test_each_call_runs_what_is_for_it(monkeypatch):
 
 
 @pytest.mark.compile
+def test_what_runs_is_remembered(monkeypatch):
+    """By all that it depends on: another number of steps may be worth threads, another length has its own code."""
+    monkeypatch.setattr(lengths, "MANY", 3)
+    fast, chosen, asked = s2s.jit(scaled), lengths.ByLengths.chosen, []
+    monkeypatch.setattr(lengths.ByLengths, "chosen", lambda self, args: asked.append(args[0].shape) or chosen(self, args))
+    shapes = [(4, 100), (4, 100), (4, 101), (101, 4), (4, 100), (5, 100), (4, 100), (3, 4), (3, 4)]
+    for shape in shapes:
+        x = np.random.default_rng(0).normal(size=shape)
+        np.testing.assert_allclose(fast(x, 0.5), scaled(x, 0.5), rtol=1e-14)
+    assert asked.count((4, 100)) == 2 and asked.count((3, 4)) <= 2 and len(fast.last.call.native.remembered) <= 3
+
+
+@pytest.mark.compile
 def test_results_go_where_they_are_wanted():
     gradient = s2s.grad(filtered, argnums=(0, 1))
     fast = s2s.jit(gradient)

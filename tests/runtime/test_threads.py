@@ -16,6 +16,7 @@ from programs import MORE_RESULTS, PROGRAMS
 
 import s2s
 from s2s.runtime import pool
+from s2s.runtime.worth import BySize
 
 
 @pytest.fixture
@@ -254,6 +255,22 @@ def test_long_loops_are_shared_unasked(several):
     assert list(fast.last.call.native.made) == [frozenset()]
     fast(np.ones(100_000))
     assert list(fast.last.call.native.made) == [frozenset(), frozenset({0})]
+
+
+@pytest.mark.compile
+def test_only_calls_that_do_much_ask_in_python(several, monkeypatch):
+    plain, writing = (s2s.jit(s2s.grad(elementwise)) for _ in range(2))
+    outs, asked, code_for = {n: np.empty(n) for n in (100, 100_000)}, [], BySize.code_for
+    for n, out in outs.items():
+        plain(np.ones(n)), writing(np.ones(n), out=out)
+    monkeypatch.setattr(BySize, "code_for", lambda self, args: asked.append(len(args[0])) or code_for(self, args))
+    monkeypatch.setattr(type(plain), "specialise", None)  # what looks again asks for this
+    for n in (100, 100_000, 100):
+        expected = plain(np.ones(n))
+        np.testing.assert_allclose(expected, (np.cos(1) - np.sin(1)) * np.exp(-np.ones(n)), rtol=1e-12)
+        assert writing(np.ones(n), out=outs[n]) is outs[n]
+        np.testing.assert_array_equal(outs[n], expected)
+    assert asked == [100_000, 100_000]
 
 
 @pytest.mark.compile
