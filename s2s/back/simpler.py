@@ -1,9 +1,7 @@
 """Ops that are other ops in disguise, rewritten before loops are made of them.
 
     np.outer(a, b)           a[:, None] * b
-    a @ b, of vectors        np.sum(a * b)
-    a @ b, of a stack of matrices and one matrix       np.reshape(np.reshape(a, (n, k)) @ b, ...): one product
-    a @ b, of stacks of matrices, of integers, or of few steps      np.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
+    a @ b, np.einsum         what back/products.py says
     float(c), of a truth value                         np.float64(c)
     math.fmod(a, b)          of integers, sign(a) * (abs(a) % abs(b)), and so np.fmod: Numba's has the wrong sign
     math.hypot(a, b, c)      math.hypot(math.hypot(a, b), c), and abs(a) of one number
@@ -18,14 +16,11 @@
     z.astype(np.float64), of complex numbers           np.real(z).astype(np.float64)
     np.repeat(x, n), np.tile(x, ns), of one number     of an array of it; what is summed back to a number is np.sum
     np.argmax(x), of one number        0
-
-Other matrix products of floats stay: they are BLAS's.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,7 +30,7 @@ from ..ir.graph import MISSING, Function, Op, Value
 from ..ir.rebuild import rebuild
 from ..ir.types import Array, Scalar
 from ..ops.arrange import expand_dims
-from ..ops.cast import astype, convert, float_, int_
+from ..ops.cast import convert, float_, int_
 from ..ops.compensated import plain_sum
 from ..ops.create import array
 from ..ops.determinant import IN_LOOPS
@@ -48,7 +43,6 @@ from ..ops.elementwise import (
     fmod,
     hypot,
     imag,
-    multiply,
     power,
     real,
     reciprocal,
@@ -57,20 +51,16 @@ from ..ops.elementwise import (
 )
 from ..ops.join import concatenate_record
 from ..ops.lists import native_exact_sum
-from ..ops.product import matmul
-from ..ops.record import RECORDS, rank, value
+from ..ops.record import RECORDS, value
 from ..ops.reduce import sum_record
-from ..ops.reshape import reshape
-from ..ops.shape import length
 from ..ops.special import SCIPYS_ALONE
 from ..ops.ufunc import IN_MATH
 from .buffers import natural_exponent_op
 from .elimination import eliminated
-from .lengths import SHORT
+from .products import contracted, multiplied, of_dtype
 
-REWRITTEN = ("outer", "stack", "append", "math.fmod", "math.cbrt", "hypotenuse", "exact_sum", "compensated_sum",
+REWRITTEN = ("einsum", "outer", "stack", "append", "math.fmod", "math.cbrt", "hypotenuse", "exact_sum", "compensated_sum",
              *IN_LOOPS)
-BLAS = ("float32", "float64", "complex64", "complex128")
 
 
 def simpler(function: Function) -> Function:
@@ -112,7 +102,11 @@ def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
             if type(exponent.constant) is int and exponent.constant == -1 and x.type.dtype.startswith("complex"):
                 return [reciprocal(x)]
         case "matmul":
-            return _product(op, *inputs)
+            made = multiplied(*inputs, op.output.type.dtype)
+            return None if made is None else [made]
+        case "einsum":
+            made = contracted(op, inputs)
+            return None if made is None else [made]
         case "inv" | "inverse_or_nan" | "solve" | "det" | "sign_of_det" | "log_of_det" | "cholesky":
             return eliminated(op, inputs)
         case "append":
@@ -120,7 +114,7 @@ def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
         case "less" | "less_equal" | "greater" | "greater_equal" if any(x.type.dtype.startswith("complex") for x in inputs):
             return [complex_order(op.record, *inputs)]
         case "astype" if inputs[0].type.dtype.startswith("complex") and np.dtype(op.attrs["dtype"]).kind in "iuf":
-            return [_of(op.attrs["dtype"], real(inputs[0]))]
+            return [of_dtype(op.attrs["dtype"], real(inputs[0]))]
         case "repeat" | "tile" if isinstance(inputs[0].type, Scalar):
             return [op.record(array((inputs[0],)), *inputs[1:], **op.attrs)]
         case "unrepeat" | "untile" if isinstance(op.output.type, Scalar):
@@ -140,40 +134,3 @@ def complex_order(compare, a: Value, b: Value) -> Value:
     apart = [strictly(a, b), *(equal(x, x) for x in (p, q) if x.constant is MISSING)]  # and no part is NaN
     alike = bitwise_and(equal(a, b), compare(p, q))
     return bitwise_or(functools.reduce(bitwise_and, apart), alike)
-
-
-def _product(op: Op, a: Value, b: Value) -> Sequence[Value] | None:
-    dtype = op.output.type.dtype
-    match rank(a), rank(b):
-        case 1, 1:
-            return [sum_record(a * b, axis=None, keepdims=False)]
-        case (1 | 2), (1 | 2) if dtype in BLAS and not _is_short(a, b):
-            if a.type.dtype == b.type.dtype == dtype:
-                return None
-            return [matmul(*(_of(dtype, x) for x in (a, b)))]
-        case m, 2 if dtype in BLAS and m > 2:
-            return [_product_of_rows(*(_of(dtype, x) for x in (a, b)))]
-        case m, n:
-            left = expand_dims(a, -1) if n > 1 else a  # (..., i, k, 1)
-            right = b if n == 1 else b if m == 1 else expand_dims(b, -3)  # (..., 1, k, j)
-            return [sum_record(left * right, axis=-2 if n > 1 else -1, keepdims=False)]
-    return None
-
-
-def _is_short(a: Value, b: Value) -> bool:
-    """Whether a product takes so few steps, and it is known that it does, that a call of BLAS would take longer."""
-    dims = (*a.type.dims, *b.type.dims)
-    return all(isinstance(d, int) for d in dims) and math.prod(dims) <= SHORT**3 * b.type.dims[0]
-
-
-def _of(dtype: str, x: Value) -> Value:
-    return x if x.type.dtype == dtype else astype(x, dtype=dtype)
-
-
-def _product_of_rows(a: Value, b: Value) -> Value:
-    """A stack of matrices times one matrix: all rows together are a matrix."""
-    *above, inner = (length(a, axis=k) for k in range(rank(a)))
-    product = matmul(reshape(a, functools.reduce(multiply, above), inner), b)
-    return reshape(product, *above, length(b, axis=1))
-
-

@@ -317,7 +317,12 @@ def admitting(dispatcher: Callable, name: str, params: Sequence[Type]) -> None:
         if not all(map(is_of_type, args, params)):
             raise OtherKind
         with taking_turns(), telling(name):
-            return compile_for(*args, **keywords)
+            try:
+                return compile_for(*args, **keywords)
+            except NumbaError:
+                raise
+            except Exception as error:  # nothing that the program would raise: interpreted, it would be slow, and nobody would know
+                raise NumbaError(f"{type(error).__name__}: {error}") from error
 
     dispatcher._compile_for_args = admit
 

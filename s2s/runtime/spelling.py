@@ -26,7 +26,7 @@ from . import blas, places, search, shaped, sums, unshared, vector_math
 from .blas import blas_product
 from .places import checked_place, from_front
 from .search import place_before, place_behind
-from .shaped import native_in_order, native_reshaped
+from .shaped import native_in_order, native_permuted, native_reshaped
 from .sums import added_in_any_order
 from .unshared import unshared_empty, unshared_like, unshared_zeros
 
@@ -53,7 +53,8 @@ def name_of(function: Callable) -> str:
 
 RUNTIME = {blas_product: blas.__name__, checked_place: places.__name__, from_front: places.__name__,
            place_before: search.__name__, place_behind: search.__name__, added_in_any_order: sums.__name__, unshared_empty: unshared.__name__, unshared_zeros: unshared.__name__,
-           unshared_like: unshared.__name__, native_in_order: shaped.__name__, native_reshaped: shaped.__name__}
+           unshared_like: unshared.__name__, native_in_order: shaped.__name__, native_reshaped: shaped.__name__,
+           native_permuted: shaped.__name__}
 product, addition, allocation = _called(blas_product, matmul), _called(added_in_any_order, sum_step), _unshared(buffer)
 place = _called(checked_place, place_in_op)
 counted = Record(name_of(from_front), evaluate=lambda k: k, infer=lambda k: INT,
@@ -107,7 +108,7 @@ def count_from_front(loop: Op) -> None:
 
 
 _MADE = {"np.empty(": unshared_empty, "np.zeros(": unshared_zeros, "np.empty_like(": unshared_like,
-         "np.ascontiguousarray(": native_in_order, "np.reshape(": native_reshaped}
+         "np.ascontiguousarray(": native_in_order, "np.reshape(": native_reshaped, "np.transpose(": native_permuted}
 
 
 def allocating(line: str) -> str:

@@ -160,15 +160,29 @@ def test_float32_numbers_stay_float32():
     assert type(result) is np.float32 and result == np.float32(0.1) * 2.0 + 1
 
 
-def test_what_numba_does_not_know_is_called_in_python():
+def test_what_numba_does_not_know_is_called_in_python(monkeypatch):
+    def interpreted(*args):
+        raise AssertionError("nothing was compiled")
+
+    monkeypatch.setattr(s2s.runtime.compile, "interpreted", interpreted)
+
     def f(A, b):
         return np.sum(np.linalg.solve(A, b) ** 2)
 
     rng = np.random.default_rng(0)
     A, b = rng.normal(size=(2, 3, 3)), rng.normal(size=(2, 3, 1))
-    fast = s2s.jit(s2s.grad(f))
+    fast = s2s.jit(s2s.grad(f), cache=False)
     np.testing.assert_allclose(fast(A, b), s2s.grad(f)(A, b))
     assert "# Numba does not know this" in fast.lower(A, b).loops
+
+
+def test_what_goes_wrong_while_compiling_is_told(monkeypatch):
+    def fails(self):
+        raise AttributeError("no such thing")
+
+    monkeypatch.setattr(s2s.runtime.effort.Effort, "_compile_core", fails)
+    with pytest.raises(CompileError, match="AttributeError: no such thing"):
+        s2s.jit(lambda x: np.sum(np.sin(x) * 1.7321), cache=False)(np.ones(3))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128, np.int64])

@@ -6,7 +6,7 @@ import pytest
 
 import s2s
 from s2s.runtime.effort import Effort
-from s2s.runtime.shaped import native_in_order, native_reshaped
+from s2s.runtime.shaped import native_in_order, native_permuted, native_reshaped
 
 pytestmark = pytest.mark.compile
 LAYOUTS = [lambda x: x, np.asfortranarray, lambda x: np.repeat(x, 2, 0)[::2], lambda x: x[::-1]]
@@ -62,3 +62,15 @@ def test_programs_that_reshape():
 
     for x in (np.arange(12.0).reshape(4, 3), np.asfortranarray(np.arange(12.0).reshape(4, 3))):
         assert np.allclose(s2s.jit(s2s.grad(f))(x, 2), s2s.grad(f)(x, 2), rtol=1e-12)
+
+
+def test_axes_in_another_order():
+    fast = native(lambda x: native_permuted(x, (2, 0, 1)))
+    flat = native(lambda x: native_reshaped(native_in_order(native_permuted(x, (1, 0, 2))), (-1,)))
+    for x in (np.arange(24.0).reshape(2, 3, 4), np.zeros((2, 0, 4)), np.asfortranarray(np.arange(24.0).reshape(2, 3, 4)), np.arange(48.0).reshape(4, 3, 4)[::-2]):
+        found = fast(x)
+        np.testing.assert_array_equal(found, np.transpose(x, (2, 0, 1)))
+        assert found.strides == np.transpose(x, (2, 0, 1)).strides
+        np.testing.assert_array_equal(flat(x), np.transpose(x, (1, 0, 2)).ravel())
+    kept = native(lambda n: native_permuted(np.ones((n, 2, 1)), (2, 0, 1)))(3)
+    np.testing.assert_array_equal(kept, np.ones((1, 3, 2)))  # its memory is still there

@@ -110,6 +110,9 @@ def has_short_loops(tree: ast.FunctionDef) -> bool:
 
 
 def can_be_direct(state) -> bool:
-    """Whether a function may be compiled so, as far as that is seen before its types are found."""
+    """Whether a function may be compiled so, as far as that is seen before its types are found.
+
+    What comes with bytecode of its own is a piece of one, around what Python computes inside it, and no text is there of that.
+    """
     flags, function = state.flags, state.func_id.func
-    return TEXT in function.__globals__ and not (flags.boundscheck or flags.force_pyobject or flags.debuginfo)
+    return state.func_ir is None and TEXT in function.__globals__ and not (flags.boundscheck or flags.force_pyobject or flags.debuginfo)
