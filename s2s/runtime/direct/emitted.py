@@ -18,7 +18,7 @@ from numba.core.ir import Loc
 
 from ..elements import count_of
 from .expressions import Expressions, Given
-from .inferred import BINARY, MIXED, Types
+from .kinds import BINARY, MIXED, Types
 
 
 class Bound(NamedTuple):

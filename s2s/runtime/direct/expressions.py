@@ -18,7 +18,7 @@ from ..elements import field, is_element, item, place
 from ..extremes import larger, smaller
 from ..parts import natural
 from ..places import checked_place
-from .inferred import BINARY, COMPARED, UNARY
+from .kinds import BINARY, COMPARED, UNARY
 
 ARITHMETIC = {operator.add: ("add", "fadd"), operator.sub: ("sub", "fsub"), operator.mul: ("mul", "fmul"), operator.truediv: (None, "fdiv")}
 ORDER = {operator.eq: "==", operator.ne: "!=", operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">="}
