@@ -17,6 +17,7 @@ It is made before the outermost of these, so the lanes of a batch, each of which
 that share the lanes make one each (parts.py, "scratch").
 That is right where never two tapes of one array are there at once: where each tape is made from the one before, used once
 (or once on each of two paths), and made empty at one place (or at one on each of two paths).  The others stay lists.
+A count is not negative where an element is put or taken, which LLVM does not see (`on_tape`; runtime/spelling.py): it asked of each whether it counts from the end.
 (A list per lane was 1.7 times the adjoint by hand, an array per lane 1.2, one array 1.0; an array that is made as long as the trips
 will be would need to know them.)  A counted loop that pushes once a trip asks for room once, before it.
 """
@@ -39,11 +40,11 @@ from ..ops.shape import length
 from .apart import parts
 from .buffers import new_buffer
 
-ROOM = 64  # numbers; eight times as many when they are used up, and twice as many once that is megabytes: what is never touched is no memory
+ROOM = 64  # numbers; eight times as many when they are used up, and twice as many once they are tens of megabytes: what is never touched is no memory
 
 
 def with_room(tape, n):
-    longer = np.empty(8 * n + 1000 if n < 100000 else 2 * n, tape.dtype)
+    longer = np.empty(8 * n + 1000 if n < 4_000_000 else 2 * n, tape.dtype)
     for i in range(len(tape)):
         longer[i] = tape[i]
     return longer
@@ -51,6 +52,8 @@ def with_room(tape, n):
 
 with_room_op = define("with_room", evaluate=with_room, infer=lambda tape, n: tape.type, helper=with_room,  # for n numbers, at least
                       syntax=lambda *xs: ast.Call(ast.Name("with_room", ast.Load()), list(xs), []))
+
+on_tape = define("on_tape", evaluate=lambda k: k, infer=lambda k: INT, syntax=lambda k: k)  # the place of an element
 
 
 def stack_tapes(function: Function) -> None:
@@ -222,13 +225,13 @@ class _Stacks:
                 kind, count, x = self.kind(op.output), *op.inputs
                 if kind not in self.reserved:
                     arrays[kind] = self.roomy(arrays[kind], count + 1, kind)
-                arrays[kind] = setitem(arrays[kind], x, count, pattern=("i",))
+                arrays[kind] = setitem(arrays[kind], x, on_tape(count), pattern=("i",))
                 arrays[kind].name = self.names[kind]
                 self.counted(op, "add", count)
             case "tape_pop" if self.kind(op.outputs[0]) is not None:
                 kind, item = self.kind(op.outputs[0]), op.outputs[1]
                 left = self.counted(op, "subtract", tape)
-                read = add_op(RECORDS["getitem"], [arrays[kind], left], {"pattern": ("i",)}, [item.type])
+                read = add_op(RECORDS["getitem"], [arrays[kind], on_tape(left)], {"pattern": ("i",)}, [item.type])
                 read.outputs, item.op = [item], read
             case "tape_len" if self.kind(tape) is not None:
                 lengths[op.output] = tape

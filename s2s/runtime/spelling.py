@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from ..back.buffers import buffer, place_in_op
 from ..back.reductions import sum_step
+from ..back.stacks import on_tape
 from ..back.vector import with_vector_math
 from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.types import INT
@@ -75,6 +76,8 @@ def spelled(lowered: Function) -> Function:
                 op.record = allocation
             elif op.record is place_in_op:
                 op.record = place
+            elif op.record is on_tape:
+                op.record = counted
             elif op.name == "for" and "least" in op.attrs:
                 count_from_front(op)
             elif op.record is searchsorted_record:

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import s2s
+from s2s import pipeline
+from s2s.runtime.spelling import spelled
 
 
 def halve(x, r):
@@ -237,3 +239,10 @@ def test_a_tape_that_is_kept_on_another_stays_a_list():
     loops, text = loops_of(gradient, 0.7, 0.8)
     assert "_tape_tape.append(" in text
     np.testing.assert_allclose(flat(loops(0.7, 0.8)), flat(gradient(0.7, 0.8)), rtol=1e-14)
+
+
+def test_native_code_does_not_ask_whether_a_place_on_a_tape_counts_from_the_end():
+    function = s2s.grad(ragged).lower(0.7, 0.8).function
+    text = pipeline.render(spelled(pipeline.loops_of(function)), native=True).text
+    assert "_tape[from_front(" in text and "_tape[" not in text.replace("_tape[from_front(", "")
+    assert "_tape[" in pipeline.loops_text(function) and "from_front" not in pipeline.loops_text(function)
