@@ -4,7 +4,7 @@
                                 eliminate(w)
                                 x = w[:, n:]
     np.linalg.inv(a)            the same with np.eye(n) for b, as NumPy does it
-    np.linalg.det(a)            np.prod(np.diag(w)) of w = a.copy(), and so the sign and the logarithm
+    np.linalg.det(a)            determinant(w) of w = a.copy(); of np.diag(w) the sign and the logarithm
     np.linalg.cholesky(a)       factorise(w) of w = a.copy()
 
 for matrices that are known to be small.  Numba checks and copies the operands, asks LAPACK how much room it wants, makes arrays, and takes
@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..ir.graph import Op, Value
-from ..ir.types import Array
+from ..ir.types import Array, Scalar
 from ..ops.arrange import expand_dims
 from ..ops.create import empty, eye
 from ..ops.elementwise import absolute, equal, log, sign, where
@@ -32,23 +32,28 @@ from ..ops.pick import diagonal
 from ..ops.record import Record, define, rank
 from ..ops.reduce import sum_record
 from ..ops.running import prod
+from .buffers import as_dtype
 from .lengths import SHORT
 
 
 def eliminate(w):
-    """Make a triangle of a small matrix, in place, the product of whose diagonal is its determinant; columns behind it become what solves for them."""
+    """Make a triangle of a small matrix, in place, the product of whose diagonal is its determinant; columns behind it become what solves for them.
+
+    Once there is no pivot the rest of the diagonal is 0, too: NumPy looks no further, either.
+    """
     n, m = w.shape
     for k in range(n):
         p = k
         for i in range(k + 1, n):
-            if abs(w[i, k]) > abs(w[p, k]):
+            if abs(w[i, k]) > abs(w[p, k]) or w[i, k] != w[i, k]:
                 p = i
         if not abs(w[p, k]) < np.inf:
             raise np.linalg.LinAlgError("numbers that are not finite")
         if w[p, k] == 0.0:
             if m > n:
                 raise np.linalg.LinAlgError("Singular matrix")
-            w[k, k] = 0.0
+            for i in range(k, n):
+                w[i, i] = 0.0
             return
         if p != k:
             for j in range(k, m):
@@ -64,6 +69,23 @@ def eliminate(w):
             w[k, j] /= w[k, k]
             if not abs(w[k, j]) < np.inf:
                 raise np.linalg.LinAlgError("numbers that are not finite")
+
+
+def determinant(w):
+    """The determinant of a matrix of which `eliminate` has made the triangle; where products of pivots leave the numbers there are, by logarithms."""
+    y, is_near = 1.0, True
+    for k in range(len(w)):
+        y *= w[k, k]
+        is_near = is_near and 1e-290 < abs(y) < 1e290
+    if is_near:
+        return y
+    y, size = 1.0, 0.0
+    for k in range(len(w)):
+        if w[k, k] == 0.0:
+            return 0.0
+        y *= np.sign(w[k, k])
+        size += np.log(abs(w[k, k]))
+    return y * np.exp(size)
 
 
 def factorise(w):
@@ -95,6 +117,9 @@ def _in_place(function: Callable) -> Record:
 
 ELIMINATE, FACTORISE = _in_place(eliminate), _in_place(factorise)
 BY_ELIMINATION = (ELIMINATE.name, FACTORISE.name)
+DETERMINANT = define(
+    determinant.__name__, evaluate=determinant, infer=lambda w: Scalar("float64"), helper=determinant,
+    syntax=lambda w: ast.Call(ast.Name(determinant.__name__, ast.Load()), [w], []))
 
 
 def eliminated(op: Op, inputs: Sequence[Value]) -> list[Value] | None:
@@ -113,7 +138,7 @@ def eliminated(op: Op, inputs: Sequence[Value]) -> list[Value] | None:
         case "solve" if rank(inputs[1]) == 2:
             return [_solution(*inputs)]
         case "det":
-            return [prod(_pivots(a))]
+            return [as_dtype(DETERMINANT(ELIMINATE(_copied(a))), a.type.dtype)]
         case "sign_of_det":
             return [prod(sign(_pivots(a)))]
         case "log_of_det":

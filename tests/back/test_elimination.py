@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import s2s
-from s2s.back.elimination import eliminate, factorise
+from s2s.back.elimination import determinant, eliminate, factorise
 
 RNG = np.random.default_rng(5)
 
@@ -32,6 +32,26 @@ def test_singular_matrices():
         assert np.prod(np.diag(w)) == 0.0
         with pytest.raises(np.linalg.LinAlgError):
             eliminate(np.hstack((a, np.eye(len(a)))))
+
+
+ODD = [np.diag(d) for d in ((1e200, 1e200, 1e-300), (1e-200, 1e-200, 1e300), (-1e-200, 1e-200, 1e300), (1e160, 1e160, 1e160), (1e-310, 1e10, 1e300),
+                            (0.0, np.nan, 1.0), (0.0, 1.0, np.inf), (-1.0, -0.0, 2.0), (2.0, 3.0, -4.0))]
+
+
+@pytest.mark.parametrize("a", ODD, ids=lambda a: str(np.diag(a)))
+def test_determinants_of_pivots_far_apart_and_of_none(a):
+    w = a.copy()
+    with np.errstate(all="ignore"):
+        eliminate(w)
+        np.testing.assert_allclose(determinant(w), np.linalg.det(a), rtol=1e-12)
+        sign, size = np.linalg.slogdet(a)
+        assert np.prod(np.sign(np.diag(w))) == sign
+        np.testing.assert_allclose(np.sum(np.log(np.abs(np.diag(w)))), size, rtol=1e-14)
+
+
+def test_a_nan_below_a_pivot_is_seen():
+    with pytest.raises(np.linalg.LinAlgError):
+        eliminate(np.array([[0.0, 1.0, 2.0], [np.nan, 0.0, 0.0], [0.0, 0.0, 1.0]]))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
