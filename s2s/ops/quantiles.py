@@ -10,12 +10,13 @@ import numpy as np
 from ..errors import UnsupportedError
 from ..ir.builder import current
 from ..ir.graph import Value
+from ..ir.types import Scalar
 from .arrange import expand_dims, moveaxis
 from .cast import astype
 from .elementwise import floor, greater_equal, isnan, minimum, where
 from .index import take
 from .record import FUNCTIONS, numpy_function, rank, static, value
-from .reduce import as_array
+from .reduce import any_record, as_array, mean
 from .reshape import ravel
 from .shape import length, static_axis
 
@@ -47,7 +48,9 @@ def _kept(result: Value, axis, keepdims) -> Value:
 def median(a, axis=None, out=None, overwrite_input=False, keepdims=False) -> Value:
     """np.median."""
     ordered, n = _sorted(a, axis)
-    return _kept(_or_nan((take(ordered, (n - 1) // 2) + take(ordered, n // 2)) / 2, ordered), axis, keepdims)
+    middle = mean(take(ordered, slice((n - 1) // 2, n // 2 + 1)), axis=0)
+    is_nan = any_record(isnan(take(ordered, slice(-1, None))), axis=0, keepdims=False)  # of nothing the mean is
+    return _kept(where(is_nan, np.nan, middle), axis, keepdims)
 
 
 @numpy_function(np.quantile)
@@ -57,6 +60,8 @@ def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", 
         raise UnsupportedError(f"a quantile with method={static(method)!r}", current().line, "use method='linear'")
     ordered, n = _sorted(a, axis)
     q = as_array(q)
+    if q.type == Scalar("float64", weak=True) and ordered.type.dtype == "float32":
+        q = astype(q, dtype="float32")
     at = (n - 1) * q
     below = floor(at)
     k = astype(below, dtype="int64")

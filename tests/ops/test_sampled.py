@@ -1,5 +1,7 @@
 """Functions of samples, quantiles, and reductions that pass over NaN: bit for bit NumPy's, with derivatives of every kind."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -124,6 +126,26 @@ def check(f, args) -> None:
     twice = s2s.grad(lambda *xs: sum([np.sum(s * d) for s, d in zip(slopes_of(*xs), directions)]), argnums=every)(*args)
     for a, b in zip(twice, curved):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("x", [
+    np.array([100, -100, 27, 101], np.int8), np.array([True, False, True]), np.array([200, 250], np.uint8), np.array([3, 1, 2**62 + 2]), np.zeros(0),
+    np.full(3, 1.7e308), np.array([2.0, 1.0], np.float32), np.array([np.nan, 1.0]),
+], ids=str)
+def test_medians_of_any_numbers(x):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        value, expected = s2s.vmap(lambda x: np.median(x))(x[None])[0], np.median(x)
+    np.testing.assert_array_equal(value, expected)
+    assert np.asarray(value).dtype == expected.dtype
+
+
+def test_a_quantile_in_single_precision():
+    x = np.array([3.0, 1.0, 2.0, 5.0], np.float32)
+    for q in (0.3, np.array([0.3, 0.9])):
+        value, expected = s2s.vmap(lambda x, q: np.quantile(x, q), in_axes=(0, None))(x[None], q)[0], np.quantile(x, q)
+        np.testing.assert_allclose(value, expected, rtol=3e-7)
+        assert value.dtype == expected.dtype
 
 
 def test_nan_makes_a_median_nan():
