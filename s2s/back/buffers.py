@@ -84,6 +84,8 @@ def compute(op_record, *xs: Value, of: Sequence[Value] = (), **attrs) -> Value:
     if op_record.name == "single_quotient":  # whose dtype= Numba does not know
         return RECORDS["quotient"](*(as_dtype(x, "float32") for x in xs))
     of = of or xs
+    if op_record.name == "power" and isinstance(of[-1].type, Array) and all(np.dtype(x.type.dtype).kind in "biu" for x in xs):
+        xs = xs[0], as_dtype(natural_exponent_op(xs[1]), xs[1].type.dtype)
     if any(x.type.dtype == "bool" for x in xs):
         op_record, changed = _of_truths(op_record, xs)
         xs, of = changed, [x if x is y else z for x, y, z in zip(changed, xs, of)]

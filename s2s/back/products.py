@@ -34,7 +34,7 @@ from ..ops.elementwise import multiply
 from ..ops.index import take
 from ..ops.product import matmul
 from ..ops.record import dims_of, rank
-from ..ops.reduce import sum_record
+from ..ops.reduce import any_record, sum_record
 from ..ops.reshape import reshape
 from ..ops.shape import length
 from .lengths import SHORT
@@ -48,7 +48,7 @@ def multiplied(a: Value, b: Value, dtype: str) -> Value | None:
     """What `a @ b` of that dtype is; None where it is BLAS's as it stands."""
     match rank(a), rank(b):
         case 1, 1:
-            return sum_record(a * b, axis=None, keepdims=False)
+            return summed(a * b, None, dtype)
         case (1 | 2), (1 | 2) if dtype in BLAS and not is_short(a, b):
             if a.type.dtype == b.type.dtype == dtype:
                 return None
@@ -58,7 +58,14 @@ def multiplied(a: Value, b: Value, dtype: str) -> Value | None:
         case m, n:
             left = expand_dims(a, -1) if n > 1 else a  # (..., i, k, 1)
             right = b if n == 1 else b if m == 1 else expand_dims(b, -3)  # (..., 1, k, j)
-            return sum_record(left * right, axis=-2 if n > 1 else -1, keepdims=False)
+            return summed(left * right, -2 if n > 1 else -1, dtype)
+
+
+def summed(x: Value, axis: int | None, dtype: str) -> Value:
+    """The sum of products: of small integers one of these, of truth values whether one of them holds, where np.sum would count."""
+    if dtype == "bool":
+        return any_record(x, axis=axis, keepdims=False)
+    return of_dtype(dtype, sum_record(x, axis=axis, keepdims=False))
 
 
 def is_short(a: Value, b: Value) -> bool:

@@ -7,7 +7,8 @@
     math.hypot(a, b, c)      math.hypot(math.hypot(a, b), c), and abs(a) of one number
     math.cbrt(x)             np.cbrt(x), which is what Numba knows
     math.fsum(xs)            summed_exactly(xs), which is it in loops
-    k ** n, of integers      k ** natural_exponent(n): what Numba makes of a negative n is 0
+    k ** n, of integers      k ** natural_exponent(n): what Numba makes of a negative n is 0; of an array n so in the loops
+    k << n, of arrays        np.where(0 <= n < 64, k << n, 0), as NumPy does
     x ** 0.5, z ** -1, of arrays       np.sqrt(x), np.reciprocal(z), as NumPy computes them: of -inf, say, and of 0 where z is complex
     np.stack(xs, axis)       np.concatenate of xs with a new axis each
     cofactors_of_each(det, a)                          cofactors_in_loops(det, a), a matrix at a time
@@ -41,13 +42,17 @@ from ..ops.elementwise import (
     cbrt,
     equal,
     fmod,
+    greater_equal,
     hypot,
     imag,
+    less,
+    not_equal,
     power,
     real,
     reciprocal,
     sign,
     sqrt,
+    where,
 )
 from ..ops.join import concatenate_record
 from ..ops.lists import native_exact_sum
@@ -89,12 +94,16 @@ def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
             return [IN_LOOPS[op.name](*inputs)]
         case "exact_sum":
             return [native_exact_sum(*inputs)]
+        case "sign" if np.dtype(op.output.type.dtype).kind == "u":  # of 200, an uint8, Numba's is -1
+            return [of_dtype(op.output.type.dtype, not_equal(inputs[0], 0))]
         case "fmod" if np.dtype(op.output.type.dtype).kind == "i":
             a, b = inputs
             return [sign(a) * (absolute(a) % absolute(b))]
         case "power" if np.dtype(op.output.type.dtype).kind in "iu" and isinstance(inputs[1].type, Scalar):
             exponent = int_(inputs[1]) if inputs[1].type.dtype == "bool" else inputs[1]
             return [power(inputs[0], natural_exponent_op(exponent))]
+        case "left_shift" | "right_shift" if isinstance(op.output.type, Array) and inputs[1].type.dtype != "bool":
+            return _shifted(op, *inputs)
         case "power" if isinstance(inputs[0].type, Array) and np.dtype(inputs[0].type.dtype).kind in "fc":
             x, exponent = inputs
             if type(exponent.constant) is float and exponent.constant == 0.5:
@@ -125,6 +134,17 @@ def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
             axis = op.attrs["axis"]
             return [concatenate_record(*(expand_dims(x, axis) for x in inputs), axis=axis)]
     return None
+
+
+def _shifted(op: Op, a: Value, by: Value) -> Sequence[Value] | None:
+    """Nothing is left of what NumPy shifts by as many places as there are, or by less than none; the machine takes them modulo these."""
+    places = 8 * np.dtype(op.output.type.dtype).itemsize
+    if type(by.constant) is int and 0 <= by.constant < places:
+        return None
+    is_near = bitwise_and(greater_equal(by, 0), less(by, places))
+    if op.name == "left_shift":
+        return [where(is_near, op.record(a, by), 0)]
+    return [op.record(a, where(is_near, by, places - 1))]
 
 
 def complex_order(compare, a: Value, b: Value) -> Value:

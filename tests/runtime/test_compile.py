@@ -25,6 +25,35 @@ def test_layouts_and_read_only_arrays():
         np.testing.assert_allclose(fast(given), f(given))
 
 
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint8, np.int32])
+def test_products_of_small_integers_are_small_integers(dtype):
+    def f(a, b):
+        return a @ b, b @ b, np.dot(b, b), np.tensordot(a, b, 1), a @ a.T
+
+    a, b = np.array([[100, 99, 0], [3, 7, 100]]).astype(dtype), np.array([100, 2, 77]).astype(dtype)
+    for found, expected in zip(s2s.jit(f)(a, b), f(a, b)):
+        np.testing.assert_array_equal(found, expected)
+        assert np.asarray(found).dtype == np.asarray(expected).dtype or np.ndim(expected) == 0
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64])
+def test_shifts_by_more_places_than_there_are(dtype):
+    def f(a, by):
+        return a << by, a >> by, a << by[0], a[0] >> by, np.sign(a)
+
+    a, by = np.array([1, 100, 200, 7, 9]).astype(dtype), np.array([3, 64, 7, 8, -1]).astype(dtype)
+    for found, expected in zip(s2s.jit(f)(a, by), f(a, by)):
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == expected.dtype
+
+
+def test_negative_powers_of_integers_are_errors_in_arrays_too():
+    fast = s2s.jit(lambda a, k: a**k)
+    np.testing.assert_array_equal(fast(np.array([3, -2]), np.array([0, 5])), [1, -32])
+    with pytest.raises(ValueError, match="negative integer powers"):
+        fast(np.array([3, 2]), np.array([3, -2]))
+
+
 def test_arguments_are_not_changed():
     def f(x):
         x[0] = 7.0
