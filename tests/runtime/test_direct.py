@@ -18,12 +18,12 @@ from s2s.runtime.load import TEXT
 pytestmark = pytest.mark.compile
 
 
-def both(text: str):
+def both(text: str, **given):
     """The function `f` of a module as Python, and compiled."""
     text = textwrap.dedent(text)
     name = f"<direct {hash(text)}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    plain = {"np": np, TEXT: text, "__name__": "direct"}
+    plain = {"np": np, TEXT: text, "__name__": "direct", **given}
     exec(compile(text, name, "exec"), plain)
     native = dict(plain)
     exec(compile(text, name, "exec"), native)
@@ -161,6 +161,35 @@ def test_what_is_allocated_is_freed(text, request):
         after = rtsys.get_allocation_stats()
         assert after.alloc - before.alloc == after.free - before.free
         assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free
+
+
+HOLDING = {
+    "a-name": "def f(x, n):\n    y = np.copy(x)\n    z = checked(n)\n    return y[z]",
+    "a-slot": "def f(x, n):\n    y = np.copy(x)\n    for i in range(n):\n        y = np.copy(y)\n        y[0] = checked(i)\n    return y",
+    "in-a-loop": "def f(x, n):\n    s = 0.0\n    for i in range(n):\n        y = np.copy(x)\n        if i == 1:\n            z = np.copy(x)\n            s += z[checked(n)]\n"
+                 "        s += y[checked(i)]\n    return s",
+    "raises-itself": "def f(x, n):\n    y = np.copy(x)\n    if n > 2:\n        z = np.copy(y)\n        if n > 4:\n            raise ValueError(z[0], n)\n    return y",
+    "arguments": "def f(x, n):\n    return first(np.copy(x), checked(n)) + first(np.copy(x), 0) * np.copy(x)[checked(n)]",
+    "tuples": "def f(x, n):\n    a, b = np.copy(x), checked(n)\n    t = a, (np.copy(a), first(np.copy(x), checked(n)))\n    return t[1][0]",
+}
+
+
+@pytest.mark.parametrize("name", HOLDING)
+def test_what_is_held_is_freed_where_something_raises(name, request):
+    _nrt_python.memsys_enable_stats()
+    request.addfinalizer(_nrt_python.memsys_disable_stats)
+    decorated = "@njit(error_model='numpy', pipeline_class=Effort)\n"
+    text = f"{decorated}def checked(k):\n    if k > 4:\n        raise ValueError('no', k)\n    return k\n{decorated}def first(y, k):\n    return y[k]\n" + HOLDING[name]
+    _, compiled = both(text, njit=njit, Effort=Effort)
+    x = np.arange(5.0)
+    compiled(x, 2)
+    assert is_direct(compiled)
+    before = rtsys.get_allocation_stats()
+    with pytest.raises(ValueError):
+        compiled(x, 6)
+    after = rtsys.get_allocation_stats()
+    assert after.alloc - before.alloc == after.free - before.free
+    assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free
 
 
 @pytest.mark.parametrize("text, args", [

@@ -157,10 +157,10 @@ def outcome(function, args: list) -> tuple:
     before = rtsys.get_allocation_stats()
     try:
         found = repr(function(*args))
-        after = rtsys.get_allocation_stats()
-        left = after.alloc - before.alloc - (after.free - before.free), after.mi_alloc - before.mi_alloc - (after.mi_free - before.mi_free)
-    except ValueError as error:  # compiled code keeps what it held when something was raised
-        found, left = (type(error), error.args, error.__traceback__.tb_next is None), (0, 0)
+    except (ValueError, ZeroDivisionError) as error:
+        found = type(error), error.args, error.__traceback__.tb_next is None
+    after = rtsys.get_allocation_stats()
+    left = after.alloc - before.alloc - (after.free - before.free), after.mi_alloc - before.mi_alloc - (after.mi_free - before.mi_free)
     return found, repr(args), left
 
 
@@ -172,7 +172,7 @@ def test_random_functions_come_out_as_from_numbas_passes(seed, request):
     direct, old = compiled(text, seed, Effort), compiled(text, seed, Old)
     for turn in range(5):
         found, wanted = outcome(direct, arguments(seed, turn)), outcome(old, arguments(seed, turn))
-        assert found == wanted
-        assert found[2] == (0, 0)
+        assert found[:2] == wanted[:2]
+        assert found[2] == (0, 0)  # Numba's passes leave what a function holds that raises
     assert [o.signature for o in direct.overloads.values()] == [o.signature for o in old.overloads.values()]
     assert all(o.library.is_direct for o in direct.overloads.values())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from numba.core.ir import Loc
 
 from ..elements import count_of
 from .expressions import Expressions, Given
+from .failing import Failing
 from .kinds import BINARY, MIXED, Types
 
 
@@ -47,7 +48,6 @@ class Statements(Expressions):
         self.lower, self.function, self.bindings = lower, function, inference.bindings
         self.known: dict[str, Bound] = {}
         self.slots: dict[tuple[str, types.Type], ir.Value] = {}
-        self.held: list[dict[int, Given]] = []  # by block, from the outermost: arrays that values stand for
         self.trips: list[Trip] = []
 
     # ------------------------------------------------------------------------------------------------ names
@@ -56,11 +56,12 @@ class Statements(Expressions):
         for name, kind in self.inference.kept():  # what a return gives up, wherever it stands
             if self.is_counted(kind):
                 self.slot(name, kind)
-        self.held.append({})
+        failing = Failing(self.builder, lambda: (each for held in self.held for each in held.items()), self.release)
         for a, kind, value in zip(self.function.args.args, self.lower.fndesc.argtypes, self.lower.fnargs):
             self.bind(a, a.arg, Given(value, kind, lasting=True))
         if self.block(self.function.body):
             self.leave(Given(self.context.get_dummy_value(), types.none))
+        failing.finish(self.in_slots())
 
     def slot(self, name: str, kind: types.Type) -> ir.Value:
         """Where values of this type of the name stand."""
@@ -111,7 +112,13 @@ class Statements(Expressions):
     def give_up(self, blocks: Sequence[dict[int, Given]]) -> None:
         for held in blocks:
             for given in held.values():
-                self.count("NRT_decref", given.kind, given.value)
+                self.release(given)
+
+    def in_slots(self) -> Iterator[Given]:
+        """What slots hold."""
+        for (_, of), place in self.slots.items():
+            if self.is_counted(of):
+                yield Given(self.builder.load(place), of)
 
     # ------------------------------------------------------------------------------------------- statements
 
@@ -124,7 +131,7 @@ class Statements(Expressions):
             for node in self.bindings.ends.get((id(body), k), ()):
                 given = self.held[-1].pop(node, None)
                 if given is not None:
-                    self.count("NRT_decref", given.kind, given.value)
+                    self.release(given)
         return True
 
     @contextmanager
@@ -169,7 +176,7 @@ class Statements(Expressions):
     def assign(self, target: ast.expr, value: ast.expr) -> None:
         match target, value:
             case ast.Tuple(targets), ast.Tuple(values):
-                given = [self.expression(v) for v in values]
+                given = self.expressions(values)
                 if any(self.is_counted(x.kind) for x in given):  # a name that is bound first may be all that holds another
                     given = [x if x.lasting else self.own(x) for x in given]
                 for t, x in zip(targets, given):
@@ -205,9 +212,8 @@ class Statements(Expressions):
         given = self.own(given)
         value = self.as_type(given, kind) if kind != types.none else given.value
         self.give_up(self.held)
-        for (_, of), place in self.slots.items():
-            if self.is_counted(of):
-                self.count("NRT_decref", of, self.builder.load(place))
+        for each in self.in_slots():
+            self.release(each)
         call_conv = self.context.call_conv
         call_conv.return_value(self.builder, self.context.get_return_value(self.builder, kind, value))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +44,7 @@ class Expressions:
         self.context, self.builder, self.inference = context, builder, inference
         self.kinds, self.calls = inference.kinds, inference.calls
         self.naturals: dict[int, ir.Value] = {}  # what is known not to be negative
+        self.held: list[dict[object, Given]] = [{}]  # by block, from the outermost: arrays that values stand for, and what a call is made of
         self.is_counted = functools.cache(lambda kind: context.data_model_manager[kind].contains_nrt_meminfo())
 
     def read(self, name: str) -> Given:
@@ -60,7 +62,29 @@ class Expressions:
     def drop(self, given: Given) -> None:
         """Give up what nobody takes."""
         if given.owned and self.is_counted(given.kind):
-            self.count("NRT_decref", given.kind, given.value)
+            self.release(given)
+
+    def release(self, given: Given) -> None:
+        """Give up a reference to it."""
+        self.count("NRT_decref", given.kind, given.value)
+
+    @contextmanager
+    def holding(self, *given: Given):
+        """Hold what nobody has taken yet while something else is computed, which may raise."""
+        held, before = self.held[-1], len(self.held[-1])
+        for x in given:
+            if x.owned and self.is_counted(x.kind):
+                held[id(x.value), len(held)] = x
+        yield
+        while len(held) > before:
+            held.popitem()
+
+    def expressions(self, nodes: Iterable[ast.expr]) -> list[Given]:
+        given: list[Given] = []
+        for node in nodes:
+            with self.holding(*given):
+                given.append(self.expression(node))
+        return given
 
     def count(self, function: str, kind: types.Type, value: ir.Value) -> None:
         """Count a reference to what it holds, or one less."""
@@ -110,7 +134,7 @@ class Expressions:
             case ast.Name(name):
                 return self.read(name)
             case ast.Tuple(items):
-                return self.several(kind, [self.expression(x) for x in items])
+                return self.several(kind, self.expressions(items))
             case ast.BinOp(left, op, right):
                 return self.operation(node, BINARY[type(op)], [self.expression(left), self.expression(right)])
             case ast.UnaryOp(op, operand):
@@ -242,11 +266,12 @@ class Expressions:
                 found = self.own(found)
             self.drop(of)
             return found
-        indices = self.indices(index)
-        if self.is_element(of, indices):
-            found = self.element(of, indices)
-        else:
-            found = self.call(node, operator.getitem, [of._replace(owned=False), self.packed(index, indices)], {})
+        with self.holding(of):
+            indices = self.indices(index)
+            if self.is_element(of, indices):
+                found = self.element(of, indices)
+            else:
+                found = self.call(node, operator.getitem, [of._replace(owned=False), self.packed(index, indices)], {})
         self.drop(of)
         return found
 
@@ -269,12 +294,12 @@ class Expressions:
         if not self.inference.is_static(function):
             bound = self.kinds[id(function)]
             of = self.expression(function.value)
-            given = [self.expression(x) for x in args]
-            found = self.call(node, bound, given, {k.arg: self.expression(k.value) for k in keywords}, of)
+            with self.holding(of):
+                found = self.call(node, bound, *self.arguments(args, keywords), of)
             self.drop(of)
             return found
         named = self.inference.static(function)
-        given = [self.expression(x) for x in args]
+        given, others = self.arguments(args, keywords)
         if len(given) == 1 and not keywords:
             (x,) = given
             if named is len and isinstance(x.kind, types.Array) and not x.owned:
@@ -283,9 +308,13 @@ class Expressions:
                 kind = self.kinds[id(node)]
                 return Given(ir.Constant(self.context.get_value_type(kind), float(named(args[0].value))), kind)
         naturals = [self.is_natural(x.value) for x in given]
-        found = self.call(node, named, given, {k.arg: self.expression(k.value) for k in keywords})
+        found = self.call(node, named, given, others)
         is_natural = named in (checked_place, natural) or named is larger and any(naturals) or named is smaller and all(naturals)
         return self.note(found, is_natural and types.unliteral(found.kind) == types.intp)
+
+    def arguments(self, args: list[ast.expr], keywords: list[ast.keyword]) -> tuple[list[Given], dict[str, Given]]:
+        given = self.expressions([*args, *(k.value for k in keywords)])
+        return given[:len(args)], {k.arg: x for k, x in zip(keywords, given[len(args):])}
 
     def call(self, node: ast.AST, function: object, given: list[Given], keywords: dict[str, Given], of: Given | None = None) -> Given:
         """A call as Numba writes it."""
@@ -300,7 +329,8 @@ class Expressions:
                 lambda k, _, value: self.context.get_constant_generic(self.builder, signature.args[k], value), self.refused))
         if signature.recvr:
             values.insert(0, of.value)
-        found = self.context.get_function(kind, signature)(self.builder, values, Loc(self.filename, self.line))
+        with self.holding(*given, *keywords.values()):
+            found = self.context.get_function(kind, signature)(self.builder, values, Loc(self.filename, self.line))
         for x in (*given, *keywords.values()):
             self.drop(x)
         if isinstance(signature.return_type, types.Phantom) or signature.return_type == types.none:
