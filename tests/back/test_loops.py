@@ -482,6 +482,117 @@ def test_buffer_that_each_trip_fills_is_allocated_once():
     assert any(op.name == "buffer" for op in lowered.block.ops)
 
 
+def filled_in_branches(x, n):
+    e = 0.0
+    for i in range(n):
+        for j in range(n):
+            if i != j:
+                r = x[i] - x[j]
+                if e > 1.0:
+                    q = np.zeros(3)
+                    q[1] = r[1] * r[2]
+                    e += np.sin(q[1]) + q[0]
+                e += np.sqrt(1.0 + r @ r)
+            else:
+                w = x[i] * x[j]
+                e += w @ w / (1.0 + w @ w)
+    return e
+
+
+def kept_of_a_branch(x, n):
+    r, e = np.zeros(3), 0.0
+    for i in range(n):
+        if i % 2 == 1:
+            q = np.ones(3)
+            q[0] = x[i, 0]
+            r = q
+        e += r @ x[i]
+    return e
+
+
+@pytest.mark.parametrize("f, leaves", [(filled_in_branches, True), (kept_of_a_branch, False)])
+def test_small_buffer_that_a_branch_fills_is_allocated_once(f, leaves):
+    x = RNG.normal(size=(5, 3))
+    gradient = s2s.value_and_grad(f)
+    loops = gradient.lower(x, 5).loops
+    for a, b in zip(namespace(loops)[f"{f.__name__}_value_and_grad"](x, 5), gradient(x, 5)):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+    inside = loops[loops.index("    for "):]
+    assert ("np.empty(" not in inside and "np.zeros(" not in inside) == leaves
+
+
+def test_large_buffer_of_a_branch_stays_there():
+    def f(x, n, m):
+        total = 0.0
+        for i in range(n):
+            if i > 5:
+                work = np.zeros((len(x), m))
+                work[1:, 1:] = x[1:, None] * i
+                for k in range(1, len(x)):
+                    total += work[k, 1] * work[k - 1, 1]
+        return total
+
+    inside = s2s.jit(f).lower(V, 3, 4).loops
+    assert "np.zeros(" in inside[inside.index("    for "):]
+
+
+def filtered(A, x, n):
+    for t in range(n):
+        new = np.zeros(3)
+        for j in range(3):
+            for i in range(3):
+                new[j] += x[i] * A[i, j]
+        x = new / np.sum(new)
+    return x[0] - x[2]
+
+
+def begun_with_what_is_read_later(A, x, n):
+    start = np.ones(3) * A[0, 0]
+    x = start
+    for t in range(n):
+        x = A @ x + np.sin(start)
+    return np.sum(x * start)
+
+
+def two_begin_with_one(A, x, n):
+    u = v = np.array([x[0], x[1], x[0] * x[1]])
+    for t in range(n):
+        u = u * 2.0 + v[::-1]
+        v = v + 1.0
+    return np.sum(u * v)
+
+
+def two_change_places(A, x, n):
+    u, v = np.array([x[0], x[1], 2.0]), np.zeros(3) + x[2]
+    for t in range(n):
+        u, v = v, 0.5 * u + A[0]
+    return np.sum(u * u) + v[0]
+
+
+def kept_of_some_trip(A, x, n):
+    u, best = np.array([x[0], x[1], 2.0]), np.zeros(3)
+    for t in range(n):
+        u = np.sin(u) + A[t % 3]
+        if u[0] > best[0]:
+            best = u
+    return np.sum(best * u)
+
+
+@pytest.mark.parametrize("f, copies", [(filtered, True), (begun_with_what_is_read_later, False), (two_begin_with_one, True), (two_change_places, False),
+                                       (kept_of_some_trip, False)])
+def test_short_array_that_each_trip_begins_with_stays_in_its_place(f, copies):
+    A, x = 0.5 + 0.3 * np.abs(RNG.normal(size=(3, 3))), np.array([0.5, 0.2, 0.3])
+    for derived in (f, s2s.value_and_grad(f, argnums=(0, 1))):
+        for n in (0, 1, 2, 5):
+            loops = s2s.jit(derived).lower(A, x, n).loops
+            found = namespace(loops)[re.findall(r"^def (\w+)", loops, re.M)[-1]](A, x, n)
+            expected = derived(A, x, n)
+            expected = [expected] if derived is f else [expected[0], *expected[1]]
+            for a, b in zip(expected, found if isinstance(found, tuple) else [found], strict=True):
+                np.testing.assert_allclose(b, a, rtol=1e-12, atol=1e-14)
+        assert not copies or derived is not f or not re.search(r"^ {8,}.*np\.(zeros|empty)\(", loops, re.M)
+
+
 def test_buffer_that_outlives_its_trip_stays_in_the_loop():
     def body(x, n):
         return for_loop(0, n, 1, [x], lambda i, u: [call(np.sin, take(u, slice(None, None, -1)))], names=["u"])

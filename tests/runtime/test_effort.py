@@ -17,6 +17,44 @@ def test_levels_are_put_back():
     assert config.OPT is before
 
 
+def test_straight_lines_become_vectors_where_that_is_asked_for():
+    before = config.SLP_VECTORIZE
+    with at_level(3, joins_lines=True):
+        assert config.SLP_VECTORIZE == 1
+    with at_level(1):
+        assert config.SLP_VECTORIZE == before
+    assert config.SLP_VECTORIZE == before
+
+
+def three(x):
+    total = 0.0
+    for i in range(3):
+        total += x[i] * 1.25
+    return total
+
+
+def many(x):
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i] * 1.25
+    return total
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [three, many])
+def test_what_is_unrolled_becomes_vectors(f, monkeypatch):
+    met = []
+    optimise = numba.core.codegen.CPUCodeLibrary._optimize_final_module
+
+    def watched(library):
+        met.append(config.SLP_VECTORIZE)
+        return optimise(library)
+
+    monkeypatch.setattr(numba.core.codegen.CPUCodeLibrary, "_optimize_final_module", watched)
+    assert s2s.jit(f, cache=False)(np.ones(3)) == 3.75
+    assert met[-1] == (f is three)
+
+
 def test_a_lower_level_that_the_user_set_stays(monkeypatch):
     monkeypatch.setattr(config, "OPT", type(config.OPT)(0))
     with at_level(2):
