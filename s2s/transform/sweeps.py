@@ -34,6 +34,7 @@ from ..ops.record import value
 from ..ops.shape import length
 from .activity import loop_parts
 from .adjoint import Adjoint
+from .anew import read_again_and_again
 from .asked import ask_shapes_here
 from .kept import kept_values
 from .leaving import carry_of
@@ -51,7 +52,7 @@ class Sweeps:
         reached = set(blocks_of(root.adjoint))
         self.regions = {b: region for b, region in adjoint.regions.items() if region.adjoint in reached}
         self.by_adjoint = {region.adjoint: region for region in self.regions.values()}
-        self.unstable, self.made_again = unstable_values(self.primal.block), adjoint.made_again
+        self.unstable, self.made_again = unstable_values(self.primal.block, stable=read_again_and_again(adjoint.function)), adjoint.made_again
         self.kept = kept_values(self.primal)
         self.stand_ins: dict[tuple[Region, Value], Value] = {}  # what a branch saved, known around it
         self.sizes: dict[Region, list[Value]] = {}  # the trips of the loops around, known before them all

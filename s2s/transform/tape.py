@@ -17,6 +17,7 @@ from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array, List, Scalar, Tuple, Type, Unknown
 from ..ir.types import Tape as GrowingTape
 from ..ops.checkpoint import is_plain
+from .anew import made_anew
 from .flow import sink_side
 from .kept import Kept
 from .leaving import Asked, carry_of
@@ -43,8 +44,8 @@ from .leaving import Asked, carry_of
 # Note [Elements of arrays that change]
 # `a[i]` can be read again in the reverse sweep only if that version of `a` is still there.  Keeping a
 # version of an array that a loop overwrites would cost a copy per trip, so such elements are saved one by
-# one; a version made outside all loops is kept as it is (at most one copy in all).  Elements that a loop
-# writes once are not saved either (kept.py).
+# one; a version made outside all loops is kept as it is (at most one copy in all), and so is one that a trip makes
+# anew and reads again and again (anew.py).  Elements that a loop writes once are not saved either (kept.py).
 #
 # Note [The trip that leaves]
 # The sweep back through a loop knows its last trip, and that only this one can have left it (leaving.py).  What is read only
@@ -196,30 +197,6 @@ def calls_made_again(function: Function, alone: bool = True) -> set[Op]:
     unstable = unstable_values(function.block) - made_anew(function) if calls and alone else set()
     return {op for op in calls if is_arithmetic(op.attrs["callee"].function_for(op.inputs))
             or alone and unstable.isdisjoint(op.inputs) and is_arithmetic(op.attrs["callee"].function_for(op.inputs), of_elements=True)}
-
-
-def made_anew(function: Function) -> set[Value]:
-    """The arrays that loops carry of which each trip makes a new one, and writes into none."""
-    loops = [op for op in walk(function.block) if op.name in ("for", "while")]
-    carries = {param: (op, k) for op in loops for k, param in enumerate(op.blocks[-1].params[op.name == "for":])}
-    written = {op.inputs[op.record.writes] for op in walk(function.block) if op.record.writes is not None}
-    found = {param for param in carries if isinstance(param.type, Array) and param not in written}
-
-    def end(param: Value) -> Value:
-        op, k = carries[param]
-        return op.blocks[-1].yields[k - len(op.outputs)]
-
-    def is_new(v: Value) -> bool:
-        if v in found or v.op is None:
-            return v in found
-        if v.op.name in ("for", "while"):
-            params = v.op.blocks[-1].params
-            return params[v.op.outputs.index(v) - len(v.op.outputs)] in found
-        return not v.op.blocks and not v.op.record.views and v.op.record.writes is None and v not in written
-
-    while gone := {param for param in found if not is_new(end(param))}:
-        found -= gone
-    return found
 
 
 def is_arithmetic(function: Function, of_elements: bool = False) -> bool:

@@ -1,0 +1,85 @@
+"""Arrays that each trip of a loop makes anew, from which the sweep back reads elements.
+
+    for t in range(n):                              alpha_tape = np.empty((n + 1, S))
+        new = np.zeros(S)                           for t in range(n):
+        for j in range(S):                              alpha_tape[t] = alpha
+            for i in range(S):            saves         ...
+                new[j] += alpha[i] * A[i, j]        alpha_tape[n] = alpha
+        alpha = new
+
+Elements of an array that is overwritten are saved one by one (tape.py, Note [Elements of arrays that change]): here S * S of them in a trip, each element
+S times.  Where more loops than the array has axes are around a read, and each trip of the loop that carries it makes all of it, a copy of it
+takes less memory, and no longer than what the trip does anyway.  Where a trip writes a few elements of it, a copy would be of another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..ir.graph import Block, Function, Value, walk
+from ..ir.types import Array, Scalar
+from ..ops.index import getitem
+
+
+def made_anew(function: Function) -> set[Value]:
+    """The arrays that loops carry of which each trip makes a new one, and writes into none."""
+    loops = [op for op in walk(function.block) if op.name in ("for", "while")]
+    carries = {param: (op, k) for op in loops for k, param in enumerate(op.blocks[-1].params[op.name == "for":])}
+    written = {op.inputs[op.record.writes] for op in walk(function.block) if op.record.writes is not None}
+    found = {param for param in carries if isinstance(param.type, Array) and param not in written}
+
+    def end(param: Value) -> Value:
+        op, k = carries[param]
+        return op.blocks[-1].yields[k - len(op.outputs)]
+
+    def is_new(v: Value) -> bool:
+        if v in found or v.op is None:
+            return v in found
+        if v.op.name in ("for", "while"):
+            params = v.op.blocks[-1].params
+            return params[v.op.outputs.index(v) - len(v.op.outputs)] in found
+        return not v.op.blocks and not v.op.record.views and v.op.record.writes is None and v not in written
+
+    while gone := {param for param in found if not is_new(end(param))}:
+        found -= gone
+    return found
+
+
+def read_again_and_again(function: Function) -> set[Value]:
+    """The arrays that loops carry of which each trip makes a new one, and reads elements inside more loops than they have axes."""
+    found = set()
+    for loop in walk(function.block):
+        if loop.name in ("for", "while"):
+            body = loop.blocks[-1]
+            carries = zip(body.params[len(body.params) - len(loop.outputs):], body.yields[len(body.yields) - len(loop.outputs):])
+            ends = {param: end for param, end in carries if isinstance(param.type, Array)}
+            reads = element_reads(body) if ends else ()
+            often = {x for x, depth in reads if x in ends and depth > x.type.rank}
+            found |= {x for x in often if is_made_in(body, ends[x])}
+    return found
+
+
+def element_reads(body: Block, depth: int = 0) -> Iterator[tuple[Value, int]]:
+    """The arrays of which `body` reads elements, and inside how many loops."""
+    for op in body.ops:
+        if op.record is getitem and isinstance(op.output.type, Scalar):
+            yield op.inputs[0], depth
+        for inner in op.blocks:
+            yield from element_reads(inner, depth + (op.name != "if"))
+
+
+def is_made_in(body: Block, v: Value) -> bool:
+    """Whether `body` makes the array `v` from nothing, though it may then write into it."""
+    own = {x for op in walk(body) for x in op.outputs}
+    while v in own:
+        op = v.op
+        if op.record.writes is not None:
+            v = op.inputs[op.record.writes]
+        elif op.name in ("for", "while"):
+            v = op.inputs[len(op.inputs) - len(op.outputs) + op.outputs.index(v)]
+        elif op.name == "if":
+            k = op.outputs.index(v)
+            return all(is_made_in(body, block.yields[k]) for block in op.blocks)
+        else:
+            return not op.blocks and not op.record.views and op.name != "call"
+    return False

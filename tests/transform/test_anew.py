@@ -1,0 +1,86 @@
+"""Arrays that each trip makes anew are saved whole where their elements are read again and again."""
+
+import numpy as np
+import pytest
+
+import s2s
+
+RNG = np.random.default_rng(0)
+
+
+def filtered(A, x, n):
+    for _ in range(n):
+        new = np.zeros(len(x))
+        for j in range(len(x)):
+            for i in range(len(x)):
+                new[j] += x[i] * A[i, j]
+        total = 0.0
+        for j in range(len(x)):
+            total += new[j] ** 2
+        x = new / np.sqrt(total)
+    return x[0] + 2 * x[1]
+
+
+def multiplied(A, P, n):
+    for _ in range(n):
+        new = np.zeros(P.shape)
+        for i in range(len(P)):
+            for j in range(len(P)):
+                for k in range(len(P)):
+                    new[i, j] += P[i, k] * np.sin(A[k, j])
+        if new[0, 0] > 2.0:
+            new[0, 0] = 1.0
+        P = new
+    return np.sum(P * P)
+
+
+def in_place(w, u, n):
+    for t in range(2, n):
+        s = 0.0
+        for a in range(2):
+            for b in range(2):
+                s += u[t - a - 1] * w[b] * u[t - a - 1]
+        u[t] = np.sin(s)
+    return np.sum(u)
+
+
+def of_one_element(A, x, n):
+    total = 0.0
+    for _ in range(n):
+        x = A @ x
+        total += x[0] ** 2
+    return total
+
+
+SQUARE = RNG.normal(size=(3, 3))
+CASES = {
+    filtered: ((SQUARE, RNG.normal(size=3), 4), "x_tape = np.empty((t + 1, n_1))"),
+    multiplied: ((SQUARE, RNG.normal(size=(3, 3)), 4), "P_tape = np.empty((t, n_1, n_2))"),
+    in_place: ((np.array([0.4, 0.7]), RNG.normal(size=9), 9), "t_tape = np.empty((t_1, 2))"),  # u is long, and a trip writes one element of it
+}
+
+
+@pytest.mark.parametrize("f", CASES)
+def test_what_is_saved(f):
+    args, tape = CASES[f]
+    slopes = s2s.grad(f, argnums=(0, 1))
+    source = slopes.lower(*args).source
+    assert tape in source and ", n_1, n_1" not in source.replace("(n_1, n_1)", "")
+    for a, b in zip(slopes(*args), differences(f, args)):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
+
+
+def differences(f, args) -> list[np.ndarray]:
+    """Central differences in the first two arguments."""
+    found = []
+    for k in range(2):
+        slope = np.zeros_like(args[k])
+        for place in np.ndindex(slope.shape):
+            ends = []
+            for step in (1e-6, -1e-6):
+                moved = [x.copy() if isinstance(x, np.ndarray) else x for x in args]
+                moved[k][place] += step
+                ends.append(f(*moved))
+            slope[place] = (ends[0] - ends[1]) / 2e-6
+        found.append(slope)
+    return found
