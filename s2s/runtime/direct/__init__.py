@@ -1,7 +1,7 @@
 """From the text of generated code to LLVM's code, in two walks over its tree.
 
     def f(x, n):                     names that are values, and slots      (bindings.py)
-        t = 0.0                      types                     (inferred.py, kinds.py)
+        t = 0.0                      types                                 (inferred.py, kinds.py)
         for i in range(n):    ->     LLVM's code                           (emitted.py, expressions.py)
             t += x[i]
         return t
