@@ -100,3 +100,8 @@ def unnested(body: Body) -> Body:
             statement.line = getattr(body[-1], "line", None)
             return [*body[:-1], statement, *rest]
     return body
+
+
+def dtype_argument(dtype: str) -> str:
+    """What np.empty is told of a dtype, after a shape."""
+    return "" if dtype == "float64" else f", np.{dtype if dtype != 'bool' else 'bool_'}"

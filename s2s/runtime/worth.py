@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..back.parts import UNKNOWN, Work, spelled
+from ..back.work import UNKNOWN, Work, spelled
 from ..ir.graph import Function
 from ..ir.turns import in_turn
 from .hand_out import ready
@@ -28,12 +28,15 @@ class MoreWork(Exception):
 
 
 class Chooser:
-    """Which loops of a call are worth threads, of those that do `sizes` of work, in terms of its arguments a0, a1, ..."""
+    """Which loops of a call are worth threads, of those that do `sizes` of work, in terms of its arguments a0, a1, ...
 
-    def __init__(self, sizes: Sequence[Work], arity: int, parallel: bool):
+    Several loops that can run at once are worth it if each of them is.
+    """
+
+    def __init__(self, sizes: Sequence[tuple[Work, ...]], arity: int, parallel: bool):
         self.limit = 2 * GRAIN if parallel else LARGE
-        self.always = frozenset(k for k, work in enumerate(sizes) if parallel and any(UNKNOWN in key for key in work))
-        self.texts = [spelled_size(work) for work in sizes]
+        self.always = frozenset(k for k, works in enumerate(sizes) if parallel and any(UNKNOWN in key for work in works for key in work))
+        self.texts = [least(list(map(spelled_size, works))) for works in sizes]
         parameters = ", ".join(f"a{k}" for k in range(arity))
         self.which = eval(f"lambda {parameters}: [k for k, work in enumerate(({', '.join(self.texts)},)) if work > {self.limit}]")
 
@@ -46,12 +49,17 @@ class Chooser:
         return self.always.union(self.which(*args))
 
 
-def chooser(sizes: Sequence[Work], arity: int, parallel: bool | None) -> Chooser | None:
+def chooser(sizes: Sequence[tuple[Work, ...]], arity: int, parallel: bool | None) -> Chooser | None:
     """Which loops of a call with `arity` arguments are worth threads, if any can be."""
     if parallel is False or not sizes:
         return None
     found = Chooser(sizes, arity, bool(parallel))
     return found if found.always or found.conditions else None
+
+
+def least(texts: Sequence[str]) -> str:
+    """The least of some sizes, as Python."""
+    return f"min({', '.join(texts)})" if len(texts) > 1 else texts[0]
 
 
 def spelled_size(work: Work) -> str:

@@ -257,6 +257,30 @@ def test_long_loops_are_shared_unasked(several):
     assert list(fast.last.call.native.made) == [frozenset(), frozenset({0})]
 
 
+def recurrences(x, y, k):
+    a = 0.3
+    for i in range(len(x)):
+        a = 0.9 * a + np.sin(x[i] * a)
+    b = 0.2
+    for j in range(len(y) - 1, -1, -1):
+        b = 0.8 * b + np.cos(y[j * k] + b)
+    return a * b
+
+
+@pytest.mark.compile
+def test_loops_in_order_that_need_not_wait_for_one_another(several):
+    gradient = s2s.value_and_grad(recurrences, argnums=(0, 1))
+    fast, alone = s2s.jit(gradient), s2s.jit(gradient, parallel=False)
+    for n, m in ((5, 7), (100_000, 7), (100_000, 100_001), (5, 7)):
+        args = np.linspace(-1, 1, n), np.linspace(-2, 1, m), 1
+        for a, b in zip(split.leaves(fast(*args)), split.leaves(alone(*args))):
+            np.testing.assert_array_equal(a, b)
+    (in_sections,) = (native for loops, native in fast.last.call.native.general.made.items() if loops)
+    assert in_sections.module.text.count("_sections") == 4
+    with pytest.raises(IndexError, match=r"b = 0.8 \* b"):
+        fast(np.ones(100_000), np.ones(100_000), 2)
+
+
 @pytest.mark.compile
 def test_only_calls_that_do_much_ask_in_python(several, monkeypatch):
     plain, writing = (s2s.jit(s2s.grad(elementwise)) for _ in range(2))
