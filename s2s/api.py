@@ -300,9 +300,9 @@ def jit(f: Callable, static_argnums: int | Sequence[int] = (), static_argnames: 
     """`f`, compiled by Numba the first time it meets arguments of one kind.
 
     Options: target="cpu", parallel=None, fastmath=False, cache=True; for target="cuda" also threads, of a block.
-    Threads share the loops whose trips do not depend on one another: with parallel=None those that the arguments make long
-    (some 200 us), with True also shorter ones, with False none; `set_threads` says how many.  A sum is then added up part by
-    part, in an order that follows from the lengths alone.
+    Threads share the loops whose trips do not depend on one another, and run loops at once that do not need one another: with
+    parallel=None those that the arguments make long (some 200 us), with True also shorter ones, with False none; `set_threads`
+    says how many.  A sum is then added up part by part, in an order that follows from the lengths alone.
     Arguments named by `static_argnums` and `static_argnames` are known when code is generated, and each of their values
     has code of its own: lengths of new arrays, numbers of trips to unroll.  They must be hashable.
 

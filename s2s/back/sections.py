@@ -34,7 +34,8 @@ ANYTHING, ARGUMENT = "anything", "argument"  # memory of which nothing is known,
 MADE = frozenset({"buffer", "zeros", "empty", "ones", "full"})
 FEW = 16  # loops: among more each has a small share of the work, and each would be compared with each
 CHECKS = {"same_length", "nonempty_length", "spread_length", "broadcast_length", "strips_of"}
-NEW = {"zeros", "empty", "ones", "full", "zeros_like", "empty_like", "unshared_zeros", "unshared_empty", "unshared_like", "len", "float", "int", "bool", "abs", "max", "min"}  # of numbers
+NEW = {"zeros", "empty", "ones", "full", "zeros_like", "empty_like", "unshared_zeros", "unshared_empty", "unshared_like", "len",
+       "float", "int", "bool", "abs", "max", "min"}  # of numbers
 
 
 def groups(body: Sequence[ast.stmt], is_in_order: Callable[[ast.For], bool]) -> list[list[ast.For]]:
@@ -55,22 +56,34 @@ def carries_little(loop: ast.For) -> bool:
     return not loop.op.attrs["breaks"] and all(isinstance(p.type, (Array, Scalar)) for p in loop.op.blocks[0].params)
 
 
+def beginning(body: Sequence[ast.stmt], loop: ast.For) -> list[ast.stmt]:
+    """The statements above a loop that give constants to the names that it begins with: they go with it."""
+    found: list[ast.stmt] = []
+    stored, mentioned = set(stored_in([loop])), set()
+    for statement in reversed(body[:body.index(loop)]):
+        match statement:
+            case ast.Assign([ast.Name(name)], value) if is_new(value) and names_in(value) <= {"np"} and name in stored - mentioned:
+                found.insert(0, statement)
+            case _ if not is_plain(statement):
+                break
+        mentioned |= names_in(statement)
+    return found
+
+
 def order(body: Sequence[ast.stmt], group: Sequence[ast.For]) -> tuple[list[ast.stmt], list[ast.stmt]] | None:
     """The statements before the loops of a group, and those after them, when these run at the same time; None if they cannot."""
     first, last = body.index(group[0]), body.index(group[-1])
-    before, after = list(body[:first]), []
+    sections = [[*beginning(body, loop), loop] for loop in group]
+    inside = [statement for section in sections for statement in section]
     for k, loop in enumerate(group):
-        later = body[body.index(loop) + 1:]
-        left = set(exposed(later, set(stored_in([loop]))))
-        numbers = {name for name, p in zip(loop.carried, loop.op.blocks[0].params[1:]) if isinstance(p.type, Scalar)}
-        if not left <= numbers:
+        if not left_by(loop, body) <= {name for name, p in zip(loop.carried, loop.op.blocks[0].params[1:]) if isinstance(p.type, Scalar)}:
             return None
-        for j, other in enumerate(group):
-            stored = set(stored_in([other]))
-            if j != k and (left & stored or set(exposed([loop], stored)) & stored and j < k or not apart(loop.op, other.op)):
+        for j, other in enumerate(group[k + 1:], k + 1):
+            if left_by(loop, body) & set(stored_in(sections[j])) or any(exposed(sections[j], set(stored_in([loop])))) or not apart(loop.op, other.op):
                 return None
+    before, after = [s for s in body[:first] if s not in inside], []
     for statement in body[first:last]:
-        if statement in group:
+        if statement in inside:
             continue
         if all(passes(statement, other) for other in [*after, *(g for g in group if body.index(g) < body.index(statement))]):
             before.append(statement)
@@ -80,6 +93,11 @@ def order(body: Sequence[ast.stmt], group: Sequence[ast.For]) -> tuple[list[ast.
         if checks(statement) or not all(passes(statement, g) for g in group if body.index(g) > body.index(statement)):
             return None
     return before, [*after, *body[last + 1:]]
+
+
+def left_by(loop: ast.For, body: Sequence[ast.stmt]) -> set[str]:
+    """The names that statements below a loop may read as it has left them."""
+    return set(exposed(body[body.index(loop) + 1:], set(stored_in([loop]))))
 
 
 def passes(statement: ast.stmt, other: ast.stmt) -> bool:
@@ -194,24 +212,24 @@ def in_sections(body: Sequence[ast.stmt], group: Sequence[ast.For], name: str, u
     made: list[str] = []
     kernel: list[ast.stmt] = []
     arguments: dict[str, None] = {}
-    for k, loop in enumerate(group):
-        later = body[body.index(loop) + 1:]
-        left = sorted(exposed(later, set(stored_in([loop]))))
+    sections = [[*beginning(body, loop), loop] for loop in group]
+    for k, (loop, statements) in enumerate(zip(group, sections)):
+        left = sorted(left_by(loop, body))
         dtypes = {each: p.type.dtype for each, p in zip(loop.carried, loop.op.blocks[0].params[1:])}
-        arguments.update(dict.fromkeys(exposed([loop], set(locals))))
-        others = {each for other in group if other is not loop for each in names_in(other)}
-        renamed = {each: unused(each) for each in sorted(set(stored_in([loop])) & others)}
-        begun = [parsed(f"{renamed[each]} = {each}")[0] for each in exposed([loop], set(renamed))]
+        arguments.update(dict.fromkeys(exposed(statements, set(locals))))
+        others = {name for other in sections if other is not statements for each in other for name in names_in(each)}
+        renamed = {each: unused(each) for each in sorted(set(stored_in(statements)) & others)}
+        begun = [parsed(f"{renamed[each]} = {each}")[0] for each in exposed(statements, set(renamed))]
         begun += [parsed(f"{each} = apart({each})")[0] for each, x in zip(loop.carried, loop.op.inputs[3:])
                   if each in arguments and each not in renamed and is_own(x)]
         for each in left:
             own[each] = unused(f"{each}_own")
             made.append(f"{own[each]} = np.empty(1{dtype_argument(dtypes[each])})")
-        for node in ast.walk(loop) if renamed else ():
+        for node in [node for each in statements for node in ast.walk(each)] if renamed else ():
             if isinstance(node, ast.Name):
                 node.id = renamed.get(node.id, node.id)
         ended = [parsed(f"{own[each]}[0] = {renamed.get(each, each)}")[0] for each in left]
-        kernel.append(ast.If(parsed(f"{section} == {k}")[0].value, [*begun, loop, *ended], []))
+        kernel.append(ast.If(parsed(f"{section} == {k}")[0].value, [*begun, *statements, *ended], []))
     if not arguments:
         return None
     given = ", ".join([*arguments, *own.values()])

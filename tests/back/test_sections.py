@@ -32,7 +32,7 @@ def forwards_and_backwards(x, y):
     for i in range(n - 1, -1, -1):
         carry = np.tanh(carry - x[i])
         right[i] = carry
-    return np.sum(left * right[::-1]) + y[0]
+    return np.dot(np.sort(left), np.sort(right)) + y[0]
 
 
 def three_kinds_of_numbers(x, y):
