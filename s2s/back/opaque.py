@@ -104,12 +104,30 @@ def in_python(op: Op) -> Record:
 
 def printing(op: Op) -> Record:
     """An op that has Python print what `op`, a `print` on numbers and arrays, prints."""
-    names = [x.name if x.name and [y.name for y in op.inputs].count(x.name) == 1 else f"x{k}" for k, x in enumerate(op.inputs)]
+    names = [x.name if x.name not in ("", "format") and [y.name for y in op.inputs].count(x.name) == 1 else f"x{k}" for k, x in enumerate(op.inputs)]
     shown = [ast.parse(as_the_program_has_it(n, x, k, op), mode="eval").body for k, (n, x) in enumerate(zip(names, op.inputs))]
     text = (f"def {{name}}({', '.join(names)}):\n"
             f"    with objmode():\n"
-            f"        {expression_text(op.record.syntax(*shown, **op.attrs))}\n")
+            f"        {expression_text(Formats().visit(op.record.syntax(*shown, **op.attrs)))}\n")
     return _calling(text, "print_out", None, lambda *xs, **attrs: [], pure=False)
+
+
+class Formats(ast.NodeTransformer):
+    """Spells f"{x:>4d}" as f"{format(x, '>4d')}": Numba does not know the first, whoever computes it."""
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.FormattedValue:
+        self.generic_visit(node)
+        if node.format_spec is None:
+            return node
+        shown = node.value if node.conversion == -1 else _call({"s": "str", "r": "repr", "a": "ascii"}[chr(node.conversion)], node.value)
+        spec = node.format_spec
+        if all(isinstance(part, ast.Constant) for part in spec.values):
+            spec = ast.Constant("".join(part.value for part in spec.values))
+        return ast.FormattedValue(_call("format", shown, spec), -1, None)
+
+
+def _call(name: str, *args: ast.expr) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), list(args), [])
 
 
 def as_the_program_has_it(name: str, x: Value, k: int, op: Op) -> str:

@@ -231,3 +231,16 @@ def test_matrix_products_of_every_layout(dtype):
     assert product(A[:, :0], B[:0]).shape == (5, 4)
     with pytest.raises(ValueError):
         product(A, A)
+
+
+def says(x, n, w):
+    print(f"{n!r:>4}|{x:{w}.3f}|{x!s:>9}|{x}|{n:%}", x, f"{'a':>3} it's {n:>4d}", end=" ")
+    return 2 * x
+
+
+@pytest.mark.compile
+def test_numbers_are_printed_in_the_formats_that_are_asked_for(capsys):
+    says(2.0, 3, 8)
+    expected = capsys.readouterr().out
+    s2s.jit(says)(2.0, 3, 8)
+    assert capsys.readouterr().out == expected
