@@ -74,9 +74,11 @@ def _masked_alike(record, a: Value, b: Value):
 
 
 def subtract(record, a: Value, b: Value):
-    """a - (-b) is a + b; a - 0 is a; (i + 1) - i is 1."""
+    """a - (-b) is a + b, also for a number -b; a - 0 is a; (i + 1) - i is 1."""
     if _negated(b) is not None:
         return a + _negated(b)
+    if type(b.constant) is float and b.constant < 0:
+        return _same_type(a + -b.constant, record, a, b)
     if _is(b, 0):
         return _same_type(a, record, a, b)
     return _same_type(_affine(a, b, -1), record, a, b) if _integers(a, b) else _masked_alike(record, a, b)

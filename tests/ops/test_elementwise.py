@@ -423,6 +423,13 @@ def test_numbers_are_multiplied_out():
         assert text(times(0.5 * ew.exp(z) / y, 2 * x)) == "np.exp(z) / y * x"
 
 
+def test_minus_a_number_below_zero_is_plus():
+    with Builder():
+        x, y = Value(VECTOR, "x"), Value(Array("float32", (N,)), "y")
+        assert text(x - -1.0) == "x + 1.0" and text(y - -1.0) == "y + 1.0"
+        assert text(-x - -1.0) == "1.0 - x"
+
+
 def test_masks_stay_outermost():
     with Builder():
         c, x, bar = Value(Array("bool", (N,)), "c"), Value(VECTOR, "x"), Value(VECTOR, "bar")
@@ -472,7 +479,7 @@ def bits(x):
     lambda x, y: x * 1, lambda x, y: 1 * x, lambda x, y: x * 1.0, lambda x, y: x * -1, lambda x, y: x / 1, lambda x, y: x - 0,
     lambda x, y: x - (-y), lambda x, y: x + (-y), lambda x, y: (-x) + y, lambda x, y: (-x) * y, lambda x, y: x * (-y),
     lambda x, y: (-x) * (-y), lambda x, y: (-x) / y, lambda x, y: ew.negative(ew.negative(x)), lambda x, y: x ** 1, lambda x, y: x + 0,
-    lambda x, y: x * 0, lambda x, y: 0 - x, lambda x, y: x - 0.0, lambda x, y: x - (-0.0),
+    lambda x, y: x * 0, lambda x, y: 0 - x, lambda x, y: x - 0.0, lambda x, y: x - (-0.0), lambda x, y: x - (-1.5), lambda x, y: x / -y - (-1.0),
 ])
 def test_folds_are_exact(rule):
     grid = [np.array(p) for p in zip(*itertools.product(SPECIAL, SPECIAL))]
