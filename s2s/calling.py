@@ -123,7 +123,7 @@ def running(call: Compiled, native: numba_code.Native, conditions: Sequence[str]
     """Statements that run native code where the `conditions` hold, and build what it returns."""
     if call.native.fits != "False":
         conditions = [*conditions, *(renamed(text, kinds.leaves, names) for text in native.required)]
-    code = native.of_numbers() if kinds.are_numbers else native.dispatcher
+    code = native.of_numbers() if kinds.are_numbers and "dispatcher" in vars(native) else met(call, native, "dispatcher", names)
 
     def lines(run: str) -> list[str]:
         before, result = result_expression(f"{run}({', '.join(kinds.leaves)})", call.function, names, narrow=True)
@@ -153,6 +153,21 @@ def tried(conditions: Sequence[str], ways: Sequence[Sequence[str]], names: Names
         text += f"    except {names.given(numba_code.MoreWork, 'MoreWork')}:\n        try:\n" + "".join(f"            {line}\n" for line in ways[1])
         text += "        except Exception:\n            pass\n"
     return text + "    except Exception:\n        pass\n"
+
+
+def met(call: Compiled, whole: numba_code.Native, form: str, names: Names) -> Callable:
+    """The `form` of the `whole` code, "dispatcher" or "into"; where no call has needed it yet, what is chosen for each, until one does."""
+    if form in vars(whole):
+        return getattr(whole, form)
+    method = "run" if form == "dispatcher" else form
+
+    def chosen(*args):
+        result = getattr(call.native, method)(*args)
+        if form in vars(whole):
+            names.content[names.given(chosen, "native")] = getattr(whole, form)
+        return result
+
+    return chosen
 
 
 def outputs(function: Function, out, place: str, names: Names) -> tuple[Kinds, list[str | None]] | None:
@@ -195,7 +210,7 @@ def writing(call: Compiled, native: numba_code.Native, conditions: Sequence[str]
     parts = [next(rest) if place is None else place for place in arrays]
     before, result = result_expression(f"({', '.join(parts)},)" if len(parts) != 1 else parts[0], call.function, names, narrow=True)
     ways = [[f"{''.join(f'{y}, ' for y in numbers) or '_'} = {run}({', '.join(leaves)})", *before, f"return {result}"]
-            for run in runs(call, native.into, "into", leaves, names)]
+            for run in runs(call, met(call, native, "into", names), "into", leaves, names)]
     return tried(conditions, ways, names)
 
 

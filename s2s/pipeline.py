@@ -23,7 +23,7 @@ from pathlib import Path
 from .back.cuda import render_cuda
 from .back.lengths import settled
 from .back.loops import lower
-from .back.python import Module, render
+from .back.python import Draft, Module, render
 from .errors import UnsupportedError, VerifyError
 from .flat import Compiled, has_containers, spread, taking_apart
 from .front import build as front_build
@@ -309,12 +309,11 @@ def loops_text(function: Function, target: str = "cpu", args: Sequence | None = 
     lowered = loops_of(function, target, args)
     if target == "cuda":
         return render_cuda(lowered).text
-    whole = render(lowered, native=True, parts=())
-    loops = None if args is None else worth.chooser(whole.sizes, len(lowered.params), parallel)
+    drafted = Draft(lowered, native=True)
+    loops = None if args is None else worth.chooser(drafted.sizes, len(lowered.params), parallel)
     if loops is not None and has_containers(function):
         loops = taking_apart(loops, function)
-    parts = frozenset() if loops is None else loops(*args)
-    return render(lowered, native=True, parts=parts).text if parts else whole.text
+    return drafted.module(frozenset() if loops is None else loops(*args)).text
 
 
 def export_text(function: Function, compiled: bool = False, target: str = "cpu") -> str:

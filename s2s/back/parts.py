@@ -25,6 +25,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Container, Sequence
+from dataclasses import dataclass
 
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array, Scalar
@@ -153,60 +154,85 @@ def at_first(x: Value) -> Value:
 # ----------------------------------------------------------------------------------------- the split
 
 
-def in_parts(tree: ast.FunctionDef, wanted: Container[int], taken: frozenset[str]) -> tuple[list[ast.FunctionDef], list[tuple[Work, ...]]]:
-    """The function with those of its independent loops in parts that are `wanted`, by number, after their kernels; and how
-    much work there is in each of its independent loops, over arguments a0, a1, ... (`sizes`).
+@dataclass
+class Independent:
+    """An independent loop: the names of its sums, gathers and scratch arrays, its trips, and what one of them does."""
 
-    Names in `taken` mean other things in the module.
-    """
-    split = Split(tree, wanted, {"in_parts", "parts_of", "natural", "apart", *taken})
-    split.function()
-    return [*split.kernels, tree], split.sizes
+    number: int
+    sums: list[str]
+    gathers: list[str]
+    scratch: list[str]
+    low: ast.expr
+    trips: ast.expr
+    down: bool
+    work: Work
 
 
 class Split:
-    """The loops of one function, one after the other."""
+    """The loops of one function that can be put in parts, or in sections, by number; it is done once, if at all.
 
-    def __init__(self, tree: ast.FunctionDef, wanted: Container[int], taken: set[str]):
-        self.tree, self.wanted, self.roles = tree, wanted, Roles(tree.function)
-        self.locals = {a.arg for a in tree.args.args} | set(stored_in(tree.body))
-        self.taken = taken | self.locals | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    `sizes` says how much work there is in each, over arguments a0, a1, ...  Names in `taken` mean other things in the module.
+    """
+
+    def __init__(self, tree: ast.FunctionDef, taken: frozenset[str]):
+        self.tree, self.roles = tree, Roles(tree.function)
+        self.taken = {"in_parts", "parts_of", "natural", "apart", *taken}
+        self.found: dict[ast.For, Independent] = {}
         self.kernels: list[ast.FunctionDef] = []
         self.sizes: list[tuple[Work, ...]] = []
         self.asked = Asked(tree)
+        self.look(tree.body)
+        self.groups = dict(enumerate(groups(tree.body, self.is_in_order), len(self.sizes)))
+        self.sizes += [tuple(self.work(loop) for loop in group) for group in self.groups.values()]
 
-    def function(self) -> None:
-        """The whole body: independent loops in parts, and loops that can run at once in sections."""
-        found = groups(self.tree.body, lambda loop: self.carried(loop) is None and all(map(runs_anywhere, walk(loop.op.blocks[0]))))
-        works = [tuple(self.work(loop) for loop in group) for group in found]
-        body = self.body(self.tree.body)
-        for group, work in zip(found, works):
-            self.sizes.append(work)
-            if len(self.sizes) - 1 in self.wanted and not any(calls_of(loop, "in_parts") for loop in group):
-                split = in_sections(body, group, self.unused(f"{self.tree.name}_sections"), self.unused, self.locals, is_buffer)
-                if split is not None:
-                    kernel, body = split
-                    self.kernels.append(kernel)
-        self.tree.body = body
+    def look(self, body: Sequence[ast.stmt]) -> None:
+        """Find the outermost independent loops among the statements, or in loops among them."""
+        for statement in body:
+            carried = self.carried(statement) if isinstance(statement, ast.For) and hasattr(statement, "op") else None
+            if carried is not None:
+                low, trips, down = trips_of(statement.iter)
+                work = work_of(statement.body, set(stored_in([statement])), statement.target.id, trips)
+                self.found[statement] = Independent(len(self.sizes), *carried, low, trips, down, work)
+                self.sizes.append((self.asked.of(work, ast.unparse(trips)),))
+            elif isinstance(statement, (ast.For, ast.While, ast.If)):
+                self.look(statement.body)
+                self.look(statement.orelse)
+
+    def is_in_order(self, loop: ast.For) -> bool:
+        return loop not in self.found and all(map(runs_anywhere, walk(loop.op.blocks[0])))
 
     def work(self, loop: ast.For) -> Work:
         """The work in all trips of a loop, in terms of the arguments."""
         trips = trips_of(loop.iter)[1]
         return self.asked.of(work_of(loop.body, set(stored_in([loop])), loop.target.id, trips), ast.unparse(trips))
 
-    def body(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """The statements, with the outermost independent loops among them, or in loops among them, split."""
+    def in_parts(self, wanted: Container[int]) -> list[ast.FunctionDef]:
+        """The function with those loops in parts that are `wanted`, and those in sections that can run at once, after their kernels."""
+        if any(number in wanted for number in range(len(self.sizes))):
+            self.locals = {a.arg for a in self.tree.args.args} | set(stored_in(self.tree.body))
+            self.taken |= self.locals | {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+            body = self.body(self.tree.body, wanted)
+            for number, group in self.groups.items():
+                if number in wanted and not any(calls_of(loop, "in_parts") for loop in group):
+                    split = in_sections(body, group, self.unused(f"{self.tree.name}_sections"), self.unused, self.locals, is_buffer)
+                    if split is not None:
+                        kernel, body = split
+                        self.kernels.append(kernel)
+            self.tree.body = body
+        return [*self.kernels, self.tree]
+
+    def body(self, body: Sequence[ast.stmt], wanted: Container[int]) -> list[ast.stmt]:
+        """The statements, with the wanted ones of the independent loops among them split."""
         done: list[ast.stmt] = []
         for statement in body:
-            found = self.carried(statement) if isinstance(statement, ast.For) and hasattr(statement, "op") else None
-            if found is not None:
-                split = self.loop(statement, *found)
-                done += [placed(s, getattr(statement, "line", None)) for s in split]
-                continue
-            for field in ("body", "orelse"):
-                if isinstance(statement, (ast.For, ast.While, ast.If)):
-                    setattr(statement, field, self.body(getattr(statement, field)))
-            done.append(statement)
+            found = self.found.get(statement)
+            if found is None and isinstance(statement, (ast.For, ast.While, ast.If)):
+                for field in ("body", "orelse"):
+                    setattr(statement, field, self.body(getattr(statement, field), wanted))
+            if found is not None and found.number in wanted:
+                done += [placed(s, getattr(statement, "line", None)) for s in self.loop(statement, found)]
+            else:
+                done.append(statement)
         return done
 
     def carried(self, loop: ast.For) -> tuple[list[str], list[str], list[str]] | None:
@@ -221,15 +247,11 @@ class Split:
             return None  # a name is carried from trip to trip that stands for something else
         return sums, gathers, scratch
 
-    def loop(self, loop: ast.For, sums: list[str], gathers: list[str], scratch: list[str]) -> list[ast.stmt]:
-        """The statements that make the trips of an independent loop, in parts if that is wanted."""
+    def loop(self, loop: ast.For, found: Independent) -> list[ast.stmt]:
+        """The statements that make the trips of an independent loop in parts."""
+        sums, gathers, scratch, low, trips = found.sums, found.gathers, found.scratch, found.low, found.trips
         stored = set(stored_in([loop]))
-        low, trips, down = trips_of(loop.iter)
-        work = work_of(loop.body, stored, loop.target.id, trips)
         before: list[ast.stmt] = []
-        self.sizes.append((self.asked.of(work, ast.unparse(trips)),))
-        if len(self.sizes) - 1 not in self.wanted:
-            return [loop]
         if any(isinstance(node, ast.Call) and ast.unparse(node.func) != "len" for node in ast.walk(trips)):
             count = self.unused("trips")  # a check, which is made once
             before, trips = parsed(f"{count} = {ast.unparse(trips)}"), ast.Name(count, ast.Load())
@@ -242,8 +264,8 @@ class Split:
         read = [n for n in dict.fromkeys(loaded_in([low, *loop.body])) if n in self.locals and n not in stored - names_in(low) - {*scratch}]
         arguments = [*(n for n in read if n not in sums), *(n for n in gathers if n not in read),
                      *own_sums.values(), *own_arrays.values()]
-        span = _span(low, start, stop, down)
-        known = parsed(f"{loop.target.id} = natural({loop.target.id})") if down and ast.unparse(loop.iter.args[1]) == "-1" else []
+        span = _span(low, start, stop, found.down)
+        known = parsed(f"{loop.target.id} = natural({loop.target.id})") if found.down and ast.unparse(loop.iter.args[1]) == "-1" else []
         kernel = _function(f"def {name}({', '.join([part, start, stop, *arguments])}): pass")
         kernel.body = [
             *(s for x in scratch for s in parsed(f"{x} = apart(np.empty_like({x}))")),
@@ -256,7 +278,7 @@ class Split:
         ]
         kernel.body[-1 - len(own_sums)].line = getattr(loop, "line", None)
         self.kernels.append(kernel)
-        return before + self.call(name, trips, work, arguments, own_sums, own_arrays, dtypes, how, loop)
+        return before + self.call(name, trips, found.work, arguments, own_sums, own_arrays, dtypes, how, loop)
 
     def call(self, name: str, trips: ast.expr, work: Work, arguments: list[str], own_sums: dict, own_arrays: dict,
              dtypes: dict, how: dict, loop: ast.For) -> list[ast.stmt]:

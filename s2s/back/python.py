@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import functools
 import inspect
 import re
 import sys
@@ -33,11 +34,12 @@ from .literals import is_literal, says_np
 from .memory import results_of
 from .names import RESERVED, Names
 from .owners import owned
-from .parts import in_parts, rename_marks
+from .parts import Split, rename_marks
 from .prune import drop_dead, drop_handed_on, leave_shapes_unsaid, name_results, unpack_tuples
 from .raises import named_classes, names_acted_with
 from .statements import Writer
 from .unparse import Blank, Unparser
+from .work import Work
 
 WHOLE = {"show_empty": True} if sys.version_info >= (3, 13) else {}  # without, ast.dump asks whether arrays in the tree are empty
 
@@ -50,7 +52,6 @@ class Module:
     lines: dict[int, Line] = field(default_factory=dict, repr=False)
     given: dict[str, object] = field(default_factory=dict, repr=False)  # names that the text does not define
     raises: dict[int, Op] = field(default_factory=dict, repr=False)  # compiled code: the op that raises on a line
-    sizes: list = field(default_factory=list, repr=False)  # compiled code: the work in its independent loops (parts.py)
 
 
 def render(function: Function, annotate: bool = False, native: bool = False, parts: Container[int] | None = None) -> Module:
@@ -58,72 +59,95 @@ def render(function: Function, annotate: bool = False, native: bool = False, par
 
     With `annotate` the text is the IR itself: one op a line, with its type.  With `native` it keeps to what
     Numba knows: no `reversed`, and no variable that is first a number and then an array.  Threads can share
-    the independent loops that have these numbers (`parts`), if it is to be asked which are independent.
+    the independent loops that have these numbers (`parts`).
     """
-    callees = _callees(function)
-    for each in (function, *callees):
-        each.given, each.handed_on = frozenset(), {}
-    for callee in recursive_callees(function):
-        callee.function.given = callee.given
-        callee.function.handed_on = {} if annotate else callee.handed_on
-    helpers = _helpers_of([*callees, function])
-    spelled = _spellings([function, *callees], helpers)
-    whole = None if annotate else only_call(function)
-    if whole is not None:
-        callees.remove(whole)
+    return Draft(function, annotate, native).module(parts)
+
+
+class Draft:
+    """A function and all that it calls, as the trees of a module whose text is yet to be written: it is written once, most often.
+
+    So which loops are to be in parts can be told of their `sizes` (parts.py) before there is any text.
+    """
+
+    def __init__(self, function: Function, annotate: bool = False, native: bool = False):
+        self.given = function, annotate, native
+        callees = _callees(function)
+        for each in (function, *callees):
+            each.given, each.handed_on = frozenset(), {}
+        for callee in recursive_callees(function):
+            callee.function.given = callee.given
+            callee.function.handed_on = {} if annotate else callee.handed_on
+        helpers = self.helpers = _helpers_of([*callees, function])
         spelled = _spellings([function, *callees], helpers)
-        spelled[whole] = spelled[function]
-        function = function.remade(whole.block)
-        spelled[function] = spelled[whole]
-    definitions: list[ast.FunctionDef] = []
-    sizes: list = []
-    classes = Classes([function, *callees], {} if native else named_classes([function, *callees]), spelled.values())
-    reserved = frozenset({*spelled.values(), *classes.names.values()}) | names_acted_with([function, *callees])
-    for called in (*callees, function):
-        definitions.append(
-            definition(
-                called,
-                annotate,
-                native,
-                reserved | {h.__name__ for h in helpers},
-                entry=called is function,
-                spelled=spelled,
-            )
-        )
-    if parts is not None:
-        definitions[-1:], sizes = in_parts(definitions[-1], parts, reserved | {h.__name__ for h in helpers})
-    definitions = definitions if annotate or len(definitions) == 1 else _each_once(definitions)
-    nodes = [node for tree in definitions for node in ast.walk(tree)]
-    words = [node for node in nodes if isinstance(node, ast.Name)]
-    used = {node.id for node in words}
-    if any(isinstance(node, ast.Constant) and says_np(node.value) for node in nodes):
-        used.add("np")
-    sources = [textwrap.dedent(inspect.getsource(helper)).rstrip() for helper in helpers]
-    sources = [classes.renamed(source, helper) for helper, source in zip(helpers, sources)]
-    numbered = _numbered(helpers, used)
-    sources = [re.sub(rf"\b{helper.__name__}\b", numbered.get(helper.__name__, helper.__name__), source)
-               for helper, source in zip(helpers, sources)]
-    for word in words:
-        word.id = numbered.get(word.id, word.id)
-    used |= {
-        node.id
-        for source in sources
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Name)
-    }
-    classes.rename(words)
-    unparser = Unparser()
-    for module, spelling in _IMPORTS:
-        if module in used:
+        whole = None if annotate else only_call(function)
+        if whole is not None:
+            callees.remove(whole)
+            spelled = _spellings([function, *callees], helpers)
+            spelled[whole] = spelled[function]
+            function = function.remade(whole.block)
+            spelled[function] = spelled[whole]
+        self.entry = spelled[function]
+        self.classes = Classes([function, *callees], {} if native else named_classes([function, *callees]), spelled.values())
+        reserved = frozenset({*spelled.values(), *self.classes.names.values()}) | names_acted_with([function, *callees])
+        self.reserved = reserved | {h.__name__ for h in helpers}
+        self.definitions: list[ast.FunctionDef] | None = [
+            definition(called, annotate, native, self.reserved, entry=called is function, spelled=spelled)
+            for called in (*callees, function)]
+
+    @functools.cached_property
+    def split(self) -> Split:
+        """The loops of the function that can be in parts or in sections."""
+        return Split(self.definitions[-1], self.reserved)
+
+    @property
+    def sizes(self) -> list[tuple[Work, ...]]:
+        """The work in the loops of the function that can be in parts or in sections."""
+        return self.split.sizes
+
+    def module(self, parts: Container[int] | None = None) -> Module:
+        """The text, with the loops in parts that have these numbers."""
+        if self.definitions is None:  # the trees have become another text
+            return render(*self.given, parts)
+        if parts is not None:
+            self.definitions[-1:] = self.split.in_parts(parts)
+        definitions, self.definitions = self.definitions, None
+        return self.written(definitions if self.given[1] or len(definitions) == 1 else _each_once(definitions))
+
+    def written(self, definitions: list[ast.FunctionDef]) -> Module:
+        """The text of the module of these."""
+        helpers, classes = self.helpers, self.classes
+        nodes = [node for tree in definitions for node in ast.walk(tree)]
+        words = [node for node in nodes if isinstance(node, ast.Name)]
+        used = {node.id for node in words}
+        if any(isinstance(node, ast.Constant) and says_np(node.value) for node in nodes):
+            used.add("np")
+        sources = [textwrap.dedent(inspect.getsource(helper)).rstrip() for helper in helpers]
+        sources = [classes.renamed(source, helper) for helper, source in zip(helpers, sources)]
+        numbered = _numbered(helpers, used)
+        sources = [re.sub(rf"\b{helper.__name__}\b", numbered.get(helper.__name__, helper.__name__), source)
+                   for helper, source in zip(helpers, sources)]
+        for word in words:
+            word.id = numbered.get(word.id, word.id)
+        used |= {
+            node.id
+            for source in sources
+            for node in ast.walk(ast.parse(source))
+            if isinstance(node, ast.Name)
+        }
+        classes.rename(words)
+        unparser = Unparser()
+        for module, spelling in _IMPORTS:
+            if module in used:
+                unparser.fill(spelling)
+        for spelling in classes.imports():
             unparser.fill(spelling)
-    for spelling in classes.imports():
-        unparser.fill(spelling)
-    for source in sources:
-        unparser.out += ["", "", *source.split("\n")]
-    for tree in definitions:
-        unparser.out += ["", ""]
-        unparser.statement(tree)
-    return _module(unparser, spelled[function], classes.unreachable(), sizes)
+        for source in sources:
+            unparser.out += ["", "", *source.split("\n")]
+        for tree in definitions:
+            unparser.out += ["", ""]
+            unparser.statement(tree)
+        return _module(unparser, self.entry, classes.unreachable())
 
 
 def _said(tree: ast.AST) -> tuple:
@@ -189,7 +213,7 @@ _IMPORTS = [
 ]
 
 
-def _module(unparser: Unparser, entry: str, given: dict[str, object], sizes: list) -> Module:
+def _module(unparser: Unparser, entry: str, given: dict[str, object]) -> Module:
     """The module's text, with its first empty lines taken off and its lines counted from 1."""
     lines = [line.rstrip() for line in unparser.out]
     skipped = 0
@@ -198,7 +222,7 @@ def _module(unparser: Unparser, entry: str, given: dict[str, object], sizes: lis
         skipped += 1
     places, raises = ({number - skipped + 1: x for number, x in found.items()}
                       for found in (unparser.lines, unparser.raises))
-    return Module("\n".join(lines) + "\n", entry, places, given, raises, sizes)
+    return Module("\n".join(lines) + "\n", entry, places, given, raises)
 
 
 def definition(
@@ -343,4 +367,4 @@ def _spellings(functions: Sequence[Function], helpers: Iterable[Callable]) -> di
     return spelled
 
 
-__all__ = ["Module", "Blank", "render", "definition"]
+__all__ = ["Module", "Blank", "Draft", "render", "definition"]

@@ -43,7 +43,7 @@ from numba.core.errors import NumbaError, NumbaPerformanceWarning, NumbaWarning
 
 from ..back.lengths import settled
 from ..back.loops import lower
-from ..back.python import Module, render
+from ..back.python import Draft, Module, render
 from ..back.ranges import requirements
 from ..errors import S2SError, UnsupportedError
 from ..ir.graph import Function, walk
@@ -97,13 +97,12 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
 
     def code(known: Function) -> Native | BySize:
         lowered = spelled(lower(known))
-        whole = render(lowered, native=True, parts=())
-        loops = chooser(whole.sizes, len(function.params), parallel)
+        drafted = Draft(lowered, native=True)
+        loops = chooser(drafted.sizes, len(function.params), parallel)
 
         def native(parts: frozenset[int]) -> Native:
-            if parts:
-                return Native(function, known, render(lowered, native=True, parts=parts), fastmath, cache)
-            return Native(function, known, whole, fastmath, cache, loops.conditions if loops is not None else [])
+            more = loops.conditions if loops is not None and not parts else []
+            return Native(function, known, functools.partial(drafted.module, parts), fastmath, cache, more)
 
         return native(frozenset()) if loops is None else BySize(loops, native)
 
@@ -203,13 +202,14 @@ def keep_text(filename: str, text: str) -> None:
 class Native:
     """The native code of `function`, called with its parameters; what it raises is explained on the way out.
 
-    The code is that of `known`, which is `function` for arguments of known lengths; it is for calls of which none of `more` holds.  Where
-    what is needed of lengths and of numbers does not hold, the code that checks indices is called, which is compiled when that happens first.
-    What is needed of numbers is `required`, and asked in Python, whose integers do not overflow.
+    The code is that of `known`, which is `function` for arguments of known lengths; `write` gives its text, which is asked for when it is first
+    wanted.  It is for calls of which none of `more` holds.  Where what is needed of lengths and of numbers does not hold, the code that checks
+    indices is called, which is compiled when that happens first.  What is needed of numbers is `required`, and asked in Python, whose
+    integers do not overflow.
     """
 
-    def __init__(self, function: Function, known: Function, module: Module, fastmath: bool, cache: bool, more: Sequence[str] = ()):
-        self.function, self.known, self.module, self.__name__ = function, known, module, function.name
+    def __init__(self, function: Function, known: Function, write: Callable[[], Module], fastmath: bool, cache: bool, more: Sequence[str] = ()):
+        self.function, self.known, self.write, self.__name__ = function, known, write, function.name
         self.fastmath, self.cache = fastmath, cache
         required = requirements(known)
         self.checks = required is None
@@ -218,9 +218,7 @@ class Native:
         self.outside = [f"not ({text})" for text in required or [] if text not in self.required]
         self.modules: dict[str, Module] = {}  # what is compiled, by file
         self.careful: Callable | None = None  # checks indices though nothing that is required fails
-        self.dispatcher = self.dispatcher_of(self.checks)
         self.holds = condition(function, required) if required else None
-        self.run = self.where_it_holds if self.required else self.dispatcher
         self.narrowed = narrowing(function)
         self.is_trap = is_checking()
         self.prints = any(op.name == "print" for op in walk(function.block))
@@ -237,6 +235,21 @@ class Native:
     def conditions(self, checks: bool, *more: str) -> dict[str, list[str]]:
         """Which arguments native code is not for, by what it raises then."""
         return {**self.unlike, TypeError.__name__: [*self.unlike[TypeError.__name__], *([] if checks else self.outside), *more]}
+
+    @functools.cached_property
+    def module(self) -> Module:
+        """The loops, as text."""
+        return self.write()
+
+    @functools.cached_property
+    def dispatcher(self) -> Callable:
+        """Numba's dispatcher of the code that is called where what is required holds."""
+        return self.dispatcher_of(self.checks)
+
+    @functools.cached_property
+    def run(self) -> Callable:
+        """What returns what the code returns, or raises: nothing is known of the arguments yet, they may be of another kind."""
+        return self.where_it_holds if self.required else self.dispatcher
 
     def dispatcher_of(self, checks: bool) -> Callable:
         """Numba's dispatcher of the code, with checks of indices or without."""
@@ -264,7 +277,7 @@ class Native:
         return self.dispatcher if found is None else found.entry_point
 
     def where_it_holds(self, *args):
-        """What the code returns, or raises: nothing is known of the arguments yet, they may be of another kind."""
+        """What the code returns where what is needed holds."""
         if not self.holds(*args):
             raise OtherKind
         return self.dispatcher(*args)

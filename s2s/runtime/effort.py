@@ -215,11 +215,5 @@ def at_level(level: int, joins_lines: bool = False) -> Iterator[None]:
 
 
 def instructions(module) -> int:
-    """How many instructions the functions of an LLVM module have, counted up to MANY."""
-    count = 0
-    for function in module.functions:
-        for block in function.blocks:
-            count += sum(1 for _ in block.instructions)
-            if count >= MANY:
-                return count
-    return count
+    """How many instructions the functions of an LLVM module have: lines of its text, which is quicker than to ask for each."""
+    return str(module).count("\n  ")

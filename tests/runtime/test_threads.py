@@ -285,7 +285,7 @@ def test_loops_in_order_that_need_not_wait_for_one_another(several):
 def test_only_calls_that_do_much_ask_in_python(several, monkeypatch):
     plain, writing = (s2s.jit(s2s.grad(elementwise)) for _ in range(2))
     outs, asked, code_for = {n: np.empty(n) for n in (100, 100_000)}, [], BySize.code_for
-    for n, out in outs.items():
+    for n, out in [*outs.items()] * 2:
         plain(np.ones(n)), writing(np.ones(n), out=out)
     monkeypatch.setattr(BySize, "code_for", lambda self, args: asked.append(len(args[0])) or code_for(self, args))
     monkeypatch.setattr(type(plain), "specialise", None)  # what looks again asks for this
@@ -295,6 +295,27 @@ def test_only_calls_that_do_much_ask_in_python(several, monkeypatch):
         assert writing(np.ones(n), out=outs[n]) is outs[n]
         np.testing.assert_array_equal(outs[n], expected)
     assert asked == [100_000, 100_000]
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("into", [False, True], ids=["results of its own", "results in given arrays"])
+def test_code_is_written_for_the_sizes_that_are_met(several, into):
+    """After a long call, the first short one has the code in one piece written, compiled, and called from then on."""
+    fast = s2s.jit(s2s.value_and_grad(elementwise), parallel=True)
+    long, short = np.linspace(0, 1, 100_000), np.linspace(0, 1, 7)
+
+    def call(x):
+        return fast(x, out=(None, np.empty_like(x))) if into else fast(x)
+
+    call(long), call(long)
+    whole = fast.last.call.native.whole
+    assert not {"module", "dispatcher", "into"} & set(vars(whole))
+    expected = s2s.value_and_grad(elementwise)(short)
+    for _ in range(3):
+        value, slope = call(short)
+        assert np.allclose(value, expected[0]) and np.allclose(slope, expected[1])
+    assert ("into" if into else "dispatcher") in vars(whole)
+    assert (whole.into if into else whole.dispatcher) in fast.__call__.__globals__.values()
 
 
 @pytest.mark.compile
