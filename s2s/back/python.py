@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import dis
-import functools
 import inspect
 import re
 import sys
@@ -23,6 +22,7 @@ import numpy as np
 from ..errors import Line
 from ..ir.forms import stores_its_arguments, with_attributes
 from ..ir.graph import Function, Op, walk
+from ..ir.turns import made_in_turn
 from ..ir.types import Tape
 from ..ops.foreign import functions_in, printed_op
 from ..ops.recursive import Recursive, recursive_callees
@@ -95,7 +95,7 @@ class Draft:
             definition(called, annotate, native, self.reserved, entry=called is function, spelled=spelled)
             for called in (*callees, function)]
 
-    @functools.cached_property
+    @made_in_turn
     def split(self) -> Split:
         """The loops of the function that can be in parts or in sections."""
         return Split(self.definitions[-1], self.reserved)

@@ -62,6 +62,26 @@ def in_turn(function: Callable) -> Callable:
     return run
 
 
+class made_in_turn:
+    """A property that is made when it is first asked for, while no other thread generates, and is an attribute from then on.
+
+    `functools.cached_property` has, in some versions of Python, a lock of its own: whoever waited for a turn with it would keep those from
+    it who have the turn, and a fork would not wait for it.
+    """
+
+    def __init__(self, make: Callable):
+        self.make, self.__doc__ = make, make.__doc__
+
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            return self
+        name, found = self.make.__name__, vars(instance)
+        with Turn():
+            if name not in found:
+                found[name] = self.make(instance)
+        return found[name]
+
+
 _held: list = []  # by the thread that is forking
 
 

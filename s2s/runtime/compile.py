@@ -47,7 +47,7 @@ from ..back.python import Draft, Module, render
 from ..back.ranges import requirements
 from ..errors import S2SError, UnsupportedError
 from ..ir.graph import Function, walk
-from ..ir.turns import in_turn, taking_turns
+from ..ir.turns import in_turn, made_in_turn, taking_turns
 from ..ir.types import Array, Generator, Scalar, Tuple, Type
 from ..ops.recursive import calls_itself, recursive_callees
 from . import cache as disk
@@ -236,17 +236,17 @@ class Native:
         """Which arguments native code is not for, by what it raises then."""
         return {**self.unlike, TypeError.__name__: [*self.unlike[TypeError.__name__], *([] if checks else self.outside), *more]}
 
-    @functools.cached_property
+    @made_in_turn
     def module(self) -> Module:
         """The loops, as text."""
         return self.write()
 
-    @functools.cached_property
+    @made_in_turn
     def dispatcher(self) -> Callable:
         """Numba's dispatcher of the code that is called where what is required holds."""
         return self.dispatcher_of(self.checks)
 
-    @functools.cached_property
+    @made_in_turn
     def run(self) -> Callable:
         """What returns what the code returns, or raises: nothing is known of the arguments yet, they may be of another kind."""
         return self.where_it_holds if self.required else self.dispatcher
@@ -259,16 +259,14 @@ class Native:
             self.modules[found.py_func.__code__.co_filename] = native
             return found
 
-    @functools.cached_property
+    @made_in_turn
     def into(self) -> Callable:
         """Numba's dispatcher of the form that writes results into arrays behind the arguments, where there are such."""
-        types = [y.type for y in self.function.results]
-        with taking_turns():
-            params = [p.type for p in self.function.params]
-            form, shares = into_form(self.module, params, types)
-            native = decorated(form, self.fastmath, self.checks, True, self.conditions(self.checks, shares))
-            taken = [type for type in types if isinstance(type, Array)]
-            return getattr(loaded(native, self.cache, [*params, *taken]), native.entry)
+        params, types = [p.type for p in self.function.params], [y.type for y in self.function.results]
+        form, shares = into_form(self.module, params, types)
+        native = decorated(form, self.fastmath, self.checks, True, self.conditions(self.checks, shares))
+        taken = [type for type in types if isinstance(type, Array)]
+        return getattr(loaded(native, self.cache, [*params, *taken]), native.entry)
 
     def of_numbers(self) -> Callable:
         """What to call where all arguments are numbers of Python's, of the parameters' dtypes: past the dispatcher, if they have been met."""

@@ -14,12 +14,11 @@ known, as small.py has it for vectors: with products in loops, and no arrays mad
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 
 from ..back.lengths import SHORT, for_lengths, settled
 from ..ir.graph import Function, walk
 from ..ir.lengths import asking, has_asked
-from ..ir.turns import in_turn
+from ..ir.turns import in_turn, made_in_turn
 from ..ir.types import Array, Extent, Scalar
 from ..ops.recursive import recursive_callees
 from .worth import ByArguments
@@ -92,7 +91,7 @@ class ByLengths(ByArguments):
         self.key_of = eval(f"lambda {', '.join(f'a{k}' for k in range(len(function.params)))}: {self.key}")
         self.remembered: dict[tuple, Callable] = {}
 
-    @cached_property
+    @made_in_turn
     def general(self) -> Callable:
         """The code for any lengths."""
         return self.made_for(self.function)

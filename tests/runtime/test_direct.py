@@ -10,8 +10,8 @@ from numba import njit
 from numba.core.runtime import _nrt_python, rtsys
 
 import s2s
-from s2s.runtime.direct import has_short_loops
 from s2s.runtime.direct.bindings import Bindings, NotDirect
+from s2s.runtime.direct.unrolled import Unrolling
 from s2s.runtime.effort import Effort
 from s2s.runtime.load import TEXT
 
@@ -248,7 +248,40 @@ def test_numpys_function_of_a_number_is_no_loop():
 def test_loops_of_few_trips_are_seen(head, is_short):
     """LLVM unrolls them in a run of its own."""
     (function,) = ast.parse(f"def f(x, n):\n    for i in {head}:\n        x[i] = 0.0\n").body
-    assert has_short_loops(function) == is_short
+    assert Unrolling(function).short == is_short
+
+
+@pytest.mark.parametrize("text, left, is_short", [
+    ("for i in range(3):\n for j in range(n):\n  x[j] += 1", ["i"], False),
+    ("for i in range(3):\n for j in range(2):\n  for k in range(n):\n   x[k] += 1", ["i", "j"], False),
+    ("for i in range(3):\n for j in range(2):\n  x[j] += 1\n while n > 0:\n  n -= 1", ["i"], True),
+    ("for i in range(3):\n for j in range(i):\n  x[j] += 1", [], True),
+    ("for i in range(n):\n for j in range(i, 4):\n  x[j] += 1", [], True),
+    ("for i in range(4):\n if x[i] > 0:\n  for j in range(n):\n   x[j] += 1", ["i"], False),
+    ("for i in range(3):\n x[checked_place(i, n)] += 1", [], False),
+])
+def test_loops_around_long_ones_are_not_unrolled(text, left, is_short):
+    (function,) = ast.parse("def f(x, n):\n" + "\n".join(f" {line}" for line in text.splitlines())).body
+    found = Unrolling(function)
+    assert sorted(loop.target.id for loop in found.left) == left and found.short == is_short
+
+
+def test_llvm_leaves_loops_around_long_ones():
+    """A kernel of 3 x 3 over channels: one loop over them, not nine."""
+    def spread(x, y):
+        for i in range(len(x)):
+            for j in range(3):
+                for k in range(3):
+                    for n in range(len(y)):
+                        x[i] += y[n] * (1 + j) / (2 + k)
+        return x
+
+    native = s2s.jit(spread, cache=False)
+    x, y = np.zeros(5), np.arange(9.0)
+    np.testing.assert_allclose(native(x, y), spread(np.zeros(5), y), rtol=1e-13)
+    (library,) = [o.library for o in s2s.runtime.compile._entries[-1].overloads.values()]
+    code = next(str(f) for f in library._final_module.functions if not f.is_declaration and "fdiv" in str(f) and "cpython" not in f.name)
+    assert code.count("fdiv") <= 8
 
 
 def test_what_is_called_is_compiled_for_the_flags_of_each():

@@ -1,11 +1,12 @@
 """Generating code takes turns, and leaves the process as it was."""
 
 import gc
+import threading
 
 import pytest
 
 import s2s
-from s2s.ir.turns import YOUNG, taking_turns
+from s2s.ir.turns import YOUNG, made_in_turn, taking_turns
 
 
 @pytest.fixture
@@ -47,3 +48,23 @@ def test_what_the_program_says_of_the_collector_counts(threshold):
     with taking_turns():
         gc.set_threshold(5, 6, 7)
     assert gc.get_threshold() == (5, 6, 7)
+
+
+def test_who_waits_for_a_turn_keeps_nothing_from_who_has_it():
+    made = []
+
+    class Code:
+        @made_in_turn
+        def text(self):
+            made.append(self)
+            return "text"
+
+    code, found = Code(), []
+    with taking_turns():
+        other = threading.Thread(target=lambda: found.append(code.text), daemon=True)
+        other.start()
+        other.join(0.05)
+        assert code.text == "text" and not found
+    other.join(5)
+    assert found == ["text"] and made == [code] and vars(code) == {"text": "text"}
+    assert isinstance(Code.text, made_in_turn)

@@ -29,11 +29,11 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.ir import Loc
 from numba.core.typed_passes import BaseNativeLowering
 
-from ...back.lengths import SHORT
 from ..load import TEXT
 from .bindings import Bindings, NotDirect
 from .emitted import Statements
 from .inferred import Inference
+from .unrolled import Unrolling
 
 
 class Lower(lowering.Lower):
@@ -46,7 +46,7 @@ class Lower(lowering.Lower):
         entry = self.builder.basic_block
         self.blkmap[self.firstblk] = first = self.function.append_basic_block()
         self.builder.position_at_end(first)
-        statements = Statements(self, self.func_ir.tree, self.func_ir.inference)
+        statements = Statements(self, self.func_ir.tree, self.func_ir.inference, self.func_ir.unrolling.left)
         statements.filename = self.func_ir.loc.filename
         statements.emit()
         return entry
@@ -63,7 +63,7 @@ class DirectLowering(BaseNativeLowering):
         try:
             self.find_types(state)
             state.library.is_direct = True
-            state.library.is_unrolled = has_short_loops(state.func_ir.tree)
+            state.library.is_unrolled = state.func_ir.unrolling.short
             return super().run_pass(state)
         except (NotImplementedError, RecursionError) as error:  # expressions of a thousand terms
             self.forget(state)
@@ -89,24 +89,13 @@ class DirectLowering(BaseNativeLowering):
         state.calltypes, state.return_type = {}, inference.result
         state.func_ir = SimpleNamespace(
             func_id=identity, arg_names=names, is_generator=False, generator_info=None, blocks={0: None},
-            loc=Loc(identity.filename, tree.lineno), tree=tree, inference=inference)
+            loc=Loc(identity.filename, tree.lineno), tree=tree, inference=inference, unrolling=Unrolling(tree))
 
 
 @functools.lru_cache(maxsize=4)
 def functions_of(text: str) -> dict[str, ast.FunctionDef]:
     """The functions that a module defines."""
     return {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
-
-
-def has_short_loops(tree: ast.FunctionDef) -> bool:
-    """Whether there are loops of few trips, of which LLVM knows how many they are."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.For(iter=ast.Call(ast.Name("range"), [ast.Constant(n)] | [_, ast.Constant(n)])) if 1 < n <= SHORT:
-                return True
-            case ast.For(iter=ast.Call(ast.Name("range"), [ast.Constant(n), ast.UnaryOp(ast.USub()), _])) if 0 < n < SHORT:
-                return True
-    return False
 
 
 def can_be_direct(state) -> bool:

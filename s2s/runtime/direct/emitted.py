@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from ..elements import count_of
 from .expressions import Expressions, Given
 from .failing import Failing
 from .kinds import BINARY, MIXED, Types
+from .unrolled import leave
 
 
 class Bound(NamedTuple):
@@ -43,9 +44,9 @@ class Trip(NamedTuple):
 class Statements(Expressions):
     """The code of a function: `emit()` writes it."""
 
-    def __init__(self, lower, function: ast.FunctionDef, inference):
+    def __init__(self, lower, function: ast.FunctionDef, inference, left: Container[ast.For]):
         super().__init__(lower.context, lower.builder, inference)
-        self.lower, self.function, self.bindings = lower, function, inference.bindings
+        self.lower, self.function, self.bindings, self.left = lower, function, inference.bindings, left
         self.known: dict[str, Bound] = {}
         self.slots: dict[tuple[str, types.Type], ir.Value] = {}
         self.trips: list[Trip] = []
@@ -296,7 +297,9 @@ class Statements(Expressions):
             trips.add_incoming(rest, latch)
             more = builder.icmp_signed(">", rest, word(0))
         counter.add_incoming(following, latch)
-        builder.cbranch(more, body, done)
+        again = builder.cbranch(more, body, done)
+        if stmt in self.left:
+            leave(again)
         return self.finish(stmt, before, head, done, after)
 
     def repeated(self, stmt: ast.While) -> bool:
