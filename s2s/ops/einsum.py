@@ -15,15 +15,15 @@ import numpy as np
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, meet
 from ..ir.graph import Value
-from ..ir.types import Type, Unknown, may_be_one
+from ..ir.types import Dim, Type, Unknown, may_be_one
 from .arrange import expand_dims, transpose_record
 from .chain import like_operand
-from .create import arange
+from .create import arange, ones_like
 from .index import take
 from .pick import diagonal
 from .record import array_type, define, dims_of, dtype_of, numpy_function, rank, static, value
 from .reshape import reshape
-from .shape import length, numpy_call, shaped_like, spread
+from .shape import length, numpy_call, shaped_like, spread, sum_to
 
 
 def split(subscripts: str) -> tuple[list[str], str]:
@@ -129,21 +129,46 @@ def _fold(*xs: Value, subscripts: str):
 
 
 def _vjp(bar, y, *xs, subscripts):
-    return tuple(like_operand(_cotangent(bar, xs, k, subscripts), x) for k, x in enumerate(xs))
+    return tuple(like_operand(_cotangent(bar, y, xs, k, subscripts), x) for k, x in enumerate(xs))
 
 
-def _cotangent(bar: Value, xs: tuple, k: int, subscripts: str) -> Value:
-    """The cotangent of the k-th operand; axes that are summed over in it alone are spread over."""
+def _cotangent(bar: Value, y: Value, xs: tuple, k: int, subscripts: str) -> Value:
+    """The cotangent of the k-th operand; axes that are summed over in it alone, or of another length elsewhere, are spread over."""
     operands, result = split(subscripts)
-    others = [*operands[:k], *operands[k + 1 :]]
-    found = "".join(
-        name for name in operands[k] if name in result or any(name in o for o in others)
-    )
-    bar = einsum(bar, *xs[:k], *xs[k + 1 :], subscripts=f"{','.join([result, *others])}->{found}")
+    others, rest = [*operands[:k], *operands[k + 1 :]], [*xs[:k], *xs[k + 1 :]]
+    elsewhere = _elsewhere([result, *others], [y, *rest])
+    is_same = {name: None if elsewhere is None else _is_as_long(d, elsewhere[name])
+               for name, d in zip(operands[k], dims_of(xs[k].type)) if elsewhere is None or name in elsewhere}
+    if rank(xs[k]) is None or None in is_same.values():  # the run tells what was spread to what
+        every = einsum(bar, *rest, ones_like(xs[k]), subscripts=f"{','.join([result, *others, operands[k]])}->{operands[k]}")
+        return sum_to(every, xs[k])
+    found = "".join(name for name in operands[k] if is_same.get(name))
+    bar = einsum(bar, *rest, subscripts=f"{','.join([result, *others])}->{found}")
     alone = tuple(axis for axis, name in enumerate(operands[k]) if name not in found)
     if alone or not found:
         return spread(expand_dims(bar, alone) if found else bar, xs[k])
     return shaped_like(bar, xs[k])
+
+
+def _elsewhere(names: list[str], xs: list[Value]) -> dict[str, list[Dim]] | None:
+    """The lengths of the axes of each name; None if they are not known."""
+    if any(rank(x) is None for x in xs):
+        return None
+    found: dict[str, list[Dim]] = {}
+    for own, x in zip(names, xs):
+        for name, d in zip(own, dims_of(x.type)):
+            found.setdefault(name, []).append(d)
+    return found
+
+
+def _is_as_long(d: Dim, others: list[Dim]) -> bool | None:
+    """Whether an axis of length d is as long as all of these that are longer than 1; None if only a run knows."""
+    longer = [e for e in others if e != 1]
+    if all(e == d for e in longer):
+        return d == 1 or (bool(longer) or (None if may_be_one(d) else False))
+    if all(map(may_be_one, longer)) or may_be_one(d) and d != 1:
+        return None
+    return d != 1
 
 
 def _jvp(dots, y, *xs, subscripts):

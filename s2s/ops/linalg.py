@@ -11,17 +11,20 @@ from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current
 from ..ir.graph import Value
 from ..ir.types import BOOL, Array, Type, Unknown, is_inexact
+from .arrange import expand_dims, squeeze_record
 from .chain import like_operand
 from .elementwise import conjugate
 from .pick import tril
 from .product import check_inner, dot_left, matmul, matrix_transposed, product_dtype
 from .record import (
+    broadcast_dims,
     define,
     dtype_of,
     numpy_function,
     rank,
+    value,
 )
-from .shape import shaped_like
+from .shape import shaped_like, sum_to
 
 
 def square_dims(x: Value, what: str) -> tuple | None:
@@ -57,13 +60,16 @@ def _infer_solve(a: Value, b: Value) -> Type:
                 current().line,
                 "give the vectors one more axis: b[..., None]",
             )
+        if rank(a) > 2:
+            return Array(dtype, (*broadcast_dims(a.type.dims[:-2], b.type.dims[:-2]), *b.type.dims[-2:]))
     return Array(dtype, b.type.dims)
 
 
 def _vjp_solve(bar, y, a, b):
     b_bar = solve(matrix_transposed(a), bar)
     a_bar = -dot_left(b_bar, a, y)  # b is a @ y
-    return like_operand(shaped_like(a_bar, a), a), like_operand(shaped_like(b_bar, b), b)
+    are_single = rank(a) == 2 and rank(b) in (1, 2)  # of stacks one may be spread along another
+    return tuple(like_operand((shaped_like if are_single else sum_to)(x_bar, x), x) for x_bar, x in ((a_bar, a), (b_bar, b)))
 
 
 def _jvp_solve(dots, y, a, b):
@@ -82,7 +88,16 @@ solve = define(
     jvp=_jvp_solve,
     syntax=lambda a, b: linalg_call("solve", a, b),
 )
-numpy_function(np.linalg.solve)(solve)
+
+
+@numpy_function(np.linalg.solve)
+def solve_(a, b) -> Value:
+    """np.linalg.solve; one vector for each matrix of a stack is a matrix of one column."""
+    a, b = value(a), value(b)
+    if rank(b) == 1 and rank(a) is not None and rank(a) > 2:
+        above = tuple(range(rank(a) - 2))
+        return squeeze_record(solve(a, expand_dims(b, (*above, rank(a) - 1))), axis=rank(a) - 1)
+    return solve(a, b)
 
 
 def linalg_call(name: str, *args: ast.expr) -> ast.expr:

@@ -104,6 +104,76 @@ def test_einsum(subscripts, shapes):
     judge(lambda *xs: FUNCTIONS[np.einsum](subscripts, *xs), lambda *xs: np.einsum(subscripts, *xs), *xs)
 
 
+def slopes(f, xs):
+    """The gradient of f, of second degree in each element, by central differences."""
+    for k, x in enumerate(xs):
+        slope = np.zeros(x.shape)
+        for i in np.ndindex(x.shape):
+            ends = []
+            for h in (0.5, -0.5):
+                moved = x.copy()
+                moved[i] += h
+                ends.append(f(*xs[:k], moved, *xs[k + 1:]))
+            slope[i] = ends[0] - ends[1]
+        yield slope
+
+
+@pytest.mark.parametrize("subscripts, shapes", [
+    ("a,a->a", [(1,), (3,)]),
+    ("a,abd->dab", [(1,), (3, 3, 2)]),
+    ("a,a->", [(3,), (1,)]),
+    ("ab,ab->", [(1, 2), (3, 1)]),
+    ("ab,bc->ac", [(2, 1), (4, 3)]),
+    ("cab,bc,cab->", [(5, 2, 3), (3, 1), (5, 1, 3)]),
+    ("abc,a->a", [(1, 2, 3), (4,)]),
+    ("...i,...i->...", [(1, 3), (4, 3)]),
+])
+def test_axes_of_length_one_of_an_einsum_are_spread(subscripts, shapes):
+    def f(*xs):
+        return np.sum(np.einsum(subscripts, *xs) ** 2)
+
+    xs = [array(*shape) for shape in shapes]
+    for x_bar, expected in zip(s2s.grad(f, argnums=tuple(range(len(xs))))(*xs), slopes(f, xs), strict=True):
+        assert x_bar.shape == expected.shape
+        np.testing.assert_allclose(x_bar, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("shapes", [((1, 2), (3,)), ((3, 2), (1,)), ((3, 2), (3,))], ids=str)
+def test_before_any_call_the_run_tells_which_axes_of_an_einsum_are_spread(shapes):
+    def f(x, y):
+        return np.sum(np.einsum("ab,a->b", x, y) ** 2)
+
+    names = {}
+    exec(s2s.grad(f, argnums=(0, 1)).source, names)
+    xs = [array(*shape) for shape in shapes]
+    for x_bar, expected in zip(names["f_grad"](*xs), slopes(f, xs)):
+        np.testing.assert_allclose(x_bar, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("x", [[-1.0, -2.0, 3.0], [1.0, 2.0, 3.0]], ids=["one", "three"])
+def test_a_run_tells_which_axes_of_an_einsum_are_spread(x):
+    def f(x, y):
+        return np.sum(np.einsum("a,a->", x[x > 0], y) ** 2)
+
+    x, y = np.array(x), np.array([1.0, -2.0, 0.5])
+    for x_bar, expected in zip(s2s.grad(f, argnums=(0, 1))(x, y), slopes(f, [x, y])):
+        np.testing.assert_allclose(x_bar, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("shapes", [((4, 2, 2), (1, 2, 1)), ((1, 2, 2), (4, 2, 3)), ((4, 2, 2), (2,)), ((2, 2), (4, 2, 3)), ((2, 1, 2, 2), (1, 3, 2, 2))], ids=str)
+def test_stacks_of_systems_are_spread(shapes):
+    a, b = array(*shapes[0]) + 3 * np.eye(2), array(*shapes[1])
+    a_bar, b_bar = s2s.grad(lambda a, b: np.sum(np.linalg.solve(a, b) ** 2), argnums=(0, 1))(a, b)
+    y = np.linalg.solve(a, b if b.ndim > 1 else b[:, None])
+    full = np.linalg.solve(np.swapaxes(a, -1, -2), 2 * y)  # by hand, before what was spread is summed
+    for x_bar, x, whole in ((b_bar, b if b.ndim > 1 else b[:, None], full), (a_bar, a, -full @ np.swapaxes(y, -1, -2))):
+        extra = whole.ndim - x.ndim
+        whole = whole.sum(axis=tuple(range(extra)))
+        expected = whole.sum(axis=tuple(k for k in range(x.ndim) if x.shape[k] == 1 < whole.shape[k]), keepdims=True)
+        np.testing.assert_allclose(x_bar, expected.reshape(x_bar.shape), rtol=1e-10)
+        assert x_bar.size == x.size
+
+
 def test_einsum_that_is_not_supported():
     with pytest.raises(TypeMismatchError, match="the result lacks the axes of the ellipsis"):
         traced(lambda x: FUNCTIONS[np.einsum]("...i->i", x), [WELL])
