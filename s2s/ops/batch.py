@@ -251,9 +251,9 @@ def _batch_written(record):
         count = lane_count(flags, (x, v, *operands))
         x = _whole(flags[0], x, count)
         index = _Index(flags[2:], operands, pattern, rank(x) - 1)
-        own, named = rank(v) - flags[1], index.most + index.fixed
-        if index.ragged or own > named:
+        if index.ragged or rank(v) is None or rank(v) - flags[1] > index.most + index.fixed:
             return None
+        own, named = rank(v) - flags[1], index.most + index.fixed
         pattern, operands = index.after_lanes(count)
         if index.is_moved() and own > index.fixed - index.place:
             v = index.moved(align(v, own, named) if flags[1] else expand_dims(v, tuple(range(named - own))) if own < named else v,

@@ -421,3 +421,13 @@ def test_products_of_matrices_with_stacks_of_as_many(product, ranks, axes):
     a, b = (rng.normal(size=(3,) * (own + (axis is not None))) for own, axis in zip(ranks, axes))
     lanes = [product(a if axes[0] is None else a[k], b if axes[1] is None else b[k]) for k in range(3)]
     np.testing.assert_allclose(s2s.vmap(product, in_axes=axes)(a, b), np.stack(lanes), rtol=1e-12)
+
+
+def test_a_write_of_what_has_no_known_rank():
+    def f(a, b):
+        z = a * 1.0
+        z[:, 1:] = b[:, None] if b.shape[0] == a.shape[0] else 2.0
+        return np.sum(z**2)
+
+    a, b = np.arange(16.0).reshape(2, 4, 2), np.arange(8.0).reshape(2, 4)
+    np.testing.assert_array_equal(s2s.vmap(s2s.grad(f))(a, b), np.stack([s2s.grad(f)(*each) for each in zip(a, b)]))
