@@ -17,7 +17,6 @@ from .front.target import names_of
 from .ir.graph import Function
 from .ir.types import Generator, Static, Tuple, Type, Unknown, carries_derivative, has_unknown
 from .ops.checkpoint import Checkpointed
-from .runtime.load import load
 from .signature import lane_type, parameters_of, signature_of
 
 
@@ -34,8 +33,7 @@ class Kind:
 
 def interpreted(transformed, function: Function) -> Callable:
     """The generated source, run by Python."""
-    module = pipeline.readable(function)
-    return load(module.text, module.entry, module.lines, given=module.given)
+    return pipeline.loaded(pipeline.readable(function))
 
 
 def run_like_inside(transformed, function: Function) -> Callable:

@@ -35,6 +35,7 @@ from .later import later
 from .ops.foreign import called, foreign
 from .ops.recursive import calls_itself, recursive_callees, with_callees
 from .runtime.cuda import compiled as cuda_code
+from .runtime.load import load
 from .transform import jvp, vjp, vmap
 from .transform.arrays import arrays
 from .transform.cse import cse
@@ -54,6 +55,7 @@ from .transform.stores import stores
 from .transform.tuples import as_tuples
 from .transform.unread import unread
 
+numba = later("numba")
 numba_code, worth, lengths = later("s2s.runtime.compile"), later("s2s.runtime.worth"), later("s2s.runtime.lengths")
 
 _checking: ContextVar[bool] = ContextVar("checking", default=False)
@@ -289,12 +291,19 @@ def loops_of(function: Function, target: str = "cpu", args: Sequence | None = No
     return stage(lower((taking_apart(known, function) if has_containers(function) else known)(*args)), "lower")
 
 
+def loaded(module: Module) -> Callable:
+    """The function that is the entry of `module`, run by Python."""
+    return load(module.text, module.entry, module.lines, given=module.given)
+
+
 def compiled(function: Function, options: dict) -> Callable:
-    """Native code of `function`, a function of its parameters."""
+    """Native code of `function`, a function of its parameters; what Python runs where NUMBA_DISABLE_JIT says that nothing be compiled."""
     options = dict(options)
     target = options.pop("target", "cpu")
     if target not in TARGETS:
         raise UnsupportedError(f"the target {target!r}", None, f"use one of {', '.join(map(repr, TARGETS))}")
+    if target == "cpu" and numba.config.DISABLE_JIT:
+        return loaded(readable(function))
     return Compiled(TARGETS[target](flatten_calls(spread(function), target), **options), function)
 
 

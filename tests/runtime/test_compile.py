@@ -3,6 +3,7 @@
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 
+import numba
 import numpy as np
 import pytest
 
@@ -52,6 +53,20 @@ def test_negative_powers_of_integers_are_errors_in_arrays_too():
     np.testing.assert_array_equal(fast(np.array([3, -2]), np.array([0, 5])), [1, -32])
     with pytest.raises(ValueError, match="negative integer powers"):
         fast(np.array([3, 2]), np.array([3, -2]))
+
+
+def test_nothing_is_compiled_where_numba_is_told_so(monkeypatch):
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", True)
+
+    def f(x, p):
+        return np.sum(x * x) * p["a"]
+
+    x, p, out = np.arange(3.0), {"a": 2.0}, np.empty(3)
+    assert s2s.jit(f)(x, p) == 10.0
+    np.testing.assert_array_equal(s2s.jit(s2s.grad(s2s.jit(f)))(x, p, out=out), 4 * x)
+    np.testing.assert_array_equal(out, 4 * x)
+    value, pullback = s2s.vjp(s2s.jit(f), x, p)
+    np.testing.assert_array_equal(pullback(1.0)[0], 4 * x)
 
 
 def test_arguments_are_not_changed():
