@@ -24,6 +24,7 @@ from .back.cuda import render_cuda
 from .back.lengths import settled
 from .back.loops import lower
 from .back.python import Draft, Module, render
+from .back.supposed import has_suppositions
 from .errors import UnsupportedError, VerifyError
 from .flat import Compiled, has_containers, spread, taking_apart
 from .front import build as front_build
@@ -288,7 +289,8 @@ def loops_of(function: Function, target: str = "cpu", args: Sequence | None = No
     if args is None:
         return stage(lower(settled(flat)), "lower")
     known = partial(lengths.function_for, flat)
-    return stage(lower((taking_apart(known, function) if has_containers(function) else known)(*args)), "lower")
+    flat = (taking_apart(known, function) if has_containers(function) else known)(*args)
+    return stage(lower(flat, supposes=has_suppositions(flat)), "lower")
 
 
 def loaded(module: Module) -> Callable:

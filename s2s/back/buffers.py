@@ -153,6 +153,12 @@ def nonempty_length(n):
     return n
 
 
+def supposed_length(n):
+    if n == 1:
+        raise ValueError("a slice has length 1, and may be broadcast: what was supposed does not hold")
+    return n
+
+
 def in_bounds(k, low, high):
     if not low <= k <= high:
         raise OverflowError("a Python integer is out of bounds for the NumPy integers that it is to be one of")
@@ -221,6 +227,7 @@ same_length_op = of_numbers(same_length, _fold_same)
 broadcast_length_op = of_numbers(broadcast_length, _fold_broadcast)
 spread_length_op = of_numbers(spread_length, _fold_spread)
 nonempty_length_op = of_numbers(nonempty_length, _fold_nonempty)
+supposed_length_op = of_numbers(supposed_length, lambda n: n if n.constant is not MISSING and n.constant != 1 else None)
 
 natural_exponent_op = of_numbers(natural_exponent, lambda k: k if k.constant is not MISSING and k.constant >= 0 else None)
 needs_length_op = define(

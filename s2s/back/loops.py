@@ -23,6 +23,8 @@ from collections.abc import Sequence
 from ..errors import UnsupportedError
 from ..ir.builder import Builder, add_op, at, emit
 from ..ir.graph import Block, Function, Op, Value, walk
+from ..ir.lengths import supposing
+from ..ir.rebuild import rebuild
 from ..ir.types import Array, Extent, Scalar, Unknown
 from ..ops.acts import has_effects
 from ..ops.record import dims_of, value
@@ -30,7 +32,15 @@ from ..ops.recursive import recursive_callees, with_callees
 from ..ops.shape import length, shape_source
 from .access import Elements, in_memory, op_named
 from .batches import strip_mine
-from .buffers import PLAIN, as_dtype, compute, in_range, new_buffer, same_length_op
+from .buffers import (
+    PLAIN,
+    as_dtype,
+    compute,
+    in_range,
+    new_buffer,
+    same_length_op,
+    supposed_length_op,
+)
 from .chains import shorten_chains
 from .checked import check_indices
 from .counted import loop
@@ -62,11 +72,15 @@ from .virtual import KINDS, virtual
 from .wraps import run_between_wraps
 
 
-def lower(function: Function, asks: bool = True) -> Function:
+def lower(function: Function, asks: bool = True, supposes: bool = False) -> Function:
     """`function`, whose types are of known rank, as scalar ops and loops; and so the recursive ones that it calls.
 
-    It `asks` whether Python would raise (back/scalars.py), unless it cannot raise itself.
+    It `asks` whether Python would raise (back/scalars.py), unless it cannot raise itself.  It may be for slices that have not length 1:
+    ir/lengths.py, Note [Supposed lengths].
     """
+    if supposes:
+        with supposing():
+            return lower(rebuild(function), asks)
     lowered = _lowered(with_callees(function, lambda callee: _lowered(callee, asks)), asks)
     if asks:  # what runs kernels is Python, which need not know what a list holds
         for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
@@ -167,10 +181,16 @@ class Scope:
             self.set(old, in_memory(new, lengths, old.type))
 
     def set(self, old: Value, elements: Elements) -> None:
-        lengths = [self.extents.setdefault(dim, n) if isinstance(dim, Extent) and not dim.accepts_any else n
+        lengths = [self.known(dim, n) if isinstance(dim, Extent) and not dim.accepts_any else n
                    for dim, n in zip(old.type.dims, elements.lengths)]
         elements.lengths = tuple(lengths)
         self.env[old] = elements
+
+    def known(self, dim: Extent, n: Value) -> Value:
+        """The length of this extent, `n` if this is the first that is heard of it."""
+        if dim not in self.extents:
+            self.extents[dim] = supposed_length_op(n) if dim.is_supposed else n
+        return self.extents[dim]
 
     def length_of(self, array: Value, axis: int, dim) -> Value:
         if isinstance(dim, int):

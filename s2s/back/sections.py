@@ -33,7 +33,7 @@ from .work import parsed
 ANYTHING, ARGUMENT = "anything", "argument"  # memory of which nothing is known, or that it was there before
 MADE = frozenset({"buffer", "zeros", "empty", "ones", "full"})
 FEW = 16  # loops: among more each has a small share of the work, and each would be compared with each
-CHECKS = {"same_length", "nonempty_length", "spread_length", "broadcast_length", "strips_of"}
+CHECKS = {"same_length", "nonempty_length", "spread_length", "broadcast_length", "supposed_length", "strips_of"}
 NEW = {"zeros", "empty", "ones", "full", "zeros_like", "empty_like", "unshared_zeros", "unshared_empty", "unshared_like", "len",
        "float", "int", "bool", "abs", "max", "min"}  # of numbers
 

@@ -20,11 +20,17 @@ from ..ir.builder import Builder
 from ..ir.graph import Block, Op, Value, op_free_values, walk
 from ..ir.types import Array, Scalar
 from ..ops.independent import Trip, counts_from_zero
-from .buffers import as_dtype, buffer, nonempty_length_op, same_length_op
+from .buffers import (
+    as_dtype,
+    buffer,
+    nonempty_length_op,
+    same_length_op,
+    supposed_length_op,
+)
 from .reductions import zero_of
 
 MOST_NUMBERS = 16  # that an array is taken apart into
-CHECKS = (same_length_op, nonempty_length_op)  # their outcome is what they are given
+CHECKS = (same_length_op, nonempty_length_op, supposed_length_op)  # their outcome is what they are given
 ELEMENTS = ("getitem", "setitem", "additem")
 
 

@@ -49,6 +49,11 @@ class Extent:
         """Whether this axis of a loop's carry may change from trip to trip."""
         return self.symbol.startswith("any")
 
+    @property
+    def is_supposed(self) -> bool:
+        """Whether that it is not 1 is asked when it is known.  See Note [Supposed lengths] in ir/lengths.py."""
+        return self.symbol.startswith("supposed") and "." not in self.symbol and not self.offset
+
     def __str__(self) -> str:
         return self.symbol if not self.offset else f"{self.symbol}{self.offset:+d}"
 

@@ -19,6 +19,7 @@ import numpy as np
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_extent
 from ..ir.graph import Value
+from ..ir.lengths import is_supposing
 from ..ir.types import (
     Array,
     Extent,
@@ -32,7 +33,7 @@ from .record import (
     static,
     value,
 )
-from .shape import extent_of, named_extent
+from .shape import extent_of, named_extent, supposed_extent
 
 Pattern = tuple
 
@@ -175,11 +176,11 @@ def _slice_extent(extent, lo, hi, step):
         return extent
     key = "slice", extent, *(k if k != "?" else b for k, b in zip(known, bounds))
     if isinstance(extent, int):
-        return named_extent(key) if "?" in known else len(range(extent)[slice(*known)])
+        return (supposed_extent if is_supposing() else named_extent)(key) if "?" in known else len(range(extent)[slice(*known)])
     if stop == "?" and isinstance(start, int | None) and (start or 0) >= 0:
         stop = _from_the_end(extent, bounds[1])
     if stride not in (None, 1) or "?" in (start, stop) or extent.accepts_any:
-        return named_extent(key) if not extent.accepts_any else fresh_extent()
+        return fresh_extent() if extent.accepts_any else supposed_extent(key) if is_supposing() and stride in (None, 1) else named_extent(key)
     start = start or 0
     if start >= 0 and (stop is None or stop < 0):
         return replace(extent, offset=extent.offset - start + (stop or 0))

@@ -375,6 +375,14 @@ def named_extent(key) -> Extent:
     return extents[key]
 
 
+def supposed_extent(key) -> Extent:
+    """The extent of this key, supposed not to be 1: ir/lengths.py, Note [Supposed lengths]."""
+    extents = current().extents
+    if key not in extents:
+        extents[key] = replace(fresh_extent("supposed"), symbol_may_be_one=False)
+    return extents[key]
+
+
 def members(x) -> list[Value] | None:
     """The members of a tuple, known member by member; None of anything else."""
     if isinstance(x, (tuple, list)):

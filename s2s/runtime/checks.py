@@ -93,6 +93,11 @@ def _nonempty(builder, fail_if, n):
     return n
 
 
+def _supposed(builder, fail_if, n):
+    fail_if(builder.icmp_signed("==", n, n.type(1)))
+    return n
+
+
 def _count(builder, fail_if, n):
     fail_if(builder.icmp_signed("<", n, n.type(0)))
     return n
@@ -119,12 +124,13 @@ broadcast_length = _check(buffers.broadcast_length, _broadcast)
 needs_length = _check(buffers.needs_length, _lanes, types.none)
 spread_length = _check(buffers.spread_length, _spread)
 nonempty_length = _check(buffers.nonempty_length, _nonempty)
+supposed_length = _check(buffers.supposed_length, _supposed)
 count_of = _check(buffers.count_of, _count)
 place_in = _check(buffers.place_in, _place)
 slice_bound = _check(buffers.slice_bound, _bound)
 check_lanes = _check(batch.check_lanes, _lanes, types.none)
 
-WRITTEN = [buffers.same_length, buffers.needs_length, buffers.broadcast_length, buffers.spread_length, buffers.nonempty_length, buffers.count_of,
+WRITTEN = [buffers.same_length, buffers.needs_length, buffers.broadcast_length, buffers.spread_length, buffers.nonempty_length, buffers.supposed_length, buffers.count_of,
            buffers.place_in, buffers.slice_bound, batch.check_lanes]
 
 

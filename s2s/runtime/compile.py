@@ -45,6 +45,7 @@ from ..back.lengths import settled
 from ..back.loops import lower
 from ..back.python import Draft, Module, render
 from ..back.ranges import requirements
+from ..back.supposed import has_suppositions
 from ..errors import S2SError, UnsupportedError
 from ..ir.graph import Function, walk
 from ..ir.turns import in_turn, made_in_turn, taking_turns
@@ -64,6 +65,7 @@ from .heap import keep_freed_memory
 from .into import HELPERS, into_form
 from .lengths import ByLengths, has_use
 from .load import TEXT, load, register
+from .otherwise import Otherwise
 from .parts import natural
 from .printed import after, counted, printed
 from .raised import raised_again
@@ -95,14 +97,15 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
     # machine code that calls itself loses its own address on the way through Numba's cache, and crashes
     cache = cache and not any(map(calls_itself, recursive_callees(function)))
 
-    def code(known: Function) -> Native | BySize:
-        lowered = spelled(lower(known))
-        drafted = Draft(lowered, native=True)
+    def code(known: Function, supposes: bool = True) -> Native | BySize:
+        supposes = supposes and has_suppositions(known)
+        otherwise = Otherwise(functools.partial(code, known, False)) if supposes else None
+        drafted = Draft(spelled(lower(known, supposes=supposes)), native=True)
         loops = chooser(drafted.sizes, len(function.params), parallel)
 
         def native(parts: frozenset[int]) -> Native:
             more = loops.conditions if loops is not None and not parts else []
-            return Native(function, known, functools.partial(drafted.module, parts), fastmath, cache, more)
+            return Native(function, known, functools.partial(drafted.module, parts), fastmath, cache, more, otherwise)
 
         return native(frozenset()) if loops is None else BySize(loops, native)
 
@@ -205,12 +208,13 @@ class Native:
     The code is that of `known`, which is `function` for arguments of known lengths; `write` gives its text, which is asked for when it is first
     wanted.  It is for calls of which none of `more` holds.  Where what is needed of lengths and of numbers does not hold, the code that checks
     indices is called, which is compiled when that happens first.  What is needed of numbers is `required`, and asked in Python, whose
-    integers do not overflow.
+    integers do not overflow.  Where what the code supposes of lengths does not hold, `otherwise` is called.
     """
 
-    def __init__(self, function: Function, known: Function, write: Callable[[], Module], fastmath: bool, cache: bool, more: Sequence[str] = ()):
+    def __init__(self, function: Function, known: Function, write: Callable[[], Module], fastmath: bool, cache: bool, more: Sequence[str] = (),
+                 otherwise: Otherwise | None = None):
         self.function, self.known, self.write, self.__name__ = function, known, write, function.name
-        self.fastmath, self.cache = fastmath, cache
+        self.fastmath, self.cache, self.otherwise = fastmath, cache, otherwise
         required = requirements(known)
         self.checks = required is None
         self.required = [text for text in required or [] if is_of_numbers(text)]
@@ -227,8 +231,8 @@ class Native:
 
     @property
     def whole(self) -> Native:
-        """The code itself, where there may be code for calls of other sizes."""
-        return self
+        """The code itself, where there may be code for calls of other sizes; what supposes nothing, once that was needed."""
+        return self if self.otherwise is None or not self.otherwise.is_made else self.otherwise.code.whole
 
     fits = "True"
 
@@ -281,7 +285,9 @@ class Native:
         return self.dispatcher(*args)
 
     def __call__(self, *args):
-        function = self.function
+        if self.otherwise is not None and self.otherwise.is_made:
+            return self.otherwise.code(*args)
+        function, is_disproved = self.function, False
         before = printed() if self.prints else 0
         drawn = [args[k].bit_generator.state for k in self.generators]
         try:
@@ -298,6 +304,9 @@ class Native:
             refusal = explained(error, function)
         except Exception as error:
             refusal = raised_again(error, self.modules)
+            is_disproved = refusal is None and self.otherwise is not None and self.otherwise.is_wanted(error)
+        if is_disproved:
+            return self.otherwise.code(*args)
         if refusal is not None:  # raised here, where no other exception is being handled and shown beside it
             raise refusal
         for k, state in zip(self.generators, drawn):  # what compiled code has drawn is drawn again

@@ -25,6 +25,7 @@ from numba.extending import lower_builtin, type_callable
 from . import hand_out
 from .unshared import promised
 
+RAISED = "a part of a loop raised"
 GRAIN = 1 << 16  # operations in a part, at least: 25 us or so
 MOST = 64  # parts
 FEW = 16  # parts with arrays of their own
@@ -134,7 +135,7 @@ def _lower_in_parts(context, builder, sig, args):
     status = builder.call(run, [builder.ptrtoint(entry, word), builder.ptrtoint(holder, word), parts, trips, blas])
     with builder.if_then(builder.icmp_signed("!=", status, ir.Constant(word, 0)), likely=False):
         # the interpreted form says what it was, and where (compile.py, Note [Where an error came from])
-        context.call_conv.return_user_exc(builder, RuntimeError, ("a part of a loop raised",))
+        context.call_conv.return_user_exc(builder, RuntimeError, (RAISED,))
     return context.get_dummy_value()
 
 

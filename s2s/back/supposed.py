@@ -1,0 +1,25 @@
+"""Whether native code of a function has something to suppose: ir/lengths.py, Note [Supposed lengths]."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+from ..ir.graph import Function, walk
+from ..ir.types import Array, Extent, Generator
+from ..ops.record import dims_of
+from ..ops.recursive import recursive_callees
+
+MEETINGS = ("spread", "broadcast_to", "sum_to")  # and elementwise ops
+
+
+def has_suppositions(function: Function) -> bool:
+    """Whether a slice with computed bounds, which may have length 1, meets something of another extent."""
+    if recursive_callees(function) or any(isinstance(p.type, Generator) for p in function.params) or any(op.name == "print" for op in walk(function.block)):
+        return False  # to run it twice would be something else
+    sliced = {d for op in walk(function.block) if op.name == "getitem" and not any(isinstance(x.type, Array) for x in op.inputs[1:])
+              for d in dims_of(op.output.type) if isinstance(d, Extent) and not d.offset and d.symbol_may_be_one
+              and d not in dims_of(op.inputs[0].type)}
+    return bool(sliced) and any(
+        len(met := {d for d in here if d not in (None, 1)}) > 1 and not sliced.isdisjoint(met)
+        for op in walk(function.block) if op.record.elementwise or op.name in MEETINGS
+        for here in zip_longest(*(reversed(dims_of(x.type)) for x in (*op.inputs, *op.outputs))))

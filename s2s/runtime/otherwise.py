@@ -1,0 +1,33 @@
+"""Native code that supposes nothing of lengths, for calls of which what was supposed does not hold: ir/lengths.py, Note [Supposed lengths]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..back.buffers import supposed_length
+from ..ir.lengths import asking, has_asked
+from ..ir.turns import made_in_turn
+from .checks import raised
+from .parts import RAISED
+
+
+class Otherwise:
+    """Code that `make` makes when it is first asked for, as if it were made now."""
+
+    def __init__(self, make: Callable[[], Callable]):
+        self.make, self.has_asked = make, has_asked()
+
+    @property
+    def is_made(self) -> bool:
+        return "code" in self.__dict__
+
+    @made_in_turn
+    def code(self) -> Callable:
+        with asking() as asked:
+            asked.about_lengths = self.has_asked
+            return self.make()
+
+    @staticmethod
+    def is_wanted(error: Exception) -> bool:
+        """Whether native code may have raised this because what it supposed does not hold."""
+        return error.args in (raised(supposed_length)[1], (RAISED,))

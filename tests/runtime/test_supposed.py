@@ -1,0 +1,176 @@
+"""Native code supposes that slices with computed bounds do not have length 1, and is not what runs where one has: ir/lengths.py, Note [Supposed lengths]."""
+
+import numpy as np
+import pytest
+
+import s2s
+from s2s.runtime.compile import Native, statistics
+
+
+def halves(y, n):
+    a, b = y[:n], y[n:]
+    return np.sum(np.sin(a) * b + a)
+
+
+def gates(W, h, steps):
+    n = len(h)
+    for _ in range(steps):
+        z = W @ h
+        h = np.tanh(z[:n]) * h + z[n:2 * n] * z[2 * n:]
+    return h @ h
+
+
+def written(y, n, k):
+    u = np.zeros(len(y))
+    u[:n] = y[k:k + n] * np.cos(y[n:])
+    u[n:] += y[n:] * y[:n]
+    return np.sum(u * u * y)
+
+
+def matrix(A, n):
+    left, right = A[:, :n], A[:, n:]
+    rows = A[:n] * A[n:]
+    return np.sum(left * right) + np.sum(rows[0]) + np.mean(left + right, axis=0) @ np.ones(1)
+
+
+def in_a_branch(y, n, k):
+    if k > 0:
+        return np.sum(y[:n] * y[n:])
+    return np.sum(np.exp(y[:k] + y[-n:]))
+
+
+def caught(y, n):
+    try:
+        return np.sum(y[:n] / y[n:])
+    except ValueError:
+        return np.sum(y * y)
+
+
+RNG = np.random.default_rng(0)
+CALLS = [(f, args) for f, calls in [
+    (halves, [(m, n) for m in (0, 2, 3, 4, 9, 12) for n in (-2, -1, 0, 1, 2, 3, 8, 20)]),
+    (written, [(m, n, k) for m in (2, 3, 6, 8) for n, k in [(1, 0), (2, 1), (3, 3), (4, 0), (5, -1), (7, 0)]]),
+    (in_a_branch, [(m, n, k) for m in (2, 3, 6) for n, k in [(1, 1), (3, 1), (5, 1), (3, -3), (2, -4), (1, -1), (4, -5)]]),
+    (caught, [(m, n) for m in (2, 3, 6) for n in (1, 2, 3, 5)]),
+] for m, *rest in calls for args in [(m, *rest)]]
+
+
+def outcome(f, *args):
+    try:
+        with np.errstate(all="ignore"):
+            return f(*args)
+    except Exception as error:
+        return type(error)
+
+
+def leaves(x):
+    return [leaf for member in x for leaf in leaves(member)] if isinstance(x, (tuple, list)) else [x]
+
+
+def agree(found, expected):
+    if isinstance(expected, type):
+        assert found is expected
+        return
+    assert not isinstance(found, type), found
+    for a, b in zip(leaves(found), leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [halves, written, in_a_branch, caught], ids=lambda f: f.__name__)
+def test_any_lengths(f):
+    gradient = s2s.value_and_grad(f)
+    fast = s2s.jit(gradient)
+    for each, (m, *rest) in CALLS:
+        if each is f:
+            y = RNG.normal(size=m)
+            agree(outcome(fast, y, *rest), outcome(gradient, y, *rest))
+            if m > 1:  # lengths as before
+                agree(outcome(fast, y, *rest), outcome(gradient, y, *rest))
+
+
+@pytest.mark.compile
+def test_several_axes():
+    gradient = s2s.value_and_grad(matrix)
+    fast = s2s.jit(gradient)
+    for rows, columns, n in [(4, 4, 2), (4, 3, 2), (2, 2, 1), (6, 6, 3), (6, 6, 5), (6, 4, 1), (5, 5, 2)]:
+        A = RNG.normal(size=(rows, columns))
+        agree(outcome(fast, A, n), outcome(gradient, A, n))
+
+
+def test_gates_are_one_loop():
+    args = RNG.normal(size=(12, 4)), RNG.normal(size=4), 3
+    text = s2s.jit(s2s.grad(gates, argnums=(0, 1))).lower(*args).loops
+    assert "== 1" not in text.split("def gates_grad")[1]
+    general = s2s.grad(gates, argnums=(0, 1)).lower(*args).loops  # a file to keep has no other code
+    assert "== 1 else 1" in general and "supposed_length" not in general
+    assert text.count("for ") < 0.7 * general.count("for ")
+
+
+@pytest.mark.compile
+def test_gates():
+    gradient = s2s.value_and_grad(gates, argnums=(0, 1))
+    fast, lanes = s2s.jit(gradient), s2s.jit(s2s.vmap(gradient, in_axes=(None, 0, None)))
+    for n in (4, 9, 1, 2):
+        W, h = 0.3 * RNG.normal(size=(3 * n, n)), RNG.normal(size=n)
+        agree(fast(W, h, 3), gradient(W, h, 3))
+        hs = RNG.normal(size=(3, n))
+        agree(lanes(W, hs, 2), s2s.vmap(gradient, in_axes=(None, 0, None))(W, hs, 2))
+    W, h = 0.3 * RNG.normal(size=(12, 4)), RNG.normal(size=4)
+    out = (0.0, (np.empty_like(W), np.empty_like(h)))
+    for _ in range(3):
+        agree(fast(W, h, 3, out=out), gradient(W, h, 3))
+    for rows in (9, 11, 13):  # of 9 the last gate has length 1
+        W = RNG.normal(size=(rows, 4))
+        agree(outcome(fast, W, h, 2), outcome(gradient, W, h, 2))
+
+
+@pytest.mark.compile
+def test_second_derivatives():
+    for n, m in [(3, 6), (1, 6), (5, 6)]:
+        y = RNG.normal(size=m)
+        agree(s2s.jit(s2s.hessian(halves))(y, n), s2s.hessian(halves)(y, n))
+
+
+@pytest.mark.compile
+def test_what_supposes_nothing_is_made_when_it_is_needed_and_no_sooner():
+    fast = s2s.jit(s2s.grad(halves), cache=False)
+    before = statistics()[0]
+    fast(RNG.normal(size=10), 5)
+    fast(RNG.normal(size=12), 6)
+    assert outcome(fast, RNG.normal(size=12), 5) is ValueError
+    assert statistics()[0] - before == 1
+    for _ in range(2):
+        agree(fast(np.arange(10.0), 1), s2s.grad(halves)(np.arange(10.0), 1))
+        agree(fast(np.arange(10.0), 5), s2s.grad(halves)(np.arange(10.0), 5))
+    assert statistics()[0] - before == 2
+
+
+@pytest.mark.compile
+def test_what_cannot_run_twice_supposes_nothing():
+    def shown(y, n):
+        print("once")
+        return halves(y, n)
+
+    fast = s2s.jit(s2s.grad(shown))
+    y = np.arange(6.0)
+    fast(y, 3)
+    native = fast.last.call.native.whole
+    assert isinstance(native, Native) and native.otherwise is None
+
+
+@pytest.mark.compile
+def test_in_parts(monkeypatch):
+    def each(ys, n):
+        total = 0.0
+        for k in range(len(ys)):
+            total = total + np.sum(np.sin(ys[k, :n]) * ys[k, n:])
+        return total
+
+    monkeypatch.setattr("s2s.runtime.worth.LARGE", 1)
+    monkeypatch.setattr("s2s.runtime.parts.GRAIN", 1)
+    gradient = s2s.value_and_grad(each)
+    fast = s2s.jit(gradient, parallel=True)
+    for m, n in [(8, 4), (9, 1), (9, 8)]:
+        ys = RNG.normal(size=(300, m))
+        agree(fast(ys, n), gradient(ys, n))
