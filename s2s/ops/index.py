@@ -10,6 +10,7 @@ The index is a pattern and its operands (see pattern.py), which follow the array
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -251,6 +252,14 @@ def _fold_setitem(x: Value, v: Value, *operands: Value, pattern: Pattern):
     return None
 
 
+def _written_elsewhere(x: Value, operands: Sequence[Value], pattern: Pattern) -> bool:
+    """Whether `x` comes of a write to another element than the one there: one index is another number, counted from the same end."""
+    if x.op is None or x.op.record not in (setitem, additem) or x.op.attrs["pattern"] != pattern or set(pattern) != {"i"}:
+        return False
+    pairs = [(a.constant, b.constant) for a, b in zip(operands, x.op.inputs[2:])]
+    return any(type(a) is type(b) is int and a != b and (a < 0) == (b < 0) for a, b in pairs)
+
+
 def _fold_additem(x: Value, v: Value, *operands: Value, pattern: Pattern):
     """In a reverse sweep, adding to a zero is storing; elsewhere -0.0 forbids it."""
     if _stands_for_nothing(x, pattern):
@@ -261,7 +270,10 @@ def _fold_additem(x: Value, v: Value, *operands: Value, pattern: Pattern):
         v.type, _infer_getitem(x, *operands, pattern=pattern)
     ):
         return None
-    if x.op.name == "zeros_like":
+    before = x
+    while _written_elsewhere(before, operands, pattern):
+        before = before.op.inputs[0]
+    if before.op is not None and before.op.name == "zeros_like":
         return setitem(x, v, *operands, pattern=pattern)
     if (
         _written(x, operands, pattern) is not None
