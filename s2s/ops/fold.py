@@ -114,6 +114,19 @@ def base_offset(x: Value) -> tuple[Value | None, int]:
     return x, 0
 
 
+def _number_times(x: Value, times) -> tuple[int | float, Value] | None:
+    """The number and the rest of a product with a number before it: of 0.5 * a / b, 0.5 and a / b."""
+    if x.op is None or len(x.op.inputs) != 2:
+        return None
+    first, second = x.op.inputs
+    if x.op.record is times and type(first.constant) in (int, float):
+        return (first.constant, second) if is_inexact(dtype_of(second.type) or "float64") else None
+    if x.op.name == "divide" and (found := _number_times(first, times)) is not None:
+        number, rest = found
+        return number, x.op.record(rest, second)
+    return None
+
+
 def multiply(record, a: Value, b: Value):
     """1 * a is a; -1 * a is -a; (-a) * b is -(a * b); 0 * i is 0 and 1.0 * i * x is i * x for an integer i; in adjoints 2 * (0.5 * a) is a."""
     for x, y in ((a, b), (b, a)):
@@ -123,10 +136,9 @@ def multiply(record, a: Value, b: Value):
             return y if x.constant == 1 else -y
         if _is(x, 0) and type(x.constant) is int and _integers(y):
             return _same_type(x, record, a, b)
-    if runs_backwards() and type(a.constant) in (int, float) and b.op is not None and b.op.record is record:
-        number, rest = b.op.inputs
-        if type(number.constant) in (int, float) and is_inexact(dtype_of(rest.type) or "float64"):
-            return value(a.constant * number.constant) * rest
+    if runs_backwards() and type(a.constant) in (int, float) and (found := _number_times(b, record)) is not None:
+        number, rest = found
+        return value(a.constant * number) * rest
     if _negated(a) is not None and _negated(b) is not None:
         return _negated(a) * _negated(b)
     if _negated(a) is not None:

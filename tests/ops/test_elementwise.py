@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import s2s
-from s2s.errors import TypeMismatchError, UnsupportedError
+from s2s.errors import Line, Source, TypeMismatchError, UnsupportedError
 from s2s.ir.builder import Builder
 from s2s.ir.graph import Block, Function, Value
 from s2s.ir.interpret import interpret
@@ -421,6 +421,8 @@ def test_numbers_are_multiplied_out():
     with Builder():
         x, z, y = Value(VECTOR, "x"), Value(FLOAT, "z"), Value(FLOAT, "y")
         assert text(times(0.5 * ew.exp(z) / y, 2 * x)) == "np.exp(z) / y * x"
+    with Builder(Block(), Line(Source("program.py", 1, "x / y"), 1).reversed()):
+        assert text(2 * (0.5 * x / y / z)) == "x / y / z" and text(3 * (x / y)) == "3 * (x / y)"
 
 
 def test_minus_a_number_below_zero_is_plus():
