@@ -20,7 +20,7 @@ rule on one kind of op, and it joins the loops of the program as well as those t
 
 Note [What may be joined]
 Trip k of the second loop comes to run before trip k + 1 of the first.  That changes nothing if each array that one of
-them writes and the other touches is touched by both only at the index of the trip, `a[i, ...]`, or only added to by both; and
+them writes and the other touches is touched by both only at the index of the trip, `a[i, ...]`, or so many further on, or only added to by both; and
 if the second reads no number that the first ends with.  A loop that calls exp stays apart from the nest that follows it: innermost, it is
 made of vector instructions, which is worth more than an array of numbers that is kept for the nest.  What stands between them and needs the first moves behind; if the second needs
 that, too, they stay apart.  Nothing moves before what may end the run.
@@ -34,6 +34,7 @@ from ..ir.graph import Block, Function, Op, Value, free_values, op_free_values, 
 from ..ir.types import INT, Array, Scalar
 from ..ops.acts import has_effects
 from ..ops.control import for_record
+from ..ops.fold import base_offset
 from ..ops.independent import Trip, counts_from_zero
 from ..ops.index import getitem
 from .buffers import place_in_op, same_length_op
@@ -48,6 +49,7 @@ from .within import (
     take_apart,
 )
 
+COUNTER = object()  # of a loop, as the base of an index
 FARTHEST, WINDOW = 12, 80  # loops that a loop is tried with; ops before it among which they are looked for: linear in all
 
 
@@ -215,17 +217,17 @@ class Joining:
             starts = [j for j, x in enumerate(second.inputs[3:]) if x is y]
             if len(starts) == 1 and one.only_adds(one.body.params[1 + k]) and other.only_adds(other.body.params[1 + starts[0]]) \
                     and y not in free_values(other.body) and not self.used_elsewhere(y, second, block):
+                if is_vector_loop(first) and is_vector_loop(second) and not has_loops(first) and not has_loops(second) \
+                        and len(places(one, one.body.params[1 + k]) | places(other, other.body.params[1 + starts[0]])) > 1:
+                    return False
                 continue
-            if not one.stays_in_row(one.body.params[1 + k]) or not other.stays_in_row(y):
-                return False
-            if not all(other.stays_in_row(other.body.params[1 + j]) for j in starts) or len(starts) > 1:
+            if len(starts) > 1 or not stay_in_step((one, one.body.params[1 + k]), (other, y), *((other, other.body.params[1 + j]) for j in starts)):
                 return False
             if starts and (y in free_values(other.body) or self.used_elsewhere(y, second, block)):
                 return False
         for x in before:
             j = second.inputs[3:].index(x)
-            if second.inputs.count(x) > 1 or x in free_values(other.body) or not one.stays_in_row(x) \
-                    or not other.stays_in_row(other.body.params[1 + j]):
+            if second.inputs.count(x) > 1 or x in free_values(other.body) or not stay_in_step((one, x), (other, other.body.params[1 + j])):
                 return False
         # the memory that they share is known under these names only
         known = {*handed, *before, *(first.inputs[3 + first.outputs.index(y)] for y in handed)}
@@ -277,9 +279,35 @@ def looks_up(loop: Op) -> bool:
 
 
 def is_vector_loop(loop: Op) -> bool:
-    """Whether the trips could run several at a time: each element that is written is that of the trip."""
+    """Whether the trips could run several at a time: each element that is written is that of the trip, or so many further on."""
     index = loop.blocks[0].params[0]
-    return all(index in op.inputs[2:] for op in walk(loop.blocks[0]) if op.name in ("setitem", "additem"))
+    return all(any(base_offset(x)[0] is index for x in op.inputs[2:]) for op in walk(loop.blocks[0]) if op.name in ("setitem", "additem"))
+
+
+def stay_in_step(*arrays: tuple[Trip, Value]) -> bool:
+    """Whether trips of loops that count from zero touch these arrays, which are one, only at `array[i, ...]`, all at `array[i + 1, ...]`,
+    or in one place, `array[k, i]`."""
+    distances = {trip.distance(op, k) for trip, x in arrays for op, k in trip.touching(trip.versions(x))}
+    if len(distances) <= 1 and all(d is not None and d >= 0 for d in distances):
+        return True
+    return len(found := set().union(*(places(*each) for each in arrays))) == 1 and any(base is COUNTER and d >= 0 for base, d in found.pop())
+
+
+def places(trip: Trip, array: Value) -> set[tuple]:
+    """The indices at which a trip touches the array: pairs of a base, the loop's COUNTER or what no trip changes, and an offset.
+
+    What is no such place is one that no other is."""
+    own = {*trip.body.params[1:], *(p for inner in trip.owner for p in inner.params)}
+
+    def place(op: Op, k: int) -> tuple:
+        if k != 0 or op.name not in ("getitem", "setitem", "additem") or op.attrs["pattern"] != ("i",) * array.type.rank:
+            return ((op, 0),)
+        found = [base_offset(x) for x in op.inputs[1 if op.name == "getitem" else 2:]]
+        if any(isinstance(base, Value) and (isinstance(base.type, Array) or base in own or base.op in trip.home) for base, _ in found):
+            return ((op, 0),)
+        return tuple((COUNTER if base is trip.body.params[0] else base, offset) for base, offset in found)
+
+    return {place(op, k) for op, k in trip.touching(trip.versions(array))}
 
 
 def merged(first: Op, second: Op) -> tuple[list[Op], Op]:

@@ -228,3 +228,86 @@ def test_rows_from_the_end_are_other_trips_rows_too():
         whole, parts = split.modules(s2s.jit(f), *args)
         assert "in_parts" not in parts.text
         np.testing.assert_allclose(split.run(whole, *args), f(*args), rtol=1e-14)
+
+
+def wave(u, c, steps):
+    prev, now = u.copy(), u.copy()
+    for _ in range(steps):
+        nxt = now.copy()
+        around = now[2:, 1:-1] + now[:-2, 1:-1] + now[1:-1, 2:] + now[1:-1, :-2] - 4 * now[1:-1, 1:-1]
+        nxt[1:-1, 1:-1] = 2 * now[1:-1, 1:-1] - prev[1:-1, 1:-1] + c[1:-1, 1:-1] * around
+        prev, now = now, nxt
+    return np.sum(now**2)
+
+
+def innermost(text: str) -> list[list[str]]:
+    """The statements of each loop that has no loop inside."""
+    found, lines = [], text.splitlines()
+    for k, line in enumerate(lines):
+        depth = len(line) - len(line.lstrip())
+        body = []
+        for other in lines[k + 1:]:
+            if len(other) - len(other.lstrip()) <= depth:
+                break
+            body.append(other.strip())
+        if line.strip().startswith("for ") and not any(each.startswith("for ") for each in body):
+            found.append([each for each in body if not each.startswith("#")])
+    return found
+
+
+def test_what_is_added_to_neighbours_is_added_in_loops_that_may_be_vectors():
+    text = s2s.grad(wave, argnums=(0, 1)).lower(np.ones((9, 8)), np.ones((9, 8)), 3).loops
+    loops = innermost(text)
+    added = [[line.split("[")[0] for line in body if " += " in line and "[i" in line.split(" ")[0]] for body in loops]
+    assert all(len(set(names)) == len(names) for names in added) and sum(map(len, added)) >= 5
+    cleared = next(body for body in loops if any(line.endswith("= 0.0") for line in body))
+    assert len(cleared) == 2 and cleared[0].endswith(cleared[1].removesuffix(" = 0.0"))  # read, and cleared, in one pass
+
+
+@pytest.mark.parametrize("shape", [(9, 8), (3, 4), (2, 3), (2, 2), (4, 9)])
+def test_waves(shape):
+    u, c = RNG.normal(size=shape), 0.1 + 0.1 * RNG.random(shape)
+    gradient = s2s.grad(wave, argnums=(0, 1))
+    whole = split.run(split.modules(gradient, u, c, 3)[0], u, c, 3)
+    assert split.is_same(whole, gradient(u, c, 3))
+    assert split.is_same(split.run(split.modules(gradient, u, c, 3)[1], u, c, 3), whole)
+
+
+def shifted(x, y):
+    """Rows further on: what one loop writes at i + 1 the other reads at i + 1, at i, or at i + 2."""
+    n = len(x) - 2
+    for i in range(n):
+        x[i + 1] = x[i + 1] * y[i]
+    for i in range(n):
+        y[i] = x[i + 1] + y[i]
+    for i in range(n):
+        x[i + 1] = x[i + 1] - y[i]
+    for i in range(n):
+        y[i] = x[i] * y[i]
+    for i in range(n):
+        x[i + 1] = x[i + 2] + y[i]
+    return x, y
+
+
+def columns(x, y, k):
+    n, m = y.shape
+    for j in range(m):
+        x[k, j + 1] = x[k, j + 1] * y[0, j]
+    for j in range(m):
+        y[0, j] = x[k, j + 1] + 1.0
+    for j in range(m):
+        x[k + 1, j + 1] = y[0, j] * x[k, j]
+    for j in range(m):
+        x[k, j + 1] = x[k + 1, j + 1] - x[-1, j + 1]
+    return x, y
+
+
+@pytest.mark.parametrize("f, args, most", [(shifted, (RNG.normal(size=7), RNG.normal(size=7)), 3),
+                                           (columns, (RNG.normal(size=(3, 5)), RNG.normal(size=(2, 4)), 1), 3),
+                                           (columns, (RNG.normal(size=(3, 5)), RNG.normal(size=(2, 4)), -2), 3)])
+def test_trips_that_touch_elements_further_on(f, args, most):
+    t = s2s.jit(f)
+    whole, _ = split.modules(t, *args)
+    assert whole.text.split(f"def {f.__name__}")[1].count("for ") <= most
+    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+    assert split.is_same(split.run(whole, *args), f(*copies))
