@@ -66,6 +66,7 @@ from .scans import SCANS, scan
 from .simpler import REWRITTEN, simpler
 from .stacks import stack_tapes
 from .strips import in_strips
+from .tables import tables
 from .tapes import type_tapes
 from .together import compared, join_loops
 from .virtual import KINDS, virtual
@@ -103,7 +104,7 @@ def _lowered(function: Function, asks: bool) -> Function:
                                    value_.op.line if value_.op else None,
                                    "give it one rank on every path: let what becomes an array start as one, "
                                    "np.zeros_like(x) say; or leave jit away")
-    function = simpler(share_exponentials(share_passes(check_indices(function)) if asks else function))
+    function = simpler(share_exponentials(share_passes(tables(check_indices(function))) if asks else function))
     if asks:
         function = strip_mine(function)
     block = Block(params=[Value(p.type, p.name) for p in function.params])
