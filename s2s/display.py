@@ -5,10 +5,11 @@ Generated lines know the user's line that they come from; pointing at one shows 
 
 from __future__ import annotations
 
-import html
-
 from .back.python import Module
 from .errors import Line
+from .later import later
+
+html = later("html")  # whose table of 2,231 names takes as long to load as all ops
 
 STYLE = """
 <style>

@@ -1,4 +1,4 @@
-"""`import s2s` is quick: it loads neither Numba nor SciPy, which come when something that is done needs them."""
+"""`import s2s` is quick: it loads neither Numba nor SciPy, nor what only notebooks need, which come when something that is done needs them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from s2s.later import Meanings, Named, later
 
-HEAVY = ("numba", "llvmlite", "scipy", "scipy.special", "scipy.sparse")
+HEAVY = ("numba", "llvmlite", "scipy", "scipy.special", "scipy.sparse", "html")
 PROGRAM = """
 import sys
 from pathlib import Path

@@ -77,12 +77,13 @@ class Memory:
                     self.borrowed.update(_sites_of(param, param.type))
         self.visit(function.block)
         self.layers = layers(self, function)
+        self.holders: dict[tuple, list[Value]] | None = None  # by root: made when it is first asked for
 
     def alike(self) -> Memory:
         """Memory with the same copies, where no value has roots yet."""
         other = Memory.__new__(Memory)
         other.copied, other.in_place, other.roots, other.layers = self.copied, self.in_place, {}, []
-        other.borrowed = set(self.borrowed)
+        other.borrowed, other.holders = set(self.borrowed), None
         return other
 
     def apart(self, a: Value, b: Value) -> bool:
@@ -92,6 +93,16 @@ class Memory:
     def of(self, value: Value) -> Roots:
         """The roots of `value`."""
         return self.roots.get(value, NOTHING)
+
+    def sharing(self, roots: Roots) -> list[Value]:
+        """The values that may share this memory, in the order in which they were found."""
+        if self.holders is None:
+            self.holders = {}
+            for value, own in self.roots.items():
+                for root in own:
+                    self.holders.setdefault(root, []).append(value)
+        lists = [self.holders[root] for root in roots if root in self.holders]
+        return lists[0] if len(lists) == 1 else list(dict.fromkeys(x for each in lists for x in each))
 
     def entering(self, op: Op, k: int) -> Roots:
         """The roots of the op's input k, after the copy that may be made of it."""
@@ -268,7 +279,10 @@ def _sites(loop: Op) -> Iterator:
 
 
 def live_after_writes(memory: Memory, function: Function) -> dict[Op, frozenset[Value]]:
-    """For each op that overwrites an input: the values holding memory that are read after it."""
+    """For each op that overwrites an input, in the order of the program: the values holding memory that are read after it.
+
+    Copies change nothing of it, and it holds for fewer ops that overwrite.
+    """
     found: dict[Op, frozenset[Value]] = {}
 
     def keep(values) -> set[Value]:
@@ -294,7 +308,7 @@ def live_after_writes(memory: Memory, function: Function) -> dict[Op, frozenset[
         return live
 
     visit(function.block, set())
-    return found
+    return {op: found[op] for op in walk(function.block) if op in found}
 
 
 _results: WeakKeyDictionary[Function, list[tuple[frozenset[int], bool]]] = WeakKeyDictionary()

@@ -151,43 +151,44 @@ def read_latest_shapes(function: Function) -> None:
 # ------------------------------------------------------------------------------------- copies
 
 
-def _conflicts(memory: Memory, function: Function) -> Iterator[tuple[Op, list[Value]]]:
-    """The writes that may not be done in place: op, input, and the values that would notice."""
-    live = live_after_writes(memory, function)
-    for op in walk(function.block):
+def _conflicts(memory: Memory, live: dict[Op, frozenset[Value]]) -> Iterator[tuple[Op, int, list[Value]]]:
+    """The writes that may not be done in place, in the order of the program: op, input, and the values that would notice."""
+    for op, read in live.items():
         for k in memory.written(op):
-            if isinstance(op.inputs[k].type, Tape):
-                continue
-            roots = memory.overwritten(op, k)
-            others = [x for x in live[op] if memory.of(x) & roots and (
-                (op, k) in memory.copied or not memory.apart(x, op.inputs[k]))]
-            if op.name == "call":
-                others += [x for j, x in enumerate(op.inputs) if j != k and memory.entering(op, j) & roots]
-            if others or not memory.is_owned(roots):
+            others = _noticed(memory, op, k, read)
+            if others is not None:
                 yield op, k, others
+
+
+def _noticed(memory: Memory, op: Op, k: int, read: frozenset[Value]) -> list[Value] | None:
+    """The values that would notice if `op` overwrote its input k, of those that are `read` later; None if that may be done."""
+    if isinstance(op.inputs[k].type, Tape):
+        return None
+    roots = memory.overwritten(op, k)
+    others = [x for x in memory.sharing(roots) if x in read and (
+        (op, k) in memory.copied or not memory.apart(x, op.inputs[k]))]
+    if op.name == "call":
+        others += [x for j, x in enumerate(op.inputs) if j != k and memory.entering(op, j) & roots]
+    return others if others or not memory.is_owned(roots) else None
 
 
 def _copies(function: Function, in_place: frozenset) -> frozenset:
     """Places where copies make every write legal."""
     order = {op: k for k, op in enumerate(walk(function.block))}
     loops = _loops_of_params(function)
-
-    def seen(copied: frozenset) -> tuple[Memory, list]:
-        memory = Memory(function, copied, in_place)
-        return memory, list(_conflicts(memory, function))
-
     copied: frozenset = frozenset()
-    memory, conflicts = seen(copied)
-    while conflicts:
-        op, k, others = conflicts[0]
+    memory = Memory(function, copied, in_place)
+    live = live_after_writes(memory, function)
+    while (conflict := next(_conflicts(memory, live), None)) is not None:
+        op, k, others = conflict
         others.sort(key=lambda x: order.get(x.op, -1))
         for candidate in [*_candidates(op, k, others, memory, loops, function), None]:
             trial = copied | ({(op, k)} if candidate is None else candidate)
             if candidate is not None and trial == copied:
                 continue
-            after = seen(trial)
-            if candidate is None or not any(op is other and k == its for other, its, _ in after[1]):
-                copied, (memory, conflicts) = trial, after
+            after = Memory(function, trial, in_place)
+            if candidate is None or _noticed(after, op, k, live[op]) is None:
+                copied, memory = trial, after
                 break
     return copied
 
@@ -300,9 +301,12 @@ def _augmented(function: Function, copied: frozenset) -> list[Op]:
                 op.output.name = param.name
                 op.inputs[0].name = op.inputs[0].name or param.name
     candidates = [op for op in walk(function.block) if _looks_augmented(op)]
+    if not candidates:
+        return []
     found = frozenset(candidates)
+    live = live_after_writes(Memory(function, copied, found), function)
     while True:  # most of the time all of them may
-        conflicts = {op for op, _, _ in _conflicts(Memory(function, copied, found), function)}
+        conflicts = {op for op, _, _ in _conflicts(Memory(function, copied, found), live)}
         if not conflicts:
             return [op for op in candidates if op in found]
         if not conflicts & found:
@@ -310,7 +314,7 @@ def _augmented(function: Function, copied: frozenset) -> list[Op]:
         found -= conflicts
     found = frozenset()
     for op in candidates[:TRIALS]:
-        if next(_conflicts(Memory(function, copied, found | {op}), function), None) is None:
+        if next(_conflicts(Memory(function, copied, found | {op}), live), None) is None:
             found |= {op}
     return [op for op in candidates if op in found]
 
