@@ -65,9 +65,11 @@ class Memory:
     """The roots of every value of `function`, were copies made at `copied` and `in_place` ops overwrite."""
 
     def __init__(
-        self, function: Function, copied: frozenset = frozenset(), in_place: frozenset = frozenset()
+        self, function: Function, copied: frozenset = frozenset(), in_place: frozenset = frozenset(), like: Memory | None = None
     ):
+        """`like` is the memory of the same function with other copies: what is in its loops need not be found again."""
         self.copied, self.in_place = copied, in_place
+        self.inside: dict[Op, set[int]] = {} if like is None else like.inside
         self.roots: dict[Value, Roots] = {}
         self.borrowed: set[Site] = {"read-only"}  # sites whose memory is not the function's own
         for k, param in enumerate(function.params):
@@ -82,7 +84,7 @@ class Memory:
     def alike(self) -> Memory:
         """Memory with the same copies, where no value has roots yet."""
         other = Memory.__new__(Memory)
-        other.copied, other.in_place, other.roots, other.layers = self.copied, self.in_place, {}, []
+        other.copied, other.in_place, other.roots, other.layers, other.inside = self.copied, self.in_place, {}, [], self.inside
         other.borrowed, other.holders = set(self.borrowed), None
         return other
 
@@ -171,7 +173,9 @@ class Memory:
             body.params[1 if op.name == "for" else 0 :],
             len(body.yields) - len(op.outputs),
         )
-        inside = {id(site) for site in _sites(op)}
+        if op not in self.inside:
+            self.inside[op] = {id(site) for site in _sites(op)}
+        inside = self.inside[op]
 
         def older(roots: Roots) -> Roots:
             return frozenset((site, old or id(_owner(site)) in inside) for site, old in roots)
@@ -216,7 +220,7 @@ class Memory:
         for k in views:
             if k < len(op.inputs):
                 roots |= self.entering(op, k)
-        if op.record.writes is None and op.name not in ("call", "tuple", "item") and any(_is_list(x.type) for x in (*op.inputs, output)):
+        if op.record.writes is None and op.name not in ("call", "tuple", "item") and (_is_list(output.type) or has_lists(op)):
             deepest = max(depth_of(x.type) for x in (*op.inputs, output))
             part = op.name == "list_get"
             for depth in range(depth_of(output.type) + part or 1, deepest + 1):
@@ -245,6 +249,14 @@ def depth_of(type: Type) -> int:
 
 def _is_list(type: Type) -> bool:
     return isinstance(type, List) and not isinstance(type, Tape)
+
+
+def has_lists(op: Op) -> bool:
+    """Whether some input of `op` is a list."""
+    for x in op.inputs:
+        if _is_list(x.type):
+            return True
+    return False
 
 
 def _sites_of(site: Site, type: Type) -> list[Site]:

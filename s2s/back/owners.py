@@ -186,7 +186,7 @@ def _copies(function: Function, in_place: frozenset) -> frozenset:
             trial = copied | ({(op, k)} if candidate is None else candidate)
             if candidate is not None and trial == copied:
                 continue
-            after = Memory(function, trial, in_place)
+            after = Memory(function, trial, in_place, memory)
             if candidate is None or _noticed(after, op, k, live[op]) is None:
                 copied, memory = trial, after
                 break
