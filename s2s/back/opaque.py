@@ -104,7 +104,7 @@ def in_python(op: Op) -> Record:
 
 def printing(op: Op) -> Record:
     """An op that has Python print what `op`, a `print` on numbers and arrays, prints."""
-    names = [x.name if x.name not in ("", "format") and [y.name for y in op.inputs].count(x.name) == 1 else f"x{k}" for k, x in enumerate(op.inputs)]
+    names = [x.name if x.name not in ("", "format", "repr", "str", "ascii") and [y.name for y in op.inputs].count(x.name) == 1 else f"x{k}" for k, x in enumerate(op.inputs)]
     shown = [ast.parse(as_the_program_has_it(n, x, k, op), mode="eval").body for k, (n, x) in enumerate(zip(names, op.inputs))]
     text = (f"def {{name}}({', '.join(names)}):\n"
             f"    with objmode():\n"
@@ -113,17 +113,15 @@ def printing(op: Op) -> Record:
 
 
 class Formats(ast.NodeTransformer):
-    """Spells f"{x:>4d}" as f"{format(x, '>4d')}": Numba does not know the first, whoever computes it."""
+    """Spells f"{x:>4d} {y!r}" as f"{format(x, '>4d')} {repr(y)}": Numba does not know the first, whoever computes it."""
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.FormattedValue:
         self.generic_visit(node)
-        if node.format_spec is None:
-            return node
         shown = node.value if node.conversion == -1 else _call({"s": "str", "r": "repr", "a": "ascii"}[chr(node.conversion)], node.value)
         spec = node.format_spec
-        if all(isinstance(part, ast.Constant) for part in spec.values):
+        if spec is not None and all(isinstance(part, ast.Constant) for part in spec.values):
             spec = ast.Constant("".join(part.value for part in spec.values))
-        return ast.FormattedValue(_call("format", shown, spec), -1, None)
+        return ast.FormattedValue(shown if spec is None else _call("format", shown, spec), -1, None)
 
 
 def _call(name: str, *args: ast.expr) -> ast.Call:
