@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..ir.builder import Builder, add_op
-from ..ir.graph import Block, Op, Value
+from ..ir.graph import Op, Value
 from ..ir.types import Array, Scalar, is_inexact
-from ..ops.control import if_record
 from ..ops.elementwise import select
 from ..ops.record import RECORDS, value
 from ..ops.shape import normal_axes
-from .access import Elements, Index, add, flat_index, in_memory, op_named, read, unflat_index
-from .buffers import as_dtype, compute, count_of_op, masked_step_op, new_buffer, nonempty_length_op
+from .access import Elements, Index, add, flat_index, op_named, read, unflat_index
+from .buffers import as_dtype, compute, count_of_op, new_buffer, nonempty_length_op
 from .counted import loop, put
+from .masks import masked_read, masked_write
 from .reductions import start
 from .simpler import complex_order
 
@@ -36,6 +35,10 @@ def entry(*names: str) -> Callable:
         return function
 
     return register
+
+
+entry("getitem")(masked_read)
+entry("setitem", "additem")(masked_write)
 
 
 def elements_of(scope, x: Value) -> Elements:
@@ -269,92 +272,3 @@ def _untile(scope, op: Op) -> bool:
     extra = op.inputs[0].type.rank - len(lengths)
     return _summed(scope, op, lengths,
                    lambda index: [op_named("remainder", i, n) for i, n in zip(index[extra:], lengths)])
-
-
-# ------------------------------------------------------------------------------------------------ masks
-
-
-def _mask(op: Op, operands: Sequence[Value]) -> Value | None:
-    """The mask, where the whole index is one mask that covers all axes, or the first of them."""
-    pattern = op.attrs["pattern"]
-    if len(operands) != 1 or not isinstance(operands[0].type, Array) or operands[0].type.dtype != "bool":
-        return None
-    if not isinstance(op.inputs[0].type, Array) or pattern[0] != "i" or any(p not in ("...", ...) for p in pattern[1:]):
-        return None
-    return operands[0]
-
-
-@entry("getitem")
-def _masked_read(scope, op: Op) -> bool:
-    """`x[mask]`: count, allocate, fill."""
-    mask = _mask(op, op.inputs[1:])
-    if mask is None:
-        return False
-    x, chosen, y = scope.elements(op.inputs[0]), scope.elements(mask), op.output
-    lengths = [scope.same(n, m) for n, m in zip(x.lengths, chosen.lengths)]
-    rest = x.lengths[len(lengths):]
-    count = _count_true(scope, chosen, lengths)
-    array = new_buffer(y.type.dtype, y.type.dims, [count, *rest])
-    array.name = y.name
-
-    def body(index: Index, carries):
-        def row() -> list[Value]:
-            taken = (*scope.counters, *(i.name for i in index))
-            (filled,) = loop(rest, carries[:1], [array_type], [y.name], lambda inner, state:
-                             [put(state[0], x.at([*index, *inner]), [carries[1], *inner])], taken)
-            return [filled, add(carries[1], 1)]
-
-        return branch(chosen.at(index), row, carries)
-
-    array_type = array.type
-    array, _ = loop(lengths, [array, value(0)], [array_type, Scalar("int64")], [y.name, "k"], body, scope.counters)
-    scope.define(y, array, [count, *rest])
-    return True
-
-
-def _count_true(scope, chosen: Elements, lengths: Sequence[Value]) -> Value:
-    (count,) = loop(lengths, [value(0)], [Scalar("int64")], ["count"],
-                    lambda index, carries: [select(chosen.at(index), add(carries[0], 1), carries[0])], scope.counters)
-    return count
-
-
-@entry("setitem", "additem")
-def _written(scope, op: Op) -> bool:
-    """`x[mask] = v`."""
-    a, v, *operands = op.inputs
-    if not isinstance(a.type, Array):
-        return False
-    array = scope.whole(a)
-    lengths = scope.lengths(a)
-    name = op.output.name or a.name
-    mask = _mask(op, operands)
-    if mask is not None and mask.type.rank == a.type.rank:
-        chosen = scope.elements(mask)
-        lengths = [scope.same(n, m) for n, m in zip(lengths, chosen.lengths)]
-        source = None if not isinstance(v.type, Array) else scope.elements(v)
-        step = None if source is None else masked_step_op(_count_true(scope, chosen, lengths), source.lengths[-1])
-        if source is not None and source.value is None and not source.generated:
-            source = in_memory(scope.whole(v), source.lengths, v.type)
-
-        def body(index: Index, carries):
-            def write():
-                x = scope.env[v] if source is None else source.at([carries[1]])
-                return [op.record(carries[0], x, *index, pattern=("i",) * len(index)), *([add(carries[1], step)] if source else [])]
-
-            return branch(chosen.at(index), write, carries)
-
-        inits = [array, value(0)] if source else [array]
-        types = [array.type, Scalar("int64")] if source else [array.type]
-        array = loop(lengths, inits, types, [name, "k"], body, scope.counters)[0]
-        scope.define(op.output, array, scope.lengths(a))
-        return True
-    return False
-
-
-def branch(condition: Value, then: Callable[[], list[Value]], otherwise: list[Value]) -> list[Value]:
-    """An `if` whose other side changes nothing."""
-    first, second = Block(), Block(yields=list(otherwise))
-    with Builder(first):
-        first.yields = then()
-    return add_op(if_record, [condition], {}, [x.type for x in otherwise], [first, second],
-                  [x.name for x in otherwise]).outputs

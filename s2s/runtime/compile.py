@@ -224,6 +224,7 @@ class Native:
         self.careful: Callable | None = None  # checks indices though nothing that is required fails
         self.holds = condition(function, required) if required else None
         self.narrowed = narrowing(function)
+        self.is_in_python = False  # compiling has failed
         self.is_trap = is_checking()
         self.prints = any(op.name == "print" for op in walk(function.block))
         self.generators = [k for k, p in enumerate(function.params) if isinstance(p.type, Generator)]
@@ -287,6 +288,8 @@ class Native:
     def __call__(self, *args):
         if self.otherwise is not None and self.otherwise.is_made:
             return self.otherwise.code(*args)
+        if self.is_in_python:
+            return interpreted(self.function, args)
         function, is_disproved = self.function, False
         before = printed() if self.prints else 0
         drawn = [args[k].bit_generator.state for k in self.generators]
@@ -302,6 +305,9 @@ class Native:
             return result if self.narrowed is None else self.narrowed(result)
         except NumbaError as error:
             refusal = explained(error, function)
+        except NotCompiled as error:
+            self.is_in_python, self.is_pure, refusal = True, False, None
+            warnings.warn(f"{function.name} runs in Python, slowly: compiling it has failed ({error})", InterpretedWarning, stacklevel=4)
         except Exception as error:
             refusal = raised_again(error, self.modules)
             is_disproved = refusal is None and self.otherwise is not None and self.otherwise.is_wanted(error)
@@ -329,6 +335,13 @@ class OtherKind(Exception):
     """The arguments are of another kind than the code is for."""
 
 
+class NotCompiled(Exception):
+    """Compiling has ended in an error which is no refusal: Numba has met what it did not foresee."""
+
+
+class InterpretedWarning(UserWarning):
+    """A function that was to be compiled runs in Python."""
+
 def admitting(dispatcher: Callable, name: str, params: Sequence[Type]) -> None:
     """Have the dispatcher compile for other layouts only, not for other dtypes and ranks, when arguments come that it does not know."""
     compile_for = dispatcher._compile_for_args
@@ -341,8 +354,8 @@ def admitting(dispatcher: Callable, name: str, params: Sequence[Type]) -> None:
                 return compile_for(*args, **keywords)
             except NumbaError:
                 raise
-            except Exception as error:  # nothing that the program would raise: interpreted, it would be slow, and nobody would know
-                raise NumbaError(f"{type(error).__name__}: {error}") from error
+            except Exception as error:  # nothing that the program would raise
+                raise NotCompiled(f"{type(error).__name__}: {error}") from error
 
     dispatcher._compile_for_args = admit
 

@@ -1,6 +1,7 @@
 """Native code: results, layouts, errors."""
 
 import itertools
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
@@ -9,7 +10,7 @@ import pytest
 
 import s2s
 from s2s.errors import S2SError
-from s2s.runtime.compile import CompileError, explained
+from s2s.runtime.compile import CompileError, InterpretedWarning, explained
 
 pytestmark = pytest.mark.compile
 
@@ -221,12 +222,20 @@ def test_what_numba_does_not_know_is_called_in_python(monkeypatch):
 
 
 def test_what_goes_wrong_while_compiling_is_told(monkeypatch):
+    tried = []
+
     def fails(self):
+        tried.append(self)
         raise AttributeError("no such thing")
 
     monkeypatch.setattr(s2s.runtime.effort.Effort, "_compile_core", fails)
-    with pytest.raises(CompileError, match="AttributeError: no such thing"):
-        s2s.jit(lambda x: np.sum(np.sin(x) * 1.7321), cache=False)(np.ones(3))
+    fast, x = s2s.jit(lambda x: np.sum(np.sin(x) * 1.7321), cache=False), np.ones(3)
+    with pytest.warns(InterpretedWarning, match="runs in Python, slowly: .*AttributeError: no such thing"):
+        assert fast(x) == np.sum(np.sin(x) * 1.7321)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fast(x) == fast(2 * x / 2) == np.sum(np.sin(x) * 1.7321)
+    assert len(tried) == 1
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128, np.int64])
