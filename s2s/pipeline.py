@@ -57,7 +57,7 @@ from .transform.tuples import as_tuples
 from .transform.unread import unread
 
 numba = later("numba")
-numba_code, worth, lengths = later("s2s.runtime.compile"), later("s2s.runtime.worth"), later("s2s.runtime.lengths")
+numba_code, modules, worth, lengths = (later(f"s2s.runtime.{name}") for name in ("compile", "modules", "worth", "lengths"))
 
 _checking: ContextVar[bool] = ContextVar("checking", default=False)
 
@@ -337,7 +337,7 @@ def export_text(function: Function, compiled: bool = False, target: str = "cpu")
         return importable(render(function), function)
     if target == "cuda":
         return loops_text(function, target)
-    return importable(numba_code.decorated(render(loops_of(function), native=True), fastmath=False, checks=True), function)
+    return importable(modules.decorated(render(loops_of(function), native=True), fastmath=False, checks=True), function)
 
 
 def importable(module: Module, function: Function) -> str:

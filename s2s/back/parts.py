@@ -33,7 +33,7 @@ from ..ops.foreign import foreign
 from ..ops.independent import Trip, least_index
 from .mentions import exposed, loaded_in, names_in, stored_in, unused_name
 from .pieces import dtype_argument, placed
-from .sections import groups, in_sections
+from .sections import MADE, groups, in_sections
 from .work import Asked, Work, as_factor, parsed, spelled, trips_of, work_of
 
 COMBINED = {  # ops -> what goes with any number and leaves it as it is, and how two parts go together; not products, where a
@@ -43,7 +43,6 @@ COMBINED = {  # ops -> what goes with any number and leaves it as it is, and how
     "max_": ("-np.inf", "np.iinfo(np.{dtype}).min", "max({s}, {x})"),
     "min_": ("np.inf", "np.iinfo(np.{dtype}).max", "min({s}, {x})"),
 }
-MADE = frozenset({"buffer", "zeros", "empty", "ones", "full"})
 
 
 

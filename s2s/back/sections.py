@@ -28,12 +28,11 @@ from ..ir.types import Array, Scalar
 from .mentions import exposed, names_in, stored_in
 from .pieces import dtype_argument
 from .unparse import Comment
-from .work import parsed
+from .work import LENGTHS, parsed
 
 ANYTHING, ARGUMENT = "anything", "argument"  # memory of which nothing is known, or that it was there before
 MADE = frozenset({"buffer", "zeros", "empty", "ones", "full"})
 FEW = 16  # loops: among more each has a small share of the work, and each would be compared with each
-CHECKS = {"same_length", "nonempty_length", "spread_length", "broadcast_length", "supposed_length", "strips_of"}
 NEW = {"zeros", "empty", "ones", "full", "zeros_like", "empty_like", "unshared_zeros", "unshared_empty", "unshared_like", "len",
        "float", "int", "bool", "abs", "max", "min"}  # of numbers
 
@@ -146,7 +145,7 @@ def is_known(call: ast.Call) -> bool:
     """Whether a call is of a function that makes numbers or new arrays of numbers, or checks them."""
     match call.func:
         case ast.Name(name):
-            return name in NEW | CHECKS
+            return name in NEW | LENGTHS
         case ast.Attribute(ast.Name("np"), name):
             return name in NEW
     return False
@@ -154,7 +153,7 @@ def is_known(call: ast.Call) -> bool:
 
 def checks(statement: ast.stmt) -> bool:
     """Whether a statement may raise: what it stands before may rely on it."""
-    return any(isinstance(node, ast.Raise) or isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CHECKS
+    return any(isinstance(node, ast.Raise) or isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in LENGTHS
                for node in ast.walk(statement))
 
 

@@ -21,6 +21,8 @@ MANY = 8  # trips of a loop of which nothing is known
 CALL = 200  # operations of a matrix product or the like
 UNKNOWN = "unknown"
 LONG = 200  # characters
+# calls that give their first argument, or at most that
+LENGTHS = frozenset({"same_length", "nonempty_length", "spread_length", "broadcast_length", "supposed_length", "strips_of"})
 
 Work = Counter  # by the factors of a product of trips, as text: how many operations
 

@@ -4,18 +4,10 @@
 `.lower().loops` shows, with `@njit` above each function; layouts and read-only flags are told apart by
 Numba's own dispatcher, in C, and each is compiled when it is first met.
 
-Note [Flags]
-error_model="numpy": division by zero makes inf or nan, as in NumPy.  fastmath={"contract"}: a * b + c may
-be one instruction, which rounds once where NumPy rounds twice; results differ from the interpreted ones in
-the last bit, never in what NaN and infinity do.  fastmath=True also lets sums be reordered, which is what
-makes them vectorise; still never nnan or ninf, because adjoints meet both.  nogil: compiled code holds no
-Python object.  The sums of an adjoint are compiled code's to order and to bracket (back/chains.py, back/factors.py):
-where infinite terms cancel to NaN, a bracket may keep an infinity.
-
 Note [Indices]
 An index out of range raises IndexError.  Ranges prove most indices; for others back/ranges.py says what
-would have to hold of the arguments, which is asked at each call, in Python.  Where it holds, the code runs
-that checks nothing but indices that are data (back/checked.py); where not, Numba's boundscheck, a flag for a whole function.
+would have to hold of the arguments, which is asked at each call: of lengths in native code, of numbers in Python.  Where it holds,
+the code runs that checks nothing but indices that are data (back/checked.py); where not, Numba's boundscheck, a flag for a whole function.
 
 Note [Where an error came from]
 Where the program says `raise`, compiled code raises, too, and Numba notes the line (runtime/raised.py).  In
@@ -29,13 +21,9 @@ then the interpreted form returns, and what it returns is the result.
 from __future__ import annotations
 
 import functools
-import itertools
 import re
-import sys
-import types
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 
 import numba
 import numpy as np
@@ -51,34 +39,20 @@ from ..ir.graph import Function, walk
 from ..ir.turns import in_turn, made_in_turn, taking_turns
 from ..ir.types import Array, Generator, Scalar, Tuple, Type
 from ..ops.recursive import calls_itself, recursive_callees
-from . import cache as disk
-from .asked import (
-    asked_first,
-    some_length_is_one,
-    some_length_is_short,
-    unlike,
-)
-from .checks import written_in_place
-from .effort import Effort
-from .extremes import shadowing
+from .asked import unlike
 from .heap import keep_freed_memory
-from .into import HELPERS, into_form
+from .into import into_form
 from .lengths import ByLengths, has_use
-from .load import TEXT, load, register
+from .load import load
+from .modules import NotCompiled, OtherKind, decorated, loaded
 from .otherwise import Otherwise
-from .parts import natural
-from .printed import after, counted, printed
+from .printed import after, printed
 from .raised import raised_again
-from .spelling import NATURAL, allocating, imports, not_negative, spelled
-from .told import telling
-from .trap import first_bad, is_checking, watching
-from .trapped import trapped
+from .spelling import spelled
+from .trap import first_bad, is_checking
 from .worth import BySize, MoreWork, chooser
 
-FLAGS = {False: "{'contract'}", True: "{'contract', 'reassoc', 'nsz', 'arcp'}"}
 keep_freed_memory()
-_modules: dict[str, types.ModuleType] = {}  # by key: the same program is loaded once in a process
-_entries: list = []  # the dispatchers made in this process
 
 
 class CompileError(S2SError):
@@ -110,96 +84,6 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
         return native(frozenset()) if loops is None else BySize(loops, native)
 
     return ByLengths(function, code) if has_use(function) else code(settled(function))
-
-
-def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, conditions: Mapping[str, Sequence[str]] | None = None) -> Module:
-    """The text that Numba compiles: the loop form with a decorator above each function.
-
-    In the process's `own` module Numba works as runtime/effort.py says, and Python can call the entry alone; a file to keep
-    has neither.  The function itself begins by raising where one of the `conditions` on `a0`, `a1`, ... holds, which stand by exception.
-    """
-    conditions = {error: texts for error, texts in (conditions or {}).items() if texts}
-    said = " ".join(itertools.chain.from_iterable(conditions.values()))
-    if own:
-        module = replace(module, text="".join(map(allocating, module.text.splitlines(True))))
-    options = f"error_model='numpy', fastmath={FLAGS[bool(fastmath)]}, nogil=True"
-    if checks:
-        options += ", boundscheck=True"
-    head, inner = ["from numba import njit"], ""
-    if own:
-        head.append(f"from {Effort.__module__} import {Effort.__name__}")
-        options, inner = f"{options}, pipeline_class={Effort.__name__}, no_cfunc_wrapper=True", ", no_cpython_wrapper=True"
-    written, without = written_in_place(module.text) if own else ([], set())
-    head += written + imports(module.text) + (shadowing(module.text) if own else [])
-    head += [f"from {into_form.__module__} import {name} as into_{name}" for name in HELPERS if f"into_{name}(" in module.text + said]
-    looks = watching(module.text) if is_checking() else {}
-    if looks:
-        head.append(f"from {trapped.__module__} import trapped")
-    if conditions:
-        number, asked = asked_first(module, conditions)
-        looks[number] = asked
-        head += [f"from {each.__module__} import {each.__name__}" for each in (some_length_is_one, some_length_is_short, MoreWork)
-                 if each.__name__ in asked]
-    known = {number: said for number, line in enumerate(module.text.splitlines(), 1) if own and (said := not_negative(line))}
-    if known:
-        head.append(f"from {natural.__module__} import {natural.__name__} as {NATURAL}")
-    text, moved = [*head], {}  # where each line goes
-    for number, line in enumerate(module.text.splitlines(), 1):
-        if number in without:
-            continue
-        if line.startswith("def "):
-            text.append(f"@njit({options}{'' if line.startswith(f'def {module.entry}(') else inner})")
-        text.append(line)
-        moved[number] = len(text)
-        text += [more[number] for more in (known, looks) if number in more]
-    lines, raises = ({moved[number]: x for number, x in found.items() if number in moved}
-                     for found in (module.lines, module.raises))
-    return Module("\n".join(text) + "\n", module.entry, lines, module.given, raises)
-
-
-def loaded(module: Module, cache: bool, params: Sequence[Type]) -> types.ModuleType:
-    """The module object of the text of a function of `params`, its dispatchers connected with the cache on disk."""
-    key = disk.key_of(module.text, ", ".join(["cpu", *map(str, params)]))
-    if module.given:  # objects of this process, which no other knows
-        key, cache = f"{key}_{'_'.join(str(id(x)) for x in module.given.values())}", False
-    if key in _modules:
-        return _modules[key]
-    name = f"s2s_{module.entry}_{key}"
-    folder = disk.private_directory() if cache else None
-    filename = register(module.text, module.entry) if folder is None else str(folder / f"{module.entry}-{key}.py")
-    if folder is not None:
-        keep_text(filename, module.text)
-    made = types.ModuleType(name)
-    made.__file__ = filename
-    made.print = counted
-    made.__dict__.update(module.given)
-    made.__dict__[TEXT] = module.text
-    sys.modules[name] = made  # machine code from the cache refers to its module by name
-    exec(compile(module.text, filename, "exec"), made.__dict__)
-    entry = getattr(made, module.entry)
-    _entries.append(entry)
-    if folder is not None:
-        entry._cache = disk.DiskCache(folder, f"{module.entry}-{key}")
-    admitting(entry, module.entry, params)
-    _modules[key] = made
-    return made
-
-
-def statistics() -> tuple[int, int]:
-    """How many signatures this process has compiled, and how many it has loaded from the cache on disk."""
-    stats = [entry.stats for entry in _entries]
-    return sum(sum(s.cache_misses.values()) for s in stats), sum(sum(s.cache_hits.values()) for s in stats)
-
-
-def keep_text(filename: str, text: str) -> None:
-    """Write the text beside its machine code, where tracebacks and debuggers find it."""
-    path = disk.Path(filename)
-    try:
-        if path.read_text() == text:
-            return
-    except (OSError, UnicodeDecodeError):
-        pass
-    disk.write(path, text.encode(), plain=True)
 
 
 class Native:
@@ -331,42 +215,8 @@ def condition(function: Function, required: list[str]) -> Callable:
     return eval(f"lambda {parameters}: {' and '.join(required)}")
 
 
-class OtherKind(Exception):
-    """The arguments are of another kind than the code is for."""
-
-
-class NotCompiled(Exception):
-    """Compiling has ended in an error which is no refusal: Numba has met what it did not foresee."""
-
-
 class InterpretedWarning(UserWarning):
     """A function that was to be compiled runs in Python."""
-
-def admitting(dispatcher: Callable, name: str, params: Sequence[Type]) -> None:
-    """Have the dispatcher compile for other layouts only, not for other dtypes and ranks, when arguments come that it does not know."""
-    compile_for = dispatcher._compile_for_args
-
-    def admit(*args, **keywords):
-        if not all(map(is_of_type, args, params)):
-            raise OtherKind
-        with taking_turns(), telling(name):
-            try:
-                return compile_for(*args, **keywords)
-            except NumbaError:
-                raise
-            except Exception as error:  # nothing that the program would raise
-                raise NotCompiled(f"{type(error).__name__}: {error}") from error
-
-    dispatcher._compile_for_args = admit
-
-
-def is_of_type(x, type: Type) -> bool:
-    """Whether an array has the dtype and the rank of `type`; other things are told apart before."""
-    match type:
-        case Array(dtype, dims):
-            return isinstance(x, np.ndarray) and x.dtype.name == dtype and x.ndim == len(dims)
-    return True
-
 
 def narrowing(function: Function) -> Callable | None:
     """Give numbers among the results back their dtype; None where there is nothing to do.

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.compile
 PROGRAM = """
 import numpy as np
 import s2s
-from s2s.runtime.compile import statistics
+from s2s.runtime.modules import statistics
 
 def f(x):
     total = 0.0

@@ -14,7 +14,7 @@ from numba.core.runtime import _nrt_python, rtsys
 
 import s2s
 from s2s.runtime import into
-from s2s.runtime.compile import statistics
+from s2s.runtime.modules import statistics
 
 rng = np.random.default_rng(0)
 Layer = namedtuple("Layer", "w b")

@@ -227,7 +227,7 @@ def test_gradients_of_loops_go_this_way():
     gradient = s2s.jit(s2s.grad(program, argnums=(0, 1)), cache=False)
     for a, b in zip(gradient(u, 0.2, 3), s2s.grad(program, argnums=(0, 1))(u, 0.2, 3)):
         np.testing.assert_allclose(a, b, rtol=1e-13)
-    (native,) = [each for each in s2s.runtime.compile._entries if each.py_func.__name__ == "program_grad"]
+    (native,) = [each for each in s2s.runtime.modules._entries if each.py_func.__name__ == "program_grad"]
     assert is_direct(native)
 
 
@@ -237,7 +237,7 @@ def test_numpys_function_of_a_number_is_no_loop():
 
     native = s2s.jit(f, cache=False)
     assert native(0.5) == pytest.approx(np.exp(0.5) + np.arctan2(0.5, 2.0), rel=1e-15)
-    (library,) = [o.library for o in s2s.runtime.compile._entries[-1].overloads.values()]
+    (library,) = [o.library for o in s2s.runtime.modules._entries[-1].overloads.values()]
     functions = [function for function in library._final_module.functions if not function.is_declaration]
     assert functions and not any("for.cond" in str(function) for function in functions)
 
@@ -279,7 +279,7 @@ def test_llvm_leaves_loops_around_long_ones():
     native = s2s.jit(spread, cache=False)
     x, y = np.zeros(5), np.arange(9.0)
     np.testing.assert_allclose(native(x, y), spread(np.zeros(5), y), rtol=1e-13)
-    (library,) = [o.library for o in s2s.runtime.compile._entries[-1].overloads.values()]
+    (library,) = [o.library for o in s2s.runtime.modules._entries[-1].overloads.values()]
     code = next(str(f) for f in library._final_module.functions if not f.is_declaration and "fdiv" in str(f) and "cpython" not in f.name)
     assert code.count("fdiv") <= 8
 

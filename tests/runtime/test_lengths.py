@@ -5,7 +5,7 @@ import pytest
 
 import s2s
 from s2s.runtime import lengths
-from s2s.runtime.compile import statistics
+from s2s.runtime.modules import statistics
 
 
 def filtered(A, ys, h):

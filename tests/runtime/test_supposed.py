@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import s2s
-from s2s.runtime.compile import Native, statistics
+from s2s.runtime.compile import Native
+from s2s.runtime.modules import statistics
 
 
 def halves(y, n):

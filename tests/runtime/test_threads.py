@@ -403,7 +403,7 @@ def test_after_a_fork(several):
 def test_machine_code_from_the_cache_in_a_new_process(tmp_path):
     (tmp_path / "program.py").write_text(textwrap.dedent("""
         import numpy as np, s2s
-        from s2s.runtime.compile import statistics
+        from s2s.runtime.modules import statistics
         def f(x):
             return np.sum(np.sin(x) * x)
         s2s.set_threads(3)

@@ -1,0 +1,167 @@
+"""Modules that Numba compiles: the text of native code with a decorator above each function, loaded once in a process, and kept on disk.
+
+Note [Flags]
+error_model="numpy": division by zero makes inf or nan, as in NumPy.  fastmath={"contract"}: a * b + c may
+be one instruction, which rounds once where NumPy rounds twice; results differ from the interpreted ones in
+the last bit, never in what NaN and infinity do.  fastmath=True also lets sums be reordered, which is what
+makes them vectorise; still never nnan or ninf, because adjoints meet both.  nogil: compiled code holds no
+Python object.  The sums of an adjoint are compiled code's to order and to bracket (back/chains.py, back/factors.py):
+where infinite terms cancel to NaN, a bracket may keep an infinity.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numba.core.errors import NumbaError
+
+from ..back.python import Module
+from ..ir.turns import taking_turns
+from ..ir.types import Array, Type
+from . import cache as disk
+from .asked import asked_first, some_length_is_one, some_length_is_short
+from .checks import written_in_place
+from .effort import Effort
+from .extremes import shadowing
+from .into import HELPERS, into_form
+from .load import TEXT, register
+from .parts import natural
+from .printed import counted
+from .spelling import NATURAL, allocating, imports, not_negative
+from .told import telling
+from .trap import is_checking, watching
+from .trapped import trapped
+from .worth import MoreWork
+
+FLAGS = {False: "{'contract'}", True: "{'contract', 'reassoc', 'nsz', 'arcp'}"}
+_modules: dict[str, types.ModuleType] = {}  # by key: the same program is loaded once in a process
+_entries: list = []  # the dispatchers made in this process
+
+
+class OtherKind(Exception):
+    """The arguments are of another kind than the code is for."""
+
+
+class NotCompiled(Exception):
+    """Compiling has ended in an error which is no refusal: Numba has met what it did not foresee."""
+
+
+def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, conditions: Mapping[str, Sequence[str]] | None = None) -> Module:
+    """The text that Numba compiles: the loop form with a decorator above each function.
+
+    In the process's `own` module Numba works as runtime/effort.py says, and Python can call the entry alone; a file to keep
+    has neither.  The function itself begins by raising where one of the `conditions` on `a0`, `a1`, ... holds, which stand by exception.
+    """
+    conditions = {error: texts for error, texts in (conditions or {}).items() if texts}
+    said = " ".join(itertools.chain.from_iterable(conditions.values()))
+    if own:
+        module = replace(module, text="".join(map(allocating, module.text.splitlines(True))))
+    options = f"error_model='numpy', fastmath={FLAGS[bool(fastmath)]}, nogil=True"
+    if checks:
+        options += ", boundscheck=True"
+    head, inner = ["from numba import njit"], ""
+    if own:
+        head.append(f"from {Effort.__module__} import {Effort.__name__}")
+        options, inner = f"{options}, pipeline_class={Effort.__name__}, no_cfunc_wrapper=True", ", no_cpython_wrapper=True"
+    written, without = written_in_place(module.text) if own else ([], set())
+    head += written + imports(module.text) + (shadowing(module.text) if own else [])
+    head += [f"from {into_form.__module__} import {name} as into_{name}" for name in HELPERS if f"into_{name}(" in module.text + said]
+    looks = watching(module.text) if is_checking() else {}
+    if looks:
+        head.append(f"from {trapped.__module__} import trapped")
+    if conditions:
+        number, asked = asked_first(module, conditions)
+        looks[number] = asked
+        head += [f"from {each.__module__} import {each.__name__}" for each in (some_length_is_one, some_length_is_short, MoreWork)
+                 if each.__name__ in asked]
+    known = {number: said for number, line in enumerate(module.text.splitlines(), 1) if own and (said := not_negative(line))}
+    if known:
+        head.append(f"from {natural.__module__} import {natural.__name__} as {NATURAL}")
+    text, moved = [*head], {}  # where each line goes
+    for number, line in enumerate(module.text.splitlines(), 1):
+        if number in without:
+            continue
+        if line.startswith("def "):
+            text.append(f"@njit({options}{'' if line.startswith(f'def {module.entry}(') else inner})")
+        text.append(line)
+        moved[number] = len(text)
+        text += [more[number] for more in (known, looks) if number in more]
+    lines, raises = ({moved[number]: x for number, x in found.items() if number in moved}
+                     for found in (module.lines, module.raises))
+    return Module("\n".join(text) + "\n", module.entry, lines, module.given, raises)
+
+
+def loaded(module: Module, cache: bool, params: Sequence[Type]) -> types.ModuleType:
+    """The module object of the text of a function of `params`, its dispatchers connected with the cache on disk."""
+    key = disk.key_of(module.text, ", ".join(["cpu", *map(str, params)]))
+    if module.given:  # objects of this process, which no other knows
+        key, cache = f"{key}_{'_'.join(str(id(x)) for x in module.given.values())}", False
+    if key in _modules:
+        return _modules[key]
+    name = f"s2s_{module.entry}_{key}"
+    folder = disk.private_directory() if cache else None
+    filename = register(module.text, module.entry) if folder is None else str(folder / f"{module.entry}-{key}.py")
+    if folder is not None:
+        keep_text(filename, module.text)
+    made = types.ModuleType(name)
+    made.__file__ = filename
+    made.print = counted
+    made.__dict__.update(module.given)
+    made.__dict__[TEXT] = module.text
+    sys.modules[name] = made  # machine code from the cache refers to its module by name
+    exec(compile(module.text, filename, "exec"), made.__dict__)
+    entry = getattr(made, module.entry)
+    _entries.append(entry)
+    if folder is not None:
+        entry._cache = disk.DiskCache(folder, f"{module.entry}-{key}")
+    admitting(entry, module.entry, params)
+    _modules[key] = made
+    return made
+
+
+def statistics() -> tuple[int, int]:
+    """How many signatures this process has compiled, and how many it has loaded from the cache on disk."""
+    stats = [entry.stats for entry in _entries]
+    return sum(sum(s.cache_misses.values()) for s in stats), sum(sum(s.cache_hits.values()) for s in stats)
+
+
+def keep_text(filename: str, text: str) -> None:
+    """Write the text beside its machine code, where tracebacks and debuggers find it."""
+    path = disk.Path(filename)
+    try:
+        if path.read_text() == text:
+            return
+    except (OSError, UnicodeDecodeError):
+        pass
+    disk.write(path, text.encode(), plain=True)
+
+
+def admitting(dispatcher: Callable, name: str, params: Sequence[Type]) -> None:
+    """Have the dispatcher compile for other layouts only, not for other dtypes and ranks, when arguments come that it does not know."""
+    compile_for = dispatcher._compile_for_args
+
+    def admit(*args, **keywords):
+        if not all(map(is_of_type, args, params)):
+            raise OtherKind
+        with taking_turns(), telling(name):
+            try:
+                return compile_for(*args, **keywords)
+            except NumbaError:
+                raise
+            except Exception as error:  # nothing that the program would raise
+                raise NotCompiled(f"{type(error).__name__}: {error}") from error
+
+    dispatcher._compile_for_args = admit
+
+
+def is_of_type(x, type: Type) -> bool:
+    """Whether an array has the dtype and the rank of `type`; other things are told apart before."""
+    match type:
+        case Array(dtype, dims):
+            return isinstance(x, np.ndarray) and x.dtype.name == dtype and x.ndim == len(dims)
+    return True
