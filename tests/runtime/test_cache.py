@@ -12,7 +12,7 @@ import pytest
 from numba.core.cpu import CPUContext
 
 import s2s
-from s2s.runtime import cache, compile
+from s2s.runtime import cache, modules
 
 pytestmark = pytest.mark.compile
 
@@ -84,7 +84,7 @@ def test_an_entry_that_takes_symbols_not_known_yet_has_everything_imported(folde
         cache.write(entry, pickle.dumps((symbols, parts)))
         again(monkeypatch)
         assert s2s.jit(cube)(2.0) == 8.0
-        assert compile.statistics() == (0, 1)
+        assert modules.statistics() == (0, 1)
         assert len(imported) == (symbols is not external)
 
 
@@ -102,8 +102,8 @@ def test_several_processes_at_once_share_the_cache(tmp_path):
 def folder(tmp_path, monkeypatch):
     """A cache directory, and a process that has loaded nothing yet."""
     monkeypatch.setenv("S2S_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(compile, "_modules", {})
-    monkeypatch.setattr(compile, "_entries", [])
+    monkeypatch.setattr(modules, "_modules", {})
+    monkeypatch.setattr(modules, "_entries", [])
     monkeypatch.setattr(cache, "_warned", set())
     return tmp_path / "cache"
 
@@ -114,16 +114,16 @@ def cube(x):
 
 def again(monkeypatch):
     """Forget what this process has loaded."""
-    monkeypatch.setattr(compile, "_modules", {})
-    monkeypatch.setattr(compile, "_entries", [])
+    monkeypatch.setattr(modules, "_modules", {})
+    monkeypatch.setattr(modules, "_entries", [])
 
 
 def test_loads_what_it_wrote(folder, monkeypatch):
     assert s2s.jit(cube)(2.0) == 8.0
-    assert compile.statistics() == (1, 0)
+    assert modules.statistics() == (1, 0)
     again(monkeypatch)
     assert s2s.jit(cube)(2.0) == 8.0
-    assert compile.statistics() == (0, 1)
+    assert modules.statistics() == (0, 1)
 
 
 @pytest.mark.parametrize("damage", [
@@ -141,10 +141,10 @@ def test_damaged_entries_are_rebuilt_silently(folder, monkeypatch, damage):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert s2s.jit(cube)(2.0) == 8.0
-    assert compile.statistics() == (1, 0)
+    assert modules.statistics() == (1, 0)
     again(monkeypatch)
     s2s.jit(cube)(2.0)
-    assert compile.statistics() == (0, 1)
+    assert modules.statistics() == (0, 1)
 
 
 def test_an_entry_that_pickles_something_else_is_rebuilt(folder, monkeypatch):
@@ -153,7 +153,7 @@ def test_an_entry_that_pickles_something_else_is_rebuilt(folder, monkeypatch):
     cache.write(entry, b"\x80\x04N.")  # None, rightly hashed
     again(monkeypatch)
     assert s2s.jit(cube)(2.0) == 8.0
-    assert compile.statistics() == (1, 0)
+    assert modules.statistics() == (1, 0)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
@@ -163,7 +163,7 @@ def test_entry_that_others_may_write_is_not_read(folder, monkeypatch):
     entry.chmod(0o666)
     again(monkeypatch)
     assert s2s.jit(cube)(2.0) == 8.0
-    assert compile.statistics() == (1, 0)
+    assert modules.statistics() == (1, 0)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
@@ -174,7 +174,7 @@ def test_entry_that_is_a_link_is_not_read(folder, monkeypatch):
     entry.symlink_to(moved)
     again(monkeypatch)
     assert s2s.jit(cube)(2.0) == 8.0
-    assert compile.statistics() == (1, 0)
+    assert modules.statistics() == (1, 0)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
@@ -212,7 +212,7 @@ def test_1000_lengths_are_one_compilation(folder):
     fast = s2s.jit(s2s.grad(energy))
     for n in range(2, 1002):
         fast(np.ones(n))
-    assert compile.statistics() == (1, 0)
+    assert modules.statistics() == (1, 0)
 
 
 def test_the_text_stands_beside_its_code(folder):
