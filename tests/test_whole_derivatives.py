@@ -185,7 +185,7 @@ def evaluations(monkeypatch):
     def load(text, entry, lines, check=None, given=None):
         return plain_load(text.replace("import numpy as np\n", ""), entry, lines, check, {**(given or {}), "np": Watched()})
 
-    for module in ("s2s.kinds", "s2s.halves"):
+    for module in ("s2s.pipeline", "s2s.halves"):
         monkeypatch.setattr(f"{module}.load", load)
     return count
 
