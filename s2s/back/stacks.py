@@ -40,11 +40,12 @@ from ..ops.shape import length
 from .apart import parts
 from .buffers import new_buffer
 
-ROOM = 64  # numbers; eight times as many when they are used up, and twice as many once they are tens of megabytes: what is never touched is no memory
+ROOM = 64  # numbers; eight, four, and at last twice as many when they are used up: what is never touched is no memory, until it is the system's page by page
 
 
 def with_room(tape, n):
-    longer = np.empty(8 * n + 1000 if n < 4_000_000 else 2 * n, tape.dtype)
+    times = 8 if n < 100_000 else 4 if n < 1_000_000 else 2
+    longer = np.empty(times * n + 1000, tape.dtype)
     for i in range(len(tape)):
         longer[i] = tape[i]
     return longer
