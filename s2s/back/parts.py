@@ -45,7 +45,6 @@ COMBINED = {  # ops -> what goes with any number and leaves it as it is, and how
 }
 
 
-
 # ------------------------------------------------------------------------------------------- marks
 
 
@@ -182,7 +181,7 @@ class Split:
         self.asked = Asked(tree)
         self.look(tree.body)
         self.groups = dict(enumerate(groups(tree.body, self.is_in_order), len(self.sizes)))
-        self.sizes += [tuple(self.work(loop) for loop in group) for group in self.groups.values()]
+        self.sizes += [tuple(self.size(loop, self.work(loop)) for loop in group) for group in self.groups.values()]
 
     def look(self, body: Sequence[ast.stmt]) -> None:
         """Find the outermost independent loops among the statements, or in loops among them."""
@@ -190,9 +189,9 @@ class Split:
             carried = self.carried(statement) if isinstance(statement, ast.For) and hasattr(statement, "op") else None
             if carried is not None:
                 low, trips, down = trips_of(statement.iter)
-                work = work_of(statement.body, set(stored_in([statement])), statement.target.id, trips)
+                work = self.work(statement)
                 self.found[statement] = Independent(len(self.sizes), *carried, low, trips, down, work)
-                self.sizes.append((self.asked.of(work, ast.unparse(trips)),))
+                self.sizes.append((self.size(statement, work),))
             elif isinstance(statement, (ast.For, ast.While, ast.If)):
                 self.look(statement.body)
                 self.look(statement.orelse)
@@ -201,9 +200,12 @@ class Split:
         return loop not in self.found and all(map(runs_anywhere, walk(loop.op.blocks[0])))
 
     def work(self, loop: ast.For) -> Work:
-        """The work in all trips of a loop, in terms of the arguments."""
-        trips = trips_of(loop.iter)[1]
-        return self.asked.of(work_of(loop.body, set(stored_in([loop])), loop.target.id, trips), ast.unparse(trips))
+        """The work in one trip of a loop."""
+        return work_of(loop.body, set(stored_in([loop])), loop.target.id, trips_of(loop.iter)[1])
+
+    def size(self, loop: ast.For, work: Work) -> Work:
+        """The work in all trips of a loop, of which one does `work`, in terms of the arguments."""
+        return self.asked.of(work, ast.unparse(trips_of(loop.iter)[1]))
 
     def in_parts(self, wanted: Container[int]) -> list[ast.FunctionDef]:
         """The function with those loops in parts that are `wanted`, and those in sections that can run at once, after their kernels."""

@@ -33,8 +33,8 @@ from .work import LENGTHS, parsed
 ANYTHING, ARGUMENT = "anything", "argument"  # memory of which nothing is known, or that it was there before
 MADE = frozenset({"buffer", "zeros", "empty", "ones", "full"})
 FEW = 16  # loops: among more each has a small share of the work, and each would be compared with each
-NEW = {"zeros", "empty", "ones", "full", "zeros_like", "empty_like", "unshared_zeros", "unshared_empty", "unshared_like", "len",
-       "float", "int", "bool", "abs", "max", "min"}  # of numbers
+NEW = frozenset({"zeros", "empty", "ones", "full", "zeros_like", "empty_like"})  # of np
+OF_NUMBERS = frozenset({"unshared_zeros", "unshared_empty", "unshared_like", "len", "float", "int", "bool", "abs", "max", "min"})
 
 
 def groups(body: Sequence[ast.stmt], is_in_order: Callable[[ast.For], bool]) -> list[list[ast.For]]:
@@ -69,16 +69,17 @@ def beginning(body: Sequence[ast.stmt], loop: ast.For) -> list[ast.stmt]:
     return found
 
 
-def order(body: Sequence[ast.stmt], group: Sequence[ast.For]) -> tuple[list[ast.stmt], list[ast.stmt]] | None:
-    """The statements before the loops of a group, and those after them, when these run at the same time; None if they cannot."""
+def order(body: Sequence[ast.stmt], group: Sequence[ast.For]) -> tuple[list[ast.stmt], list[list[ast.stmt]], list[ast.stmt]] | None:
+    """The statements before the loops of a group, a section for each loop, and the statements after; None if they cannot run at once."""
     first, last = body.index(group[0]), body.index(group[-1])
     sections = [[*beginning(body, loop), loop] for loop in group]
     inside = [statement for section in sections for statement in section]
     for k, loop in enumerate(group):
-        if not left_by(loop, body) <= {name for name, p in zip(loop.carried, loop.op.blocks[0].params[1:]) if isinstance(p.type, Scalar)}:
+        left = left_by(loop, body)
+        if not left <= {name for name, p in zip(loop.carried, loop.op.blocks[0].params[1:]) if isinstance(p.type, Scalar)}:
             return None
         for j, other in enumerate(group[k + 1:], k + 1):
-            if left_by(loop, body) & set(stored_in(sections[j])) or any(exposed(sections[j], set(stored_in([loop])))) or not apart(loop.op, other.op):
+            if left & set(stored_in(sections[j])) or any(exposed(sections[j], set(stored_in([loop])))) or not apart(loop.op, other.op):
                 return None
     before, after = [s for s in body[:first] if s not in inside], []
     for statement in body[first:last]:
@@ -91,7 +92,7 @@ def order(body: Sequence[ast.stmt], group: Sequence[ast.For]) -> tuple[list[ast.
     for statement in after:
         if checks(statement) or not all(passes(statement, g) for g in group if body.index(g) > body.index(statement)):
             return None
-    return before, [*after, *body[last + 1:]]
+    return before, sections, [*after, *body[last + 1:]]
 
 
 def left_by(loop: ast.For, body: Sequence[ast.stmt]) -> set[str]:
@@ -145,7 +146,7 @@ def is_known(call: ast.Call) -> bool:
     """Whether a call is of a function that makes numbers or new arrays of numbers, or checks them."""
     match call.func:
         case ast.Name(name):
-            return name in NEW | LENGTHS
+            return name in OF_NUMBERS or name in LENGTHS
         case ast.Attribute(ast.Name("np"), name):
             return name in NEW
     return False
@@ -206,12 +207,12 @@ def in_sections(body: Sequence[ast.stmt], group: Sequence[ast.For], name: str, u
     found = order(body, group)
     if found is None:
         return None
+    before, sections, after = found
     part, section, start, stop = (unused(x) for x in ("part", "section", "start", "stop"))
     own: dict[str, str] = {}
     made: list[str] = []
     kernel: list[ast.stmt] = []
     arguments: dict[str, None] = {}
-    sections = [[*beginning(body, loop), loop] for loop in group]
     for k, (loop, statements) in enumerate(zip(group, sections)):
         left = sorted(left_by(loop, body))
         dtypes = {each: p.type.dtype for each, p in zip(loop.carried, loop.op.blocks[0].params[1:])}
@@ -236,5 +237,4 @@ def in_sections(body: Sequence[ast.stmt], group: Sequence[ast.For], name: str, u
     tree.body[0].body = kernel
     n = len(group)
     call = parsed("\n".join([*made, f"in_parts({name}, {n}, {n}, ({given},))", *(f"{each} = {place}[0]" for each, place in own.items())]))
-    before, after = found
     return tree, [*before, *call, *after]

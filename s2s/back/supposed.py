@@ -13,7 +13,7 @@ MEETINGS = ("spread", "broadcast_to", "sum_to")  # and elementwise ops
 
 
 def has_suppositions(function: Function) -> bool:
-    """Whether a slice with computed bounds, which may have length 1, meets something of another extent."""
+    """Whether a slice whose bounds do not tell its length, which may be 1, meets something of another extent."""
     if recursive_callees(function) or any(isinstance(p.type, Generator) for p in function.params) or any(op.name == "print" for op in walk(function.block)):
         return False  # to run it twice would be something else
     sliced = {d for op in walk(function.block) if op.name == "getitem" and not any(isinstance(x.type, Array) for x in op.inputs[1:])

@@ -119,7 +119,7 @@ class Substitute(ast.NodeTransformer):
         return self.known.get(node.id, node)
 
     def visit_Call(self, node: ast.Call):
-        if isinstance(node.func, ast.Name) and node.func.id in ("same_length", "nonempty_length", "spread_length", "broadcast_length", "supposed_length", "strips_of"):
+        if isinstance(node.func, ast.Name) and node.func.id in LENGTHS:
             return self.visit(node.args[0])  # a check, or at most so many
         return self.generic_visit(node)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import types
 from collections.abc import Callable, Iterator
 
@@ -46,7 +47,7 @@ def reached(function: types.FunctionType, owner=None) -> set[types.FunctionType]
 
 def named_functions(function: types.FunctionType, owner=None) -> Iterator[Callable]:
     """The callable things that the names in `function` stand for, attributes of modules and of `owner` included."""
-    names = all_names(function.__code__)
+    names, attributes = mentioned(function.__code__, function.__globals__)
     modules = []
     for name in sorted(names):
         content = function.__globals__.get(name)
@@ -58,7 +59,7 @@ def named_functions(function: types.FunctionType, owner=None) -> Iterator[Callab
             yield from _callables(cell.cell_contents)
         except ValueError:
             continue
-    for name in sorted(names):
+    for name in sorted(attributes):
         for module in modules:
             if not module.__name__.startswith(OUTSIDE):
                 yield from _callables(vars(module).get(name))
@@ -79,6 +80,31 @@ def all_names(code: types.CodeType) -> set[str]:
         if isinstance(constant, types.CodeType):
             found |= all_names(constant)
     return found
+
+
+def mentioned(code: types.CodeType, globals: dict) -> tuple[set[str], set[str]]:
+    """The names that `code`, and the functions inside it, may look up among the globals, and the attributes that they ask for.
+
+    Not those of a library's modules: a user's `solve` may call np.linalg.solve and does not call itself.
+    """
+    names: set[str] = set()
+    attributes: set[str] = set()
+    is_outside = False
+    for each in dis.get_instructions(code):
+        if each.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
+            names.add(each.argval)
+            content = globals.get(each.argval)
+            is_outside = isinstance(content, types.ModuleType) and content.__name__.startswith(OUTSIDE)
+        elif each.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            attributes.update(() if is_outside else (each.argval,))
+        elif each.opname not in ("EXTENDED_ARG", "CACHE"):
+            is_outside = False
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            inner = mentioned(constant, globals)
+            names |= inner[0]
+            attributes |= inner[1]
+    return names, attributes
 
 
 def local_may_call_itself(local: Local) -> bool:

@@ -13,8 +13,9 @@ a matrix is square.  This is a kind of axis, as "of length 1" is, and nobody pay
 
 Note [Supposed lengths]
 Of the gates `z[:n]`, `z[n:2 * n]` of a network each may have length 1, for all that is known before a call, and so may the halves `y[:n]`,
-`y[n:]` of a state.  Native code supposes that slices whose bounds are computed have not, where they meet something of another extent, and asks when it has their
-lengths: where one is 1 it raises, and code that supposes nothing is made, and runs (runtime/compile.py).  A recurrent network with
+`y[n:]` of a state; so may `z[5:10]`, if `z` is short.  Native code supposes that slices whose bounds do not tell their length have not, where they meet
+something of another extent, and asks when it has their lengths: where one is 1 it raises, and code that supposes nothing is made, and
+runs (runtime/compile.py).  A recurrent network with
 long short-term memory took two thirds of the time so, and half of the loops.  Only native code does so, which has changed nothing when it raises.
 """
 
@@ -67,7 +68,7 @@ _supposing: ContextVar[bool] = ContextVar("supposing", default=False)
 
 @contextmanager
 def supposing(is_so: bool = True) -> Iterator[None]:
-    """Inside this, slices with computed bounds are supposed not to have length 1.  Note [Supposed lengths]"""
+    """Inside this, slices whose bounds do not tell their length are supposed not to have length 1.  Note [Supposed lengths]"""
     token = _supposing.set(is_so)
     try:
         yield
@@ -76,7 +77,7 @@ def supposing(is_so: bool = True) -> Iterator[None]:
 
 
 def is_supposing() -> bool:
-    """Whether slices with computed bounds are supposed not to have length 1."""
+    """Whether slices whose bounds do not tell their length are supposed not to have length 1."""
     return _supposing.get()
 
 

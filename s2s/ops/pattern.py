@@ -184,7 +184,8 @@ def _slice_extent(extent, lo, hi, step):
     start = start or 0
     if start >= 0 and (stop is None or stop < 0):
         return replace(extent, offset=extent.offset - start + (stop or 0))
-    return named_extent(key)
+    is_one = start == -1 if stop is None else stop - start == 1
+    return supposed_extent(key) if is_supposing() and not is_one else named_extent(key)
 
 
 def _from_the_end(extent: Extent, stop: Value):

@@ -169,6 +169,10 @@ class Native:
             raise OtherKind
         return self.dispatcher(*args)
 
+    def no_code(self, *args):
+        """What `run` and `into` are where compiling has failed: it is not tried again."""
+        raise OtherKind
+
     def __call__(self, *args):
         if self.otherwise is not None and self.otherwise.is_made:
             return self.otherwise.code(*args)
@@ -191,6 +195,7 @@ class Native:
             refusal = explained(error, function)
         except NotCompiled as error:
             self.is_in_python, self.is_pure, refusal = True, False, None
+            self.run = self.into = self.no_code
             warnings.warn(f"{function.name} runs in Python, slowly: compiling it has failed ({error})", InterpretedWarning, stacklevel=4)
         except Exception as error:
             refusal = raised_again(error, self.modules)
@@ -217,6 +222,7 @@ def condition(function: Function, required: list[str]) -> Callable:
 
 class InterpretedWarning(UserWarning):
     """A function that was to be compiled runs in Python."""
+
 
 def narrowing(function: Function) -> Callable | None:
     """Give numbers among the results back their dtype; None where there is nothing to do.

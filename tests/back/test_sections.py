@@ -161,11 +161,7 @@ def test_loops_that_need_one_another_stay_in_turn(f):
 def test_the_way_back_through_each_is_a_section():
     text = check(s2s.jit(s2s.grad(two_recurrences, argnums=(0, 1))), (X, Y))
     assert text.count("in_parts(") == 2
-    assert """\
-    for section_1 in range(start_1, stop_1):
-        if section_1 == 0:
-            b_bar = apart(b_bar)
-""" not in text
+    assert "apart(y_bar)" in text and "apart(b_bar)" not in text  # which is a number
     assert """\
             for j in range(n_1 - 1, -1, -1):
                 t_1 = b_bar * np.sin(t_tape[j])

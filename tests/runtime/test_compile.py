@@ -236,6 +236,12 @@ def test_what_goes_wrong_while_compiling_is_told(monkeypatch):
         warnings.simplefilter("error")
         assert fast(x) == fast(2 * x / 2) == np.sum(np.sin(x) * 1.7321)
     assert len(tried) == 1
+    shared = s2s.jit(lambda x: np.sum(np.sin(x) * 1.7321), cache=False)  # by threads, if there are any
+    with pytest.warns(InterpretedWarning):
+        shared(np.ones(300_000))
+    for _ in range(2):
+        assert shared(np.ones(300_000)) == np.sum(np.sin(np.ones(300_000)) * 1.7321)
+    assert len(tried) == 2
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128, np.int64])

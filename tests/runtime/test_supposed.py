@@ -1,4 +1,4 @@
-"""Native code supposes that slices with computed bounds do not have length 1, and is not what runs where one has: ir/lengths.py, Note [Supposed lengths]."""
+"""Native code supposes that slices whose bounds do not tell their length do not have length 1, and is not what runs where one has: ir/lengths.py, Note [Supposed lengths]."""
 
 import numpy as np
 import pytest
@@ -38,6 +38,10 @@ def in_a_branch(y, n, k):
     if k > 0:
         return np.sum(y[:n] * y[n:])
     return np.sum(np.exp(y[:k] + y[-n:]))
+
+
+def numbers(y, w):
+    return np.sum(np.sin(y[:3]) * w[2:5] + y[-3:]) + np.sum(w[1:4] * y[4:7]) + np.sum(y[:1] * w[:2]) + np.sum(y[-1:] - w[-2:-1])
 
 
 def caught(y, n):
@@ -88,6 +92,22 @@ def test_any_lengths(f):
             agree(outcome(fast, y, *rest), outcome(gradient, y, *rest))
             if m > 1:  # lengths as before
                 agree(outcome(fast, y, *rest), outcome(gradient, y, *rest))
+
+
+@pytest.mark.compile
+def test_bounds_that_are_numbers():
+    gradient = s2s.value_and_grad(numbers, argnums=(0, 1))
+    fast = s2s.jit(gradient)
+    for n in range(8):
+        for m in range(8):
+            y, w = RNG.normal(size=n), RNG.normal(size=m)
+            agree(outcome(fast, y, w), outcome(gradient, y, w))
+
+
+def test_gates_are_one_loop_where_short_lengths_are_numbers():
+    fast = s2s.jit(s2s.grad(gates, argnums=(0, 1)))
+    text = fast.lower(RNG.normal(size=(12, 4)), RNG.normal(size=4), 300).loops
+    assert "needs_length(W.shape[1], 4)" in text and "supposed_length(" in text
 
 
 @pytest.mark.compile
