@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from .errors import Line, ShapeMismatchError
-from .ir.graph import Function, Meeting
+from .ir.graph import Function, Meeting, Recalled
 from .ir.types import Array, Dim, Tuple, Type
 from .ops.control import member_syntax
 
@@ -70,10 +70,10 @@ def _spelled(d: Dim, places: dict[str, str]) -> str | None:
     return places[d.symbol] if not d.offset else f"max({places[d.symbol]}{d.offset:+d}, 0)"
 
 
-def checker(function: Function, beginning: Line | None) -> Callable[..., None] | None:
+def checker(function: Function | Recalled, beginning: Callable[[], Line | None]) -> Callable[..., None] | None:
     """A function of the arguments that raises ShapeMismatchError where they do not agree; None: nothing to ask.
 
-    `beginning` is the line to name where no op's is to blame.
+    `beginning` finds the line to name where no op's is to blame.
     """
     asked = agreements(function)
     if not asked:
@@ -93,7 +93,7 @@ def checker(function: Function, beginning: Line | None) -> Callable[..., None] |
                 said = [f"{text} is {number}" for text, number in ((left, m), (right, n)) if text != str(number)]
                 raise ShapeMismatchError(
                     f"{function.name}: {' and '.join(said)}" + (f", and {n if right == str(n) else m} is needed" if len(said) == 1 else ""),
-                    agreement.line or beginning, agreement.remedy)
+                    agreement.line or beginning(), agreement.remedy)
 
     return check
 

@@ -33,7 +33,7 @@ import numpy as np
 from .errors import ShapeMismatchError, TypeMismatchError
 from .flat import Compiled, result_expression
 from .front.capture import Closed, Fixed, Global, Item, Keys, Length, Member, Saved
-from .front.consulted import LENGTHS, Code, Defaults, is_same
+from .front.consulted import LENGTHS, Absent, Code, Defaults, Kind, Noted, is_same
 from .ir.forms import form_of, is_container
 from .ir.graph import Function
 from .ir.types import Array, Scalar, Static, Tuple, Type
@@ -80,7 +80,9 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
             return None
     if takes_out and out is None:
         kinds.conditions.append(f"{given} is None")
-    conditions = [*kinds.conditions, *(current(getter, content, names) for getter, content in consulted.items())]
+    read = set(getters)
+    conditions = [*kinds.conditions, *(current(getter, content, names) for getter, content in consulted.items()
+                                       if not (isinstance(getter, (Noted, Fixed)) or isinstance(getter, Kind) and getter.of in read))]
     if out is not None:
         taken = native and outputs(call.function, out, given, names)
         if not taken or not taken[0].leaves or not all(isinstance(y.type, (Array, Scalar)) for y in native.function.results):
@@ -255,8 +257,8 @@ def current(getter: Callable, content, names: Names) -> str:
     """Whether `getter` still reads `content`."""
     if getter is rules_given and not RULES:
         return f"not {names.given(RULES, 'rules')}"
-    if isinstance(getter, Fixed):
-        return "True"
+    if isinstance(getter, Absent):
+        return f"{getter.name!r} not in {names.given(getter.namespace, 'n')}"
     read = reading(getter, names)
     if isinstance(getter, (Code, Defaults)):
         return f"{read} is {names.given(content, 'c')}"

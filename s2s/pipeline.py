@@ -28,7 +28,7 @@ from .back.supposed import has_suppositions
 from .errors import UnsupportedError, VerifyError
 from .flat import Compiled, has_containers, spread, taking_apart
 from .front import build as front_build
-from .ir.graph import Function, walk
+from .ir.graph import Function, Recalled, walk
 from .ir.rebuild import clone
 from .ir.types import Type
 from .ir.verify import verify
@@ -298,8 +298,23 @@ def loaded(module: Module) -> Callable:
     return load(module.text, module.entry, module.lines, given=module.given)
 
 
-def compiled(function: Function, options: dict) -> Callable:
-    """Native code of `function`, a function of its parameters; what Python runs where NUMBA_DISABLE_JIT says that nothing be compiled."""
+def is_looked_at() -> bool:
+    """Whether somebody looks at the stages, all of which have to be made then."""
+    return is_checking() or _stages.get() is not None or bool(os.environ.get("S2S_DUMP"))
+
+
+def flattened(function: Function) -> Function:
+    """`function` as it is compiled: of leaves, in one piece."""
+    return flatten_calls(spread(function))
+
+
+def compiled(function: Function | Recalled, options: dict, kept=None) -> Callable:
+    """Native code of `function`, a function of its parameters; what Python runs where NUMBA_DISABLE_JIT says that nothing be compiled.
+
+    `kept` is what an earlier process has kept of it, or what this one will keep (s2s/recalled).
+    """
+    if kept is not None:
+        return Compiled(numba_code.compiled(kept.flat, **{k: v for k, v in options.items() if k != "target"}, kept=kept), function)
     options = dict(options)
     target = options.pop("target", "cpu")
     if target not in TARGETS:

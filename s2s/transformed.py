@@ -27,10 +27,11 @@ from .front.consulted import LENGTHS, consulted_too, consulting, is_current
 from .front.enclosed import Enclosed, Enclosing
 from .front.target import Keyworded, names_of
 from .halves import LinearMap
-from .ir.graph import Function, Value, identifier
+from .ir.graph import Function, Recalled, Value, identifier, whole
 from .ir.turns import in_turn
 from .ir.types import Static, Type
 from .kinds import KINDS
+from .recalled import keep, met, recall
 from .runtime.memory import Memory, measure
 from .runtime.told import telling
 from .signature import (
@@ -48,7 +49,7 @@ from .signature import (
 class Specialised:
     """The generated code for arguments of one kind."""
 
-    function: Function
+    function: Function | Recalled
     capture_key: tuple
     call: Callable
     consulted: dict[Callable, object]
@@ -256,12 +257,22 @@ class Transformed:
             return self.known(args, key) or self.generate(args, key)
 
     def generate(self, args: tuple, key: tuple) -> Specialised:
-        """New code for arguments like these."""
+        """New code for arguments like these, or what an earlier process has kept of it."""
+        types = self.types_of(args)
+        before = met(self, types)
+        again = before and recall(self, types, before)
         with consulting() as found:
-            function = self.function_for_types(self.types_of(args))
+            if again:
+                function, consulted, kept = again
+                consulted_too(consulted)
+            else:
+                function = self.function_for_types(types)
+                kept = before and keep(self, function, found, before)
             capture_key = captured_key(function)
-            call = self.derive.callable(self, function)
-            check = checker(function, beginning(self.base))
+            call = self.compiled(function, kept) if kept else self.derive.callable(self, function)
+            check = checker(function, lambda: beginning(self.base))
+        if kept:
+            kept.save(LENGTHS in found)
         made = Specialised(function, capture_key, call, found, short_axes(args) if LENGTHS in found else None, check)
         self.specialised.setdefault(key, []).insert(0, made)
         return made
@@ -341,10 +352,10 @@ class Transformed:
                     continue
             raise refused
 
-    def compiled(self, function: Function) -> Callable:
-        """Native code of `function`."""
+    def compiled(self, function: Function, kept=None) -> Callable:
+        """Native code of `function`, of which something may be `kept` on disk."""
         options = {k: v for k, v in self.options.items() if k != "static"} if self.kind == "jit" else {}
-        return pipeline.compiled(function, options)
+        return pipeline.compiled(function, options, kept)
 
     # ------------------------------------------------------------------------------------------ looking
 
@@ -357,7 +368,7 @@ class Transformed:
     @property
     def current(self) -> Function:
         """The IR that `source` shows."""
-        return self.last.function if self.last is not None else self.generic()
+        return whole(self.last.function) if self.last is not None else self.generic()
 
     def lower(self, *args, **kwargs) -> Lowered:
         """The stages of the code for arguments like these; without arguments, of `source`."""
@@ -369,7 +380,7 @@ class Transformed:
         args = self.bound(args, kwargs)
         with placed(self.base):
             found = self.specialise(args)
-            return Lowered(self, found.function, args, found.consulted)
+            return Lowered(self, whole(found.function), args, found.consulted)
 
     @in_turn
     def export(self, path: str | Path, *args, **kwargs) -> Path:

@@ -25,6 +25,7 @@ LAYERS = [
     {"assemble"},
     {"halves", "implicit", "jacobians", "sweeps"},
     {"kinds", "carried", "calling"},
+    {"recalled"},
     {"transformed"},
     {"sparse", "shapes"},
     {"api"},

@@ -23,7 +23,7 @@ from .builtin import BUILTINS
 from .calls import apply, bound_arguments, default_binding, outside_definition
 from .capture import is_data, type_of_data
 from .comprehensions import comprehension
-from .consulted import consulted, consulted_too, consulting, is_current
+from .consulted import consulted, consulted_too, consulting, is_current, kind_of
 from .containers import KeysDepend
 from .demand import demand
 from .expressions import attribute
@@ -68,7 +68,7 @@ class Built:
         """Whether names stand for the same objects, and captured data has the types, that it was built for."""
         try:
             return is_current(self.consulted) and all(
-                _specialised_on(type_of_data(getter(), param.name)) == _specialised_on(param.type)
+                kind_of(type_of_data(getter(), param.name)) == kind_of(param.type)
                 for param, getter in zip(self.captured, self.function.captures.values()))
         except (S2SError, ValueError, KeyError, AttributeError):
             return False
@@ -294,16 +294,6 @@ def _renamed(dim, name: str, symbols: dict[str, str]):
     if not isinstance(dim, Extent):
         return dim
     return replace(dim, symbol=symbols.setdefault(dim.symbol, name))
-
-
-def _specialised_on(type: Type):
-    """What of a captured value's type code is generated for."""
-    match type:
-        case Array(dtype, dims):
-            return dtype, tuple(None if d == 1 else d.symbol_is_long for d in dims)
-        case Tuple(items, form):
-            return form, tuple(map(_specialised_on, items))
-    return type
 
 
 _callees: weakref.WeakKeyDictionary[types.FunctionType, Callee] = weakref.WeakKeyDictionary()

@@ -13,7 +13,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from ..ir.lengths import ask, asking
-from .capture import Fixed, Member
+from ..ir.types import Array, Scalar, Tuple, Type
+from .capture import Fixed, Member, type_of_data
 
 LIBRARIES = ("numpy", "scipy", "math", "cmath", "functools", "itertools", "operator")
 LENGTHS = Fixed("lengths")  # consulted where code depends on which axes are long: ir/lengths.py, Note [Long axes]
@@ -40,6 +41,66 @@ class Defaults:
         return self.function.__defaults__
 
 
+@dataclass(frozen=True)
+class Kind:
+    """Reads what code may be specialised on of the data that a getter reads: dtype, rank, which extents are 1 and which are long.
+
+    Data that only decides what code is generated, `if A.ndim == 2`, is no argument of that code, which then asks nothing of it.
+    """
+
+    of: Callable
+
+    def __call__(self):
+        return kind_of(type_of_data(self.of(), ""))
+
+
+@dataclass(frozen=True, eq=False)
+class Absent:
+    """Reads whether a name, of one of Python's own functions, is a global variable as well."""
+
+    namespace: dict
+    name: str
+
+    def __call__(self):
+        return self.name in self.namespace
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Absent) and self.namespace is other.namespace and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash((id(self.namespace), self.name))
+
+
+@dataclass(frozen=True)
+class Noted:
+    """Reads what `of` reads, of which a process need not be asked again; another process has to be (s2s/recalled)."""
+
+    of: Callable
+
+    def __call__(self):
+        return self.of()
+
+
+class Library(Noted):
+    """A module that nobody changes while it is used."""
+
+
+class Inside(Noted):
+    """A list, a dict or an object, of which whatever is read is consulted by itself."""
+
+
+def kind_of(type: Type) -> tuple:
+    """What of the type of data outside a function code is generated for."""
+    match type:
+        case Array(dtype, dims):
+            return dtype, tuple(None if d == 1 else d.symbol_is_long for d in dims)
+        case Tuple(items, form):
+            return form, tuple(map(kind_of, items))
+        case Scalar(dtype, weak):
+            return dtype, weak
+    return (type,)
+
+
 @contextmanager
 def consulting() -> Iterator[dict[Callable, object]]:
     """getter -> content for what is consulted inside; who consults around has consulted it, too."""
@@ -58,8 +119,13 @@ def consulting() -> Iterator[dict[Callable, object]]:
 def consulted(getter: Callable, content) -> None:
     """Note that code is being generated for `content`, which `getter` reads."""
     found = _found.get()
-    if found is not None and not _is_library(content) and not (isinstance(getter, Member) and _is_library(getter.owner())):
-        found[getter] = content
+    if found is not None and not (isinstance(getter, Member) and _is_library(getter.owner())):
+        found[Library(getter) if _is_library(content) else getter] = content
+
+
+def is_nested() -> bool:
+    """Whether code is being generated now for which what is consulted counts."""
+    return _found.get() is not None
 
 
 def _is_library(content) -> bool:
@@ -80,6 +146,8 @@ def is_current(found: Mapping[Callable, object]) -> bool:
     """Whether all that was consulted is still what it was."""
     try:
         for getter, content in found.items():
+            if isinstance(getter, Noted):
+                continue
             now = getter()
             if now is not content and not is_same(now, content):
                 return False

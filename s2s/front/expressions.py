@@ -349,7 +349,7 @@ def _of_module(frame: Frame, module: types.ModuleType, name: str, node: gast.AST
         raise TypeMismatchError(str(error), frame.line(node)) from None
     if is_data(content) and module.__name__.split(".")[0] in STATIC_MODULES:
         return content
-    return frame.attribute_of(Object(module, lambda: module, module.__name__.rpartition(".")[2]), name)
+    return frame.attribute_of(Object(module, Fixed(module), module.__name__.rpartition(".")[2]), name)
 
 
 def make_local(frame: Frame, node: gast.FunctionDef | gast.Lambda) -> Local:

@@ -26,7 +26,7 @@ from ..ops.control import item, packed
 from ..ops.record import value
 from .alias import Cell, Container, Heap, cells_in, insider, is_shared
 from .capture import Closed, Fixed, Global, Item, Keys, Length, Member, is_data, type_of_data
-from .consulted import consulted
+from .consulted import Absent, Inside, Kind, consulted, kind_of
 from .made import Local, Made
 from .maybe import Maybe
 from .scope import Liveness, Outline, outline_of, read_names
@@ -350,6 +350,7 @@ class Frame:
         if name in self.globals:
             return self.outside(self.globals[name], Global(self.globals, name), name)
         if hasattr(builtins, name):
+            consulted(Absent(self.globals, name), False)
             return getattr(builtins, name)
         raise TypeMismatchError(f"the name {name} is not defined", self.line(node) if node else None,
                                 "define it, or import it")
@@ -364,6 +365,7 @@ class Frame:
         if is_data(content):
             return self.captured(type_of_data(content, name), getter, name)
         if isinstance(content, (dict, list)) or has_data(content):
+            consulted(Inside(getter), content)
             return Object(content, getter, name)
         if isinstance(content, tuple) and not _is_fixed(content):
             consulted(Length(getter), len(content))
@@ -374,6 +376,7 @@ class Frame:
     def captured(self, type, getter: Callable, name: str):
         """The binding of data that is read at each call."""
         session = self.session
+        consulted(Kind(getter), kind_of(type))
         if getter not in session.captures:
             unique, k = name, 0
             while unique in session.taken:

@@ -14,6 +14,7 @@ from keyword import iskeyword
 from operator import attrgetter
 
 from ..errors import Line, Source
+from .turns import made_in_turn
 from .types import Dim, Type
 
 OPERATORS: dict[str, Callable] = {}  # Python's operators on Values; the op tables fill it
@@ -143,6 +144,28 @@ class Function:
     @property
     def results(self) -> list[Value]:
         return self.block.yields
+
+
+class Recalled:
+    """A function of which the parameters and the results are known from an earlier process; all else is made when it is asked for.
+
+    It is asked for its `params`, `results`, `captures`, `meetings`, `tupled` and `name` as a Function is, and is not changed.
+    """
+
+    def __init__(self, make: Callable[[], Function], name: str, params: list[Value], results: list[Value], tupled: bool,
+                 captures: dict[str, Callable], meetings: tuple[Meeting, ...]):
+        self.make, self.name, self.params, self.results = make, name, params, results
+        self.tupled, self.captures, self.meetings = tupled, captures, meetings
+
+    @made_in_turn
+    def whole(self) -> Function:
+        """The function itself."""
+        return self.make()
+
+
+def whole(function: Function | Recalled) -> Function:
+    """The function itself, made now where it is only recalled."""
+    return function.whole if isinstance(function, Recalled) else function
 
 
 def identifier(name: str, otherwise: str = "f") -> str:

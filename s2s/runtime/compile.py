@@ -30,25 +30,23 @@ import numpy as np
 from numba.core.errors import NumbaError, NumbaPerformanceWarning, NumbaWarning
 
 from ..back.lengths import settled
-from ..back.loops import lower
-from ..back.python import Draft, Module, render
-from ..back.ranges import requirements
-from ..back.supposed import has_suppositions
+from ..back.python import Module, render
 from ..errors import S2SError, UnsupportedError
-from ..ir.graph import Function, walk
+from ..ir.graph import Function, Recalled, walk, whole
 from ..ir.turns import in_turn, made_in_turn, taking_turns
 from ..ir.types import Array, Generator, Scalar, Tuple, Type
 from ..ops.recursive import calls_itself, recursive_callees
 from .asked import unlike
+from .drafted import Drafted
 from .heap import keep_freed_memory
 from .into import into_form
+from .kept import Facts, Program
 from .lengths import ByLengths, has_use
 from .load import load
 from .modules import NotCompiled, OtherKind, decorated, loaded
 from .otherwise import Otherwise
 from .printed import after, printed
 from .raised import raised_again
-from .spelling import spelled
 from .trap import first_bad, is_checking
 from .worth import BySize, MoreWork, chooser
 
@@ -60,7 +58,7 @@ class CompileError(S2SError):
 
 
 def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False, parallel: bool | None = None,
-             cache: bool = True) -> Native | BySize | ByLengths:
+             cache: bool = True, kept: Program | None = None) -> Native | BySize | ByLengths:
     """Native code of `function`, called with its parameters as flat positional arguments.
 
     Compiling happens at the first call, for the layouts met there.  With `parallel` threads share large loops (worth.py).
@@ -69,37 +67,37 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
     if target != "cpu":
         raise UnsupportedError(f"the target {target!r}", remedy='use target="cpu" or target="cuda"')
     # machine code that calls itself loses its own address on the way through Numba's cache, and crashes
-    cache = cache and not any(map(calls_itself, recursive_callees(function)))
+    cache = cache and (kept is not None or not any(map(calls_itself, recursive_callees(function))))
+    facts = kept.facts if kept is not None else Facts(any(op.name == "print" for op in walk(function.block)), has_use(function))
 
-    def code(known: Function, supposes: bool = True) -> Native | BySize:
-        supposes = supposes and has_suppositions(known)
-        otherwise = Otherwise(functools.partial(code, known, False)) if supposes else None
-        drafted = Draft(spelled(lower(known, supposes=supposes)), native=True)
+    def code(lengths: tuple[int, ...], known: Callable[[], Function], supposes: bool = True) -> Native | BySize:
+        drafted = Drafted(known, lengths, supposes, kept)
+        otherwise = Otherwise(functools.partial(code, lengths, known, False)) if drafted.supposes else None
         loops = chooser(drafted.sizes, len(function.params), parallel)
 
         def native(parts: frozenset[int]) -> Native:
             more = loops.conditions if loops is not None and not parts else []
-            return Native(function, known, functools.partial(drafted.module, parts), fastmath, cache, more, otherwise)
+            return Native(function, drafted, parts, fastmath, cache, facts.prints, more, otherwise)
 
         return native(frozenset()) if loops is None else BySize(loops, native)
 
-    return ByLengths(function, code) if has_use(function) else code(settled(function))
+    return ByLengths(function, code) if facts.has_use else code((), lambda: settled(whole(function)))
 
 
 class Native:
     """The native code of `function`, called with its parameters; what it raises is explained on the way out.
 
-    The code is that of `known`, which is `function` for arguments of known lengths; `write` gives its text, which is asked for when it is first
-    wanted.  It is for calls of which none of `more` holds.  Where what is needed of lengths and of numbers does not hold, the code that checks
+    The code is that of `drafted`, which may be for arguments of known lengths, with the loops in parts that have the numbers `parts`; it `prints`, or not.
+    It is for calls of which none of `more` holds.  Where what is needed of lengths and of numbers does not hold, the code that checks
     indices is called, which is compiled when that happens first.  What is needed of numbers is `required`, and asked in Python, whose
     integers do not overflow.  Where what the code supposes of lengths does not hold, `otherwise` is called.
     """
 
-    def __init__(self, function: Function, known: Function, write: Callable[[], Module], fastmath: bool, cache: bool, more: Sequence[str] = (),
-                 otherwise: Otherwise | None = None):
-        self.function, self.known, self.write, self.__name__ = function, known, write, function.name
-        self.fastmath, self.cache, self.otherwise = fastmath, cache, otherwise
-        required = requirements(known)
+    def __init__(self, function: Function | Recalled, drafted: Drafted, parts: frozenset[int], fastmath: bool, cache: bool, prints: bool,
+                 more: Sequence[str] = (), otherwise: Otherwise | None = None):
+        self.function, self.drafted, self.parts, self.__name__ = function, drafted, parts, function.name
+        self.fastmath, self.cache, self.prints, self.otherwise = fastmath, cache, prints, otherwise
+        required = drafted.required
         self.checks = required is None
         self.required = [text for text in required or [] if is_of_numbers(text)]
         self.unlike = {TypeError.__name__: unlike(function), MoreWork.__name__: more}
@@ -110,7 +108,6 @@ class Native:
         self.narrowed = narrowing(function)
         self.is_in_python = False  # compiling has failed
         self.is_trap = is_checking()
-        self.prints = any(op.name == "print" for op in walk(function.block))
         self.generators = [k for k, p in enumerate(function.params) if isinstance(p.type, Generator)]
         self.is_pure = not (self.is_trap or self.prints or self.generators)  # running it twice is running it once
 
@@ -128,7 +125,7 @@ class Native:
     @made_in_turn
     def module(self) -> Module:
         """The loops, as text."""
-        return self.write()
+        return self.drafted.module(self.parts)
 
     @made_in_turn
     def dispatcher(self) -> Callable:
@@ -143,7 +140,8 @@ class Native:
     def dispatcher_of(self, checks: bool) -> Callable:
         """Numba's dispatcher of the code, with checks of indices or without."""
         with taking_turns():
-            native = decorated(self.module, self.fastmath, checks, True, self.conditions(checks))
+            native = self.drafted.native(self.parts, "checked" if checks else "plain", lambda: decorated(
+                self.module, self.fastmath, checks, True, self.conditions(checks)))
             found = getattr(loaded(native, self.cache, [p.type for p in self.function.params]), native.entry)
             self.modules[found.py_func.__code__.co_filename] = native
             return found
@@ -152,8 +150,12 @@ class Native:
     def into(self) -> Callable:
         """Numba's dispatcher of the form that writes results into arrays behind the arguments, where there are such."""
         params, types = [p.type for p in self.function.params], [y.type for y in self.function.results]
-        form, shares = into_form(self.module, params, types)
-        native = decorated(form, self.fastmath, self.checks, True, self.conditions(self.checks, shares))
+
+        def make() -> Module:
+            form, shares = into_form(self.module, params, types)
+            return decorated(form, self.fastmath, self.checks, True, self.conditions(self.checks, shares))
+
+        native = self.drafted.native(self.parts, "into", make)
         taken = [type for type in types if isinstance(type, Array)]
         return getattr(loaded(native, self.cache, [*params, *taken]), native.entry)
 
@@ -271,7 +273,7 @@ def interpreted(function: Function, args: tuple, printed: int = 0):
     What compiled code has `printed` is not printed again.
     Note [Where an error came from]
     """
-    module = in_turn(render)(function)
+    module = in_turn(lambda: render(whole(function)))()
     with np.errstate(all="ignore"):
         return load(module.text, module.entry, module.lines, given={**module.given, "print": after(printed)})(*args)
 

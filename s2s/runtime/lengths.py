@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ..back.lengths import SHORT, for_lengths, settled
-from ..ir.graph import Function, walk
+from ..ir.graph import Function, Recalled, walk, whole
 from ..ir.lengths import asking, has_asked
 from ..ir.turns import in_turn, made_in_turn
 from ..ir.types import Array, Extent, Scalar
@@ -79,9 +79,9 @@ def function_for(function: Function, *args) -> Function:
 
 
 class ByLengths(ByArguments):
-    """Native code that knows short lengths of its arguments; `native(function)` makes what is for those that are in the types of `function`."""
+    """Native code that knows short lengths of its arguments; `native(lengths, known)` makes what is for those that are in the types of `known()`."""
 
-    def __init__(self, function: Function, native: Callable[[Function], Callable]):
+    def __init__(self, function: Function | Recalled, native: Callable[[tuple[int, ...], Callable[[], Function]], Callable]):
         self.function, self.native, self.__name__ = function, native, function.name
         self.has_asked = has_asked()  # ir/lengths.py, Note [Long axes]
         self.lengths = chosen(function)
@@ -94,13 +94,13 @@ class ByLengths(ByArguments):
     @made_in_turn
     def general(self) -> Callable:
         """The code for any lengths."""
-        return self.made_for(self.function)
+        return self.made_for((), lambda: whole(self.function))
 
-    def made_for(self, known: Function) -> Callable:
+    def made_for(self, lengths: tuple[int, ...], known: Callable[[], Function]) -> Callable:
         """New code, made after all else has been generated."""
         with asking() as asked:
             asked.about_lengths = self.has_asked
-            return self.native(settled(known))
+            return self.native(lengths, lambda: settled(known()))
 
     @property
     def whole(self) -> Callable:
@@ -142,5 +142,5 @@ class ByLengths(ByArguments):
         if key not in self.made:
             if len(self.made) == FEW:
                 return self.general
-            self.made[key] = self.made_for(for_lengths(self.function, lengths))
+            self.made[key] = self.made_for(key, lambda: for_lengths(whole(self.function), lengths))
         return self.made[key]

@@ -67,6 +67,36 @@ def calling(x):
 both = pytest.mark.parametrize("way", [lambda f: f, pytest.param(s2s.jit, marks=pytest.mark.compile)], ids=["interpreted", "compiled"])
 
 
+TABLE = np.ones((2, 2))
+
+
+def test_a_global_that_only_decided_what_is_generated_is_asked_at_each_call(monkeypatch):
+    def f(x):
+        return x * x if TABLE.ndim == 2 else x * x * x
+
+    for t in (s2s.grad(f), s2s.jit(s2s.grad(f)), s2s.grad(lambda x: f(x) + 0.0)):
+        monkeypatch.setitem(f.__globals__, "TABLE", np.ones((2, 2)))
+        assert [t(2.0), t(2.0)] == [4.0, 4.0]
+        monkeypatch.setitem(f.__globals__, "TABLE", np.ones(2))
+        assert [t(2.0), t(2.0)] == [12.0, 12.0]
+
+
+def test_a_global_with_the_name_of_one_of_pythons_own_functions_is_seen(monkeypatch):
+    def f(x):
+        return abs(x) * x
+
+    def own(x):
+        return x * x
+
+    for t in (s2s.grad(f), s2s.jit(s2s.grad(f)), s2s.grad(lambda x: f(x) + 0.0)):
+        assert [t(2.0), t(2.0)] == [4.0, 4.0]
+        with monkeypatch.context() as inside:
+            inside.setitem(f.__globals__, "abs", own)
+            assert [t(2.0), t(2.0)] == [12.0, 12.0]
+        assert t(2.0) == 4.0
+
+
+
 @both
 def test_a_global_is_read_at_each_call(way, monkeypatch):
     slope = way(s2s.grad(scaled))
