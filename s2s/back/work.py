@@ -19,6 +19,7 @@ SLOW = {"exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "expm1", "log
         "cbrt", "logaddexp", "arcsinh", "arccosh", "arctanh", "asinh", "acosh", "atanh"}
 MANY = 8  # trips of a loop of which nothing is known
 CALL = 200  # operations of a matrix product or the like
+LIBRARIES = ("blas_", "lapack_")  # how the names of functions begin that call them
 UNKNOWN = "unknown"
 LONG = 200  # characters
 # calls that give their first argument, or at most that
@@ -66,8 +67,9 @@ def _operations(tree: ast.AST) -> Work:
                 count += 8
             case ast.BinOp(_, ast.Div() | ast.FloorDiv() | ast.Mod()):
                 count += 4
-            case ast.BinOp(_, ast.MatMult()) | ast.Call(ast.Name("blas_product")) | ast.Call(
-                    ast.Attribute(ast.Attribute(_, "linalg"))):
+            case ast.BinOp(_, ast.MatMult()) | ast.Call(ast.Attribute(ast.Attribute(_, "linalg"))):
+                count += CALL
+            case ast.Call(ast.Name(name)) if name.startswith(LIBRARIES):
                 count += CALL
             case ast.Call(ast.Attribute(_, name) | ast.Name(name)):
                 count += 6 if name.removeprefix("vector_") in SLOW else 1  # vectorised 3, by libm 12

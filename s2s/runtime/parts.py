@@ -22,6 +22,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import lower_builtin, type_callable
 
+from ..back.work import LIBRARIES
 from . import hand_out
 from .unshared import promised
 
@@ -159,4 +160,4 @@ def _entry(context, builder, kernel: types.Dispatcher, kind: types.BaseTuple) ->
 
 def calls_blas(function) -> bool:
     """Whether `function` calls what may start threads of its own."""
-    return not {"blas_product", "linalg", "dot"}.isdisjoint(function.__code__.co_names)
+    return any(name in ("linalg", "dot") or name.startswith(LIBRARIES) for name in function.__code__.co_names)

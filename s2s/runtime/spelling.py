@@ -23,7 +23,7 @@ from ..ops.product import matmul
 from ..ops.record import Record
 from ..ops.recursive import recursive_callees
 from ..ops.search import searchsorted_record
-from . import blas, places, search, shaped, sums, unshared, vector_math
+from . import blas, factored, lapack, places, search, shaped, sums, unshared, vector_math
 from .blas import blas_product
 from .places import checked_place, from_front
 from .search import place_before, place_behind
@@ -55,7 +55,7 @@ def name_of(function: Callable) -> str:
 RUNTIME = {blas_product: blas.__name__, checked_place: places.__name__, from_front: places.__name__,
            place_before: search.__name__, place_behind: search.__name__, added_in_any_order: sums.__name__, unshared_empty: unshared.__name__, unshared_zeros: unshared.__name__,
            unshared_like: unshared.__name__, native_in_order: shaped.__name__, native_reshaped: shaped.__name__,
-           native_permuted: shaped.__name__}
+           native_permuted: shaped.__name__, **dict.fromkeys(factored.FUNCTIONS, lapack.__name__)}
 product, addition, allocation = _called(blas_product, matmul), _called(added_in_any_order, sum_step), _unshared(buffer)
 place = _called(checked_place, place_in_op)
 counted = Record(name_of(from_front), evaluate=lambda k: k, infer=lambda k: INT,
@@ -67,6 +67,7 @@ def spelled(lowered: Function) -> Function:
     """`lowered`, a loop form that nobody else has: its products, sums, buffers, searches, checks of indices and functions are spelled as the runtime wants them."""
     with_vector_math(lowered)
     for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
+        factored.with_factors(each.block)
         for op in walk(each.block):
             if op.record is matmul:
                 op.record = product

@@ -1,0 +1,481 @@
+"""Linear algebra of one matrix in compiled code, straight from LAPACK and BLAS.
+
+    lu, p = lapack_factors(a)               # for np.linalg.solve(a, b), solve(a.T, c), inv(a), det(a), slogdet(a)
+    x = lapack_solution(lu, p, b)           # np.linalg.solve(a, b)
+    l = lapack_cholesky(a)                  # np.linalg.cholesky(a)
+    x = lapack_solution_of_lower(l, b)      # np.linalg.solve(l, b), where l is known to be triangular
+
+Numba's np.linalg.solve takes 4 to 6 s to compile for each kind of operands, and its inv, det and cholesky a third of a second to one: they are
+Python functions that check, copy and call the same routines.  It also keeps what it has allocated where a matrix is singular.
+These take some 20 ms, and let what stands around them share a factorisation (factored.py).
+
+`lu` and `p` are what getrf has made of the matrix itself, column by column, as NumPy does it, so that the same matrices are singular
+here and there: the matrix is transposed on its way, where it lies in rows.  Right sides stay in rows: to LAPACK they are the
+transposed ones, and X A^T = B^T is solved with the triangles on the right (trsm), which needs no second copy.
+
+The routines are SciPy's, as Numba's are.  Their addresses are this process's: code names them as symbols, and `provide` says what these mean
+before it is linked, as complexes.py does it.  Considered: Numba's own wrappers of LAPACK, which have no getrs, trsm, trsv, and look up
+each routine by its name once more in each process, with Python's lock.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from llvmlite import binding, ir
+from numba import types
+from numba.core import cgutils
+from numba.core.imputils import impl_ret_new_ref
+from numba.extending import get_cython_function_address, lower_builtin, type_callable
+
+from ..later import later
+from ..ops.linalg import is_indefinite
+from .unshared import allocated
+
+scipy_linalg = later("scipy.linalg")
+
+PREFIX = "s2s_lapack"  # symbols: s2s_lapack_dgetrf
+LETTERS = {types.float64: "d", types.float32: "s"}
+BLAS = ("trsm", "trsv")
+BYTE, INT, WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+BYTES = cgutils.voidptr_t
+BLOCK = 8  # columns that are read at a time where rows become columns: so many lines of the cache
+SINGULAR = (np.linalg.LinAlgError, ("Singular matrix",))
+
+
+# ----------------------------------------------------------------------------------------- in Python
+
+
+def lapack_factors(a):
+    """The factors of a square matrix, and the rows that have changed places."""
+    return scipy_linalg.lu_factor(a)
+
+
+def lapack_solution(lu, p, b):
+    """np.linalg.solve(a, b) of a matrix `a` that has been factored."""
+    return scipy_linalg.lu_solve((lu, p), b)
+
+
+def lapack_solution_of_transposed(lu, p, b):
+    """np.linalg.solve(a.T, b) of a matrix `a` that has been factored."""
+    return scipy_linalg.lu_solve((lu, p), b, trans=1)
+
+
+def lapack_inverse(lu, p):
+    """np.linalg.inv(a) of a matrix `a` that has been factored."""
+    return scipy_linalg.lu_solve((lu, p), np.eye(len(lu)))
+
+
+def lapack_sign(lu, p):
+    """The sign of the determinant."""
+    return np.prod(np.sign(np.diag(lu))) * (-1.0) ** np.sum(p != np.arange(len(p)))
+
+
+def lapack_log(lu, p):
+    """The logarithm of the determinant's absolute value."""
+    return np.sum(np.log(np.abs(np.diag(lu))))
+
+
+def lapack_determinant(lu, p):
+    """The determinant, as NumPy makes it: of sign and logarithm."""
+    return lapack_sign(lu, p) * np.exp(lapack_log(lu, p))
+
+
+def lapack_inverse_or_nan(lu, p):
+    """np.linalg.inv(a) of a matrix `a` that has been factored; NaN where it is singular."""
+    return np.full_like(lu, np.nan) if lapack_is_singular(lu, p) else lapack_inverse(lu, p)
+
+
+def lapack_is_singular(lu, p):
+    """Whether np.linalg.solve and inv raise."""
+    return np.any(np.diag(lu) == 0)
+
+
+def lapack_is_indefinite(a):
+    """Whether np.linalg.cholesky raises."""
+    return is_indefinite(a)
+
+
+def lapack_cholesky(a):
+    """np.linalg.cholesky(a)."""
+    return np.linalg.cholesky(a)
+
+
+def lapack_solution_of_lower(a, b):
+    """np.linalg.solve(a, b) of a lower triangular matrix."""
+    return scipy_linalg.solve_triangular(a, b, lower=True)
+
+
+def lapack_solution_of_upper(a, b):
+    """np.linalg.solve(a, b) of an upper triangular matrix."""
+    return scipy_linalg.solve_triangular(a, b)
+
+
+# --------------------------------------------------------------------------------------------- types
+
+
+def is_matrix(a) -> bool:
+    return isinstance(a, types.Array) and a.ndim == 2 and a.dtype in LETTERS
+
+
+def _in_rows(b: types.Array) -> types.Array:
+    return types.Array(b.dtype, b.ndim, "C")
+
+
+@type_callable(lapack_factors)
+def _type_factor(context):
+    return lambda a: types.Tuple((_in_rows(a), types.Array(types.int32, 1, "C"))) if is_matrix(a) else None
+
+
+for _function in (lapack_solution, lapack_solution_of_transposed):
+    type_callable(_function)(lambda context: lambda lu, p, b: _in_rows(b) if is_matrix(lu) and b.dtype == lu.dtype and b.ndim in (1, 2) else None)
+for _function in (lapack_solution_of_lower, lapack_solution_of_upper):
+    type_callable(_function)(lambda context: lambda a, b: _in_rows(b) if is_matrix(a) and b.dtype == a.dtype and b.ndim in (1, 2) else None)
+for _function in (lapack_sign, lapack_log, lapack_determinant):
+    type_callable(_function)(lambda context: lambda lu, p: lu.dtype if is_matrix(lu) else None)
+for _function in (lapack_inverse, lapack_inverse_or_nan):
+    type_callable(_function)(lambda context: lambda lu, p: _in_rows(lu) if is_matrix(lu) else None)
+type_callable(lapack_is_singular)(lambda context: lambda lu, p: types.boolean if is_matrix(lu) else None)
+type_callable(lapack_is_indefinite)(lambda context: lambda a: types.boolean if is_matrix(a) else None)
+type_callable(lapack_cholesky)(lambda context: lambda a: _in_rows(a) if is_matrix(a) else None)
+
+
+# ---------------------------------------------------------------------------------------- LU factors
+
+
+@lower_builtin(lapack_factors, types.Array)
+def _lower_factor(context, builder, sig, args):
+    code = Code(context, builder, sig.args[0].dtype)
+    a, (n, columns) = code.array(sig.args[0], args[0])
+    code.is_square(n, columns)
+    lu = allocated(context, builder, sig.return_type.types[0], [n, n])
+    p = allocated(context, builder, sig.return_type.types[1], [n])
+    code.copy(lu.data, a.data, n, n, *reversed(cgutils.unpack_tuple(builder, a.strides, 2)))
+    with builder.if_then(code.is_some(n)):
+        code.call("getrf", n, n, lu.data, n, p.data, code.place())
+    return impl_ret_new_ref(context, builder, sig.return_type, context.make_tuple(builder, sig.return_type, [lu.value, p.value]))
+
+
+def _lower_solve(is_transposed: bool) -> Callable:
+    def lower(context, builder, sig, args):
+        code = Code(context, builder, sig.return_type.dtype)
+        lu, (n, _) = code.array(sig.args[0], args[0])
+        p, _ = code.array(sig.args[1], args[1])
+        b, (rows, *columns) = code.array(sig.args[2], args[2])
+        code.are_equal(rows, n)
+        code.is_regular(lu.data, n)
+        x = code.in_rows(sig.return_type, b, [rows, *columns])
+        with builder.if_then(code.is_some(rows, *columns)):
+            if columns:
+                code.solve_rows(lu.data, p.data, n, x.data, columns[0], is_transposed)
+            else:
+                code.call("getrs", "T" if is_transposed else "N", n, 1, lu.data, n, p.data, x.data, n, code.place())
+        return impl_ret_new_ref(context, builder, sig.return_type, x.value)
+
+    return lower
+
+
+lower_builtin(lapack_solution, types.Array, types.Array, types.Array)(_lower_solve(False))
+lower_builtin(lapack_solution_of_transposed, types.Array, types.Array, types.Array)(_lower_solve(True))
+
+
+def _lower_inverse(raises: bool) -> Callable:
+    def lower(context, builder, sig, args):
+        code = Code(context, builder, sig.return_type.dtype)
+        lu, (n, _) = code.array(sig.args[0], args[0])
+        p, _ = code.array(sig.args[1], args[1])
+        if raises:
+            code.is_regular(lu.data, n)
+        x = allocated(context, builder, sig.return_type, [n, n], zero=True)
+        with cgutils.for_range(builder, n) as loop:
+            builder.store(ir.Constant(code.real, 1.0), code.on_diagonal(x.data, n, loop.index))
+        with builder.if_then(code.is_some(n)):
+            code.solve_rows(lu.data, p.data, n, x.data, n, False)
+        if not raises:
+            with builder.if_then(code.is_singular(lu.data, n), likely=False), cgutils.for_range(builder, builder.mul(n, n)) as loop:
+                builder.store(ir.Constant(code.real, float("nan")), builder.gep(x.data, [loop.index]))
+        return impl_ret_new_ref(context, builder, sig.return_type, x.value)
+
+    return lower
+
+
+lower_builtin(lapack_inverse, types.Array, types.Array)(_lower_inverse(raises=True))
+lower_builtin(lapack_inverse_or_nan, types.Array, types.Array)(_lower_inverse(raises=False))
+
+
+@lower_builtin(lapack_is_singular, types.Array, types.Array)
+def _lower_is_singular(context, builder, sig, args):
+    code = Code(context, builder, sig.args[0].dtype)
+    lu, (n, _) = code.array(sig.args[0], args[0])
+    return code.is_singular(lu.data, n)
+
+
+def _lower_determinant(result: Callable) -> Callable:
+    def lower(context, builder, sig, args):
+        code = Code(context, builder, sig.return_type)
+        lu, (n, _) = code.array(sig.args[0], args[0])
+        p, _ = code.array(sig.args[1], args[1])
+        return result(code, *code.sign_and_log(lu.data, p.data, n))
+
+    return lower
+
+
+for _function, _result in ((lapack_sign, lambda code, sign, log: sign), (lapack_log, lambda code, sign, log: log),
+                           (lapack_determinant, lambda code, sign, log: code.builder.fmul(sign, code.math("llvm.exp", log)))):
+    lower_builtin(_function, types.Array, types.Array)(_lower_determinant(_result))
+
+
+# -------------------------------------------------------------------------------- Cholesky, triangles
+
+
+def _factored(context, builder, kind: types.Array, given: ir.Value) -> tuple:
+    """The code, the factor, and whether there is none: NumPy reads the lower triangle, in rows; to LAPACK it is the upper one."""
+    code = Code(context, builder, kind.dtype)
+    a, (n, columns) = code.array(kind, given)
+    code.is_square(n, columns)
+    x = allocated(context, builder, _in_rows(kind), [n, n])
+    code.copy(x.data, a.data, n, n, *cgutils.unpack_tuple(builder, a.strides, 2))
+    with cgutils.for_range(builder, n) as row:
+        first = builder.add(row.index, WORD(1))
+        cgutils.memset(builder, builder.gep(x.data, [builder.add(builder.mul(row.index, n), first)]),
+                       builder.mul(builder.sub(n, first), WORD(code.size)), 0)
+    info = cgutils.alloca_once_value(builder, INT(0))
+    with builder.if_then(code.is_some(n)):
+        code.call("potrf", "U", n, x.data, n, info)
+    return code, x, builder.icmp_signed("!=", builder.load(info), INT(0))
+
+
+@lower_builtin(lapack_cholesky, types.Array)
+def _lower_cholesky(context, builder, sig, args):
+    code, x, is_indefinite = _factored(context, builder, sig.args[0], args[0])
+    with builder.if_then(is_indefinite, likely=False):
+        code.give_up(sig.return_type, x)
+        code.fail(np.linalg.LinAlgError, ("Matrix is not positive definite",))
+    return impl_ret_new_ref(context, builder, sig.return_type, x.value)
+
+
+@lower_builtin(lapack_is_indefinite, types.Array)
+def _lower_is_indefinite(context, builder, sig, args):
+    code, x, is_indefinite = _factored(context, builder, sig.args[0], args[0])
+    code.give_up(_in_rows(sig.args[0]), x)
+    return is_indefinite
+
+
+def _lower_triangle(is_lower: bool) -> Callable:
+    def lower(context, builder, sig, args):
+        kind = sig.args[0]
+        code = Code(context, builder, kind.dtype)
+        a, (n, others) = code.array(kind, args[0])
+        b, (rows, *columns) = code.array(sig.args[1], args[1])
+        code.is_square(n, others)
+        code.are_equal(rows, n)
+        data, is_in_rows, held = a.data, kind.layout != "F", None
+        if kind.layout == "A":
+            copy = code.in_rows(_in_rows(kind), a, [n, n])
+            data, held = copy.data, (_in_rows(kind), copy)
+        code.is_regular(data, n, held)
+        x = code.in_rows(sig.return_type, b, [rows, *columns])
+        triangle = "U" if is_lower == is_in_rows else "L"  # as LAPACK sees it
+        with builder.if_then(code.is_some(rows, *columns)):
+            if columns:
+                code.divide(triangle, "N" if is_in_rows else "T", "N", data, n, x.data, columns[0])
+            else:
+                code.call("trsv", triangle, "T" if is_in_rows else "N", "N", n, data, n, x.data, 1)
+        if held is not None:
+            code.give_up(*held)
+        return impl_ret_new_ref(context, builder, sig.return_type, x.value)
+
+    return lower
+
+
+lower_builtin(lapack_solution_of_lower, types.Array, types.Array)(_lower_triangle(True))
+lower_builtin(lapack_solution_of_upper, types.Array, types.Array)(_lower_triangle(False))
+
+
+# ---------------------------------------------------------------------------------------------- code
+
+
+class Code:
+    """What these functions are made of, for numbers of one dtype."""
+
+    def __init__(self, context, builder, dtype: types.Type):
+        self.context, self.builder, self.letter = context, builder, LETTERS[dtype]
+        self.real = context.get_value_type(dtype)
+        self.size = context.get_abi_sizeof(self.real)
+
+    def array(self, kind: types.Array, value: ir.Value) -> tuple:
+        """An array and its lengths."""
+        array = self.context.make_array(kind)(self.context, self.builder, value)
+        return array, cgutils.unpack_tuple(self.builder, array.shape, kind.ndim)
+
+    def place(self) -> ir.Value:
+        """Room for a number that a routine writes."""
+        return cgutils.alloca_once(self.builder, INT)
+
+    def call(self, routine: str, *args) -> None:
+        """Call a routine, all of whose arguments are addresses: of letters, numbers (lengths and constants), or as they are."""
+        name = f"{PREFIX}_{self.letter}{routine}"
+        provide([name])
+        given = [x if isinstance(x, ir.Value) and x.type.is_pointer else self.stored(x) for x in args]
+        function = cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(ir.VoidType(), [BYTES] * len(given)), name)
+        self.builder.call(function, [self.builder.bitcast(x, BYTES) for x in given])
+
+    def stored(self, x) -> ir.Value:
+        if isinstance(x, str):
+            x = BYTE(ord(x))
+        elif isinstance(x, float):
+            x = ir.Constant(self.real, x)
+        else:
+            x = INT(x) if isinstance(x, int) else self.builder.trunc(x, INT)
+        place = cgutils.alloca_once(self.builder, x.type)
+        self.builder.store(x, place)
+        return place
+
+    def is_some(self, *lengths: ir.Value) -> ir.Value:
+        """Whether none of these is 0: LAPACK asks for a leading dimension of at least 1."""
+        return functools.reduce(self.builder.and_, [self.builder.icmp_signed("!=", n, WORD(0)) for n in lengths])
+
+    # ------------------------------------------------------------------------------------- what raises
+
+    def fail(self, error: type, said: tuple) -> None:
+        self.context.call_conv.return_user_exc(self.builder, error, said)
+
+    def is_square(self, n: ir.Value, m: ir.Value) -> None:
+        with self.builder.if_then(self.builder.icmp_signed("!=", n, m), likely=False):
+            self.fail(np.linalg.LinAlgError, ("Last 2 dimensions of the array must be square",))
+
+    def are_equal(self, n: ir.Value, m: ir.Value) -> None:
+        with self.builder.if_then(self.builder.icmp_signed("!=", n, m), likely=False):
+            self.fail(ValueError, ("solve: the lengths of the operands do not match",))
+
+    def is_regular(self, data: ir.Value, n: ir.Value, held: tuple | None = None) -> None:
+        """Raise where a number on the diagonal is 0, with which a triangular system has no solution."""
+        with self.builder.if_then(self.is_singular(data, n), likely=False):
+            if held is not None:
+                self.give_up(*held)
+            self.fail(*SINGULAR)
+
+    def is_singular(self, data: ir.Value, n: ir.Value) -> ir.Value:
+        """Whether a number on the diagonal is 0."""
+        found = cgutils.alloca_once_value(self.builder, cgutils.false_bit)
+        with cgutils.for_range(self.builder, n) as loop:
+            number = self.builder.load(self.on_diagonal(data, n, loop.index))
+            is_zero = self.builder.fcmp_ordered("==", number, ir.Constant(self.real, 0.0))
+            self.builder.store(self.builder.or_(self.builder.load(found), is_zero), found)
+        return self.builder.load(found)
+
+    def give_up(self, kind: types.Array, made) -> None:
+        """Free an array that was made here."""
+        self.context.nrt.decref(self.builder, kind, made.value)
+
+    # ----------------------------------------------------------------------------------------- numbers
+
+    def on_diagonal(self, data: ir.Value, n: ir.Value, k: ir.Value) -> ir.Value:
+        return self.builder.gep(data, [self.builder.mul(k, self.builder.add(n, WORD(1)))])
+
+    def math(self, name: str, x: ir.Value) -> ir.Value:
+        return self.builder.call(self.builder.module.declare_intrinsic(name, [x.type]), [x])
+
+    def sign_and_log(self, lu: ir.Value, p: ir.Value, n: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Of the determinant, added up as NumPy does it; 0 and -inf where a pivot is 0."""
+        builder, one, zero = self.builder, ir.Constant(self.real, 1.0), ir.Constant(self.real, 0.0)
+        sign, log = (cgutils.alloca_once_value(builder, x) for x in (one, zero))
+        with cgutils.for_range(builder, n) as loop:
+            pivot = builder.load(self.on_diagonal(lu, n, loop.index))
+            is_moved = builder.icmp_signed("!=", builder.sext(builder.load(builder.gep(p, [loop.index])), WORD), builder.add(loop.index, WORD(1)))
+            is_negative = builder.fcmp_ordered("<", pivot, zero)
+            old = builder.load(sign)
+            builder.store(builder.select(builder.xor(is_moved, is_negative), builder.fneg(old), old), sign)
+            builder.store(builder.fadd(builder.load(log), self.math("llvm.log", self.math("llvm.fabs", pivot))), log)
+        none = self.is_singular(lu, n)
+        return builder.select(none, zero, builder.load(sign)), builder.select(none, ir.Constant(self.real, float("-inf")), builder.load(log))
+
+    # --------------------------------------------------------------------------------- right sides in rows
+
+    def in_rows(self, kind: types.Array, array, shape: Sequence[ir.Value]):
+        """A copy of an array, row by row."""
+        made = allocated(self.context, self.builder, kind, shape)
+        rows, columns = shape if len(shape) == 2 else (WORD(1), shape[0])
+        strides = cgutils.unpack_tuple(self.builder, array.strides, len(shape))
+        self.copy(made.data, array.data, rows, columns, *(strides if len(shape) == 2 else [WORD(0), strides[0]]))
+        return made
+
+    def copy(self, to: ir.Value, data: ir.Value, rows: ir.Value, columns: ir.Value, over_rows: ir.Value, over_columns: ir.Value) -> None:
+        """Write rows and columns of what lies at `data`, so many bytes apart, one after the other."""
+        function = copier(self.builder.module, self.real, self.size)
+        self.builder.call(function, [self.builder.bitcast(to, self.real.as_pointer()), self.builder.bitcast(data, BYTES),
+                                     rows, columns, over_rows, over_columns])
+
+    def divide(self, triangle: str, form: str, diagonal: str, a: ir.Value, n: ir.Value, x: ir.Value, columns: ir.Value) -> None:
+        """Rows of right sides, times the inverse of a triangle on the left: of what LAPACK sees, on the right."""
+        self.call("trsm", "R", triangle, form, diagonal, columns, n, 1.0, a, n, x, columns)
+
+    def solve_rows(self, lu: ir.Value, p: ir.Value, n: ir.Value, x: ir.Value, columns: ir.Value, is_transposed: bool) -> None:
+        """Right sides, row by row, become solutions: a = P L U, so x = U^-1 L^-1 P^T b, and of a.T it is P L^-T U^-T b."""
+        if is_transposed:
+            self.divide("U", "N", "N", lu, n, x, columns)
+            self.divide("L", "N", "U", lu, n, x, columns)
+            self.change_places(p, n, x, columns, backwards=True)
+        else:
+            self.change_places(p, n, x, columns, backwards=False)
+            self.divide("L", "T", "U", lu, n, x, columns)
+            self.divide("U", "T", "N", lu, n, x, columns)
+
+    def change_places(self, p: ir.Value, n: ir.Value, x: ir.Value, columns: ir.Value, backwards: bool) -> None:
+        """Rows k and p[k] change places, one k after the other."""
+        builder = self.builder
+        with cgutils.for_range(builder, n) as loop:
+            k = builder.sub(builder.sub(n, loop.index), WORD(1)) if backwards else loop.index
+            other = builder.sub(builder.sext(builder.load(builder.gep(p, [k])), WORD), WORD(1))
+            with builder.if_then(builder.icmp_signed("!=", k, other)):
+                rows = [builder.gep(x, [builder.mul(row, columns)]) for row in (k, other)]
+                with cgutils.for_range(builder, columns) as inner:
+                    places = [builder.gep(row, [inner.index]) for row in rows]
+                    numbers = [builder.load(place) for place in places]
+                    for number, place in zip(reversed(numbers), places):
+                        builder.store(number, place)
+
+
+def copier(module: ir.Module, real: ir.Type, size: int) -> ir.Function:
+    """The function of the module that copies a matrix row by row; where its columns lie in one piece, a few of them at a time."""
+    name = f"s2s_in_rows_{real}"
+    if name in module.globals:
+        return module.globals[name]
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [real.as_pointer(), BYTES, WORD, WORD, WORD, WORD]), name)
+    function.linkage = "internal"
+    for attribute in ("nounwind", "noinline", "optsize"):
+        function.attributes.add(attribute)
+    to, data, rows, columns, over_rows, over_columns = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    with builder.if_else(builder.icmp_signed("==", over_columns, WORD(size))) as (then, otherwise):
+        with then, cgutils.for_range(builder, rows) as row:
+            start = builder.gep(data, [builder.mul(row.index, over_rows)])
+            cgutils.raw_memcpy(builder, builder.gep(to, [builder.mul(row.index, columns)]), builder.bitcast(start, real.as_pointer()), columns, size)
+        with otherwise:
+            blocks = builder.sdiv(builder.add(columns, WORD(BLOCK - 1)), WORD(BLOCK))
+            with cgutils.for_range(builder, blocks) as block:
+                first = builder.mul(block.index, WORD(BLOCK))
+                left = builder.sub(columns, first)
+                width = builder.select(builder.icmp_signed("<", left, WORD(BLOCK)), left, WORD(BLOCK))
+                with cgutils.for_range(builder, rows) as row, cgutils.for_range(builder, width) as column:
+                    k = builder.add(first, column.index)
+                    offset = builder.add(builder.mul(row.index, over_rows), builder.mul(k, over_columns))
+                    number = builder.load(builder.bitcast(builder.gep(data, [offset]), real.as_pointer()))
+                    builder.store(number, builder.gep(to, [builder.add(builder.mul(row.index, columns), k)]))
+    builder.ret_void()
+    return function
+
+
+@functools.cache
+def address(routine: str) -> int:
+    """Where a routine of SciPy's is in this process, by its letter and name."""
+    return get_cython_function_address(f"scipy.linalg.cython_{'blas' if routine[1:] in BLAS else 'lapack'}", routine)
+
+
+def provide(symbols: Sequence[str]) -> None:
+    """Say what those of the symbols mean in this process that are routines of LAPACK's."""
+    for each in symbols:
+        if each.startswith(PREFIX):
+            binding.add_symbol(each, address(each[len(PREFIX) + 1:]))

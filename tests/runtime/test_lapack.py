@@ -1,0 +1,183 @@
+"""Linear algebra straight from LAPACK: as the interpreted program has it, each matrix factored once, and nothing kept where one is singular."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import s2s
+
+RNG = np.random.default_rng(0)
+pytestmark = pytest.mark.compile
+
+
+def solutions(A, b, B):
+    x, y, z = np.linalg.solve(A, b), np.linalg.solve(A.T, B), np.linalg.solve(A, np.sin(B))
+    return np.sum(x * x) + np.sum(np.cos(y)) + np.sum(z * B)
+
+
+def inverse_and_determinants(A, b, B):
+    size = np.linalg.slogdet(A)[1] * np.linalg.slogdet(A.T)[0]
+    return b @ np.linalg.inv(A) @ b + size + np.sum(np.linalg.inv(A.T) @ B)
+
+
+def triangles(A, b, B):
+    L = np.linalg.cholesky(A @ A.T + np.eye(len(b)))
+    x, y = np.linalg.solve(L, b), np.linalg.solve(L.T, np.linalg.solve(L, B))
+    return x @ x + np.sum(y * y) + np.sum(np.log(np.diag(L)))
+
+
+def orthogonal(A, b, B):
+    q, r = np.linalg.qr(A)
+    return np.sum(0.3 * r * r) + b @ q @ b + np.sum(np.linalg.solve(r, q.T @ B)) + np.sum(np.linalg.solve(r.T, b))
+
+
+def views(A, b, B):
+    return np.sum(np.linalg.solve(A[::-1], B[:, ::2])) + np.sum(np.linalg.solve(A.T[::-1, ::-1], b[::-1]) ** 2)
+
+
+def in_a_loop(A, b, B):
+    total = 0.0
+    for k in range(B.shape[1]):
+        moved = A + k * np.eye(len(b))
+        total = total + np.sum(np.linalg.solve(A, B[:, k]) ** 2) + np.sum(np.linalg.solve(moved, b) * B[:, k])
+    return total
+
+
+def caught(A, b, B):
+    try:
+        x = np.linalg.solve(A, b)
+    except np.linalg.LinAlgError:
+        x = 2 * b
+    try:
+        y = np.linalg.cholesky(A)
+    except np.linalg.LinAlgError:
+        y = A
+    return np.sum(x * x) + np.sum(y * y) + np.sum(B)
+
+
+PROGRAMS = [solutions, inverse_and_determinants, triangles, orthogonal, views, in_a_loop, caught]
+
+
+def outcome(f, *args):
+    try:
+        with np.errstate(all="ignore"):
+            return f(*args)
+    except Exception as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_as_interpreted(f):
+    gradient = s2s.value_and_grad(f, argnums=(0, 1, 2))
+    fast = s2s.jit(gradient)
+    for dtype, tolerance in ((np.float64, 1e-9), (np.float32, 2e-2)):
+        for n, m in ((9, 4), (17, 17), (1, 3), (33, 1)):
+            A = (RNG.normal(size=(n, n)) + 3 * np.sqrt(n) * np.eye(n)).astype(dtype)
+            args = A, RNG.normal(size=n).astype(dtype), RNG.normal(size=(n, m)).astype(dtype)
+            (value, found), (expected, wanted) = fast(*args), gradient(*args)
+            for x, y in zip((value, *found), (expected, *wanted), strict=True):
+                assert np.shape(x) == np.shape(y) and np.asarray(x).dtype == np.asarray(y).dtype
+                np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * np.max(np.abs(y)))
+
+
+SINGULAR = RNG.normal(size=(12, 12))
+SINGULAR[3] = 0
+HUGE = np.diag([1e200, 1e200, 1e-300, *np.ones(9)])
+UNKNOWN = RNG.normal(size=(12, 12))
+UNKNOWN[2, 3] = np.nan
+
+
+def solution(A):
+    return np.sum(np.linalg.solve(A, np.ones(len(A))))
+
+
+def inverse(A):
+    return np.sum(np.linalg.inv(A))
+
+
+def factor(A):
+    return np.sum(np.linalg.cholesky(A))
+
+
+def of_factor(A):
+    return np.sum(np.linalg.solve(np.linalg.cholesky(A).T, np.ones(len(A))))
+
+
+def determinant(A):
+    return np.linalg.det(A)
+
+
+def parts(A):
+    s, size = np.linalg.slogdet(A)
+    return s, size
+
+
+def tried(A):
+    return caught(A, np.ones(len(A)), A)
+
+
+@pytest.mark.parametrize("f", [solution, inverse, factor, of_factor, determinant, parts, tried], ids=lambda f: f.__name__)
+def test_matrices_that_are_singular_indefinite_huge_unknown_or_empty(f):
+    fast = s2s.jit(f)
+    for A in (SINGULAR, -np.eye(12), HUGE, UNKNOWN, np.zeros((0, 0)), np.zeros((1, 1)), np.array([[2.0]]), np.zeros((12, 12)), np.arange(144.0).reshape(12, 12)):
+        found, expected = outcome(fast, A), outcome(f, A)
+        if isinstance(expected, type):
+            assert found is expected
+        else:
+            np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_a_matrix_is_factored_once():
+    A, b = RNG.normal(size=(9, 9)), RNG.normal(size=9)
+
+    def likelihood(A, b):
+        return 0.5 * b @ np.linalg.solve(A, b) + 0.5 * np.linalg.slogdet(A)[1]
+
+    fast = s2s.jit(s2s.grad(likelihood, argnums=(0, 1)))
+    assert "lapack_" not in fast.lower(A, b).loops  # to read, and to keep
+    fast(A, b)
+    (text,) = fast.last.call.native.whole.modules.values()
+    assert text.text.count("= lapack_factors(") == 1 and "lapack_solution_of_transposed(" in text.text
+
+    def whitened(A, b):
+        L = np.linalg.cholesky(A @ A.T)
+        x = np.linalg.solve(L, b)
+        return x @ x
+
+    fast = s2s.jit(s2s.grad(whitened, argnums=(0, 1)))
+    fast(A, b)
+    (text,) = fast.last.call.native.whole.modules.values()
+    assert "lapack_factors(" not in text.text
+
+
+def test_nothing_is_kept_where_a_matrix_is_singular():
+    resource = pytest.importorskip("resource")  # of Unix
+    for f, A in ((solution, np.zeros((400, 400))), (of_factor, -np.eye(400)), (tried, np.zeros((400, 400))), (inverse, np.zeros((400, 400)))):
+        fast = s2s.jit(f)
+        outcome(fast, A)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for _ in range(100):
+            outcome(fast, A)
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40_000  # kilobytes; each matrix has 1,250
+
+
+def test_from_the_cache(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("""
+import numpy as np, s2s
+from s2s.runtime.modules import statistics
+
+def f(A, b):
+    return np.sum(np.linalg.solve(A @ A.T, b) ** 2) + np.linalg.slogdet(A)[1]
+
+fast = s2s.jit(s2s.grad(f))
+A, b = np.linspace(-1, 2, 100).reshape(10, 10) + 3 * np.eye(10), np.ones(10)
+assert np.allclose(fast(A, b), s2s.grad(f)(A, b), rtol=1e-9)
+print(*statistics())
+""")
+    env = {**os.environ, "S2S_CACHE_DIR": str(tmp_path / "cache")}
+    said = [subprocess.run([sys.executable, str(program)], env=env, capture_output=True, text=True, check=True).stdout.split() for _ in range(2)]
+    assert said == [["1", "0"], ["0", "1"]]
