@@ -39,7 +39,7 @@ from .ir.graph import Function
 from .ir.types import Array, Scalar, Static, Tuple, Type
 from .later import later
 from .ops.rules import RULES, rules_given
-from .runtime.dispatch import ANYTHING, Kinds, Names
+from .runtime.dispatch import ANYTHING, Kinds, Names, arguments
 
 numba_code = later("s2s.runtime.compile")
 
@@ -87,7 +87,7 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
         taken = native and outputs(call.function, out, given, names)
         if not taken or not taken[0].leaves or not all(isinstance(y.type, (Array, Scalar)) for y in native.function.results):
             return None
-        body = writing(call, native, [*conditions, *taken[0].conditions], [*kinds.leaves, *taken[0].leaves], taken[1], names)
+        body = writing(call, native, [*conditions, *taken[0].conditions], kinds, *taken, names)
     elif native is None:
         conditions += [renamed(text, values, names) for text in agreed]
         body = guarded(conditions, f"{names.given(call, 'run')}({', '.join(values)})", names)
@@ -128,7 +128,7 @@ def running(call: Compiled, native: numba_code.Native, conditions: Sequence[str]
     code = native.of_numbers() if kinds.are_numbers and "dispatcher" in vars(native) else met(call, native, "dispatcher", names)
 
     def lines(run: str) -> list[str]:
-        before, result = result_expression(f"{run}({', '.join(kinds.leaves)})", call.function, names, narrow=True)
+        before, result = result_expression(f"{run}({kinds.arguments()})", call.function, names, narrow=True)
         return [*before, f"return {result}"]
 
     return tried(conditions, [lines(run) for run in runs(call, code, "run", kinds.leaves, names)], names)
@@ -203,15 +203,16 @@ def arrays_of(x, type: Type, are_arrays: list[bool]):
     return x if are_arrays[-1] else ANYTHING
 
 
-def writing(call: Compiled, native: numba_code.Native, conditions: Sequence[str], leaves: Sequence[str], arrays: Sequence[str | None],
+def writing(call: Compiled, native: numba_code.Native, conditions: Sequence[str], kinds: Kinds, taken: Kinds, arrays: Sequence[str | None],
             names: Names) -> str:
-    """Statements that have native code write into what is given, where the `conditions` hold, and build the results of it."""
+    """Statements that have native code write into what is given and `taken`, where the `conditions` hold, and build the results of it."""
+    leaves, rows = [*kinds.leaves, *taken.leaves], {**kinds.rows, **taken.rows}
     conditions = [*conditions, *(renamed(text, leaves, names) for text in native.required)]
     numbers = [names.new("y") for place in arrays if place is None]
     rest = iter(numbers)
     parts = [next(rest) if place is None else place for place in arrays]
-    before, result = result_expression(f"({', '.join(parts)},)" if len(parts) != 1 else parts[0], call.function, names, narrow=True)
-    ways = [[f"{''.join(f'{y}, ' for y in numbers) or '_'} = {run}({', '.join(leaves)})", *before, f"return {result}"]
+    before, result = result_expression(f"({arguments(parts, rows)},)" if len(parts) != 1 else parts[0], call.function, names, narrow=True)
+    ways = [[f"{''.join(f'{y}, ' for y in numbers) or '_'} = {run}({arguments(leaves, rows)})", *before, f"return {result}"]
             for run in runs(call, met(call, native, "into", names), "into", leaves, names)]
     return tried(conditions, ways, names)
 

@@ -8,19 +8,19 @@ What takes apart and puts together is written for the containers of one kind of 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from .ir.builder import Builder
-from .ir.forms import with_attributes
+from .ir.forms import Form, with_attributes
 from .ir.graph import Block, Function
 from .ir.rebuild import emit_block
 from .ir.types import Scalar, Static, Tuple, Type
 from .ops.control import container_syntax, member_syntax
 from .ops.trees import leaf_types, leaves_of, parameter_tree
-from .runtime.dispatch import Names
+from .runtime.dispatch import MANY, Names
 
 
 def has_containers(function: Function) -> bool:
@@ -104,17 +104,52 @@ def result_expression(run: str, function: Function, names: Names, narrow: bool =
         alone = not function.tupled
         if not (narrow and any(map(is_narrow, types))):
             return [], run
-    found = [run] if alone else [names.new("y") for _ in types]
-    before = [] if alone else [f"{''.join(f'{y}, ' for y in found) or '_'} = {run}"]
-    if narrow:
-        found = [f"{names.given(np.dtype(t.dtype).type, t.dtype)}({y})" if is_narrow(t) else y for y, t in zip(found, types)]
-    leaves = (ast.parse(y, mode="eval").body for y in found)
+    leaves = Leaves(run, types, alone, narrow, names)
     made = [_maker(y.type, leaves, names) for y in function.results]
     body = ast.Tuple(made, ast.Load()) if function.tupled else made[0]
     for node in ast.walk(body):
         if isinstance(node, ast.Name) and hasattr(node, "cls"):
             node.id = names.given(node.cls, node.id)
-    return before, ast.unparse(ast.fix_missing_locations(body))
+    return leaves.before, ast.unparse(ast.fix_missing_locations(body))
+
+
+class Leaves:
+    """What reads the leaves that `run` returns, one after the other, or many at once; `before` are the statements that stand before that."""
+
+    def __init__(self, run: str, types: Sequence[Type], alone: bool, narrow: bool, names: Names):
+        self.names, self.next = names, 0
+        self.whole = names.new("y") if len(types) >= MANY else None
+        found = [run] if alone else [f"{self.whole}[{k}]" if self.whole else names.new("y") for k in range(len(types))]
+        target = self.whole or "".join(f"{y}, " for y in found) or "_"
+        self.before = [] if alone else [f"{target} = {run}"]
+        self.is_narrow = [narrow and is_narrow(t) for t in types]
+        self.texts = [f"{names.given(np.dtype(t.dtype).type, t.dtype)}({y})" if narrows else y
+                      for y, t, narrows in zip(found, types, self.is_narrow)]
+
+    def one(self) -> ast.expr:
+        self.next += 1
+        return ast.parse(self.texts[self.next - 1], mode="eval").body
+
+    def row(self, items: Sequence[Type], form: Form | None) -> ast.expr | None:
+        """A container of `form` of the next leaves, one for each of `items`, if they are many and nothing is done to them."""
+        end = self.next + len(items)
+        if self.whole is None or len(items) < MANY or any(isinstance(t, (Tuple, Static)) for t in items) or any(self.is_narrow[self.next:end]):
+            return None
+        is_all = (self.next, end) == (0, len(self.texts))
+        taken = self.whole if is_all else f"{self.whole}[{self.next}:{end}]"
+        match form and form.kind:
+            case None:
+                text = f"({taken})"
+            case "list":
+                text = f"[*{taken}]"
+            case "dict" if form.cls is dict:  # a copy has room for all of them
+                text = self.names.new("made")
+                self.before.append(f"{text} = {self.names.given(dict.fromkeys(form.keys), 'empty')}.copy()")
+                self.before.append(f"{text}.update({self.names.given(zip, 'zip')}({self.names.given(form.keys, 'keys')}, {taken}))")
+            case _:
+                return None
+        self.next = end
+        return ast.parse(text, mode="eval").body
 
 
 def is_narrow(type: Type) -> bool:
@@ -122,10 +157,12 @@ def is_narrow(type: Type) -> bool:
     return isinstance(type, Scalar) and type.dtype not in ("bool", "int64", "float64", "complex128")
 
 
-def _maker(type: Type, leaves: Iterator[ast.expr], names: Names) -> ast.expr:
+def _maker(type: Type, leaves: Leaves, names: Names) -> ast.expr:
     """What makes a result of the next leaves; `names` are those that it uses."""
     match type:
         case Tuple(items, form):
+            if (row := leaves.row(items, form)) is not None:
+                return row
             tree = container_syntax(*(_maker(t, leaves, names) for t in items), form=form)
             if isinstance(tree, ast.Dict):
                 tree.keys = [ast.Constant(key) if key.__class__ in (str, int) else ast.Name(names.given(key, "key"), ast.Load())
@@ -135,4 +172,4 @@ def _maker(type: Type, leaves: Iterator[ast.expr], names: Names) -> ast.expr:
             return tree
         case Static(content):
             return ast.Name(names.given(content, "c"), ast.Load())
-    return next(leaves)
+    return leaves.one()

@@ -5,14 +5,46 @@ microseconds for each array that is returned, half of a call that returns a hund
 constants of the wrapper, as the dtype does.  Considered: arrays that Python makes, and hands in to be written (`out=`
 does that), which is slower for small ones; a type of arrays of our own, boxed by a rule of our own, to which each
 function would have to cast what it returns.
+
+Note [Whose memory it is]
+An array's memory is held by an object that frees it, its base.  Numba makes that object as if Python had asked for it: a tuple with the
+address as an integer, which is then taken apart again, a third of what an array costs.  Here it is made and filled in
+where the array is.  Where the object is not what it is taken for, a head and the address, or the tables of NumPy's functions are not
+found, Numba does it.
 """
 
 from __future__ import annotations
 
 import copy
+import ctypes
 import functools
+import sys
 
+import numpy as np
+from llvmlite import binding, ir
 from numba.core.pythonapi import PythonAPI
+from numba.core.runtime.nrt import MemInfo
+
+NEW, SET_BASE = 94, 282  # PyArray_NewFromDescr and PyArray_SetBaseObject in NumPy's table of functions
+WRITEABLE = 0x400
+OWNER, MAKE, OWN = "s2s_owner_of_memory", "s2s_new_array", "s2s_set_owner"  # what native code calls them
+WORD, INT, POINTER = ir.IntType(64), ir.IntType(32), ir.IntType(8).as_pointer()
+
+
+@functools.cache
+def is_known() -> bool:
+    """Whether native code can make arrays itself; what it calls has names then."""
+    try:
+        table = (np._core if hasattr(np, "_core") else np.core)._multiarray_umath._ARRAY_API
+        content = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+        functions = ctypes.cast(content(table, None), ctypes.POINTER(ctypes.c_void_p))
+        if sys.implementation.name != "cpython" or object.__basicsize__ != 16 or MemInfo.__basicsize__ != 24:
+            return False
+        for name, address in ((OWNER, id(MemInfo)), (MAKE, functions[NEW]), (OWN, functions[SET_BASE])):
+            binding.add_symbol(name, address)
+    except (AttributeError, TypeError, ValueError):
+        return False
+    return True
 
 
 class Boxes(PythonAPI):
@@ -38,6 +70,54 @@ class Boxes(PythonAPI):
 
     def unserialize(self, structptr):
         return super().unserialize(structptr) if self.array_class is None else self.array_class
+
+    def _get_function(self, fnty, name):
+        found = super()._get_function(fnty, name)
+        return self.making(found) if name == "NRT_adapt_ndarray_to_python_acqref" and self.array_class is not None and is_known() else found
+
+    def making(self, theirs: ir.Function) -> ir.Function:
+        """What makes an array: `theirs`, but of memory that nothing else holds as Note [Whose memory it is] says."""
+        name = "s2s_boxed_array"
+        if name in self.module.globals:
+            return self.module.globals[name]
+        made = ir.Function(self.module, theirs.function_type, name)
+        made.linkage = "internal"
+        array, cls, rank, writes, dtype = made.args
+        builder = ir.IRBuilder(made.append_basic_block())
+        words = builder.bitcast(array, WORD.as_pointer())
+
+        def pointer(k) -> ir.Value:
+            return builder.gep(words, [ir.Constant(WORD, k) if isinstance(k, int) else k])
+
+        def function(name: str, result: ir.Type, *args: ir.Type) -> ir.Function:
+            return super(Boxes, self)._get_function(ir.FunctionType(result, args), name)
+
+        null = ir.Constant(POINTER, None)
+        memory, parent = (builder.load(pointer(k)) for k in (0, 1))
+        is_ours = builder.and_(builder.icmp_unsigned("!=", memory, ir.Constant(WORD, 0)), builder.icmp_unsigned("==", parent, ir.Constant(WORD, 0)))
+        with builder.if_then(builder.not_(is_ours), likely=False):
+            builder.ret(builder.call(theirs, made.args))
+        owner_class = self.module.globals.get(OWNER) or ir.GlobalVariable(self.module, ir.IntType(8), OWNER)
+        owner = builder.call(function("_PyObject_New", POINTER, POINTER), [owner_class])
+        with builder.if_then(builder.icmp_unsigned("==", owner, null), likely=False):
+            builder.ret(null)
+        builder.store(memory, builder.gep(builder.bitcast(owner, WORD.as_pointer()), [ir.Constant(WORD, 2)]))
+        builder.call(function("NRT_incref", ir.VoidType(), POINTER), [builder.inttoptr(memory, POINTER)])
+        builder.call(function("Py_IncRef", ir.VoidType(), POINTER), [dtype])
+        flags = builder.select(builder.icmp_unsigned("!=", writes, ir.Constant(INT, 0)), ir.Constant(INT, WRITEABLE), ir.Constant(INT, 0))
+        extents, steps = pointer(5), pointer(builder.add(builder.zext(rank, WORD), ir.Constant(WORD, 5)))
+        new = function(MAKE, POINTER, POINTER, POINTER, INT, WORD.as_pointer(), WORD.as_pointer(), POINTER, INT, POINTER)
+        data = builder.inttoptr(builder.load(pointer(4)), POINTER)
+        result = builder.call(new, [cls, dtype, rank, extents, steps, data, flags, null])
+        with builder.if_then(builder.icmp_unsigned("==", result, null), likely=False):
+            builder.call(function("Py_DecRef", ir.VoidType(), POINTER), [owner])
+            builder.ret(null)
+        failed = builder.call(function(OWN, INT, POINTER, POINTER), [result, owner])  # which gives the owner away
+        with builder.if_then(builder.icmp_signed("<", failed, ir.Constant(INT, 0)), likely=False):
+            builder.call(function("Py_DecRef", ir.VoidType(), POINTER), [result])
+            builder.ret(null)
+        builder.ret(result)
+        return made
 
 
 def with_boxes(context):

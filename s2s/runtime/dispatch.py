@@ -6,11 +6,20 @@
 Which extents are 1 is part of the kind (ir/types.py, Note [Which extents are 1]), and for some programs which are short (ir/lengths.py,
 Note [Long axes]); other lengths are not.  Of arrays that native code is handed, Numba's dispatcher asks the dtype and rank, in C,
 and the code itself the extents, but that of short axes: what is for these runs long ones, slowly.
+
+Note [Many leaves]
+Of a container of many leaves the types are asked at once, and its members are handed on as they stand, which takes two thirds of the
+time of reading each, asking it and naming it again:
+
+    type(p) is dict and [*p] == keys and [*map(type, x := [*p.values()])] == types        native(*x)
+
+They are read once, before they are asked: what another thread puts into the container meanwhile is not handed on.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType
 
 import numpy as np
@@ -21,6 +30,7 @@ from ..ir.lengths import SHORT
 MOST_CONDITIONS = 20_000  # of an expression that Python compiles quickly
 ANYTHING = object()  # of which nothing is asked
 PLAIN = (float, int, bool, complex)
+MANY = 24  # members of a container, from where they are asked and made at once
 
 
 class Names:
@@ -59,6 +69,7 @@ class Kinds:
         self.names, self.shapes, self.lengths = names, shapes, lengths
         self.conditions: list[str] = []
         self.leaves: list[str] = []
+        self.rows: dict[str, int] = {}  # the names of lists of leaves, and how many they have
         self.are_numbers = True  # all leaves are Python's own numbers
 
     def describe(self, x, place: str, read: str | None = None) -> bool:
@@ -115,17 +126,42 @@ class Kinds:
             return False
         return True
 
+    def arguments(self) -> str:
+        """All leaves, as they stand in a call."""
+        return arguments(self.leaves, self.rows)
+
+    def is_asked_by_type(self, x) -> bool:
+        """Whether the type of `x`, a leaf, is all that is asked of it."""
+        kind = type(x)
+        if kind is np.ndarray:
+            return not self.shapes and not self.lengths and x.ndim > 0 and x.dtype.kind in "biufc"
+        return kind in PLAIN or isinstance(x, np.generic) and x.dtype.kind in "biufc"
+
+    def describe_row(self, members: list, read: str) -> bool:
+        """The same for all of `members`, which `read` gives; False where they are not asked at once.  Note [Many leaves]"""
+        if len(members) < MANY or not all(map(self.is_asked_by_type, members)):
+            return False
+        place = self.names.new("x")
+        kinds = self.names.given(list(map(type, members)), "types")
+        self.conditions.append(f"[*{self.builtin(map)}({self.builtin(type)}, ({place} := {read}))] == {kinds}")
+        self.leaves += [f"{place}[{k}]" for k in range(len(members))]
+        self.rows[place] = len(members)
+        self.are_numbers = self.are_numbers and all(type(m) in PLAIN for m in members)
+        return True
+
     def describe_members(self, x, place: str) -> bool:
         """The same for the members of a container."""
         kind, form = type(x), form_of(x)
         if form is None or form.kind == "list":
+            if self.describe_row(list(x), f"[*{place}]"):
+                return True
             self.conditions.append(f"{self.builtin(len)}({place}) == {len(x)}")
             return all(self.member(m, f"{place}[{k}]") for k, m in enumerate(x))
         if form.kind == "dict":
             self.conditions.append(f"[*{place}] == {self.names.given(list(x), 'c')}")
-            return kind is not defaultdict and all(
+            return kind is not defaultdict and (kind is dict and self.describe_row(list(x.values()), f"[*{place}.values()]") or all(
                 self.member(m, f"{place}[{key!r}]" if type(key) in (str, int) else f"{place}[{self.names.given(key, 'c')}]")
-                for key, m in x.items())
+                for key, m in x.items()))
         if form.kind == "attributes":
             if any(is_fixed(x, name) for name in form.keys) or not all(map(str.isidentifier, form.keys)):
                 return False
@@ -144,3 +180,14 @@ class Kinds:
 
     def builtin(self, function) -> str:
         return self.names.given(function, function.__name__)
+
+
+def arguments(leaves: Sequence[str], rows: Mapping[str, int]) -> str:
+    """`leaves` as they stand in a call, or in a tuple: the lists among them that are `rows`, name and length, with a star."""
+    found, k = [], 0
+    while k < len(leaves):
+        row, _, rest = leaves[k].partition("[")
+        is_whole = rest == "0]" and row in rows and leaves[k + rows[row] - 1:k + rows[row]] == [f"{row}[{rows[row] - 1}]"]
+        found.append(f"*{row}" if is_whole else leaves[k])
+        k += rows[row] if is_whole else 1
+    return ", ".join(found)

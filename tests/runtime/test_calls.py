@@ -206,6 +206,39 @@ def test_trees_of_every_form():
         assert type(found) is kind and found["x"] == 3.0
 
 
+def tree_times(tree, rate):
+    return s2s.tree.map(lambda x: x * rate, tree)
+
+
+@pytest.mark.compile
+def test_trees_of_many_leaves():
+    """They are asked and made at once; what is of another kind, or in another order, is what it is all the same."""
+    arrays = [np.full(3, float(k)) for k in range(40)]
+    trees = [arrays, tuple(arrays), {f"w{k}": x for k, x in enumerate(arrays)}, {k: float(k) for k in range(40)},
+             [np.float32(k) for k in range(40)], {"a": arrays, "b": (1.0, {"c": [float(k) for k in range(30)]})},
+             {f"w{k}": x if k % 2 else float(k) for k, x in enumerate(arrays)}]
+    native = s2s.jit(tree_times)
+
+    def judged(tree):
+        for found, wanted in zip(s2s.tree.leaves(native(tree, 2.0)), s2s.tree.leaves(tree_times(tree, 2.0)), strict=True):
+            assert type(found) is type(wanted) and np.array_equal(found, wanted)
+
+    for tree in (*trees, *trees):
+        judged(tree)
+        assert s2s.tree.map(type, native(tree, 2.0)) == s2s.tree.map(type, tree_times(tree, 2.0))
+    by_name = trees[2]
+    turned = dict(reversed(by_name.items()))
+    judged(turned)
+    assert list(native(turned, 2.0)) == list(turned)
+    native(by_name, 2.0)
+    assert native(by_name, 2.0) is not native(by_name, 2.0)
+    judged({**by_name, "w3": 3.0})
+    judged({**by_name, "more": 3.0})
+    judged({**by_name, "w3": np.ones((2, 2))})
+    judged({**by_name, "w3": np.ones(3, np.float32)})
+    judged({**by_name, "w3": np.ones(6)[::2]})
+
+
 def test_an_error_in_a_program_names_its_line_each_time():
     def f(x, i):
         return x[i] * 2.0
@@ -414,7 +447,7 @@ def test_out_for_many_results():
             found = found + np.sum(leaf * leaf) * x
         return found
 
-    leaves = [np.arange(3.0) + k for k in range(20)]
+    leaves = [np.arange(3.0) + k for k in range(30)]
     gradient = s2s.jit(s2s.grad(total))
     out = [np.full(3, np.nan) for _ in leaves]
     assert gradient(leaves, 2.0, out=out)[7] is out[7]
