@@ -52,6 +52,19 @@ def exposed(body: Sequence[ast.stmt], names: set[str]) -> Iterator[str]:
     return iter(found)
 
 
+def nodes_in(tree: ast.AST) -> Iterator[ast.AST]:
+    """What `ast.walk` gives, in its order, in half of the time: without the contexts of names, which are of no kind of their own."""
+    ahead = [tree]
+    for node in ahead:
+        yield node
+        for name in node._fields:
+            x = getattr(node, name, None)
+            if isinstance(x, list):
+                ahead += [each for each in x if isinstance(each, ast.AST)]
+            elif isinstance(x, ast.AST) and name != "ctx":
+                ahead.append(x)
+
+
 def before_break(body: Sequence[ast.stmt]) -> set[str]:
     """What a loop surely assigns before it can be left."""
     found: set[str] = set()
@@ -64,7 +77,7 @@ def before_break(body: Sequence[ast.stmt]) -> set[str]:
 
 
 def stored_in(body: Sequence[ast.stmt]) -> Iterator[str]:
-    return (node.id for s in body for node in ast.walk(s) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    return (node.id for s in body for node in nodes_in(s) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
 
 
 def loaded_in(trees: Sequence[ast.AST]) -> Iterator[str]:
@@ -76,7 +89,7 @@ def loaded_in(trees: Sequence[ast.AST]) -> Iterator[str]:
 
 
 def names_in(tree: ast.AST) -> set[str]:
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return {node.id for node in nodes_in(tree) if isinstance(node, ast.Name)}
 
 
 def unused_name(name: str, taken: set[str]) -> str:

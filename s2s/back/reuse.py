@@ -273,7 +273,7 @@ def _successor(version: Value, body: Block) -> Value | None | bool:
             if version in op.inputs and (op.name not in READERS or isinstance(op.output.type, Array)
                                          and op.name == "getitem"):
                 return False
-            if not _only_read(version, op.blocks):
+            if op.blocks and not _only_read(version, op.blocks):
                 return False
             continue
         if found is not None:
@@ -319,15 +319,16 @@ def _reads(version: Value, block: Block) -> bool:
         if version in op.inputs and (op.name not in READERS or isinstance(op.output.type, Array)
                                      and op.name == "getitem"):
             return False
-        if any(version in inner.yields for inner in op.blocks):
-            return False
+        for inner in op.blocks:
+            if version in inner.yields:
+                return False
     return True
 
 
 def _replace(block: Block, old: Value, new: Value) -> None:
     """Read `new` wherever `block`, or a block in it, reads `old`."""
     for op in walk(block):
-        op.inputs[:] = [new if x is old else x for x in op.inputs]
-        for inner in op.blocks:
-            inner.yields[:] = [new if y is old else y for y in inner.yields]
+        for values in (op.inputs, *(inner.yields for inner in op.blocks)):
+            if old in values:
+                values[:] = [new if x is old else x for x in values]
     block.yields[:] = [new if y is old else y for y in block.yields]

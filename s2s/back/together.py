@@ -254,14 +254,16 @@ class Facts:
 
 def is_joinable(first: Op, second: Op, lengths: Lengths) -> bool:
     """Whether both loops make the same trips, and do nothing else than compute numbers and arrays."""
+    if not (lengths.equal(first.inputs[0], second.inputs[0]) and lengths.equal(first.inputs[1], second.inputs[1])):
+        return False
     for loop in (first, second):
-        if loop.attrs["breaks"] or "plan" in loop.attrs or has_effects(loop) or loop.inputs[2].constant != 1:
+        if loop.attrs["breaks"] or "plan" in loop.attrs or loop.inputs[2].constant != 1:
             return False
         if any(not isinstance(y.type, (Array, Scalar)) for y in loop.outputs):
             return False
     if not (counts_from_zero(first) and counts_from_zero(second)):
         return False  # an index from the end is that of another trip, too
-    return lengths.equal(first.inputs[0], second.inputs[0]) and lengths.equal(first.inputs[1], second.inputs[1])
+    return not (has_effects(first) or has_effects(second))  # asked last: it looks at all that is inside
 
 
 def has_loops(loop: Op) -> bool:

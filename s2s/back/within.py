@@ -14,6 +14,9 @@ An array of few elements, each of which the program names, `p[0]`, `p[1]`, `p[2]
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 import numpy as np
 
 from ..ir.builder import Builder
@@ -36,15 +39,27 @@ ELEMENTS = ("getitem", "setitem", "additem")
 
 def keep_within_trips(block: Block) -> None:
     """Take from the arrays that `block` makes for one of its loops the axis that they can do without."""
+    reads: dict[Op, set[Value]] = {}  # by op of `block`
     for made in [op for op in block.ops if op.record is buffer]:
-        loop = _only_user(made.output, block)
-        if loop is not None:
-            _shrink(made, loop, block)
+        for op in block.ops:
+            if op not in reads:
+                reads[op] = set(op_free_values(op))
+        trip = _only_user(made.output, block, reads)
+        if trip is not None:
+            del reads[trip.loop]
+            _shrink(made, trip, block)
 
 
-def _only_user(array: Value, block: Block) -> Op | None:
+class Around(NamedTuple):
+    """A loop, and what its trips do."""
+
+    loop: Op
+    trip: Trip
+
+
+def _only_user(array: Value, block: Block, reads: Mapping[Op, set[Value]]) -> Around | None:
     """The loop that carries `array` and is the only one to use it, if each trip uses only its own row."""
-    users = [op for op in block.ops if array in op_free_values(op)]
+    users = [op for op in block.ops if array in reads[op]]
     if len(users) != 1 or users[0].name != "for" or array in block.yields:
         return None
     loop = users[0]
@@ -53,7 +68,7 @@ def _only_user(array: Value, block: Block) -> Op | None:
     k = loop.inputs.index(array) - 3
     (body,) = loop.blocks
     output = loop.outputs[k]
-    if loop.attrs["breaks"] or output in block.yields or any(output in op_free_values(op) for op in block.ops):
+    if loop.attrs["breaks"] or output in block.yields or any(output in reads[op] for op in block.ops):
         return None
     if not counts_from_zero(loop):
         return None
@@ -70,15 +85,16 @@ def _only_user(array: Value, block: Block) -> Op | None:
                 return None
             if any(p != "i" for p in user.attrs["pattern"]) or len(user.attrs["pattern"]) != array.type.rank:
                 return None
-    return loop
+    return Around(loop, trip)
 
 
-def _shrink(made: Op, loop: Op, block: Block) -> None:
-    """Take the axis of the trips of `loop` from the array that `made` makes for it."""
+def _shrink(made: Op, around: Around, block: Block) -> None:
+    """Take the axis of the trips of a loop from the array that `made` makes for it."""
+    loop, trip = around
     k = loop.inputs.index(made.output) - 3
     (body,) = loop.blocks
     param = body.params[1 + k]
-    versions = list(Trip(body).versions(param))
+    versions = list(trip.versions(param))
     del loop.inputs[3 + k], loop.outputs[k], body.params[1 + k], body.yields[k]
     block.ops.remove(made)
     if made.output.type.rank > 1:
@@ -239,8 +255,11 @@ def resolved(v: Value, new: dict[Value, Value]) -> Value:
 
 def renamed(block: Block, new: dict[Value, Value]) -> None:
     """Read `new[v]` wherever `block`, or a block in it, reads v."""
+    if not new:
+        return
+    old = new.keys()
     for op in walk(block):
-        op.inputs[:] = [resolved(x, new) for x in op.inputs]
-        for inner in op.blocks:
-            inner.yields[:] = [resolved(y, new) for y in inner.yields]
+        for values in (op.inputs, *(inner.yields for inner in op.blocks)):
+            if not old.isdisjoint(values):
+                values[:] = [resolved(x, new) for x in values]
     block.yields[:] = [resolved(y, new) for y in block.yields]

@@ -12,7 +12,7 @@ import ast
 from collections import Counter
 from collections.abc import Sequence
 
-from .mentions import names_in, stored_in
+from .mentions import names_in, nodes_in, stored_in
 
 SLOW = {"exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "expm1", "log1p", "exp2", "log2", "log10", "power", "pow",
         "arctan", "arctan2", "atan", "atan2", "arcsin", "arccos", "asin", "acos", "erf", "erfc", "gamma", "lgamma", "hypot",
@@ -61,7 +61,7 @@ def work_of(body: Sequence[ast.stmt], inside: set[str], index: str = "", trips: 
 
 def _operations(tree: ast.AST) -> Work:
     count = 0
-    for node in ast.walk(tree):
+    for node in nodes_in(tree):
         match node:
             case ast.BinOp(_, ast.Pow()):
                 count += 8
@@ -142,8 +142,8 @@ class Asked:
         tree = Substitute(self.known).visit(parsed(factor)[0].value)
         text = ast.unparse(tree)
         simple = all(isinstance(node, (ast.Name, ast.Constant, ast.BinOp, ast.operator, ast.expr_context, ast.Call, ast.Subscript,
-                                       ast.Attribute, ast.UnaryOp, ast.USub)) for node in ast.walk(tree))
-        simple = simple and all(isinstance(node.value, ast.Attribute) for node in ast.walk(tree) if isinstance(node, ast.Subscript))
+                                       ast.Attribute, ast.UnaryOp, ast.USub)) for node in nodes_in(tree))
+        simple = simple and all(isinstance(node.value, ast.Attribute) for node in nodes_in(tree) if isinstance(node, ast.Subscript))
         if not simple or len(text) > LONG or not names_in(tree) <= {*self.arguments, "max", "min", "len"}:
             return UNKNOWN
         return text

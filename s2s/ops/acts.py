@@ -214,7 +214,11 @@ def has_effects(op: Op) -> bool:
         return True
     if op.name == "call":
         return callee_has_effects(op)
-    return any(has_effects(inner) for block in op.blocks for inner in block.ops)
+    for block in op.blocks:
+        for inner in block.ops:
+            if has_effects(inner):
+                return True
+    return False
 
 
 def callee_has_effects(op: Op, seen: frozenset = frozenset()) -> bool:
