@@ -5,9 +5,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from inspect import Parameter
+from types import MethodType
 
 from .errors import TypeMismatchError
 from .front.target import names_of, signature_of
+from .ir.types import Static
 
 
 class First(int):
@@ -38,9 +40,10 @@ def resolved(argnums, function: Callable, types: Sequence) -> int | tuple[int, .
     if isinstance(argnums, tuple):
         return tuple(resolved(k, function, types) for k in argnums)
     if isinstance(argnums, First):
-        owner = getattr(types[0], "value", None) if types else None
-        owner = owner if isinstance(owner, type) else type(owner)
-        return 1 if hasattr(owner, name_of(function)) else 0  # of a method, the first argument after the object
+        if not types or not isinstance(types[0], Static) or isinstance(function, MethodType):
+            return 0
+        owner = types[0].value if isinstance(types[0].value, type) else type(types[0].value)
+        return int(any(name_of(function) in vars(cls) for cls in owner.__mro__))  # of a method, the first argument after the object
     if isinstance(argnums, str):
         names = names_of(function, len(types))
         if argnums not in names:

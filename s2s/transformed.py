@@ -143,6 +143,7 @@ class Transformed:
         self.signature = self.__signature__ = self.derive.signature(self)
         self.specialised: dict[tuple, list[Specialised]] = {}
         self.functions: dict[tuple, tuple[Function, dict]] = {}  # types -> the IR, and what was consulted for it
+        self.begun: set[tuple] = set()  # types for which the IR is being generated
         self.method: Transformed | None = None  # this, as a method
         self.fixed: dict[int, tuple[int, ...]] = {}  # number of arguments -> which of them are static
         self.keyworded: dict[tuple[str, ...], Transformed] = {}  # names given to a `**` parameter -> this, taking them
@@ -318,12 +319,23 @@ class Transformed:
         types = tuple(types)
         found, depends = self.functions.get(types, (None, {}))
         if found is None or not is_current(depends) or not captures_have_their_types(found):
-            with consulting() as depends:
-                found = self.derive.function(self, types)
+            if types in self.begun:
+                raise UnsupportedError(f"{self.name}, which is needed to generate itself", remedy="call the function that it is made of")
+            self.begun.add(types)
+            try:
+                with consulting() as depends:
+                    found = self.derive.function(self, types)
+            finally:
+                self.begun.remove(types)
             self.functions[types] = found, depends
         else:
             consulted_too(depends)
         return found
+
+    @property
+    def means(self) -> Callable | None:
+        """The function that says the same inside another program, where this only says how it is run."""
+        return self.inner if self.kind == "jit" else None
 
     @property
     def base(self) -> Callable:

@@ -53,7 +53,7 @@ from .objects import class_of, instantiate, is_users, method_of, read
 from .outlined import mark
 from .reach import local_may_call_itself, may_call_itself, plain_function, reached
 from .recursion import Definition, call_recursive, is_open
-from .target import names_of, signature_of, target_of
+from .target import meant, names_of, signature_of, target_of
 from .texts import method as text_method
 from .views import shared_result
 from .writers import METHOD_WRITERS, out_of, write_out, writer
@@ -71,6 +71,7 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     """The binding of `function(*args, **keywords)`."""
     if len(args) == 1 and frame.heap.items(args[0]) == () and function in (np.array, np.asarray):
         function, args = np.zeros, [0]
+    function = meant(function)
     match function:
         case Local():
             return _apply_local(frame, function, args, keywords, node)

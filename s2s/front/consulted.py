@@ -105,14 +105,16 @@ def kind_of(type: Type) -> tuple:
 def consulting() -> Iterator[dict[Callable, object]]:
     """getter -> content for what is consulted inside; who consults around has consulted it, too."""
     found: dict[Callable, object] = {}
-    token = _found.set(found)
     try:
         with asking() as asked:
-            yield found
+            token = _found.set(found)
+            try:
+                yield found
+            finally:
+                _found.reset(token)
+                if asked.about_lengths:
+                    found[LENGTHS] = LENGTHS.content
     finally:
-        _found.reset(token)
-        if asked.about_lengths:
-            found[LENGTHS] = LENGTHS.content
         consulted_too(found)
 
 

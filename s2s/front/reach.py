@@ -12,7 +12,7 @@ from ..errors import SourceError
 from .frame import Frame
 from .made import Local
 from .scope import read_names
-from .target import target_of
+from .target import meant, target_of
 
 OUTSIDE = ("numpy", "scipy", "s2s.", "math", "numba")
 
@@ -26,7 +26,7 @@ def may_call_itself(function: Callable) -> bool:
 def plain_function(function: Callable) -> tuple[types.FunctionType | None, object]:
     """The function behind `function`, and the object that it is a method of, if any."""
     try:
-        target = target_of(function)
+        target = target_of(meant(function))
     except (SourceError, AttributeError):
         return None, None
     return target.function, target.arguments[0]() if target.arguments else None
@@ -63,7 +63,7 @@ def named_functions(function: types.FunctionType, owner=None) -> Iterator[Callab
         for module in modules:
             if not module.__name__.startswith(OUTSIDE):
                 yield from _callables(vars(module).get(name))
-        method = getattr(type(owner), name, None)
+        method = meant(getattr(type(owner), name, None))
         if isinstance(method, types.FunctionType):
             yield method
 

@@ -59,6 +59,13 @@ class Bound:
         return self.read()
 
 
+def meant(function: Callable) -> Callable:
+    """What a call of `function` in a program means: of s2s.jit(f) it is f, which may call itself by the name of the other."""
+    while (inner := function.means if hasattr(type(function), "means") else None) is not None:
+        function = inner
+    return function
+
+
 def target_of(function: Callable) -> Target:
     """Take apart methods, partials, callable objects, Numba dispatchers; SourceError where there is no Python."""
     match function:

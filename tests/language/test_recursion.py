@@ -551,7 +551,45 @@ def solve(A, b):
     return np.sum(np.linalg.solve(A, b) ** 2)
 
 
+@s2s.jit
+def decorated(n, x):
+    return x if n < 2 else decorated(n - 1, x) + decorated(n - 2, x) * np.sin(x)
+
+
+@s2s.jit
+def decorated_even(n, x):
+    return x if n == 0 else decorated_odd(n - 1, x * x)
+
+
+@s2s.jit
+def decorated_odd(n, x):
+    return 2 * x if n == 0 else decorated_even(n - 1, np.sin(x))
+
+
+@pytest.mark.compile
+def test_a_function_with_a_decorator_calls_itself_by_its_name():
+    def plain(n, x):
+        return x if n < 2 else plain(n - 1, x) + plain(n - 2, x) * np.sin(x)
+
+    assert decorated(6, 0.3) == pytest.approx(plain(6, 0.3), rel=1e-14)
+    for gradient in (s2s.grad(decorated, argnums=1), s2s.jit(s2s.grad(decorated, argnums=1))):
+        assert gradient(6, 0.3) == pytest.approx(plain(6, 0.3 + 1e-20j).imag / 1e-20, rel=1e-12)
+    assert decorated_even(3, 0.7) == pytest.approx(2 * np.sin(0.49) ** 2, rel=1e-14)
+    assert s2s.grad(decorated_even, argnums=1)(3, 0.7) == pytest.approx(2 * np.sin(2 * 0.49) * 2 * 0.7, rel=1e-12)
+
+
+def test_what_needs_itself_to_be_generated_is_refused():
+    inner = s2s.from_source("def f(x):\n    return np.sum(h(x))\n", {"np": np, "h": None})
+    h = s2s.jit(s2s.grad(inner))
+    inner.__globals__["h"] = h
+    with pytest.raises(UnsupportedError, match="f_grad, which is needed to generate itself"):
+        h(np.ones(3))
+
+
 class Kernel:
+    def __call__(self, x):
+        return np.sum(x * x)
+
     def exp(self, x):
         return np.sum(np.exp(-x))
 
@@ -566,6 +604,7 @@ def test_a_function_named_like_the_one_of_numpy_that_it_calls_does_not_call_itse
     assert "def " not in s2s.grad(Kernel().exp).lower(b).source.split("def ", 1)[1]
     assert "again_bwd(" in s2s.grad(Kernel().again).lower(b, 3).source
     np.testing.assert_allclose(s2s.grad(Kernel().again)(b, 2), 0.25 * np.cos(np.sin(b)) * np.cos(b))
+    np.testing.assert_array_equal(s2s.grad(Kernel().__call__)(b), 2 * b)
 
 
 def test_an_array_changed_by_calls_is_changed_in_place():
