@@ -334,7 +334,7 @@ class Transformed:
 
     @property
     def means(self) -> Callable | None:
-        """The function that says the same inside another program, where this only says how it is run."""
+        """The function that returns the same, where this only says how it is run."""
         return self.inner if self.kind == "jit" else None
 
     @property

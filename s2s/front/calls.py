@@ -71,7 +71,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     """The binding of `function(*args, **keywords)`."""
     if len(args) == 1 and frame.heap.items(args[0]) == () and function in (np.array, np.asarray):
         function, args = np.zeros, [0]
-    function = meant(function)
+    if (inner := meant(function)) is not function and may_call_itself(inner):
+        return _apply_decorated(frame, inner, args, keywords, node)
     match function:
         case Local():
             return _apply_local(frame, function, args, keywords, node)
@@ -154,6 +155,18 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
             or isinstance(function, np.ufunc) or _is_of_numpy(function):
         raise _unknown(frame, function, node)
     return _apply_python(frame, function, args, keywords, node)
+
+
+
+def _apply_decorated(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
+    """A call of s2s.jit(function), which calls itself by that name, and never changes its caller's arrays."""
+    held = {root for cell in cells_in((*args, *keywords.values())) for root in (cell.roots if isinstance(cell, Cell) else (cell,))}
+    before = {cell: frame.heap.contents.get(cell) for cell in held}
+    found = apply(frame, function, args, keywords, node)
+    if any(frame.heap.contents.get(cell) is not content for cell, content in before.items()):
+        raise frame.refuse(f"{_name_of(function)}, which writes to its arguments, by the name of the compiled function, which leaves them as they are",
+                           node, "compile a function that calls it, and leave it undecorated")
+    return found
 
 
 def apply_generator_method(frame: Frame, rng: Value, name: str, args: list, keywords: dict, node: gast.Call):

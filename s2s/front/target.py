@@ -60,7 +60,7 @@ class Bound:
 
 
 def meant(function: Callable) -> Callable:
-    """What a call of `function` in a program means: of s2s.jit(f) it is f, which may call itself by the name of the other."""
+    """The function that returns what `function` does: of s2s.jit(f) it is f, which may call itself by the name of the other."""
     while (inner := function.means if hasattr(type(function), "means") else None) is not None:
         function = inner
     return function

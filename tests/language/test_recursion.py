@@ -578,6 +578,32 @@ def test_a_function_with_a_decorator_calls_itself_by_its_name():
     assert s2s.grad(decorated_even, argnums=1)(3, 0.7) == pytest.approx(2 * np.sin(2 * 0.49) * 2 * 0.7, rel=1e-12)
 
 
+@s2s.jit
+def halved(a, n):
+    if n == 0:
+        return np.sum(a)
+    a[0] *= 0.5
+    return halved(a, n - 1) + a[0]
+
+
+@s2s.jit
+def added(a, b):
+    a += b
+
+
+def test_what_is_compiled_leaves_the_arrays_of_its_caller():
+    with pytest.raises(UnsupportedError, match="halved, which writes to its arguments, by the name of the compiled function"):
+        s2s.grad(halved)(X8, 3)
+
+    def f(x):
+        y = np.zeros(8)
+        added(y, x)
+        return np.sum(y * y)
+
+    assert f(X8) == 0
+    np.testing.assert_array_equal(s2s.grad(f)(X8), np.zeros(8))
+
+
 def test_what_needs_itself_to_be_generated_is_refused():
     inner = s2s.from_source("def f(x):\n    return np.sum(h(x))\n", {"np": np, "h": None})
     h = s2s.jit(s2s.grad(inner))
