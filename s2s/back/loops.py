@@ -65,6 +65,7 @@ from .scalars import answered_by_trips, ask_first
 from .scans import SCANS, scan
 from .simpler import REWRITTEN, simpler
 from .stacks import stack_tapes
+from .stages import in_stages
 from .strips import in_strips
 from .tables import tables
 from .tapes import type_tapes
@@ -91,6 +92,9 @@ def lower(function: Function, asks: bool = True, supposes: bool = False) -> Func
             shorten_chains(each)
             postpone_products(each)
             drop_unused(each)
+            if in_stages(each):
+                drop_unused(each)
+                reuse_buffers(each)
             type_tapes(each)
             divide_long_loops(each)
     guard_depth(lowered)

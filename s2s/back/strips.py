@@ -77,19 +77,19 @@ def planned(op: Op) -> Plan | None:
     (body,), (lo, hi) = op.blocks, (x.constant for x in op.inputs[:2])
     if MISSING not in (lo, hi) and abs(hi - lo) < SHORT or not all(map(is_simple, body.ops)):
         return None
-    slow = _behind(body.ops, (x for each in body.ops if each.record.vector and is_of_reals(each) for x in each.outputs))
+    slow = behind(body.ops, (x for each in body.ops if each.record.vector and is_of_reals(each) for x in each.outputs))
     if not slow:
         return None
     written = _written(op)
     if written is None:
         return None
-    inside, varying = set(body.ops), _behind(body.ops, body.params)
+    inside, varying = set(body.ops), behind(body.ops, body.params)
     writes = [each for each in body.ops if each.name in WRITES]
-    apart = [each for each in body.ops if each.name == "getitem" and not _is_direct(each, body.params[0], varying)]
+    apart = [each for each in body.ops if each.name == "getitem" and not is_direct(each, body.params[0], varying)]
     if not apart and not any(each.record is place_in_op for each in body.ops) and all(
             _is_side_by_side(op, k, varying) for k in written):
         return None
-    picked = _behind(body.ops, (x.output for x in apart))
+    picked = behind(body.ops, (x.output for x in apart))
     places = {x for each in (*writes, *apart) for x in each.inputs[1 if each.name == "getitem" else 2:]}
     if places & slow:
         return None
@@ -139,7 +139,7 @@ def _is_side_by_side(op: Op, k: int, varying: set[Value]) -> bool:
     (body,) = op.blocks
     trip = Trip(body, least_index(op))
     touching = trip.touching(list(trip.versions(body.params[1 + k])))
-    return all(_is_direct(user, body.params[0], varying) for user, _ in touching) and (
+    return all(is_direct(user, body.params[0], varying) for user, _ in touching) and (
         trip.is_own(touching, len(body.params[1 + k].type.dims) - 1))
 
 
@@ -149,7 +149,7 @@ def is_simple(op: Op) -> bool:
     return op.record.pure and not op.blocks and op.name != "call" and all(isinstance(x.type, Scalar) for x in numbers)
 
 
-def _is_direct(op: Op, counter: Value, varying: set[Value]) -> bool:
+def is_direct(op: Op, counter: Value, varying: set[Value]) -> bool:
     """Whether the elements that trips touch by `op` lie side by side, or are one."""
     *before, last = op.inputs[1 if op.name == "getitem" else 2:]
     if any(x in varying for x in before) or op.attrs["pattern"] != ("i",) * op.inputs[0].type.rank:
@@ -167,7 +167,7 @@ def _is_counted(x: Value, counter: Value, varying: set[Value]) -> bool:
     return len(of) == 1 and _is_counted(of[0], counter, varying)
 
 
-def _behind(ops: Sequence[Op], values: Iterable[Value]) -> set[Value]:
+def behind(ops: Sequence[Op], values: Iterable[Value]) -> set[Value]:
     """What of a straight line depends on these, and they themselves."""
     found = set(values)
     for op in ops:
@@ -232,15 +232,16 @@ def made(op: Op, plan: Plan) -> list[Value]:
     return over_strips(op, STRIP, strip)
 
 
-def over_strips(op: Op, width: int, strip: Callable[[Value, Value, list[Value]], list[Value]]) -> list[Value]:
+def over_strips(op: Op, width: int | Value, strip: Callable[[Value, Value, list[Value]], list[Value]]) -> list[Value]:
     """A loop over strips of the trips of `op`: `strip(start, length, carries) -> carries`; returns what the carries become."""
     lo, hi, step = op.inputs[:3]
     trips = op_named("subtract", hi, lo) if step.constant > 0 else op_named("subtract", lo, hi)
-    strips = op_named("floor_divide", op_named("add", trips, value(width - 1)), value(width))
+    width = value(width)
+    strips = op_named("floor_divide", op_named("add", trips, op_named("subtract", width, value(1))), width)
 
     def body(index: list[Value], carries: list[Value]) -> list[Value]:
-        start = op_named("multiply", index[0], value(width))
-        return strip(start, op_named("min_", op_named("subtract", trips, start), value(width)), carries)
+        start = op_named("multiply", index[0], width)
+        return strip(start, op_named("min_", op_named("subtract", trips, start), width), carries)
 
     return loop([strips], op.inputs[3:], [o.type for o in op.outputs], [p.name for p in op.blocks[0].params[1:]], body)
 

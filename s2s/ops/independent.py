@@ -123,13 +123,20 @@ class Trip:
         return offset if x is self.index or self.is_in_strip(x) else None
 
     def is_in_strip(self, x: Value) -> bool:
-        """Whether `x` is i * 256 + j, where j counts up to 256 or less: no two trips have it in common (back/strips.py)."""
+        """Whether `x` is i * 256 + j, where j counts up to 256 or less: no two trips have it in common (back/strips.py).
+
+        In the place of 256 there may be any number that no trip changes: where it is not positive, j counts nothing.
+        """
         if x.op is None or x.op.name != "add" or x.op.inputs[0].op is None or x.op.inputs[1] not in self.counted:
             return False
         start, loop = x.op.inputs[0].op, self.counted[x.op.inputs[1]]
-        width, (lo, hi, step) = start.inputs[-1].constant, loop.inputs[:3]
-        return start.name == "multiply" and start.inputs[0] is self.index and isinstance(width, int) and lo.constant == 0 \
-            and step.constant == 1 and hi.op is not None and hi.op.name == "min_" and hi.op.inputs[1].constant == width
+        width, (lo, hi, step) = start.inputs[-1], loop.inputs[:3]
+        if not (start.name == "multiply" and start.inputs[0] is self.index and lo.constant == 0
+                and step.constant == 1 and hi.op is not None and hi.op.name == "min_"):
+            return False
+        if isinstance(width.constant, int):
+            return hi.op.inputs[1].constant == width.constant
+        return hi.op.inputs[1] is width and width.op is not None and width.op not in self.home
 
     def stays_in_row(self, array: Value) -> bool:
         """Whether a trip touches only `array[i, ...]` of the array and of what it becomes."""
@@ -140,6 +147,28 @@ class Trip:
         """Whether all that a trip does with the array, and with what it becomes, is to add numbers to its elements."""
         return all(op.name == "additem" and k == 0 and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
                    for op, k in self.touching(self.versions(array)))
+
+    def adds_up(self, param: Value, end: Value) -> bool:
+        """Whether all that a trip does with the array `param` is to add to its elements, by reading them and writing them back, too."""
+        versions = list(self.versions(param)) if isinstance(param.type, Array) else []
+        touching = dict(self.touching(versions))
+        read = {op.inputs[1].op.inputs[k] for op in touching if (k := self.written_back(op)) is not None}
+        return end in versions and all(
+            k == 0 and (op.name == "additem" and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
+                        or op.name == "getitem" and op.output in read or op.name == "setitem" and self.written_back(op) is not None)
+            for op, k in touching.items())
+
+    def written_back(self, op: Op) -> int | None:
+        """Of an op like `a[i, j] = a[i, j] + x`, which term of the sum the element is, that nothing else reads."""
+        total = op.inputs[1].op if op.name == "setitem" else None
+        if total is None or total.name not in ("add", "subtract") or len(self.uses[total.output]) != 1:
+            return None
+        for k, x in enumerate(total.inputs[:1] if total.name == "subtract" else total.inputs):
+            if x.op is not None and x.op.name == "getitem" and x.op.attrs["pattern"] == op.attrs["pattern"] == ("i",) * op.inputs[0].type.rank \
+                    and [x.op.inputs[0], *x.op.inputs[1:]] == [op.inputs[0], *op.inputs[2:]] and x.type == total.output.type \
+                    and isinstance(x.type, Scalar) and x.type.dtype != "bool" and len(self.uses[x]) == 1:
+                return k
+        return None
 
     def versions(self, param: Value) -> Iterator[Value]:
         """`param` and what it becomes by writes, branches and inner loops."""
