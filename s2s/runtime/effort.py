@@ -32,6 +32,12 @@ of instructions, linking.  Nobody runs it: what calls the function links its LLV
 again.  So those functions end here after the first run; in the library that calls them they are inlined or compiled, once.
 Functions that call themselves are called through an address, and have code of their own as before.
 The constants that such a function refers to (its environment) get their address where it is compiled.
+
+Note [Machine code of long functions]
+Before it selects instructions, LLVM goes through the blocks of a function, and from the beginning again when it has changed how they
+hang together: the square of their number, 10 of 13 seconds for 400 loops.  From 10,000 blocks on it keeps a list of those that are to be looked at again;
+here from fewer on.  This is an option of LLVM's command line, and what is not known there ends the process: it is said to those
+versions that know it, once, and not before there is such a function.
 """
 
 from __future__ import annotations
@@ -42,6 +48,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FunctionType
 
+from llvmlite import binding
 from numba import _dynfunc
 from numba.core import config
 from numba.core.codegen import JITCodeLibrary
@@ -59,6 +66,8 @@ from .passes import lighter
 direct = later(f"{__package__}.direct")  # code from the cache needs none of it
 
 FIRST, LARGE, LARGE_AND_DIRECT = 1, 2, 1  # levels: of the run before linking, and of the last one over what is large
+BLOCKS = 500  # of a module, from where on LLVM keeps a list of those that it has changed
+WITH_LIST = range(20, 23)  # the versions of LLVM that are known to have that option
 MANY = 2_200  # instructions before the last run: from here on a function is large
 
 
@@ -160,11 +169,20 @@ class Library(JITCodeLibrary):
             manager.run(self._final_module, builder)
 
     def _finalize_specific(self):
+        if str(self._final_module).count("\n  br ") > BLOCKS:
+            work_by_list()
         super()._finalize_specific()
         for variable in self._final_module.global_variables:
             environment = lookup_environment(variable.name)
             if environment is not None:
                 self._codegen.set_env(variable.name, environment)
+
+
+def work_by_list() -> None:
+    """Have LLVM prepare machine code as Note [Machine code of long functions] says, from here on in this process."""
+    if binding.llvm_version_info[0] in WITH_LIST and not hasattr(binding, "s2s_works_by_list"):
+        binding.set_option("s2s", f"-cgpp-huge-func={BLOCKS}")
+        binding.s2s_works_by_list = True  # to say it twice would end the process
 
 
 class Part(Library):

@@ -69,7 +69,7 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, c
         head.append(f"from {Effort.__module__} import {Effort.__name__}")
         options, inner = f"{options}, pipeline_class={Effort.__name__}, no_cfunc_wrapper=True", ", no_cpython_wrapper=True"
     written, without = written_in_place(module.text) if own else ([], set())
-    head += written + imports(module.text) + (shadowing(module.text) if own else [])
+    head += written + imports(module.text) + (shadowing("\n".join([module.text, *itertools.chain.from_iterable(conditions.values())])) if own else [])
     head += [f"from {into_form.__module__} import {name} as into_{name}" for name in HELPERS if f"into_{name}(" in module.text + said]
     looks = watching(module.text) if is_checking() else {}
     if looks:

@@ -10,9 +10,11 @@ from numba import njit
 from numba.core.runtime import _nrt_python, rtsys
 
 import s2s
+from s2s.runtime.direct import DirectLowering
 from s2s.runtime.direct.bindings import Bindings, NotDirect
+from s2s.runtime.direct.emitted import STRETCH
 from s2s.runtime.direct.unrolled import Unrolling
-from s2s.runtime.effort import Effort
+from s2s.runtime.effort import BLOCKS, Effort, Library
 from s2s.runtime.load import TEXT
 
 pytestmark = pytest.mark.compile
@@ -293,3 +295,75 @@ def test_what_is_called_is_compiled_for_the_flags_of_each():
         found.append(njit(error_model="numpy", nogil=True, pipeline_class=Effort, no_cfunc_wrapper=True, fastmath=fastmath)(compiled.py_func)(x))
     assert found[0] == found[2] == np.add.accumulate(x)[-1]
     assert found[1] != found[0]
+
+
+def long_function(count):
+    """So many loops one after the other, each of which carries a number and writes an array, in branches and under names of their own."""
+    lines = ["def f(x):", "    a = np.zeros(len(x))", "    s = 0.0"]
+    for k in range(count):
+        lines += [f"    t{k} = s * 0.5", "    for i in range(1, len(x)):", f"        u = a[i - 1] * {k % 3 - 1}.25 + t{k}",
+                  f"        if u > {k % 5}.0:", f"            u = u - {k % 4}.5", f"        a[i] = a[i] * 0.5 + u * x[i - 1] + s{k % 7 if k > 7 else ''} * 0.25",
+                  "        s += a[i] * 0.0625", f"    s{k % 7} = s"]
+        if k % 11 == 10:
+            lines += [f"    if s > {k % 6}.0:", f"        s = s - {k}.0", "    else:", f"        t{k} = s", f"    s = s + t{k} * 0.125"]
+    return s2s.from_source("\n".join([*lines, "    return s + np.sum(a)"]), {"np": np})
+
+
+@pytest.mark.parametrize("count", [20, 90])
+def test_long_functions_compute_what_python_computes(count, monkeypatch):
+    """Rests stand between loops, and names that are read no more are forgotten."""
+    monkeypatch.setattr(DirectLowering, "forget", lambda state: pytest.fail("it goes the way of Numba"))
+    f, x = long_function(count), np.linspace(0.1, 0.9, 6)
+    np.testing.assert_allclose(s2s.jit(f, cache=False)(x), f(x), rtol=1e-12)
+    np.testing.assert_allclose(s2s.jit(s2s.grad(f), cache=False)(x), s2s.grad(f)(x), rtol=1e-9)
+
+
+@pytest.mark.parametrize("text, over", [
+    ("t = x\nu = t\nreturn u", {0: ["x"], 1: ["t"], 2: ["u"]}),
+    ("t = x\nt = t + 1\nt += 2\nreturn t", {0: ["x"], 3: ["t"]}),
+    ("for i in range(3):\n    t = x\nu = 1\nreturn u", {0: ["i", "t", "x"], 2: ["u"]}),
+    ("for i in range(3):\n    if i > 1:\n        t = x\nreturn t", {0: ["i", "x"], 1: ["t"]}),
+    ("t = 0.0\nfor i in range(3):\n    t = t + x\nx = t\nt = x\nreturn t", {1: ["i", "x"], 3: ["x"], 4: ["t"]}),
+])
+def test_names_that_are_read_no_more(text, over):
+    (tree,) = ast.parse("def f(x):\n    " + text.replace("\n", "\n    ")).body
+    found = Bindings(tree).over
+    assert {k: sorted(set(names)) for (block, k), names in found.items() if block == id(tree.body)} == over
+    for (block, k), names in found.items():  # whatever the text reads below it is bound again before
+        if block == id(tree.body):
+            for name in names:
+                rest = [n for stmt in tree.body[k + 1:] for n in ast.walk(stmt) if isinstance(n, ast.Name) and n.id == name]
+                assert not rest or any(isinstance(n.ctx, ast.Store) for n in rest)
+
+
+def test_llvm_does_not_go_back_through_all_loops(monkeypatch):
+    """Each stretch of loops ends where two ways meet."""
+    texts = []
+    optimise = Library._optimize_final_module
+    monkeypatch.setattr(Library, "_optimize_final_module", lambda self: (texts.append(str(self._final_module)), optimise(self)))
+    s2s.jit(long_function(STRETCH // 2), cache=False)(np.ones(5))
+    s2s.jit(long_function(3 * STRETCH), cache=False)(np.ones(5))
+    rests = [text.count('asm sideeffect ""') for text in texts]
+    assert rests[-1] - rests[0] == 3 * 2
+
+
+def test_calls_that_are_asked_for_their_lengths_go_this_way():
+    """What asks whether a call of many sections is worth threads has the smallest of many sizes in it, and the largest of two."""
+    from s2s.back.python import Module
+    from s2s.runtime.modules import decorated
+    from s2s.runtime.worth import least
+
+    module = Module("def f(x):\n    return x[0]\n", "f", {})
+    text = decorated(module, False, False, True, {"MoreWork": ["min(max(a0.shape[0] // 64, 0), a0.shape[0]) > 1000"]}).text
+    assert "larger as max" in text and "smaller as min" in text
+    assert eval(least(["3", "1", "2"])) == 1 and eval(least(["4"])) == 4 and "min(" not in least(["4"])
+    assert all(len(node.args) == 2 for node in ast.walk(ast.parse(least(list("abcdefg")))) if isinstance(node, ast.Call))
+
+
+def test_a_long_function_is_prepared_by_list():
+    """LLVM is told once, where a module has many blocks."""
+    from llvmlite import binding
+
+    s2s.jit(s2s.grad(long_function(BLOCKS // 6)), cache=False)(np.ones(5))
+    s2s.jit(s2s.grad(long_function(BLOCKS // 6 + 1)), cache=False)(np.ones(5))
+    assert binding.llvm_version_info[0] > 22 or binding.s2s_works_by_list

@@ -42,11 +42,16 @@ class Mention(NamedTuple):
 
 
 class Bindings:
-    """The bindings of a function that are `values`, and the values that end with a statement of a block."""
+    """The bindings of a function that are `values`, and the values that end with a statement of a block.
+
+    Names are `over` after it: what they stand for is read no more, unless they are bound again.  Where paths meet, all names are looked at
+    that are not, so that of a function of thousands of statements most should be.
+    """
 
     def __init__(self, function: ast.FunctionDef):
         self.values: set[int] = set()  # by the node that binds
         self.ends: dict[tuple[int, int], list[int]] = {}
+        self.over: dict[tuple[int, int], list[str]] = {}
         found: dict[str, list[Mention]] = {}
         mentions = [Mention(a, a.arg, True, ((id(function.body), FIRST),)) for a in function.args.args]
         for each in [*mentions, *mentions_of(function.body, ())]:
@@ -57,6 +62,7 @@ class Bindings:
             if webs(found[name], 0, chosen):
                 for depth, several in chosen:
                     self.divide(several, depth)
+            self.over.setdefault((id(function.body), max(m.path[0][1] for m in found[name])), []).append(name)
 
     def divide(self, mentions: list[Mention], depth: int) -> None:
         """Mark the values among the bindings that the block at this depth makes itself."""
@@ -66,11 +72,13 @@ class Bindings:
                 parts.append([each])
             else:
                 parts[-1].append(each)
-        for first, *others in parts:
+        for (first, *others), following in zip(parts, [*parts[1:], None]):
             if not any(m.binds for m in others):
                 self.values.add(id(first.node))
                 place = max((m.path[depth] for m in (first, *others)), key=lambda at: at[1])
                 self.ends.setdefault(place, []).append(id(first.node))
+                if following is None or following[0].path[depth] != place:  # which binds the name again
+                    self.over.setdefault(place, []).append(first.name)
 
 
 def is_direct(mention: Mention, depth: int) -> bool:

@@ -38,10 +38,12 @@ class Inference(Kinds):
 
     def block(self, body: list[ast.stmt], known: Types | None) -> Types | None:
         """The types after the statements; None if they are never left at their end."""
-        for stmt in body:
+        for k, stmt in enumerate(body):
             known = self.statement(stmt, known)
             if known is None:
                 return None
+            for name in self.bindings.over.get((id(body), k), ()):
+                known.pop(name, None)
         return known
 
     def statement(self, stmt: ast.stmt, known: Types) -> Types | None:
