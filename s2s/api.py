@@ -299,6 +299,9 @@ def jit(f: Callable, static_argnums: int | Sequence[int] = (), static_argnames: 
         **options) -> Transformed:
     """`f`, compiled by Numba the first time it meets arguments of one kind.
 
+    As every transformed function it leaves its caller's arrays as they are, also where `f` writes to its arguments: what is written is
+    to be returned, and an `f` that returns nothing is refused.
+
     Options: target="cpu", parallel=None, fastmath=False, cache=True; for target="cuda" also threads, of a block.
     Threads share the loops whose trips do not depend on one another, and run loops at once that do not need one another: with
     parallel=None those that the arguments make long (some 200 us), with True also shorter ones, with False none; `set_threads`

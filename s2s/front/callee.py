@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 
 from ..errors import S2SError, Source, TypeMismatchError, UnsupportedError
 from ..ir.builder import Builder, at, symbols_of
-from ..ir.graph import Block, Function, Meeting, Value, free_values, identifier
+from ..ir.graph import Block, Function, Meeting, Value, free_values, identifier, walk
 from ..ir.rebuild import rebuild
 from ..ir.types import Array, Extent, Static, Tuple, Type, Unknown
+from ..ops.acts import has_effects
 from ..ops.checkpoint import Checkpointed
 from ..ops.control import make_undefined
 from ..ops.rules import rules_given
@@ -124,6 +125,9 @@ def _run(function: Callable, types: Sequence[Type], keyed: set) -> tuple[Functio
     captured = {cell for _, binding in session.captures.values() for cell in cells_in(binding)}
     shared = {root for cell in (*cells, *captured) for root in cell.roots}
     shares = any(cell.family() & shared for cell in frame.cells_held(result))
+    if changes and session.leaving is None and _says_nothing(block):
+        session.leaving = UnsupportedError(f"{name_of(function)}, which writes to its arguments and returns nothing: what s2s makes of a function leaves "
+                                           "its caller's arrays as they are", frame.line(definition.node), "return what is written to")
     captures = _used(block, session)
     block.params = [*block.params, *(param for param, _ in captures.values())]
     made = Function(name_of(function), block, _shown(function) or definition.source, inspect.cleandoc(plain.__doc__ or ""), tupled,
@@ -132,6 +136,11 @@ def _run(function: Callable, types: Sequence[Type], keyed: set) -> tuple[Functio
     changes = changes or session.doubtful
     inside = changes or shares or optional or session.leaving is not None
     return made, inside, changes, session.leaving
+
+
+def _says_nothing(block: Block) -> bool:
+    """Whether a function returns None and does nothing else that anybody sees."""
+    return all(y.type == Static(None) for y in block.yields) and not any(has_effects(op) for op in walk(block))
 
 
 def _shown(function: Callable) -> Source | None:
