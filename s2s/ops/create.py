@@ -95,7 +95,7 @@ def _filled(name: str, function: Callable) -> Record:
         evaluate=lambda *extents, dtype: function(_shape(extents), dtype),
         infer=lambda *extents, dtype: shaped(dtype, extents),
         syntax=lambda *extents, dtype: numpy_call(name, _shape_syntax(extents), *_unless_float64(dtype)),
-        vjp=_no_vjp, jvp=_no_jvp)
+        vjp=_no_vjp, jvp=_no_jvp, cheap=name != "empty")
 
 
 zeros_record = _filled("zeros", np.zeros)
@@ -273,7 +273,7 @@ def _jvp_arange(dots, y, start, stop, step):
 
 
 arange_record = define("arange", evaluate=np.arange, infer=_infer_arange, syntax=_arange_syntax, vjp=_vjp_arange,
-                       jvp=_jvp_arange)
+                       jvp=_jvp_arange, cheap=True)
 
 
 @numpy_function(np.arange)
@@ -339,7 +339,7 @@ eye_record = define(
     "eye",
     evaluate=lambda n, m, *, k, dtype: np.eye(n, m, k, dtype),
     infer=lambda n, m, *, k, dtype: Array(dtype, (extent_of(n), extent_of(m))),
-    syntax=_eye_syntax, vjp=_no_vjp, jvp=_no_jvp)
+    syntax=_eye_syntax, vjp=_no_vjp, jvp=_no_jvp, cheap=True)
 
 
 @numpy_function(np.eye)

@@ -201,3 +201,23 @@ def test_functions_that_look_into_an_array_add_to_one_cotangent(program, args, c
     judge(program, *args, wrt=0, compiled=compiled, second=not compiled)
     text = s2s.grad(program).lower(*args).source
     assert "_bwd(" not in text or program is potential and "of_" not in text
+
+
+def filtered(Q, x, obs):
+    P, loss = np.eye(len(x)), 0.0
+    for k in range(len(obs)):
+        F = np.eye(len(x)) + 0.1 * np.outer(x, np.ones(len(x)))
+        places = np.arange(len(Q))
+        P = F @ P @ F.T
+        P[places, places] += Q
+        x = np.tanh(F @ x)
+        loss = loss + np.sum(P * P) + x @ obs[k]
+    return loss
+
+
+def test_what_is_made_of_lengths_alone_is_made_again():
+    rng = np.random.default_rng(0)
+    args = 0.1 + rng.random(4), 0.2 * rng.normal(size=4), rng.normal(size=(3, 4))
+    judge(filtered, *args, wrt=(0, 1))
+    text = s2s.grad(filtered, argnums=(0, 1)).lower(*args).source
+    assert "np.int64" not in text and text.count("places = np.arange(n") == 2  # once each way, on no tape
