@@ -93,7 +93,7 @@ def kind_of(type: Type) -> tuple:
     """What of the type of data outside a function code is generated for."""
     match type:
         case Array(dtype, dims):
-            return dtype, tuple(None if d == 1 else d.symbol_is_long for d in dims)
+            return dtype, tuple(None if d == 1 else str(d) if isinstance(d, int) else d.symbol_is_long for d in dims)
         case Tuple(items, form):
             return form, tuple(map(kind_of, items))
         case Scalar(dtype, weak):
