@@ -7,7 +7,6 @@ import types
 from collections.abc import Callable, Iterator
 
 from .errors import SourceError
-from .front.reach import all_names
 from .front.target import target_of
 
 
@@ -31,6 +30,15 @@ def functions_named(function: Callable) -> list[types.FunctionType]:
 
     visit(function)
     return list(found)
+
+
+def all_names(code: types.CodeType) -> set[str]:
+    """The global names and attributes in `code`, and in the functions inside it."""
+    found = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found |= all_names(constant)
+    return found
 
 
 def named_by(function: types.FunctionType) -> Iterator[object]:

@@ -160,6 +160,15 @@ class Case:
                 assert np.asarray(x).dtype == np.asarray(y).dtype, f"primal: {x!r} for {y!r}"
 
 
+def outcome(f, *args):
+    """What `f` returns, or the type of what it raises."""
+    try:
+        with np.errstate(all="ignore"):
+            return f(*args)
+    except Exception as error:
+        return type(error)
+
+
 def random_like(rng: np.random.Generator, x) -> np.ndarray:
     """A tangent for `x`, of its dtype.
 

@@ -73,15 +73,6 @@ def _callables(content) -> Iterator[Callable]:
         yield content
 
 
-def all_names(code: types.CodeType) -> set[str]:
-    """The global names and attributes in `code`, and in the functions inside it."""
-    found = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            found |= all_names(constant)
-    return found
-
-
 def mentioned(code: types.CodeType, globals: dict) -> tuple[set[str], set[str]]:
     """The names that `code`, and the functions inside it, may look up among the globals, and the attributes that they ask for.
 

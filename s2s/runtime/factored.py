@@ -20,7 +20,7 @@ import ast
 from collections.abc import Callable, Sequence
 
 from ..ir.graph import Block, Op, Value
-from ..ir.types import Array
+from ..ir.types import Array, Scalar
 from ..ops.record import Record
 from .lapack import (
     lapack_cholesky,
@@ -83,7 +83,7 @@ def with_factors(block: Block, known: dict[Value, list[Value]] | None = None) ->
 
 def is_plain(op: Op) -> bool:
     """Whether it is of one matrix, and of one dtype that lapack.py has."""
-    types = [x.type for x in op.inputs if op.name != "inverse_or_nan" or x is op.inputs[-1]]
+    types = [x.type for x in op.inputs if not isinstance(x.type, Scalar)]  # beside the logarithm of a determinant
     return (all(isinstance(type, Array) and len(type.dims) <= 2 for type in types) and len(types[0].dims) == 2 and types[0].dtype in DTYPES
             and {type.dtype for type in types} == {types[0].dtype})
 

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from judge import outcome
 
 import s2s
 
@@ -59,14 +60,6 @@ def caught(A, b, B):
 
 
 PROGRAMS = [solutions, inverse_and_determinants, triangles, orthogonal, views, in_a_loop, caught]
-
-
-def outcome(f, *args):
-    try:
-        with np.errstate(all="ignore"):
-            return f(*args)
-    except Exception as error:
-        return type(error)
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
