@@ -154,6 +154,15 @@ def convolved(unions, y, deps, a, b):
     return unions.grouped(np.concatenate([places, places]), np.concatenate([left, right]), np.size(y))
 
 
+def correlated(unions, y, deps, a, b):
+    """np.correlate where one lies inside the other: element n of what stands at n + k in the first and at k in the second."""
+    places = np.subtract.outer(np.arange(np.size(a)), np.arange(np.size(b))).ravel()
+    inside = (places >= 0) & (places < np.size(y))
+    left = np.repeat(spread_as(deps[0], np.ravel(a)), np.size(b))[inside]
+    right = np.tile(spread_as(deps[1], np.ravel(b)), np.size(a))[inside]
+    return unions.grouped(np.concatenate([places[inside], places[inside]]), np.concatenate([left, right]), np.size(y))
+
+
 def solved(unions, y, deps, a, b):
     """All of the matrix, and the column on the right."""
     left = np.asarray(unions.along(spread_as(deps[0], a), (a.ndim - 2, a.ndim - 1)))
@@ -266,6 +275,7 @@ _say("outer", outer, moves=(0, 1))
 _say("einsum", summed, moves=ALL)
 _say("solve", solved, moves=(0, 1))
 _say("convolve", convolved, moves=(0, 1))
+_say("correlate", correlated, moves=(0, 1))
 _say("linspace", spaced, moves=(0, 1))
 _say("bincount", counted, moves=(2,))
 _say("list_plus", member_by_member, moves=(0, 1))

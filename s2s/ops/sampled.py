@@ -112,11 +112,21 @@ def _infer_convolve(a: Value, v: Value) -> Type:
 
 def _vjp_convolve(bar, y, a, v):
     """y[k] = sum of a[i] * v[k - i], so a_bar[i] = sum of y_bar[i + j] * v[j]."""
-    def other(x, like):
-        n = length(x, axis=0) - 1
-        return like_operand(shaped_like(take(convolve_record(bar, flip(x)), slice(n, n + length(like, axis=0))), like), like)
+    return _like(_correlated(bar, v), a), _like(_correlated(bar, a), v)
 
-    return other(v, a), other(a, v)
+
+def _vjp_correlate(bar, y, a, v, *, conj):
+    """y[k] = sum of a[k + j] * v[j], so a_bar[i] = sum of y_bar[k] * v[i - k], v_bar[j] = sum of a[k + j] * y_bar[k]."""
+    return _like(convolve_record(bar, v), a), _like(_correlated(a, bar), v)
+
+
+def _like(x: Value, operand: Value) -> Value:
+    return like_operand(shaped_like(x, operand), operand)
+
+
+def _correlated(a: Value, v: Value) -> Value:
+    """Sums of v times as many elements of a, which is no shorter: what np.convolve(a, v[::-1], "valid") gives, in as many steps as there are products."""
+    return correlate_record(a, v, conj=np.dtype(v.type.dtype).kind == "c")
 
 
 convolve_record = define(
@@ -127,6 +137,15 @@ convolve_record = define(
     syntax=lambda a, v: numpy_call("convolve", a, v),
 )
 convolve_record.jvp = jvp_bilinear(convolve_record)
+
+correlate_record = define(
+    "correlate",  # where one lies inside the other; NumPy conjugates the second, which `conj` takes back
+    evaluate=lambda a, v, *, conj: np.correlate(a, np.conj(v) if conj else v),
+    infer=lambda a, v, *, conj: _infer_convolve(a, v),
+    vjp=_vjp_correlate,
+    syntax=lambda a, v, *, conj: numpy_call("correlate", a, numpy_call("conj", v) if conj else v),
+)
+correlate_record.jvp = lambda dots, y, a, v, *, conj: jvp_bilinear(_correlated)(dots, y, a, v)
 
 
 def _cut(full: Value, a: Value, v: Value, mode: str) -> Value:

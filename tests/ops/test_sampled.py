@@ -200,3 +200,30 @@ def test_an_index_that_names_every_axis_beside_an_ellipsis_is_a_number():
 
     slope, step = s2s.grad(f)(X, Y), 1e-6 * np.eye(9)
     np.testing.assert_allclose(slope, [(f(X + d, Y) - f(X - d, Y)) / 2e-6 for d in step], rtol=1e-6, atol=1e-8)
+
+
+def test_the_gradient_of_a_convolution_takes_as_many_steps_as_it():
+    """Of long arrays and short kernels, a full convolution of the cotangent with the array would take the square of its length."""
+    source = s2s.grad(lambda x, y: np.sum(np.sin(np.convolve(x, y))), argnums=(0, 1)).lower(X, Y).source
+    assert source.count("np.convolve(") == 1 and source.count("np.correlate(") == 2
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("n, m", [(9, 3), (3, 9), (1, 1), (5, 5)])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+def test_convolutions_are_loops_in_compiled_code(n, m, dtype):
+    rng = np.random.default_rng(3)
+    x, y = (rng.normal(size=k).astype(dtype) for k in (n, m))
+
+    def f(x, y):
+        return np.sum(np.abs(np.convolve(x, y) + 0.5) ** 2)
+
+    gradient = s2s.value_and_grad(f, argnums=(0, 1))
+    compiled = s2s.jit(gradient)
+    assert " = numpy_convolve(" not in compiled.lower(x, y).loops
+    (value, those), (found, these) = gradient(x, y), compiled(x, y)
+    np.testing.assert_allclose(found, value, rtol=1e-5)
+    for a, b in zip(these, those, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError):
+        compiled(x[:0], y)
