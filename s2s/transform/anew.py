@@ -10,14 +10,18 @@
 Elements of an array that is overwritten are saved one by one (tape.py, Note [Elements of arrays that change]): here S * S of them in a trip, each element
 S times.  Where more loops than the array has axes are around a read, and each trip of the loop that carries it makes all of it, a copy of it
 takes less memory, and no longer than what the trip does anyway.  Where a trip writes a few elements of it, a copy would be of another order.
+
+Where as many loops as the array has axes go all through it, `u[i + 1] - 2 * u[i] + u[i - 1]` for each i, it depends on how many numbers are computed of an
+element and saved: sweeps.py tries both, and takes what is fewer bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..ir.graph import Block, Function, Value, walk
+from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array, Scalar
+from ..ops.fold import base_offset
 from ..ops.index import getitem
 
 
@@ -57,6 +61,42 @@ def read_again_and_again(function: Function) -> set[Value]:
             often = {x for x, depth in reads if x in ends and depth > x.type.rank}
             found |= {x for x in often if is_made_in(body, ends[x])}
     return found
+
+
+def read_throughout(function: Function) -> set[Value]:
+    """The arrays that loops carry of which each trip makes a new one, and goes through all elements, in as many loops as they have axes."""
+    found = set()
+    for loop in walk(function.block):
+        if loop.name in ("for", "while"):
+            body = loop.blocks[-1]
+            first = len(body.params) - len(loop.outputs)
+            for param, end in zip(body.params[first:], body.yields[len(body.yields) - len(loop.outputs):]):
+                if isinstance(param.type, Array) and goes_through(body, param, ()) and is_made_in(body, end):
+                    found.add(param)
+    return found
+
+
+def goes_through(block: Block, array: Value, loops: tuple[Op, ...]) -> bool:
+    """Whether `block`, in these `loops`, or a loop in it reads an element of `array` wherever as many loops are, each as long as an axis."""
+    for op in block.ops:
+        if op.record is getitem and op.inputs[0] is array and isinstance(op.output.type, Scalar) and len(loops) == array.type.rank:
+            counters = {each.blocks[0].params[0]: each for each in loops}
+            places = [base_offset(i)[0] for i in op.inputs[1:]]
+            if set(places) == counters.keys() and all(is_as_long(counters[i], array, k) for k, i in enumerate(places)):
+                return True
+        if op.name == "for" and len(loops) < array.type.rank and goes_through(op.blocks[0], array, (*loops, op)):
+            return True
+    return False
+
+
+def is_as_long(loop: Op, array: Value, axis: int) -> bool:
+    """Whether `loop` makes as many trips as the axis is long, but for a fixed number."""
+    ends = [base_offset(x) for x in loop.inputs[:2]]
+    dim = array.type.dims[axis]
+    if sum(base is None for base, _ in ends) != 1 or loop.inputs[2].constant not in (1, -1):
+        return isinstance(dim, int) and all(base is None for base, _ in ends)
+    ((base, _),) = (end for end in ends if end[0] is not None)
+    return base.op is not None and base.op.name == "length" and base.op.inputs[0].type.dims[base.op.attrs["axis"]] == dim
 
 
 def element_reads(body: Block, depth: int = 0) -> Iterator[tuple[Value, int]]:

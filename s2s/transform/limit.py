@@ -28,6 +28,7 @@ from .activity import loop_parts
 from .adjoint import Adjoint
 from .checkpoint import has_size
 from .sweeps import Sweeps
+from .tape import known_trips
 from .vjp import split_vjp, whole_vjp
 
 FEW = 64  # trips of a loop that is not worth a snapshot, if that many are known
@@ -39,7 +40,7 @@ def limited(function: Function, wrt: Sequence[int], limit: int) -> Function:
     if not any(op.name in ("for", "while", "call") for op in walk(function.block)):
         return function
     sweeps = Sweeps(Adjoint(function, [function.params[k] for k in wrt], split_vjp, whole_vjp))
-    sweeps.decide(sweeps.regions[function.block])
+    sweeps.plan()
     for op in walk(function.block):
         if op.name in ("for", "while") and "plan" not in op.attrs and _is_held_to_it(op, sweeps):
             op.attrs = {**op.attrs, "plan": Plan(memory=limit)}
@@ -59,7 +60,7 @@ def _is_held_to_it(op: Op, sweeps: Sweeps) -> bool:
     inits, params, _, body = loop_parts(op)
     inside = set(blocks_of(body))
     saved = [(region, v) for (region, v) in sweeps.kinds if region.primal in inside]
-    if not saved or _trips(op) <= FEW or first_draw(Function("step", Block([], [op], []))) is not None:
+    if not saved or is_few(op) or first_draw(Function("step", Block([], [op], []))) is not None:
         return False
     if not all(has_size(p, x) for p, x in zip(params, inits)):
         return False
@@ -68,7 +69,7 @@ def _is_held_to_it(op: Op, sweeps: Sweeps) -> bool:
     return not (arrays and own and not any(isinstance(v.type, (Array, Unknown)) for _, v in saved))
 
 
-def _trips(op: Op) -> float:
-    """How often a loop runs, as far as that is known; infinity where it is not."""
-    bounds = [x.constant for x in op.inputs[:3]] if op.name == "for" else [None]
-    return len(range(*bounds)) if all(isinstance(b, int) for b in bounds) else float("inf")
+def is_few(op: Op) -> bool:
+    """Whether a loop is known to run FEW times at most."""
+    trips = known_trips(op)
+    return trips is not None and trips <= FEW

@@ -32,7 +32,7 @@ from .activity import active_values
 from .adjoint import Adjoint, differentiable_results
 from .rules import expanded
 from .sweeps import Sweeps, tape_name
-from .tape import Region, cut, operands, unstable_values
+from .tape import Region, operands, unstable_values
 
 
 @dataclass(eq=False)
@@ -196,7 +196,7 @@ class RecursiveSweeps(Sweeps):
             self.decide(child)
         self.root_needs = [v for v in dict.fromkeys([*self.reads(region.adjoint), *self.reads_once(region.adjoint)])
                            if v in self.home]
-        region.saved, region.recomputed = cut(region, self.root_needs, self.unstable, self.kept, self.made_again, set(self.primal.params))
+        region.saved, region.recomputed = self.cut(region, self.root_needs, given=set(self.primal.params))
         for v in region.saved:
             self.choose_tape(region, v)
         return None

@@ -7,8 +7,11 @@ the tapes through the loops and branches between the place that fills them and t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from ..ir.builder import Builder, add_op, at, emit, join_types
 from ..ir.graph import MISSING, Block, Function, Op, Value, blocks_of, walk
@@ -34,11 +37,15 @@ from ..ops.record import value
 from ..ops.shape import length
 from .activity import loop_parts
 from .adjoint import Adjoint
-from .anew import read_again_and_again
+from .anew import read_again_and_again, read_throughout
 from .asked import ask_shapes_here
+from .firm import firm_values
 from .kept import kept_values
 from .leaving import carry_of
-from .tape import Region, cut, operands, unstable_values
+from .tape import Region, cut, known_trips, operands, unstable_values
+
+DECIDED = ("saved", "recomputed", "outer", "once", "lasts", "again", "ends")  # of a region
+MANY = 100  # trips of a loop, and elements of an axis, of which nothing is known
 
 
 class Sweeps:
@@ -52,7 +59,9 @@ class Sweeps:
         reached = set(blocks_of(root.adjoint))
         self.regions = {b: region for b, region in adjoint.regions.items() if region.adjoint in reached}
         self.by_adjoint = {region.adjoint: region for region in self.regions.values()}
-        self.unstable, self.made_again = unstable_values(self.primal.block, stable=read_again_and_again(adjoint.function)), adjoint.made_again
+        self.stable = read_again_and_again(self.primal)
+        self.unstable, self.made_again = unstable_values(self.primal.block, stable=self.stable), adjoint.made_again
+        self.firm = firm_values(self.primal, root.adjoint, self.made_again)
         self.kept = kept_values(self.primal)
         self.stand_ins: dict[tuple[Region, Value], Value] = {}  # what a branch saved, known around it
         self.sizes: dict[Region, list[Value]] = {}  # the trips of the loops around, known before them all
@@ -79,6 +88,42 @@ class Sweeps:
 
     # deciding
 
+    def plan(self) -> None:
+        """What to save: as it is for the arrays that go to a tape whole, or with more of them, whatever are fewer bytes.  anew.py"""
+        root = self.regions[self.primal.block]
+        self.decide(root)
+        more = read_throughout(self.primal) & self.unstable
+        if more:
+            decided, before, unstable = self.decided(), self.bytes(), self.unstable
+            self.restore({region: Region(region.primal) for region in decided[0]}, {}, {})
+            self.unstable = unstable_values(self.primal.block, stable=self.stable | more)
+            self.decide(root)
+            if self.bytes() >= before:
+                self.unstable = unstable
+                self.restore(*decided)
+
+    def decided(self) -> tuple[dict[Region, Region], dict, dict]:
+        return {region: replace(region) for region in self.regions.values()}, self.kinds, self.stand_ins
+
+    def restore(self, regions: dict[Region, Region], kinds: dict, stand_ins: dict) -> None:
+        self.kinds, self.stand_ins = kinds, stand_ins
+        for region, was in regions.items():
+            for name in DECIDED:
+                setattr(region, name, getattr(was, name))
+
+    def bytes(self) -> int:
+        """About how many the tapes have: what is not known is MANY."""
+        total = 0
+        for (region, v), kind in self.kinds.items():
+            if kind in ("array", "stack"):
+                sizes = [*(known_trips(r.op) for r in region.path() if r.is_loop), *(n if isinstance(n, int) else None for n in getattr(v.type, "dims", ()))]
+                size = np.dtype(v.type.dtype).itemsize if isinstance(v.type, (Array, Scalar)) else MANY
+                total += size * math.prod(MANY if n is None else n for n in sizes)
+        return total
+
+    def cut(self, region: Region, needed: list[Value], **more) -> tuple[list[Value], list[Value]]:
+        return cut(region, needed, self.unstable, self.kept, self.made_again, firm=self.firm, **more)
+
     def decide(self, region: Region) -> None:
         """Innermost first: what to save of each region, and what that needs of the regions around it."""
         children = [r for r in self.regions.values() if r.parent is region]
@@ -98,7 +143,7 @@ class Sweeps:
             self.decide_lasts(region, own, own_once, once)
         else:
             own += own_once
-            region.saved, region.recomputed = cut(region, own, self.unstable, self.kept, self.made_again)
+            region.saved, region.recomputed = self.cut(region, own)
         region.outer = dict.fromkeys(outer)
         for v in region.recomputed:
             region.outer.update(dict.fromkeys(x for x in operands(v, self.kept) if self.home[x] is not region.primal))
@@ -119,11 +164,11 @@ class Sweeps:
         """What a loop saves of each trip, and what of the last: tape.py, Note [The trip that leaves]."""
         direct = [r for r in self.regions.values() if r.leaves and r.leaves[0] is region]
         while True:
-            region.saved, region.recomputed = cut(region, own, self.unstable, self.kept, self.made_again)
+            region.saved, region.recomputed = self.cut_of_loop(region, own)
             known, lasts = {*region.saved, *region.recomputed}, []
             for branch in direct:
                 read = [v for v in once if v in self.read_by(branch) and v not in known]
-                saved, branch.again = cut(region, read, self.unstable, self.kept, self.made_again, known)
+                saved, branch.again = self.cut(region, read, given=known)
                 lasts += saved
             lasts += [v for v in once if v not in known and not any(v in self.read_by(branch) for branch in direct)]
             costly = [v for v in lasts if not isinstance(v.type, Scalar) and carry_of(region.op, {}, v) is None]
@@ -137,6 +182,17 @@ class Sweeps:
         for branch in direct:
             for x in (x for v in branch.again for x in operands(v, self.kept) if self.home[x] is not region.primal):
                 region.once[x] = min(region.once.get(x, len(branch.leaves)), len(branch.leaves))
+
+    def cut_of_loop(self, region: Region, own: list[Value]) -> tuple[list[Value], list[Value]]:
+        """The `cut` of a loop, which recomputes nothing that is saved as what the next trip begins with.
+
+        See tape.py, Note [What a trip begins with and ends with].
+        """
+        saved, recomputed = self.cut(region, own)
+        begins = {end: param for param, end in self.shareable(region) if param in saved and end in recomputed}
+        if not begins:
+            return saved, recomputed
+        return self.cut(region, list(dict.fromkeys([*own, *begins.values()])), handed_on=begins)
 
     def read_by(self, branch: Region) -> dict[Value, int]:
         """What a block that runs where a loop is left needs of the blocks around it."""
@@ -166,27 +222,35 @@ class Sweeps:
         return found
 
     def choose_tape(self, region: Region, v: Value) -> None:
-        """Where `v` of `region` is saved: tape.py, Note [Two kinds of tape]."""
+        """Where `v` of `region` is saved."""
+        kind = self.kinds[region, v] = self.kind_of_tape(region, v)
+        if kind == "result":
+            stand_in = self.stand_ins[region, v] = Value(v.type, v.name, region.op)
+            self.home[stand_in] = region.parent.primal
+
+    def kind_of_tape(self, region: Region, v: Value) -> str:
+        """What `v` of `region` would be saved on: tape.py, Note [Two kinds of tape]."""
         loops = [r for r in region.path() if r.is_loop]
         is_array = isinstance(v.type, (Array, Unknown, List))
         if not region.is_loop and (not loops or not is_array):
-            self.kinds[region, v] = "result"
-            stand_in = self.stand_ins[region, v] = Value(v.type, v.name, region.op)
-            self.home[stand_in] = region.parent.primal
-        elif isinstance(v.type, (Scalar, Array)) and all(r.trips is None for r in loops) and self.hoistable_sizes(loops) and (
+            return "result"
+        if isinstance(v.type, (Scalar, Array)) and all(r.trips is None for r in loops) and self.hoistable_sizes(loops) and (
                 not is_array or all(self.hoisted_length(v, k) for k in range(len(v.type.dims)))):
-            self.kinds[region, v] = "array"
-        else:
-            self.kinds[region, v] = "stack"
+            return "array"
+        return "stack"
 
     def share_tapes(self, region: Region) -> None:
         """Let what a trip ends with stand on the tape of what it begins with: tape.py, Note [What a trip begins with and ends with]."""
-        _, params, ends, _ = loop_parts(region.op)
-        for param, end in zip(params, ends):
-            both = [self.kinds.get((region, v)) for v in (param, end)]
-            if both == ["array", "array"] and end not in params and end.type == param.type:
+        for param, end in self.shareable(region):
+            if all(self.kinds.get((region, v)) == "array" for v in (param, end)):
                 region.ends[end] = param
                 self.kinds[region, end] = "end"
+
+    def shareable(self, region: Region) -> list[tuple[Value, Value]]:
+        """What trips of a loop begin with, and end with, that one tape could have."""
+        _, params, ends, _ = loop_parts(region.op)
+        return [(param, end) for param, end in zip(params, ends)
+                if end not in params and end.type == param.type and self.kind_of_tape(region, param) == self.kind_of_tape(region, end) == "array"]
 
     # sizes that are known before the outermost loop
 
@@ -264,7 +328,7 @@ class Sweeps:
     def emit(self) -> tuple[Block, int]:
         """One block with both sweeps, and how many of its ops are the forward one."""
         primal = self.primal
-        self.decide(self.regions[primal.block])
+        self.plan()
         names = {p.name for p in primal.params}
         params = [Value(p.type, p.name) for p in primal.params]
         seeds = [Value(s.type, s.name if s.name and s.name not in names else "y_bar") for s in self.adjoint.seeds]

@@ -52,10 +52,53 @@ def of_one_element(A, x, n):
     return total
 
 
+def stepped(w, u, n):
+    for _ in range(n):
+        v = np.zeros(len(u))
+        for i in range(len(u)):
+            left, right = u[i] - u[i - 1], u[(i + 1) % len(u)] - u[i]
+            v[i] = u[i] + w[0] * left * right + w[1] * np.tanh(right)
+        u = v
+    return np.sum(u * u)
+
+
+def stepped_inside(w, u, n):
+    for _ in range(n):
+        v = np.zeros(u.shape)
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                v[i, j] = u[i, j] + w[0] * u[i - 1, j] * u[i + 1, j] - w[1] * u[i, j - 1] * u[i, j + 1] * u[i, j]
+        u = v
+    return np.sum(u * u)
+
+
+def few_of_many(w, u, n):
+    total = 0.0
+    for _ in range(n):
+        v = np.zeros(len(u))
+        for i in range(3):
+            v[i] = u[i] * u[i + 1] * w[0] - np.sin(u[i]) * w[1]
+            total += v[i]
+        u = v
+    return total
+
+
+def of_a_vector(x, m, n):
+    for _ in range(n):
+        z = x[:, None] - m
+        p = np.exp(-z * z)
+        m = np.sum(p * z, axis=0) / np.sum(p, axis=0) + m
+    return np.sum(m * m)
+
+
 SQUARE = RNG.normal(size=(3, 3))
 CASES = {
     filtered: ((SQUARE, RNG.normal(size=3), 4), "x_tape = np.empty((t + 1, n_1))"),
     multiplied: ((SQUARE, RNG.normal(size=(3, 3)), 4), "P_tape = np.empty((t, n_1, n_2))"),
+    stepped: ((np.array([0.4, 0.7]), RNG.normal(size=6), 4), "u_tape = np.empty((max(n, 0), n_1))"),
+    stepped_inside: ((np.array([0.4, 0.7]), RNG.normal(size=(5, 4)), 3), "u_tape = np.empty((max(n, 0), n_1, n_2))"),
+    of_a_vector: ((RNG.normal(size=7), RNG.normal(size=3), 3), "m_tape"),
+    few_of_many: ((np.array([0.4, 0.7]), RNG.normal(size=9), 3), "np.empty((t, 3))"),
     in_place: ((np.array([0.4, 0.7]), RNG.normal(size=9), 9), "t_tape = np.empty((t_1, 2))"),  # u is long, and a trip writes one element of it
 }
 
@@ -66,6 +109,9 @@ def test_what_is_saved(f):
     slopes = s2s.grad(f, argnums=(0, 1))
     source = slopes.lower(*args).source
     assert tape in source and ", n_1, n_1" not in source.replace("(n_1, n_1)", "")
+    assert f is not of_a_vector or "z_tape" not in source  # a matrix
+    assert f not in (stepped, stepped_inside) or source.count("_tape = ") == 1
+    assert f is not stepped or "    for j in range(n):\n        u_tape[j] = u\n" in source  # `_` that is read has a name that the user's loops have not
     for a, b in zip(slopes(*args), differences(f, args)):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
 
