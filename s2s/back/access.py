@@ -14,12 +14,11 @@ from ..ir.builder import emit
 from ..ir.graph import Op, Value
 from ..ir.types import Array
 from ..ops.control import at_least_zero
-from ..ops.elementwise import select
 from ..ops.index import getitem
 from ..ops.pattern import expand, paired
 from ..ops.places import is_below
 from ..ops.record import RECORDS, value
-from .buffers import as_dtype, contiguous, slice_bound_op
+from .buffers import as_dtype, place_in_op, slice_bound_op
 
 Index = Sequence[Value]
 
@@ -82,35 +81,43 @@ class Stride:
 
 
 def stride(n: Value, lo: Value | None, hi: Value | None, step: Value | None) -> Stride | None:
-    """The axis of length `n` sliced; None for a step that only the run knows, or bounds with a step other than 1."""
+    """The axis of length `n` sliced; None for a step that only the run knows, or bounds with a negative step."""
     if step is not None and not isinstance(step.constant, int):
         return None
+    by = 1 if step is None else int(step.constant)
     if any(b is not None and not isinstance(b.constant, int) for b in (lo, hi)):
-        if step is not None and step.constant != 1:
+        if by < 1:
             return None
         first = value(0) if lo is None else slice_bound_op(lo, n)
         last = n if hi is None else slice_bound_op(hi, n)
-        return Stride(first, 1, at_least_zero(subtract(last, first)))
-    start, stop, by = (None if b is None else int(b.constant) for b in (lo, hi, step))
+        return Stride(first, by, _steps(first, last, by))
+    start, stop = (None if b is None else int(b.constant) for b in (lo, hi))
+    start = None if start == 0 and by > 0 else start
     if isinstance(n.constant, int):
         chosen = range(n.constant)[slice(start, stop, by)]
         return Stride(value(chosen.start), chosen.step, value(len(chosen)))
-    by = 1 if by is None else by
-    if by == 1:
-        first = value(0) if start in (None, 0) else value(start) if start > 0 else at_least_zero(add(n, start))
-        last = n if stop is None else add(n, stop) if stop < 0 else op_named("minimum", n, stop)
-        if start in (None, 0) and stop is None:
-            return Stride(first, 1, n)
-        return Stride(first, 1, at_least_zero(subtract(last, first)))
-    if stop is None and start is None:
-        count = n if by == -1 else op_named("floor_divide", add(n, abs(by) - 1), abs(by))
+    if start is None and stop is None:
+        count = n if abs(by) == 1 else op_named("floor_divide", add(n, abs(by) - 1), abs(by))
         return Stride(value(0) if by > 0 else subtract(n, 1), by, count)
-    return None
+    if by < 1:
+        return None
+    first = value(0) if start is None else value(start) if start > 0 else at_least_zero(add(n, start))
+    last = n if stop is None else add(n, stop) if stop < 0 else op_named("minimum", n, stop)
+    return Stride(first, by, _steps(first, last, by))
+
+
+def _steps(first: Value, last: Value, by: int) -> Value:
+    """How many indices there are from `first` to before `last`, that many apart."""
+    length = subtract(last, first)
+    return at_least_zero(length if by == 1 else op_named("floor_divide", add(length, by - 1), by))
 
 
 def view_index(source: Elements, op: Op, operands: Sequence[Value],
-               counters: dict[Value, Op]) -> tuple[list[Value], Callable] | None:
-    """A basic index as (lengths, index map), or None if some bound is known only to the run."""
+               counters: dict[Value, Op], checks: bool) -> tuple[list[Value], Callable] | None:
+    """A basic index as (lengths, index map), or None if some bound is known only to the run.
+
+    An index of a generated array that may lie beside it `checks` itself: a row of np.eye(n) is no reason to have it in memory.
+    """
     maps: list[tuple] = []
     lengths: list[Value] = []
     axis = 0
@@ -126,7 +133,9 @@ def view_index(source: Elements, op: Op, operands: Sequence[Value],
             if isinstance(constant, int) and constant < 0:
                 operand = add(n, constant)
             elif not isinstance(constant, int) and source.value is None and not is_below(operand, n, counters):
-                return None  # a negative index would have to be wrapped, and a large one refused
+                if not (checks and source.generated):
+                    return None  # a negative index would have to be wrapped, and a large one refused
+                operand = place_in_op(as_dtype(operand, "int64"), n)
             maps.append(("fixed", operand))
         else:
             bounds = (None, None, None) if p == "..." else operand
@@ -153,12 +162,13 @@ def view_index(source: Elements, op: Op, operands: Sequence[Value],
 # ------------------------------------------------------------------------------------- the kinds of views
 
 
-def basic_view(source: Elements, op: Op, operands: Sequence[Value], whole: Callable, counters: dict[Value, Op]) -> Elements:
+def basic_view(source: Elements, op: Op, operands: Sequence[Value], whole: Callable, counters: dict[Value, Op],
+               checks: bool) -> Elements | None:
     """`x[1:-1, None, 0]`: the source at mapped indices, or NumPy's own view where bounds are not known.
 
-    `counters` maps the counter of each `for` around to an op that has its bounds.
+    `counters` maps the counter of each `for` around to an op that has its bounds; `checks` are what a kernel cannot make.
     """
-    found = view_index(source, op, operands, counters)
+    found = view_index(source, op, operands, counters, checks)
     if found is None:
         return None
     lengths, index_of = found
@@ -203,19 +213,3 @@ def reshaped(source: Elements, op: Op, lengths: Sequence[Value], whole: Callable
         return source.at(unflat_index(flat_index(index, lengths), source.lengths))
 
     return Elements(op.output.type, tuple(lengths), at, whole)
-
-
-def as_contiguous(x: Value) -> Value:
-    """`x` laid out in C order, copied only if it is not."""
-    return contiguous(x)
-
-
-def wrapped(i: Value, n: Value) -> Value:
-    """A Python index, which may be negative, as an offset from the start."""
-    if isinstance(i.constant, int):
-        return i if i.constant >= 0 else add(n, i.constant)
-    return select(op_named("less", i, 0), add(i, n), i)
-
-
-def element_as(x: Value, dtype: str) -> Value:
-    return as_dtype(x, dtype)

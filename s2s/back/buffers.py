@@ -45,8 +45,24 @@ buffer = define(
     syntax=_buffer_syntax,
 )
 
+
+def lies_in_order(x: Value) -> bool:
+    """Whether the memory of `x`, in the loop form, is a buffer's or a product's: its elements lie in C order, without gaps."""
+    while (op := x.op) is not None:
+        if op.record in (buffer, contiguous) or op.name == "matmul":
+            return True
+        if op.name == "for":
+            x = op.inputs[3 + op.outputs.index(x)]
+        elif op.name in ("setitem", "additem"):
+            x = op.inputs[0]
+        else:
+            break
+    return False
+
+
 contiguous = define(
     "contiguous",
+    fold=lambda x: x if lies_in_order(x) else None,
     evaluate=lambda x: np.ascontiguousarray(x),
     infer=lambda x: x.type,
     syntax=lambda x: ast.Call(_np("ascontiguousarray"), [x], []),
@@ -210,6 +226,10 @@ def _fold_same(n: Value, m: Value):
     return n if n is m or (n.constant is not MISSING and n.constant == m.constant) else None
 
 
+def _fold_place(k: Value, n: Value):
+    return k if k.op is not None and k.op.record is place_in_op and k.op.inputs[1] is n else None
+
+
 def _fold_spread(n: Value, m: Value):
     return n if m.constant == 1 else _fold_same(n, m)
 
@@ -242,7 +262,7 @@ needs_length_op = define(
 )
 masked_step_op = of_numbers(masked_step, lambda count, n: None)
 count_of_op = of_numbers(count_of, lambda n: n if isinstance(n.constant, int) and n.constant >= 0 else None)
-place_in_op = of_numbers(place_in, lambda k, n: None)
+place_in_op = of_numbers(place_in, _fold_place)
 slice_bound_op = of_numbers(slice_bound, lambda k, n: k if k.constant == 0 else None)
 
 

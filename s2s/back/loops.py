@@ -18,10 +18,10 @@ Sums run in index order, where NumPy sums pairwise: results differ in the last b
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from ..errors import UnsupportedError
-from ..ir.builder import Builder, add_op, at, emit
+from ..ir.builder import Builder, add_op, at, current, emit
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.lengths import supposing
 from ..ir.rebuild import rebuild
@@ -31,11 +31,14 @@ from ..ops.record import dims_of, value
 from ..ops.recursive import recursive_callees, with_callees
 from ..ops.shape import length, shape_source
 from .access import Elements, in_memory, op_named
+from .afterwards import multiply_afterwards
+from .again import compute_again
 from .batches import strip_mine
 from .buffers import (
     PLAIN,
     as_dtype,
     compute,
+    contiguous,
     in_range,
     new_buffer,
     same_length_op,
@@ -66,6 +69,7 @@ from .scans import SCANS, scan
 from .simpler import REWRITTEN, simpler
 from .stacks import stack_tapes
 from .stages import in_stages
+from .stored import read_what_is_stored
 from .strips import in_strips
 from .tables import tables
 from .tapes import type_tapes
@@ -92,6 +96,8 @@ def lower(function: Function, asks: bool = True, supposes: bool = False) -> Func
             shorten_chains(each)
             postpone_products(each)
             drop_unused(each)
+            if multiply_afterwards(each):
+                drop_unused(each)
             if in_stages(each):
                 drop_unused(each)
                 reuse_buffers(each)
@@ -108,7 +114,7 @@ def _lowered(function: Function, asks: bool) -> Function:
                                    value_.op.line if value_.op else None,
                                    "give it one rank on every path: let what becomes an array start as one, "
                                    "np.zeros_like(x) say; or leave jit away")
-    function = simpler(share_exponentials(share_passes(tables(check_indices(function))) if asks else function))
+    function = simpler(share_exponentials(share_passes(tables(check_indices(function))) if asks else function), asks)
     if asks:
         function = strip_mine(function)
     block = Block(params=[Value(p.type, p.name) for p in function.params])
@@ -126,6 +132,8 @@ def _lowered(function: Function, asks: bool) -> Function:
     drop_unused(lowered)
     if asks:  # a kernel has a thread for each trip, and sums that threads share
         join_loops(lowered)
+        read_what_is_stored(lowered)
+        compute_again(lowered)
         drop_unused(lowered)
         overwrite_what_is_read_last(lowered)
         drop_unused(lowered)
@@ -156,7 +164,7 @@ class Scope:
 
     def __init__(self, env: dict, extents: dict, equal: Equalities, checked: dict | None = None,
                  roots: dict | None = None, counters: tuple[str, ...] = (), nested: bool = False,
-                 asked: set | None = None, loops: dict | None = None):
+                 asked: set | None = None, loops: dict | None = None, around: Scope | None = None, repeats: bool = False):
         self.env: dict[Value, Value | Elements] = env
         self.extents: dict[Extent, Value] = extents
         self.equal = equal
@@ -166,11 +174,25 @@ class Scope:
         self.asked = asked  # what Python would refuse that is known not to be; None: it is never asked
         self.nested = nested  # in a block of an op: its parameters are not the caller's
         self.loops: dict[Value, Op] = {} if loops is None else loops  # by the counter of each `for` around, an op with its bounds
+        self.builder = current()
+        self.around = around  # the scope of the block around
+        self.repeats = repeats  # what it holds may run several times in a run of the block around
+        self.alive: Container[Value] = ()  # what is read after what is being lowered, in this block
+        self.instead: dict[Value, list[Value]] = {}  # by result of an arm, what the other arms have in its place
 
-    def inner(self, counter: str | None = None) -> Scope:
+    def inner(self, counter: str | None = None, repeats: bool = False) -> Scope:
         counters = self.counters if counter is None else (*self.counters, counter)
         return Scope(dict(self.env), dict(self.extents), self.equal, dict(self.checked), dict(self.roots), counters, True,
-                     None if self.asked is None else set(self.asked), dict(self.loops))
+                     None if self.asked is None else set(self.asked), dict(self.loops), self, repeats)
+
+    def owns(self, x: Value, block: Block) -> bool:
+        """Whether `x` is made by `block`, which is this scope's, or by those around it of which it is an arm, and is not read after that."""
+        scope = self
+        while not (scope.nested and x in block.params if x.op is None else x.op in block.ops):
+            if scope.repeats or scope.around is None or x in scope.around.alive:
+                return False
+            scope, block = scope.around, scope.around.block
+        return True
 
     def define(self, old: Value, new: Value, lengths: Sequence[Value] | None = None) -> None:
         """`old` is now the value `new`, an array in memory if it is an array.
@@ -245,13 +267,26 @@ class Scope:
         if not isinstance(found, Elements):
             return found
         if found.value is None:
-            if found.whole is not None:
-                array = found.whole()
+            home = self.home(x)
+            if current() is not home.builder:
+                with home.builder, at(x.op.line if x.op else None):
+                    home.whole(x)
+                found = home.env[x]
             else:
-                array = fill(x, found, self.counters)
-            found = in_memory(array, found.lengths, found.type)
+                array = fill(x, found, self.counters) if found.whole is None else found.whole()
+                found = in_memory(array, found.lengths, found.type)
             self.env[x] = found
         return found.value
+
+    def home(self, x: Value) -> Scope:
+        """The scope in which `x` is made: before the loops around that do not make it themselves, once, not in each of their trips.
+
+        The op that the blocks in between belong to is appended when it is done, so what is emitted there now comes before it.
+        """
+        home = scope = self
+        while scope.around is not None and x in scope.around.env:
+            home, scope = scope.around if scope.repeats else home, scope.around
+        return home
 
 
 def fill(x: Value, elements: Elements, counters: tuple[str, ...] = ()) -> Value:
@@ -277,11 +312,13 @@ def lower_block(scope: Scope, block: Block) -> list[Value]:
     groups = partition(block, lambda op: None if op in picked else visited(op, scope.equal), ends_nest, clashes)
     last = last_reads(groups, block)
     overwritten = overwritten_views(groups, last)
+    scope.block = block
     for k, group in enumerate(groups):
+        scope.alive = ReadAfter(last, k)
         with at(group.ops[0].line):
             take_views(scope, overwritten.get(k, ()))
         if group.dims is not None:
-            emit_nest(scope, group, block, ReadAfter(last, k))
+            emit_nest(scope, group, block)
         elif group.ops[0] in sums:
             with at(group.ops[0].line):
                 scope.set(group.ops[0].output, sum_of_indices(scope, group.ops[0]))
@@ -317,6 +354,8 @@ def emit_one(scope: Scope, op: Op) -> None:
             scope.env[op.output] = product(scope.lengths(op.inputs[0]))
         case "if" | "for" | "while":
             emit_control(scope, op)
+        case "contiguous":
+            scope.define(op.output, emit(contiguous, scope.whole(op.inputs[0])))
         case "setitem" | "additem" if write_region(scope, op):
             pass
         case _ if virtual(scope, op) or scan(scope, op):
@@ -384,13 +423,16 @@ def emit_control(scope: Scope, op: Op) -> None:
     for old in op.blocks:
         block = Block(params=[Value(p.type, p.name) for p in old.params])
         with Builder(block):
-            inner = scope.inner(block.params[0].name if op.name == "for" else None)
+            inner = scope.inner(block.params[0].name if op.name == "for" else None, op.name != "if")
             if op.name == "for":
                 inner.loops[block.params[0]] = Op(op.record, inputs[:3])
                 if inner.asked is not None:
                     inner.asked.update(answered_by_trips(*inputs[:3]))
             for p, q in zip(old.params, block.params):
                 inner.define(p, q)
+            if op.name == "if":
+                for y, *others in zip(old.yields, *(each.yields for each in op.blocks if each is not old)):
+                    inner.instead.setdefault(y, []).extend(others)
             block.yields = lower_block(inner, old)
             skip = len(block.yields) - len(wanted)  # the `stop` of a loop that breaks, a condition
             if skip >= 0 and not (op.name == "while" and not blocks):

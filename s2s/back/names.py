@@ -44,6 +44,7 @@ RESERVED = frozenset(
 )
 
 
+COUNTERS = ("i", "j", "k", "l", "m")  # what a loop counts that the user has no name for
 LARGE = 300  # variables of a function of which Numba is given each under a name of its own
 
 
@@ -158,9 +159,9 @@ class Names:
         return live
 
     def _counts(self, op: Op) -> bool:
-        """Whether a `for` has a counter with a name of its own: `for _ in` has none, nor has `for x in reversed(x_tape)`."""
+        """Whether a `for` has a counter with a name of its own: `for _ in` has none that is read nowhere, nor has `for x in reversed(x_tape)`."""
         counter, first = op.blocks[0].params[0], next((x for x in op.blocks[0].ops if x not in self.layout.inlined), None)
-        return counter.name != "_" and (self.native or bool(self.layout.uses.get(counter)) or first is None or first.name != "tape_pop")
+        return bool(self.layout.uses.get(counter)) or counter.name != "_" and (self.native or first is None or first.name != "tape_pop")
 
     def _separate_from_range(self, op: Op) -> None:
         """The carries are assigned before `range(...)` is evaluated, or a tape is reversed."""
@@ -272,7 +273,8 @@ class Names:
             taken = kinds if distinct else _Taken(self, root, holders, kinds if self.native else {})
             hint = hints[root]
             if hint == "_" and not self._is_param(root) and any(self.layout.uses.get(x) for x in self.members[root]):
-                hint = "i" if root.op is None and root.type == INT else ""  # `_` is what nothing reads
+                counters = (name for name in COUNTERS if name not in wanted)  # `_` is what nothing reads
+                hint = next(counters, COUNTERS[0]) if root.op is None and root.type == INT else ""
             if hint and hint.isidentifier():
                 names[root] = self._free(hint, taken)
             else:

@@ -27,7 +27,7 @@ from .buffers import (
     spread_length_op,
 )
 from .counted import counter_name, loop, put
-from .fuse import Equalities, Group, ReadAfter, reads, versions
+from .fuse import Equalities, Group, reads, versions
 from .gather import NONE, gather, gather_lengths, gather_parts, in_step, is_gather, looked_up, span
 from .reductions import Reduction, reduction, start, sum_step
 from .regions import is_place_of, region, written_space
@@ -87,19 +87,16 @@ class Running:
     dtype: str
 
 
-def emit_nest(scope, group: Group, block: Block, alive: ReadAfter) -> None:
-    """Emit the nest of `group`, a group of ops of `block`, and define its results in `scope`.
-
-    `alive` are the values that something after it reads.
-    """
-    Nest(scope, group, block, alive).emit()
+def emit_nest(scope, group: Group, block: Block) -> None:
+    """Emit the nest of `group`, a group of ops of `block`, and define its results in `scope`, which knows what is read after it."""
+    Nest(scope, group, block).emit()
 
 
 class Nest:
     """What is known of one nest while it is emitted."""
 
-    def __init__(self, scope, group: Group, block: Block, alive: ReadAfter):
-        self.scope, self.group, self.block, self.alive = scope, group, block, alive
+    def __init__(self, scope, group: Group, block: Block):
+        self.scope, self.group, self.block = scope, group, block
         self.inside = {op.output for op in group.ops if is_pointwise(op) and reduction(op) is None}
         self.needed = needed_outside(group, block)
         self.line = group.ops[-1].line
@@ -325,23 +322,24 @@ class Nest:
     def dying_operand(self, op: Op) -> Value | None:
         """An operand that the result may overwrite: `x_bar + t` where this is the last that is seen of x_bar.
 
-        Of a loop's carry, rather what it was before: the loop goes on in the same memory, however long the sum is.
+        Of a loop's carry, rather what it was before: the loop goes on in the same memory, however long the sum is.  Of the result of
+        an arm, rather what other arms have in its place.
         """
         y = op.output
         before = [self.block.params[k - len(self.block.yields)] for k, end in enumerate(self.block.yields) if end is y] \
-            if self.scope.nested and len(self.block.params) >= len(self.block.yields) else []
+            if self.scope.nested and len(self.block.params) >= len(self.block.yields) else self.scope.instead.get(y, [])
         for x in (*before, *op.inputs):
-            if x not in self.plans or x in self.reused or x in self.alive or x.type.dtype != y.type.dtype:
+            if x not in self.plans or x in self.reused or x in self.scope.alive or x.type.dtype != y.type.dtype:
                 continue
             if self.scope.equal.canonical(x.type.dims) != self.scope.equal.canonical(y.type.dims):
                 continue
             plan = self.plans[x]
-            ours = x.op in self.block.ops if x.op is not None else self.scope.nested and x in self.block.params
             made = x.op is None or not x.op.record.views or x.op.record.writes is not None
             others = [v for v in self.plans if v is not x and x in self.looked_through(v)]
             gathered = any(is_gather(o) and x in versions(o.inputs[0]) for o in self.group.ops)
             written = any(set(versions(x)) & set(versions(o.inputs[0])) for o in self.regions)
-            if ours and made and not written and not others and not gathered and plan.identity and plan.elements.value is not None:
+            if made and not written and not others and not gathered and plan.identity and plan.elements.value is not None \
+                    and self.scope.owns(x, self.block):
                 return x
         return None
 

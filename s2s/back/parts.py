@@ -174,7 +174,7 @@ class Split:
 
     def __init__(self, tree: ast.FunctionDef, taken: frozenset[str]):
         self.tree, self.roles = tree, Roles(tree.function)
-        self.taken = {"in_parts", "parts_of", "natural", "apart", *taken}
+        self.taken = {"in_parts", "parts_of", "add_parts", "natural", "apart", *taken}
         self.found: dict[ast.For, Independent] = {}
         self.kernels: list[ast.FunctionDef] = []
         self.sizes: list[tuple[Work, ...]] = []
@@ -270,7 +270,7 @@ class Split:
         kernel = _function(f"def {name}({', '.join([part, start, stop, *arguments])}): pass")
         kernel.body = [
             *(s for x in scratch for s in parsed(f"{x} = apart(np.empty_like({x}))")),
-            *(s for x, own in own_arrays.items() for s in parsed(f"if {part} > 0:\n    {x} = {own}[{part} - 1]")),
+            *(parsed(f"if {part} > 0:\n" + "".join(f"    {x} = {own}[{part} - 1]\n" for x, own in own_arrays.items())) if own_arrays else ()),
             *(s for x, start in zip(loop.carried, loop.op.inputs[3:]) if x in arguments and x not in scratch and is_buffer(start)
               for s in parsed(f"{x} = apart({x})")),
             *(s for x in sums for s in parsed(f"{x} = {_start(how[x], dtypes[x])}")),
@@ -298,11 +298,7 @@ class Split:
         text.append(f"in_parts({name}, {parts}, {ast.unparse(trips)}, {given})")
         if own_sums:
             text += [f"for {part} in range({parts}):", *(f"    {_together(how[x], x, f'{own}[{part}]')}" for x, own in own_sums.items())]
-        for x, own in own_arrays.items():
-            indices = [unused_name(i, self.taken) for i in "ijklm"[:ranks[x]]]
-            heads = [(part, f"{parts} - 1"), *zip(indices, _lengths(x, ranks[x]))]
-            text += ["    " * k + f"for {i} in range({n}):" for k, (i, n) in enumerate(heads)]
-            text.append("    " * len(heads) + f"{x}[{', '.join(indices)}] += {own}[{', '.join([part, *indices])}]")
+        text += [f"add_parts({x}, {own})" for x, own in own_arrays.items()]
         return parsed("\n".join(text))
 
     def unused(self, name: str) -> str:

@@ -2,7 +2,9 @@
 
     a @ b, of vectors                                  np.sum(a * b)
     a @ b, of a stack of matrices and one matrix       np.reshape(np.reshape(a, (n, k)) @ b, ...): one product
-    a @ b, of stacks of matrices, of integers, or of few steps      np.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
+    a @ b, of two stacks of matrices                   a loop of products, c[i] = a[i] @ b[i]
+    np.convolve(a, v)                                  for j in range(m): for i in range(n): y[i + j] += a[i] * v[j]
+    a @ b, of integers, or of few steps                np.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
 
     np.einsum("ij,jk->ik", a, b)                       a @ b
     np.einsum("ni,ij,nj->n", x, A, x)                  np.sum((x @ A) * x, axis=1)
@@ -22,21 +24,24 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from ..ir.graph import Op, Value
 from ..ir.types import Array, may_be_one
 from ..ops.arrange import expand_dims, transpose_record
 from ..ops.cast import astype
+from ..ops.control import for_loop, if_
 from ..ops.copy import copy
+from ..ops.create import empty, zeros
 from ..ops.einsum import split
 from ..ops.elementwise import multiply
-from ..ops.index import take
+from ..ops.index import additem, put, take
 from ..ops.product import matmul
-from ..ops.record import dims_of, rank
+from ..ops.record import dims_of, rank, value
 from ..ops.reduce import any_record, sum_record
 from ..ops.reshape import reshape
 from ..ops.shape import length
+from .buffers import contiguous, nonempty_length_op, same_length_op
 from .lengths import SHORT
 
 BLAS = ("float32", "float64", "complex64", "complex128")
@@ -44,8 +49,8 @@ BLAS = ("float32", "float64", "complex64", "complex128")
 Term = tuple[str, Value]  # an operand, and the names of its axes
 
 
-def multiplied(a: Value, b: Value, dtype: str) -> Value | None:
-    """What `a @ b` of that dtype is; None where it is BLAS's as it stands."""
+def multiplied(a: Value, b: Value, dtype: str, has_blas: bool = True) -> Value | None:
+    """What `a @ b` of that dtype is; None where it is BLAS's as it stands.  Kernels have none: a stack's products are one of them, not many calls."""
     match rank(a), rank(b):
         case 1, 1:
             return summed(a * b, None, dtype)
@@ -55,6 +60,8 @@ def multiplied(a: Value, b: Value, dtype: str) -> Value | None:
             return matmul(of_dtype(dtype, a), of_dtype(dtype, b))
         case m, 2 if dtype in BLAS and m > 2:
             return product_of_rows(of_dtype(dtype, a), of_dtype(dtype, b))
+        case m, n if has_blas and min(m, n) > 1 and dtype in BLAS and not is_short(a, b) and (above := spread_alike(a, b)) is not None:
+            return product_of_stacks(of_dtype(dtype, a), of_dtype(dtype, b), above)
         case m, n:
             left = expand_dims(a, -1) if n > 1 else a  # (..., i, k, 1)
             right = b if n == 1 else b if m == 1 else expand_dims(b, -3)  # (..., 1, k, j)
@@ -70,8 +77,8 @@ def summed(x: Value, axis: int | None, dtype: str) -> Value:
 
 def is_short(a: Value, b: Value) -> bool:
     """Whether a product takes so few steps, and it is known that it does, that a call of BLAS would take longer."""
-    dims = (*a.type.dims, *b.type.dims)
-    return all(isinstance(d, int) for d in dims) and math.prod(dims) <= SHORT**3 * b.type.dims[0]
+    dims = (*a.type.dims[-2:], *b.type.dims[-2:])
+    return all(isinstance(d, int) for d in dims) and math.prod(dims) <= SHORT**3 * b.type.dims[-2 if rank(b) > 1 else 0]
 
 
 def of_dtype(dtype: str, x: Value) -> Value:
@@ -83,6 +90,68 @@ def product_of_rows(a: Value, b: Value) -> Value:
     *above, inner = (length(a, axis=k) for k in range(rank(a)))
     product = matmul(reshape(a, functools.reduce(multiply, above), inner), b)
     return reshape(product, *above, length(b, axis=1))
+
+
+def spread_alike(a: Value, b: Value) -> list[tuple[Value, bool, bool]] | None:
+    """For each axis of two stacks of matrices how long it is, and whether each of both goes along it; None where a run has to tell."""
+    found = []
+    for k in range(max(rank(a), rank(b)) - 3, -1, -1):
+        axes = [rank(x) - 3 - k for x in (a, b)]
+        dims = [x.type.dims[axis] if axis >= 0 else 1 for x, axis in zip((a, b), axes)]
+        if 1 not in dims and dims[0] != dims[1] and any(map(may_be_one, dims)):
+            return None
+        first = 0 if dims[0] != 1 else 1
+        n = length((a, b)[first], axis=axes[first]) if axes[first] >= 0 else value(1)
+        if 1 not in dims:
+            n = same_length_op(n, length(b, axis=axes[1]))
+        found.append((n, axes[0] >= 0 and (dims[0] != 1 or dims == [1, 1]), axes[1] >= 0 and (dims[1] != 1 or dims == [1, 1])))
+    return found
+
+
+def product_of_stacks(a: Value, b: Value, above: Sequence[tuple[Value, bool, bool]]) -> Value:
+    """The products of the matrices of two stacks, which BLAS wants in order, one after the other."""
+    a, b = contiguous(a), contiguous(b)
+    lengths = [n for n, _, _ in above]
+    made = empty((*lengths, length(a, axis=rank(a) - 2), length(b, axis=rank(b) - 1)), dtype=a.type.dtype)
+
+    def along(made: Value, index: tuple[Value, ...]) -> Value:
+        if len(index) == len(above):
+            places = [[i if goes[k] else 0 for i, (_, *goes) in zip(index, above)] for k in range(2)]
+            return put(made, index, matmul(*(take(x, tuple(place[len(place) + 2 - rank(x):])) if rank(x) > 2 else x for x, place in zip((a, b), places))))
+        (made,) = for_loop(0, lengths[len(index)], 1, [made], lambda i, made: [along(made, (*index, i))], names=[""])
+        return made
+
+    return along(made, ())
+
+
+def convolved(a: Value, v: Value, dtype: str) -> Value:
+    """np.convolve, in full: a as often as v is long, each time one place further on."""
+    a, v = of_dtype(dtype, a), of_dtype(dtype, v)
+    n, m = (nonempty_length_op(length(x, axis=0)) for x in (a, v))
+    return along_both(m, n, zeros((n + m - 1,), dtype=dtype), lambda j, i, y: added(y, take(a, i) * take(v, j), i + j))
+
+
+def correlated(a: Value, v: Value, dtype: str) -> Value:
+    """Sums of v times as many elements of a: in the innermost loops what is longer, v or what is made."""
+    a, v = of_dtype(dtype, a), of_dtype(dtype, v)
+    m = nonempty_length_op(length(v, axis=0))
+    n = length(a, axis=0) - m + 1
+    made = zeros((n,), dtype=dtype)
+
+    def add(i: Value, j: Value, y: Value) -> Value:
+        return added(y, take(a, i + j) * take(v, j), i)
+
+    return if_(n < m, lambda: [along_both(n, m, made, add)], lambda: [along_both(m, n, made, lambda j, i, y: add(i, j, y))])[0]
+
+
+def along_both(n: Value, m: Value, made: Value, body: Callable[[Value, Value, Value], Value]) -> Value:
+    """What `made` becomes in a loop in a loop."""
+    (made,) = for_loop(0, n, 1, [made], lambda i, y: for_loop(0, m, 1, [y], lambda j, y: [body(i, j, y)], names=["y"], index="j"), names=["y"])
+    return made
+
+
+def added(array: Value, x: Value, place: Value) -> Value:
+    return additem(array, x, place, pattern=("i",))
 
 
 def contracted(op: Op, inputs: Sequence[Value]) -> Value | None:

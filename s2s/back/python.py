@@ -207,7 +207,7 @@ _IMPORTS = [
     ("math", "import math"),
     ("np", "import numpy as np"),
     ("scipy", "import scipy.special"),
-    ("in_parts", "from s2s.runtime.parts import apart, in_parts, natural, parts_of"),
+    ("in_parts", "from s2s.runtime.parts import add_parts, apart, in_parts, natural, parts_of"),
     ("objmode", "from numba import objmode"),
     ("generator_type", "from numba import typeof\n\ngenerator_type = typeof(np.random.default_rng(0))"),
 ]

@@ -87,7 +87,7 @@ def unproven(function: Function) -> list[tuple[Op, list[Place]]]:
 def analysed(function: Function) -> tuple[Indices, bool]:
     """What is known of the indices of `function`, and whether that is of all of them."""
     spelled = symbols(function)
-    made = {dim.symbol: without_clamp(n) for n, dim in made_as_long_as(function.block)}
+    made = {dim.symbol: at_least(n) for n, dim in made_as_long_as(function.block)}
     found = Indices(extents_named(function.block, spelled), made, spelled)
     return found, found.block(function.block)
 
@@ -144,6 +144,14 @@ def without_clamp(n: Value) -> Value:
     return n.op.inputs[0] if n.op is not None and n.op.name == "at_least_zero" else n
 
 
+def at_least(n: Value) -> tuple[Value, int]:
+    """m and k, of max(m, 0) + k, as a tape is long that has what a loop begins with, too: not less than m + k, nor than k."""
+    if n.op is not None and n.op.name == "add" and type(k := n.op.inputs[1].constant) is int and k > 0 and (
+            m := without_clamp(n.op.inputs[0])) is not n.op.inputs[0]:
+        return m, k
+    return without_clamp(n), 0
+
+
 def exactly(bound: Bound) -> Range:
     return Range(bound, bound + 1)
 
@@ -161,7 +169,7 @@ class Indices:
     What is required can only be asked of symbols that are `spelled` at a call.
     """
 
-    def __init__(self, known: dict[Value, Range], made: dict[str, Value], spelled: Mapping[str, str] = MappingProxyType({})):
+    def __init__(self, known: dict[Value, Range], made: dict[str, tuple[Value, int]], spelled: Mapping[str, str] = MappingProxyType({})):
         self.known, self.made, self.spelled = known, made, spelled
         self.required: list[Requirement] = []
         self.unproven: list[tuple[Op, list[Place]]] = []
@@ -224,19 +232,23 @@ class Indices:
         if isinstance(dim, Extent) and dim.accepts_any:
             return False
         if type(x.constant) is int and x.constant < 0:
-            return self.require((Bound(None, -x.constant), self.length_at_least(dim, None)))
+            return self.require((Bound(None, -x.constant), self.length_at_least(dim, Bound(None, -x.constant))))
         r = self.range_of(self.from_the_front(x))
         if r.low is None or r.high is None:
             return False
         own = dim.symbol if isinstance(dim, Extent) else None
         high = next((high for high in r.also if high.symbol == own and high.offset <= getattr(dim, "offset", 0)), r.high)
-        return self.require((ZERO, r.low), (high, self.length_at_least(dim, high.symbol)))
+        return self.require((ZERO, r.low), (high, self.length_at_least(dim, high)))
 
-    def length_at_least(self, dim, symbol: str | None) -> Bound:
-        """What an axis is long, at least, to be compared with a number of this symbol."""
+    def length_at_least(self, dim, needed: Bound) -> Bound:
+        """What an axis is long, at least, to be compared with what it has to be."""
         large = Bound(None, dim) if isinstance(dim, int) else Bound(dim.symbol, dim.offset)
-        if large.symbol in self.made and large.symbol != symbol and not large.offset:
-            return self.range_of(self.made[large.symbol]).low or large  # an array made n long is at least that
+        if large.symbol in self.made and large.symbol != needed.symbol and not large.offset:
+            n, more = self.made[large.symbol]
+            if needed.symbol is None and needed.offset <= more:
+                return Bound(None, more)
+            low = self.range_of(n).low
+            return large if low is None else low + more  # an array made n long is at least that
         return large
 
     def require(self, *pairs: tuple[Bound, Bound]) -> bool:

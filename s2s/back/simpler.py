@@ -62,18 +62,25 @@ from ..ops.special import SCIPYS_ALONE
 from ..ops.ufunc import IN_MATH
 from .buffers import natural_exponent_op
 from .elimination import eliminated
-from .products import contracted, multiplied, of_dtype
+from .products import (
+    BLAS,
+    contracted,
+    convolved,
+    correlated,
+    multiplied,
+    of_dtype,
+)
 
-REWRITTEN = ("einsum", "outer", "stack", "append", "math.fmod", "math.cbrt", "hypotenuse", "exact_sum", "compensated_sum",
+REWRITTEN = ("einsum", "outer", "stack", "append", "convolve", "correlate", "math.fmod", "math.cbrt", "hypotenuse", "exact_sum", "compensated_sum",
              *IN_LOOPS)
 
 
-def simpler(function: Function) -> Function:
-    """`function` with the ops of the table above rewritten."""
-    return rebuild(function, rule=_rewrite)
+def simpler(function: Function, has_blas: bool = True) -> Function:
+    """`function` with the ops of the table above rewritten; `has_blas` says whether a product of two matrices is a call of BLAS where it stands."""
+    return rebuild(function, rule=functools.partial(_rewrite, has_blas=has_blas))
 
 
-def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
+def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | None:
     if op.name in SCIPYS_ALONE:
         raise UnsupportedError(f"scipy.special.{op.name} in compiled code", op.line, "call it outside of what is compiled")
     match op.name:
@@ -111,8 +118,10 @@ def _rewrite(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
             if type(exponent.constant) is int and exponent.constant == -1 and x.type.dtype.startswith("complex"):
                 return [reciprocal(x)]
         case "matmul":
-            made = multiplied(*inputs, op.output.type.dtype)
+            made = multiplied(*inputs, op.output.type.dtype, has_blas)
             return None if made is None else [made]
+        case "convolve" | "correlate" if op.output.type.dtype in BLAS:
+            return [(convolved if op.name == "convolve" else correlated)(*inputs, op.output.type.dtype)]
         case "einsum":
             made = contracted(op, inputs)
             return None if made is None else [made]

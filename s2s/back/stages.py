@@ -30,6 +30,7 @@ to call BLAS for the rows of a strip, which wants them contiguous, and takes as 
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Sequence
 
 from ..ir.builder import Builder, current
@@ -49,6 +50,7 @@ from .vector import SHORT, is_extreme, is_long
 WIDTH = 32  # trips of a strip, at most: there are some vectors of them
 NEAR = 16_384  # numbers that stay in the nearest caches: as many rows of a strip are read again there
 MOST = 9  # stages
+FEW = 16  # ops that go along with one
 KEPT = ("float64", "float32", "int64", "bool")
 
 
@@ -110,6 +112,10 @@ class Stages:
         self.ops = [op for op in body.ops if op not in self.cheap]
         self.made = {x: op for op in self.ops for x in op.outputs if x not in self.root}  # but for what is carried
         self.needs = {op: op_free_values(op) for op in self.ops}
+        self.read_by: dict[Value, list[Op]] = defaultdict(list)
+        for op in self.ops:
+            for x in self.needs[op]:
+                self.read_by[x].append(op)
         self.touched = {op: dict.fromkeys(self.root[x] for k, x in self.reads(op) if x in self.root and k not in op.record.shapes)
                         for op in self.ops}
         self.in_vectors = set(filter(self.may_be_in_vectors, self.ops))
@@ -169,11 +175,28 @@ class Stages:
     def postpone(self) -> None:
         """Let what is read in later stages alone be computed there, if no more than one number has to be kept for it."""
         for op in reversed(self.ops):
-            readers = [self.number[each] for each in self.ops if not set(op.outputs).isdisjoint(self.needs[each])]
-            if op.blocks or is_long(op) or self.touched[op] or not readers or sum(x in self.made for x in op.inputs) > 1:
-                continue
-            if op in self.in_vectors or min(readers) % 2 == 0:
+            readers = [self.number[each] for each in self.readers(op)]
+            if readers and self.may_go(op, min(readers)) and len(self.kept_for(op, min(readers), {op})) <= 1:
                 self.number[op] = min(readers)
+
+    def readers(self, op: Op) -> list[Op]:
+        return [each for x in op.outputs for each in self.read_by[x]]
+
+    def may_go(self, op: Op, stage: int) -> bool:
+        return not op.blocks and not is_long(op) and not self.touched[op] and (op in self.in_vectors or stage % 2 == 0)
+
+    def kept_for(self, op: Op, stage: int, going: set[Op]) -> set[Value]:
+        """What would have to be kept for `op` to be in this stage that is not kept anyway, if what only it and what is `going` there read goes along."""
+        found: set[Value] = set()
+        for x in (x for x in op.inputs if x in self.made):
+            source, others = self.made[x], [each for each in self.readers(self.made[x]) if each not in going]
+            if any(each not in going and self.number[each] >= stage for each in self.read_by[x]):
+                continue
+            if not others and len(going) < FEW and self.may_go(source, stage):
+                found |= self.kept_for(source, stage, {*going, source})
+            else:
+                found.add(x)
+        return found
 
     def in_order(self) -> list[list[Op]]:
         """The ops of each stage."""

@@ -22,7 +22,7 @@ Note [What may be joined]
 Trip k of the second loop comes to run before trip k + 1 of the first.  That changes nothing if each array that one of
 them writes and the other touches is touched by both only at the index of the trip, `a[i, ...]`, or so many further on, or only added to by both; and
 if the second reads no number that the first ends with.  A loop that calls exp stays apart from the nest that follows it: innermost, it is
-made of vector instructions, which is worth more than an array of numbers that is kept for the nest.  What stands between them and needs the first moves behind; if the second needs
+made of vector instructions, which is worth more than an array of numbers that is kept for the nest; and so it does from one whose trips go step by step.  What stands between them and needs the first moves behind; if the second needs
 that, too, they stay apart.  Nothing moves before what may end the run.
 """
 
@@ -39,7 +39,7 @@ from ..ops.independent import Trip, counts_from_zero
 from ..ops.index import getitem
 from .buffers import place_in_op, same_length_op
 from .memory import Memory
-from .vector import is_long
+from .vector import is_extreme, is_long
 from .within import (
     CHECKS,
     keep_within_trips,
@@ -208,6 +208,9 @@ class Joining:
         if not shared or is_vector_loop(first) != is_vector_loop(second) and not (has_loops(first) or has_loops(second)) \
                 and not (looks_up(first) and looks_up(second)):
             return False
+        if any(has_vector_math(one) and not (has_loops(one) or goes_step_by_step(one)) and goes_step_by_step(other)
+               for one, other in ((first, second), (second, first))):
+            return False
         sites = self.sites(handed) | self.sites(before)
         if not (a.destroyed & b.touched | b.destroyed & a.touched) <= sites:
             return False
@@ -273,6 +276,14 @@ def has_loops(loop: Op) -> bool:
 def has_vector_math(loop: Op) -> bool:
     """Whether the loop calls exp or the like, which by itself it does for several trips at a time (back/vector.py)."""
     return any(map(is_long, walk(loop.blocks[0])))
+
+
+def goes_step_by_step(loop: Op) -> bool:
+    """Whether the loop, in which there is no other, hands on a number from trip to trip that is no sum, as np.cumprod does."""
+    (body,) = loop.blocks
+    trip = Trip(body)
+    return not has_loops(loop) and any(isinstance(p.type, Scalar) and trip.role(p, y) is None and not is_extreme(trip, p, y)
+                                       for p, y in zip(body.params[1:], body.yields))
 
 
 def looks_up(loop: Op) -> bool:

@@ -80,7 +80,8 @@ def _getitem(scope, op: Op) -> Elements | None:
     operands = [scope.env[x] for x in op.inputs[1:]]
     if any(isinstance(x, Elements) or x.type.dtype == "bool" for x in operands):
         return None
-    return basic_view(scope.elements(op.inputs[0]), op, operands, whole_view(scope, op), scope.loops)
+    return basic_view(scope.elements(op.inputs[0]), op, operands, whole_view(scope, op), scope.loops,
+                      scope.asked is not None)
 
 
 @entry("transpose")

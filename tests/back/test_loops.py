@@ -536,6 +536,71 @@ def test_large_buffer_of_a_branch_stays_there():
     assert "np.zeros(" in inside[inside.index("    for "):]
 
 
+def columns_of_the_identity(x, n):
+    E, s = np.eye(len(x)), 0.0
+    for i in range(n):
+        s += np.sum((E[:, (i + 1) % len(x)] - E[i - 5]) * x) ** 2
+    return s
+
+
+def rows_of_a_transposed_identity(x, n):
+    E, s = np.eye(len(x)).T, 0.0
+    for i in range(n):
+        s += np.sum(E[(i + 1) % len(x)] * x) ** 2
+    return s
+
+
+def added_in_an_arm(x, n):
+    s = 0.0
+    for i in range(n):
+        if x[i] > 0.0:
+            s += np.sum(np.sin(x) * x[i]) ** 2
+    return s
+
+
+def moved_in_arms(x, n):
+    u = x
+    for i in range(n):
+        if x[i] > 0.0:
+            u = u + x[i] * x
+        elif x[i] < -1.0:
+            u = np.tanh(u)
+    return np.sum(u * x)
+
+
+def read_after_its_arm(x, n):
+    u = x * 2.0
+    for i in range(n):
+        before = u
+        if x[i] > 0.0:
+            u = u + x[i]
+        u = u * np.sum(before)
+    return np.sum(u)
+
+
+def begun_with_one_array(x, n):
+    a = b = x * 2.0
+    for i in range(n):
+        if x[i] > 0.0:
+            a = a + x
+            b = a if x[i] > 1.0 else b * a
+    return np.sum(a * b)
+
+
+@pytest.mark.parametrize("f, nothing", [(columns_of_the_identity, True), (rows_of_a_transposed_identity, True), (added_in_an_arm, True), (moved_in_arms, True),
+                                        (read_after_its_arm, False), (begun_with_one_array, False)])
+def test_trips_make_no_array_that_is_made_before_or_can_be_overwritten(f, nothing):
+    x = np.array([0.5, -0.2, 1.3, 0.1, -1.4])
+    for derived in (f, s2s.value_and_grad(f)):
+        for n in (0, 1, 5):
+            loops = s2s.jit(derived).lower(x, n).loops
+            found = namespace(loops)[re.findall(r"^def (\w+)", loops, re.M)[-1]](x, n)
+            expected = derived(x, n)
+            for a, b in zip(*([y] if derived is f else y for y in (expected, found)), strict=True):
+                np.testing.assert_allclose(b, a, rtol=1e-12, atol=1e-14)
+        assert not nothing or not re.search(r"^ {8,}.*np\.(zeros|empty)\(", loops, re.M)
+
+
 def filtered(A, x, n):
     for t in range(n):
         new = np.zeros(3)
@@ -667,3 +732,31 @@ def test_powers_of_arrays_that_numpy_computes_otherwise(f):
     with np.errstate(all="ignore"):
         for x in (np.array([-0.0, -np.inf, 4.0]), np.array([-0.0 + 0j, complex(-np.inf, 1), complex(-4, -0.0), complex(0, np.inf)])):
             assert f(x).tobytes() == namespace(s2s.jit(f).lower(x).loops)["f"](x).tobytes()
+
+
+def read_in_steps(x, a, b):
+    return (np.sum(np.sin(x[1::2])) + np.sum(x[2:7:3] ** 2) + np.sum(x[:-1:2] ** 3) + np.sum(x[-5::2]) + np.sum(x[a:b:2] ** 2) + np.sum(x[a::3])
+            + np.sum(x[:b:4] ** 2) + np.sum(x[::2] ** 2) + np.sum(x[::-2] ** 2))
+
+
+def written_in_steps(x, a, b):
+    y = x * 1.0
+    y[1::2] = y[1::2] * 2.0
+    y[a:b:3] += 1.5 * y[a:b:3]
+    y[0:5:2] *= np.sum(x)
+    return np.sum(y * y)
+
+
+@pytest.mark.parametrize("f", [read_in_steps, written_in_steps])
+def test_slices_in_steps_are_indices(f):
+    """NumPy's own view, and a write to it, took Numba two seconds to compile."""
+    gradient = s2s.value_and_grad(f)
+    for n in (0, 1, 2, 3, 8, 13):
+        x = np.random.default_rng(n).normal(size=n)
+        text = s2s.jit(gradient).lower(x, 0, 3).loops
+        assert "::" not in re.sub("#.*", "", text) and ":3" not in re.sub("#.*", "", text)
+        for a, b in ((0, 3), (2, 9), (-3, 100), (5, 2), (-20, -1)):
+            value, slope = gradient(x, a, b)
+            found, other = namespace(text)[f"{f.__name__}_value_and_grad"](x, a, b)
+            np.testing.assert_allclose(found, value, rtol=1e-12)
+            np.testing.assert_allclose(other, slope, rtol=1e-12, atol=1e-14)

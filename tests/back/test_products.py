@@ -75,3 +75,53 @@ def test_what_einsum_transposes_is_written_into_alone():
     names: dict = {}
     exec(text, names)
     np.testing.assert_allclose(names["f_grad"](x), np.where([True, False], 2 * x, 6 * x))
+
+
+def of_stacks(a, b):
+    return a @ b
+
+
+@pytest.mark.parametrize("left, right", [
+    ((4, 9, 5), (4, 5, 7)), ((4, 9, 5), (1, 5, 7)), ((1, 9, 5), (4, 5, 7)), ((9, 5), (4, 5, 7)), ((3, 1, 9, 5), (4, 5, 7)), ((3, 4, 9, 5), (3, 4, 5, 7)),
+    ((2, 9, 5), (3, 2, 5, 1)), ((0, 9, 5), (0, 5, 7)), ((4, 9, 0), (4, 0, 7)), ((4, 0, 5), (4, 5, 7)), ((1, 1, 9, 5), (1, 5, 7))])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_stacks_are_products_in_a_loop(left, right, dtype):
+    a, b = (RNG.normal(size=shape).astype(dtype) for shape in (left, right))
+    for x, y in ((a, b), (np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 0, -1)), -1, 0), np.swapaxes(np.ascontiguousarray(np.swapaxes(b, -1, -2)), -1, -2))):
+        loops = s2s.jit(of_stacks).lower(x, y).loops
+        assert "@" in loops or 1 in left[:-2] + right[:-2]
+        module: dict = {}
+        exec(loops, module)
+        np.testing.assert_allclose(module["of_stacks"](x, y), x @ y, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("right", [(3, 5, 7), (4, 6, 7), (2, 4, 5, 7)])
+def test_stacks_that_do_not_match_are_an_error(right):
+    a, b = RNG.normal(size=(4, 9, 5) if len(right) == 3 else (3, 4, 9, 5)), RNG.normal(size=right)
+    module: dict = {}
+    exec(s2s.jit(of_stacks).lower(a, b).loops, module)
+    with pytest.raises(ValueError):
+        module["of_stacks"](a, b)
+
+
+def attended(q, k, v):
+    s = q @ k.transpose(0, 2, 1)
+    e = np.exp(s - np.max(s, axis=-1, keepdims=True))
+    return np.sum((e / np.sum(e, axis=-1, keepdims=True) @ v) ** 2)
+
+
+@pytest.mark.compile
+def test_the_gradient_of_attention_is_products():
+    q, k, v = (RNG.normal(size=shape) for shape in ((3, 12, 5), (3, 10, 5), (3, 10, 6)))
+    gradient = s2s.grad(attended, argnums=(0, 1, 2))
+    compiled = s2s.jit(gradient)
+    assert compiled.lower(q, k, v).loops.count("] @ ") == 6
+    for a, b in zip(compiled(q, k, v), gradient(q, k, v)):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-13)
+
+
+def test_kernels_have_a_stack_of_products_in_one_nest():
+    """A kernel cannot call BLAS, and what starts kernels would have to for each matrix."""
+    a, b = RNG.normal(size=(4, 9, 5)), RNG.normal(size=(4, 5, 7))
+    made = program(lambda a, b: a @ b, a, b)
+    assert count(lower(made), "matmul") == 1 and count(lower(made, asks=False), "matmul") == 0

@@ -185,6 +185,25 @@ def test_what_is_dear_has_a_loop_of_its_own(f):
     assert not any(line.lstrip().startswith("for ") for line in inside)
 
 
+def softplus(X, w, y):
+    z = X @ w
+    return np.sum(np.log1p(np.exp(-np.abs(z))) + np.maximum(z, 0.0) - y * z)
+
+
+def test_what_is_chosen_by_what_is_kept_is_chosen_where_it_is_read():
+    """In the vectors' loop, not in that of the rows, where its choices are made one at a time; and nothing is kept for it."""
+    text = loops_of(softplus, *rows(40))
+    assert text.count("np.empty(32)") == 2
+    assert text.index("np.exp(") < text.index("if z_1 == 0.0")
+    X, w, y = rows(40)
+    value, slope = s2s.value_and_grad(softplus, argnums=1)(X, w, y)
+    module = {}
+    exec(text, module)
+    found, other = module["softplus_value_and_grad"](X, w, y)
+    np.testing.assert_allclose(found, value, rtol=1e-13)
+    np.testing.assert_allclose(other, slope, rtol=1e-11, atol=1e-12)
+
+
 def test_long_rows_have_short_strips():
     assert "16384 //" in loops_of(logistic, *rows(40))
 
