@@ -10,7 +10,9 @@ BLAS counts in columns: a matrix in C order is, to BLAS, its own transpose.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -19,8 +21,10 @@ from numba.core import cgutils
 from numba.core.imputils import impl_ret_new_ref
 from numba.extending import lower_builtin, overload, type_callable
 
+from .elements import field, item
+from .outlined import fails, outlined
 from .small import dots, row
-from .unshared import allocated
+from .unshared import MEMORY, NO_MEMORY, allocate, allocated, described, had
 
 KINDS = {types.float64: "d", types.float32: "s"}
 BYTE, STATUS = ir.IntType(8), ir.IntType(32)
@@ -56,48 +60,98 @@ def _other_product(a, b) -> Callable | None:
 
 @lower_builtin(blas_product, types.Array, types.Array)
 def _lower_simple(context, builder, sig, args):
-    (a_kind, b_kind), kind = sig.args, sig.return_type
-    a, b = (context.make_array(t)(context, builder, x) for t, x in zip(sig.args, args))
-    a_shape, b_shape = (cgutils.unpack_tuple(builder, x.shape, t.ndim) for t, x in zip(sig.args, (a, b)))
-    shape = [*a_shape[:-1], *b_shape[1:]]
-    with builder.if_then(builder.icmp_signed("!=", a_shape[-1], b_shape[0]), likely=False):
-        context.call_conv.return_user_exc(builder, ValueError, ("matmul: the lengths of the operands do not match",))
+    kind, given, shape = sig.return_type, [], []
+    for t, x in zip(sig.args, args):
+        lengths = [item(builder, field(context, builder, t, x, "shape"), k) for k in range(t.ndim)]
+        given += [field(context, builder, t, x, "data"), *lengths]
+        shape.append(lengths)
+    result = [*shape[0][:-1], *shape[1][1:]]
+    if sig.args[0].ndim != sig.args[1].ndim:
+        a, b = (Operand(t, field(context, builder, t, x, "data"), lengths) for t, x, lengths in zip(sig.args, args, shape))
+        return impl_ret_new_ref(context, builder, kind, _with_vector(context, builder, kind, a, b, result))
+    kinds = "".join(f"_{t.layout if t.ndim == 2 else ''}{t.ndim}" for t in sig.args)  # a vector is in both orders
+    memory = outlined(context, builder, f"product_{KINDS[kind.dtype]}{kinds}", MEMORY, given, lambda inner, *xs: _product(context, inner, sig, *xs))
+    made = described(context, builder, kind, result, had(builder, memory))
+    return impl_ret_new_ref(context, builder, kind, made.value)
+
+
+class Operand(NamedTuple):
+    """One of two that are multiplied."""
+
+    kind: types.Array
+    data: ir.Value
+    shape: Sequence[ir.Value]
+
+
+def _with_vector(context, builder, kind: types.Array, a: Operand, b: Operand, shape: Sequence[ir.Value]) -> ir.Value:
+    """A product of a matrix and a vector, where it stands: what LLVM knows of their lengths, and that all such products of a module have the
+    same, reaches the functions of small.py, which are loops of that many trips then."""
+    with builder.if_then(builder.icmp_signed("!=", a.shape[-1], b.shape[0]), likely=False):
+        context.call_conv.return_user_exc(builder, ValueError, (UNEQUAL,))
     made = allocated(context, builder, kind, shape)
-    nothing = ir.Constant(shape[0].type, 0)
-    empty = builder.icmp_signed("==", a_shape[-1], nothing)
+    _fill(context, builder, a, b, shape, made.data)
+    return made.value
+
+
+UNEQUAL = "matmul: the lengths of the operands do not match"
+
+
+def _product(context, builder, sig, *given: ir.Value) -> None:
+    """The memory of a product, for operands of which each is given by where it is, and its lengths."""
+    rank = sig.args[0].ndim
+    a, b = (Operand(t, data, shape) for t, (data, *shape) in zip(sig.args, (given[:rank + 1], given[rank + 1:])))
+    fails(context, builder, builder.icmp_signed("!=", a.shape[-1], b.shape[0]), ValueError, UNEQUAL, NO_MEMORY)
+    shape = [*a.shape[:-1], *b.shape[1:]]
+    item_type = context.get_data_type(sig.return_type.dtype)
+    memory = outlined(context, builder, f"new_{len(shape)}", MEMORY, [shape[0].type(context.get_abi_sizeof(item_type)), *shape],
+                      functools.partial(allocate, context, False))
+    with builder.if_then(cgutils.is_null(builder, builder.extract_value(memory, 0)), likely=False):
+        builder.ret(memory)
+    made = builder.bitcast(builder.extract_value(memory, 1), item_type.as_pointer())
+    _fill(context, builder, a, b, shape, made)
+    builder.ret(memory)
+
+
+def _fill(context, builder, a: Operand, b: Operand, shape: Sequence[ir.Value], made: ir.Value) -> None:
+    """Write the product, which is 0 where there is nothing to add up."""
+    item_type = context.get_data_type(a.kind.dtype)
+    nothing = shape[0].type(0)
+    empty = builder.icmp_signed("==", a.shape[-1], nothing)
     for n in shape:
         empty = builder.or_(empty, builder.icmp_signed("==", n, nothing))
     with builder.if_else(empty, likely=False) as (then, otherwise):
         with then:
-            cgutils.memset(builder, made.data, made.size, 0)
+            size = shape[0].type(context.get_abi_sizeof(item_type))
+            for n in shape:
+                size = builder.mul(size, n)
+            cgutils.memset(builder, made, size, 0)
         with otherwise:
-            _multiply(context, builder, (a_kind, a, a_shape), (b_kind, b, b_shape), made)
-    return impl_ret_new_ref(context, builder, kind, made.value)
+            _multiply(context, builder, a, b, made)
 
 
-def _multiply(context, builder, first: tuple, second: tuple, made) -> None:
+def _multiply(context, builder, a: Operand, b: Operand, made: ir.Value) -> None:
     """The call of gemm, or of gemv and what is faster for a small matrix."""
-    (a_kind, a, a_shape), (b_kind, b, b_shape) = first, second
-    real = context.get_value_type(a_kind.dtype)
+    real = context.get_value_type(a.kind.dtype)
     one, zero = (_in_memory(builder, ir.Constant(real, x)) for x in (1.0, 0.0))
-    kind = _letter(KINDS[a_kind.dtype])
-    if a_kind.ndim == b_kind.ndim:
-        (n, k), m = a_shape, b_shape[1]
+    kind = _letter(KINDS[a.kind.dtype])
+    if a.kind.ndim == b.kind.ndim:
+        (n, k), m = a.shape, b.shape[1]
         _call(builder, "numba_xxgemm", [
-            kind, _letter("n" if b_kind.layout == "C" else "t"), _letter("n" if a_kind.layout == "C" else "t"), m, n, k,
-            one, b.data, m if b_kind.layout == "C" else k, a.data, k if a_kind.layout == "C" else n, zero, made.data, m])
+            kind, _letter("n" if b.kind.layout == "C" else "t"), _letter("n" if a.kind.layout == "C" else "t"), m, n, k,
+            one, b.data, m if b.kind.layout == "C" else k, a.data, k if a.kind.layout == "C" else n, zero, made, m])
         return
-    of_rows = a_kind.ndim == 2
-    (t, matrix, (n, m)), vector = ((a_kind, a, a_shape), b) if of_rows else ((b_kind, b, b_shape), a)
-    lead, others = (m, n) if t.layout == "C" else (n, m)
-    dotted = (t.layout == "C") == of_rows
+    of_rows = a.kind.ndim == 2
+    matrix, vector = (a, b) if of_rows else (b, a)
+    n, m = matrix.shape
+    lead, others = (m, n) if matrix.kind.layout == "C" else (n, m)
+    dotted = (matrix.kind.layout == "C") == of_rows
     few, small = (builder.icmp_signed("<=", x, ir.Constant(lead.type, most)) for x, most in ((others, FEW), (builder.mul(lead, others), SMALL)))
     with builder.if_else(builder.and_(few, small)) as (then, otherwise):
         with then:
-            builder.call((dots if dotted else row)(builder.module, real), [matrix.data, lead, others, vector.data, made.data])
+            builder.call((dots if dotted else row)(builder.module, real), [matrix.data, lead, others, vector.data, made])
         with otherwise:
             _call(builder, "numba_xxgemv", [kind, _letter("t" if dotted else "n"), lead, others,
-                                            one, matrix.data, lead, vector.data, zero, made.data])
+                                            one, matrix.data, lead, vector.data, zero, made])
 
 
 def _letter(letter: str) -> ir.Constant:

@@ -68,7 +68,7 @@ direct = later(f"{__package__}.direct")  # code from the cache needs none of it
 FIRST, LARGE, LARGE_AND_DIRECT = 1, 2, 1  # levels: of the run before linking, and of the last one over what is large
 BLOCKS = 500  # of a module, from where on LLVM keeps a list of those that it has changed
 WITH_LIST = range(20, 23)  # the versions of LLVM that are known to have that option
-MANY = 2_200  # instructions before the last run: from here on a function is large
+MANY = 1_900  # instructions before the last run: from here on a function is large
 
 
 class Effort(Compiler):

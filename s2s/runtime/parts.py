@@ -17,13 +17,19 @@ its inner loops are short, and made and added up these arrays are in any case.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import lower_builtin, type_callable
+from numba.core.callconv import RETCODE_OK
+from numba.core.datamodel.packer import ArgPacker
+from numba.core.imputils import impl_ret_borrowed
+from numba.extending import lower_builtin, overload, type_callable
 
 from ..back.work import LIBRARIES
 from . import hand_out
+from .elements import field, item
 from .unshared import promised
 
 RAISED = "a part of a loop raised"
@@ -60,6 +66,12 @@ def in_parts(kernel, parts: int, trips: int, arguments: tuple) -> None:
         kernel(part, part * trips // parts, (part + 1) * trips // parts, *arguments)
 
 
+def add_parts(array, parts) -> None:
+    """Add to `array` what each part has added up in an array of its own, in the order of the parts."""
+    for part in parts:
+        array += part
+
+
 @type_callable(parts_of)
 def _type_parts_of(context):
     def typed(trips, work, size=types.intp):
@@ -92,6 +104,65 @@ def _lower_natural(context, builder, sig, args):
     return builder.and_(n, ir.Constant(n.type, (1 << (n.type.width - 2)) - 1))
 
 
+def _lie_in_order(array, parts) -> bool:
+    return array.layout == parts.layout == "C" and isinstance(array.dtype, (types.Float, types.Integer, types.Complex))
+
+
+@type_callable(add_parts)
+def _type_add_parts(context):
+    return lambda array, parts: types.none if _lie_in_order(array, parts) else None
+
+
+@overload(add_parts)
+def _other_add_parts(array, parts):
+    if _lie_in_order(array, parts) or array.ndim != 1:
+        return None
+
+    def add(array, parts):
+        for part in range(len(parts)):
+            for i in range(len(array)):
+                array[i] += parts[part, i]
+
+    return add
+
+
+@lower_builtin(add_parts, types.Array, types.Array)
+def _lower_add_parts(context, builder, sig, args):
+    number = sig.args[0].dtype
+    data, parts = (field(context, builder, t, x, "data") for t, x in zip(sig.args, args))
+    size, count = (field(context, builder, t, x, "nitems") for t, x in zip(sig.args, args))
+    if isinstance(number, types.Complex):  # two numbers, next to each other
+        number = number.underlying_float
+        size, count = (builder.mul(n, n.type(2)) for n in (size, count))
+    of = context.get_data_type(number)
+    function = _adding(builder.module, of, isinstance(number, types.Float))
+    builder.call(function, [builder.bitcast(data, of.as_pointer()), builder.bitcast(parts, of.as_pointer()), size, count])
+    return context.get_dummy_value()
+
+
+def _adding(module: ir.Module, of: ir.Type, is_real: bool) -> ir.Function:
+    """The module's function that adds to `size` numbers those of several arrays of as many, which are `count` together."""
+    name = f"s2s_add_parts_{of}"
+    if name in module.globals:
+        return module.globals[name]
+    word = ir.IntType(64)
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [of.as_pointer(), of.as_pointer(), word, word]), name)
+    function.linkage = "linkonce_odr"
+    for attribute in ("nounwind", "noinline"):
+        function.attributes.add(attribute)
+    array, parts, size, count = function.args
+    for each in (array, parts):
+        each.add_attribute("noalias")
+    builder = ir.IRBuilder(function.append_basic_block())
+    with cgutils.for_range_slice(builder, word(0), count, size) as (first, _):
+        with cgutils.for_range(builder, size) as loop:
+            place = builder.gep(array, [loop.index])
+            x, y = builder.load(place), builder.load(builder.gep(parts, [builder.add(first, loop.index)]))
+            builder.store(builder.fadd(x, y) if is_real else builder.add(x, y), place)
+    builder.ret_void()
+    return function
+
+
 @type_callable(apart)
 def _type_apart(context):
     return lambda array: array if isinstance(array, types.Array) else None
@@ -99,7 +170,14 @@ def _type_apart(context):
 
 @lower_builtin(apart, types.Array)
 def _lower_apart(context, builder, sig, args):
+    return impl_ret_borrowed(context, builder, sig.return_type, _apart(context, builder, sig, args))
+
+
+def _apart(context, builder, sig, args):
     return promised(context, builder, sig.args[0], args[0])
+
+
+AGAIN = {apart: (lambda array: True, _apart)}  # as in shaped.py
 
 
 @lower_builtin(parts_of, types.Any, types.Any)
@@ -129,8 +207,11 @@ def _lower_in_parts(context, builder, sig, args):
     word = ir.IntType(64)
     parts, trips = (context.cast(builder, x, t, types.int64) for x, t in zip((parts, trips), sig.args[1:3]))
     trips = builder.select(builder.icmp_signed("<", trips, ir.Constant(word, 0)), ir.Constant(word, 0), trips)
-    entry = _entry(context, builder, kernel, kind)
-    holder = cgutils.alloca_once_value(builder, arguments)
+    fields = [x for k, t in enumerate(kind.types) for x in taken_apart(context, builder, t, item(builder, arguments, k))]
+    entry = _entry(context, builder, kernel, kind, [x.type for x in fields])
+    holder = cgutils.alloca_once(builder, ir.LiteralStructType([x.type for x in fields]))
+    for k, x in enumerate(fields):
+        builder.store(x, cgutils.gep_inbounds(builder, holder, 0, k))
     run = cgutils.get_or_insert_function(builder.module, ir.FunctionType(word, [word] * 5), "s2s_in_parts")
     blas = ir.Constant(word, int(calls_blas(kernel.dispatcher.py_func)))
     status = builder.call(run, [builder.ptrtoint(entry, word), builder.ptrtoint(holder, word), parts, trips, blas])
@@ -140,7 +221,42 @@ def _lower_in_parts(context, builder, sig, args):
     return context.get_dummy_value()
 
 
-def _entry(context, builder, kernel: types.Dispatcher, kind: types.BaseTuple) -> ir.Function:
+def taken_apart(context, builder, kind: types.Type, value: ir.Value) -> list[ir.Value]:
+    """What a kernel is to be given for a value: of an array, what does not follow from its type and its lengths."""
+    if not isinstance(kind, types.Array):
+        return [value]
+    found = [field(context, builder, kind, value, name) for name in ("meminfo", "data")]
+    for name in ("shape", "strides") if kind.layout == "A" else ("shape",):
+        several = field(context, builder, kind, value, name)
+        found += [item(builder, several, k) for k in range(kind.ndim)]
+    return found
+
+
+def as_arguments(context, builder, kind: types.Type, wanted: types.Type, fields: Iterator[ir.Value]) -> list[ir.Value]:
+    """What a function of Numba's takes for the value: of an array, each of its fields.
+
+    The object of Python's that owns an array is left out: whoever returns it would need that, but no kernel returns.
+    """
+    if not isinstance(kind, types.Array):
+        value = context.cast(builder, next(fields), kind, wanted)
+        return list(ArgPacker(context.data_model_manager, [wanted]).as_arguments(builder, [value]))
+    meminfo, data = next(fields), next(fields)
+    shape = [next(fields) for _ in range(kind.ndim)]
+    step = shape[0].type(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+    count = shape[0]
+    for n in shape[1:]:
+        count = builder.mul(count, n)
+    if kind.layout == "A":
+        strides = [next(fields) for _ in range(kind.ndim)]
+    else:
+        strides = [step]
+        for n in reversed(shape[1:]) if kind.layout == "C" else shape[:-1]:
+            strides.append(builder.mul(strides[-1], n))
+        strides = strides[::-1] if kind.layout == "C" else strides
+    return [meminfo, context.get_constant_null(types.pyobject), count, step, data, *shape, *strides]
+
+
+def _entry(context, builder, kernel: types.Dispatcher, kind: types.BaseTuple, fields: Sequence[ir.Type]) -> ir.Function:
     """The kernel as a function of the address of its arguments, a part, and the trips of it: whether it raised."""
     wanted = _argument_types(kind)
     compiled = kernel.dispatcher.get_compile_result(types.void(*wanted))
@@ -150,11 +266,16 @@ def _entry(context, builder, kernel: types.Dispatcher, kind: types.BaseTuple) ->
                         builder.module.get_unique_name(f"{compiled.fndesc.llvm_func_name}.entry"))
     entry.linkage = "internal"
     inner = ir.IRBuilder(entry.append_basic_block())
-    address, *place = entry.args
-    packed = inner.load(inner.bitcast(address, context.get_value_type(kind).as_pointer()))
-    given = [context.cast(inner, x, t, u) for x, t, u in zip(cgutils.unpack_tuple(inner, packed, len(kind)), kind.types, wanted[3:])]
-    status, _ = context.call_internal_no_propagate(inner, compiled.fndesc, compiled.signature, [*place, *given])
-    inner.ret(inner.zext(status.is_error, word))
+    address, *given = entry.args
+    holder = inner.bitcast(address, ir.LiteralStructType(fields).as_pointer())
+    loaded = (inner.load(cgutils.gep_inbounds(inner, holder, 0, k)) for k in range(len(fields)))
+    for t, u in zip(kind.types, wanted[3:]):
+        given += as_arguments(context, inner, t, u, loaded)
+    function = context.declare_function(builder.module, compiled.fndesc)
+    result, raised = (cgutils.alloca_once(inner, x.type.pointee, zfill=True) for x in function.args[:2])
+    # nobody else calls the kernel, and its hundreds of arguments would go through memory once more
+    code = inner.call(function, [result, raised, *given], attrs=["alwaysinline"])
+    inner.ret(inner.zext(inner.icmp_signed("!=", code, RETCODE_OK), word))
     return entry
 
 

@@ -6,13 +6,19 @@ because of the text of an error.  Arrays of other layouts go to them.
 
 from __future__ import annotations
 
+import functools
+import math
+from collections.abc import Callable, Sequence
+
 import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic, lower_builtin, overload, type_callable
 
 from .elements import field, item, structure
+from .outlined import fails, leave_if, outlined
 
 
 def native_in_order(array):
@@ -25,7 +31,7 @@ def native_reshaped(array, shape):
     return np.reshape(array, shape)
 
 
-def _is_simple(array, shape=types.UniTuple(types.intp, 1)) -> bool:
+def is_simple(array, shape=types.UniTuple(types.intp, 1)) -> bool:
     lengths = shape.types if isinstance(shape, types.BaseTuple) else (shape,)
     return (isinstance(array, types.Array) and array.layout == "C" and array.ndim > 0
             and len(lengths) > 0 and all(isinstance(n, types.Integer) and n.signed for n in lengths))
@@ -33,67 +39,103 @@ def _is_simple(array, shape=types.UniTuple(types.intp, 1)) -> bool:
 
 @type_callable(native_in_order)
 def _type_in_order(context):
-    return lambda array: array if _is_simple(array) else None
+    return lambda array: array if is_simple(array) else None
 
 
 @overload(native_in_order)
 def _other_in_order(array):
-    return None if _is_simple(array) else lambda array: np.ascontiguousarray(array)
+    return None if is_simple(array) else lambda array: np.ascontiguousarray(array)
 
 
-@lower_builtin(native_in_order, types.Array)
-def _lower_in_order(context, builder, sig, args):
-    return impl_ret_borrowed(context, builder, sig.return_type, args[0])
+def _in_order(context, builder, sig, args):
+    return args[0]
 
 
 @type_callable(native_reshaped)
 def _type_reshaped(context):
     def of(array, shape):
-        if _is_simple(array, shape):
+        if is_simple(array, shape):
             return array.copy(ndim=len(shape) if isinstance(shape, types.BaseTuple) else 1)
     return of
 
 
 @overload(native_reshaped)
 def _other_reshaped(array, shape):
-    return None if _is_simple(array, shape) else lambda array, shape: np.reshape(array, shape)
+    return None if is_simple(array, shape) else lambda array, shape: np.reshape(array, shape)
 
 
-@lower_builtin(native_reshaped, types.Array, types.Any)
-def _lower_reshaped(context, builder, sig, args):
+def _reshaped(context, builder, sig, args):
     (kind, given), made = sig.args, sig.return_type
     if isinstance(given, types.BaseTuple):
         lengths = [context.cast(builder, item(builder, args[1], k), t, types.intp) for k, t in enumerate(given.types)]
     else:
         lengths = [context.cast(builder, args[1], given, types.intp)]
-    word = lengths[0].type
-    zero, one = word(0), word(1)
-    total, known, missing = one, one, zero
-    for k in range(kind.ndim):
-        total = builder.mul(total, item(builder, field(context, builder, kind, args[0], "shape"), k))
-    for n in lengths:
-        is_open = builder.icmp_signed("<", n, zero)  # follows from the others
-        known = builder.mul(known, builder.select(is_open, one, n))
-        missing = builder.add(missing, builder.select(is_open, one, zero))
-    divisor = builder.select(builder.icmp_signed("==", known, zero), one, known)
-    rest = builder.sdiv(total, divisor)
-    lengths = [builder.select(builder.icmp_signed("<", n, zero), rest, n) for n in lengths]
-    size = one
-    for n in lengths:
-        size = builder.mul(size, n)
-    wrong = builder.icmp_signed(">", missing, one)
-    unknown = builder.and_(builder.icmp_signed("==", missing, one), builder.icmp_signed("==", known, zero))
-    wrong = builder.or_(builder.or_(wrong, unknown), builder.icmp_signed("!=", size, total))
-    with builder.if_then(wrong, likely=False):
-        context.call_conv.return_user_exc(builder, ValueError, ("total size of new array must be unchanged",))
+    shape = [item(builder, field(context, builder, kind, args[0], "shape"), k) for k in range(kind.ndim)]
+    total = shape[0]
+    for n in shape[1:]:
+        total = builder.mul(total, n)
+    rest = known_length(shape, lengths)
+    if rest is None:
+        rest = outlined(context, builder, f"reshaped_{len(lengths)}", total.type, [total, *lengths], functools.partial(_find_length, context))
+        leave_if(builder, builder.icmp_signed("<", rest, rest.type(0)))
+    lengths = [rest if is_open(n) else n if is_constant(n) else builder.select(builder.icmp_signed("<", n, n.type(0)), rest, n) for n in lengths]
     step = field(context, builder, kind, args[0], "itemsize")
     strides = [step]
     for n in reversed(lengths[1:]):
         strides.insert(0, builder.mul(strides[0], n))
-    value = structure(
+    return structure(
         context, builder, made, **{name: field(context, builder, kind, args[0], name) for name in ("meminfo", "parent", "nitems", "data")},
-        itemsize=step, shape=cgutils.pack_array(builder, lengths, ty=word), strides=cgutils.pack_array(builder, strides, ty=word))
-    return impl_ret_borrowed(context, builder, made, value)
+        itemsize=step, shape=cgutils.pack_array(builder, lengths, ty=rest.type), strides=cgutils.pack_array(builder, strides, ty=rest.type))
+
+
+def is_constant(n: ir.Value) -> bool:
+    return isinstance(n, ir.Constant) and isinstance(n.constant, int)
+
+
+def known_length(shape: Sequence[ir.Value], lengths: Sequence[ir.Value]) -> ir.Value | None:
+    """The length that follows from the others, where all are known, and are right."""
+    if not all(map(is_constant, [*shape, *lengths])):
+        return None
+    size, known = (math.prod(n.constant for n in several if n.constant >= 0) for several in (shape, lengths))
+    missing = sum(map(is_open, lengths))
+    rest = size // known if missing == 1 and known else 1
+    return shape[0].type(rest) if missing < 2 and rest * known == size else None
+
+
+def is_open(n: ir.Value) -> bool:
+    """Whether this length is known to follow from the others."""
+    return is_constant(n) and n.constant < 0
+
+
+def _find_length(context, builder, total: ir.Value, *lengths: ir.Value) -> None:
+    """The length of an array of so many numbers that is not among these: those below 0 are to follow from the others; below 0 where it raises."""
+    zero, one = total.type(0), total.type(1)
+    known, missing = one, zero
+    for n in lengths:
+        is_open = builder.icmp_signed("<", n, zero)
+        known = builder.mul(known, builder.select(is_open, one, n))
+        missing = builder.add(missing, builder.select(is_open, one, zero))
+    rest = builder.sdiv(total, builder.select(builder.icmp_signed("==", known, zero), one, known))
+    size = one
+    for n in lengths:
+        size = builder.mul(size, builder.select(builder.icmp_signed("<", n, zero), rest, n))
+    wrong = builder.icmp_signed(">", missing, one)
+    unknown = builder.and_(builder.icmp_signed("==", missing, one), builder.icmp_signed("==", known, zero))
+    wrong = builder.or_(builder.or_(wrong, unknown), builder.icmp_signed("!=", size, total))
+    fails(context, builder, wrong, ValueError, "total size of new array must be unchanged", total.type(-1))
+    builder.ret(rest)
+
+
+AGAIN = {native_in_order: (is_simple, _in_order), native_reshaped: (is_simple, _reshaped)}  # of which kinds, and how it is written
+
+
+def _borrowed(emit: Callable) -> Callable:
+    """Numba's way to write what gives its first argument's memory again, with a reference of its own."""
+    return lambda context, builder, sig, args: impl_ret_borrowed(context, builder, sig.return_type, emit(context, builder, sig, args))
+
+
+lower_builtin(native_in_order, types.Array)(_borrowed(_in_order))
+lower_builtin(native_reshaped, types.Array, types.Any)(_borrowed(_reshaped))
 
 
 @intrinsic(prefer_literal=True)

@@ -16,6 +16,7 @@ Numba's np.empty and np.zeros are Python functions, each compiled anew for every
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -23,10 +24,11 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.imputils import impl_ret_borrowed, impl_ret_new_ref
+from numba.core.imputils import impl_ret_new_ref
 from numba.extending import lower_builtin, type_callable
 
 from .elements import field, item, structure
+from .outlined import fails, leave_if, outlined
 
 
 def unshared_empty(shape, dtype=np.float64):
@@ -45,15 +47,18 @@ def unshared_like(array):
 
 
 def promised(context, builder, kind: types.Array, array: ir.Value) -> ir.Value:
-    """LLVM's value of an array that others see, too, with the promise.
+    """LLVM's value of an array that others see, too, with the promise; it holds the same reference.
 
     To LLVM what `noalias` comes from is malloc's, and what nobody reads before the function returns need not be written.  So the
     pointer is shown to a second piece of assembler, which might hand it on.
     """
-    made = context.make_array(kind)(context, builder, array)
-    made.data = with_promise(builder, made.data)
-    builder.asm(ir.FunctionType(ir.VoidType(), [made.data.type]), "", "r,~{memory}", [made.data], True)
-    return impl_ret_borrowed(context, builder, kind, made._getvalue())
+    place = context.data_model_manager[kind].get_field_position("data")
+    data = item(builder, array, place)
+    if is_promise(data):
+        return array
+    data = with_promise(builder, data)
+    builder.asm(ir.FunctionType(ir.VoidType(), [data.type]), "", "r,~{memory}", [data], True)
+    return builder.insert_value(array, data, place)
 
 
 def with_promise(builder, pointer: ir.Value) -> ir.Value:
@@ -63,40 +68,70 @@ def with_promise(builder, pointer: ir.Value) -> ir.Value:
     return call
 
 
+def is_promise(pointer: ir.Value) -> bool:
+    """Whether a pointer is that of an array which has been made, or promised to be apart, here."""
+    return isinstance(pointer, ir.CallInstr) and isinstance(pointer.callee, ir.InlineAsm)
+
+
 class New(NamedTuple):
-    """An array that has been made: its value, where its elements are, and how many bytes they take."""
+    """An array that has been made: its value, and where its elements are."""
 
     value: ir.Value
     data: ir.Value
-    size: ir.Value
 
 
 def allocated(context, builder, kind: types.Array, shape: Sequence[ir.Value], zero: bool = False) -> New:
     """A new array in C order, which raises where NumPy would."""
-    word = context.get_value_type(types.intp)
+    step = ir.Constant(context.get_value_type(types.intp), context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+    name = f"new_{'zeros_' if zero else ''}{len(shape)}"
+    return described(context, builder, kind, shape, had(builder, outlined(
+        context, builder, name, MEMORY, [step, *shape], functools.partial(allocate, context, zero))))
+
+
+def had(builder, memory: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """The two of a MEMORY; where there is none, what was to be had has raised."""
+    meminfo = builder.extract_value(memory, 0)
+    leave_if(builder, cgutils.is_null(builder, meminfo))
+    return meminfo, builder.extract_value(memory, 1)
+
+
+def described(context, builder, kind: types.Array, shape: Sequence[ir.Value], memory: tuple[ir.Value, ir.Value]) -> New:
+    """A new array in C order in this memory."""
+    meminfo, place = memory
+    word, item_type = context.get_value_type(types.intp), context.get_data_type(kind.dtype)
+    step = ir.Constant(word, context.get_abi_sizeof(item_type))
+    data = with_promise(builder, builder.bitcast(place, item_type.as_pointer()))
+    count, strides = shape[0], [step]
+    for n in shape[1:]:
+        count = builder.mul(count, n)
+    for n in reversed(shape[1:]):
+        strides.insert(0, builder.mul(strides[0], n))
+    return New(structure(
+        context, builder, kind, meminfo=meminfo, parent=context.get_constant_null(types.pyobject), nitems=count, itemsize=step, data=data,
+        shape=cgutils.pack_array(builder, shape, ty=word), strides=cgutils.pack_array(builder, strides, ty=word)), data)
+
+
+NO_ROOM = "Allocation failed (probably too large)."
+MEMORY = ir.LiteralStructType([cgutils.voidptr_t, cgutils.voidptr_t])  # Numba's object that holds it, or null; where it is
+NO_MEMORY = ir.Constant(MEMORY, None)
+
+
+def allocate(context, zero: bool, builder, step: ir.Value, *shape: ir.Value) -> None:
+    """The memory of a new array, whose elements take `step` bytes each."""
     size, wrong = shape[0], None
-    step = ir.Constant(word, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
     for n in [*shape[1:], step]:
-        count, product = size, builder.smul_with_overflow(size, n)
+        product = builder.smul_with_overflow(size, n)
         size, over = builder.extract_value(product, 0), builder.extract_value(product, 1)
         wrong = over if wrong is None else builder.or_(wrong, over)
     for n in shape:
-        wrong = builder.or_(wrong, builder.icmp_signed("<", n, ir.Constant(word, 0)))
-    with builder.if_then(wrong, likely=False):
-        context.call_conv.return_user_exc(builder, ValueError, ("the shape of a new array is negative, or too large",))
-    meminfo = context.nrt.meminfo_alloc_aligned(builder, size=size, align=context.get_preferred_array_alignment(kind.dtype))
+        wrong = builder.or_(wrong, builder.icmp_signed("<", n, n.type(0)))
+    fails(context, builder, wrong, ValueError, "the shape of a new array is negative, or too large", NO_MEMORY)
+    meminfo = context.nrt.meminfo_alloc_aligned_unchecked(builder, size, context.get_preferred_array_alignment(types.intp))
+    fails(context, builder, cgutils.is_null(builder, meminfo), MemoryError, NO_ROOM, NO_MEMORY)
     data = context.nrt.meminfo_data(builder, meminfo)
     if zero:
         cgutils.memset(builder, data, size, 0)
-    strides = [step]
-    for n in reversed(shape[1:]):
-        strides.insert(0, builder.mul(strides[0], n))
-    item_type = context.get_data_type(kind.dtype)
-    data = with_promise(builder, builder.bitcast(data, item_type.as_pointer()))
-    value = structure(
-        context, builder, kind, meminfo=meminfo, parent=context.get_constant_null(types.pyobject), nitems=count, itemsize=step, data=data,
-        shape=cgutils.pack_array(builder, shape, ty=word), strides=cgutils.pack_array(builder, strides, ty=word))
-    return New(value, data, size)
+    builder.ret(builder.insert_value(builder.insert_value(NO_MEMORY, meminfo, 0), data, 1))
 
 
 def _typed(context) -> Callable:

@@ -2,6 +2,8 @@
 
 import ast
 import linecache
+import platform
+import re
 import textwrap
 
 import numpy as np
@@ -100,6 +102,29 @@ def test_computes_what_python_computes(name):
     assert is_direct(compiled)
 
 
+def jumps(text: str, *args) -> int:
+    """How many jumps on a condition machine code makes, whose loops are told from them by their count."""
+    _, compiled = both(text)
+    compiled(*args)
+    (code,) = compiled.inspect_asm().values()
+    return len(re.findall(r"\n\s+j(?!mp)", code[:code.index(".size")]))
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="counts jumps of x86")
+@pytest.mark.parametrize("number", ["x * y if abs(x) < 1.0 else y - 0.5", "np.sign(x) * y", "(y if abs(x) < 1.0 else 0.0) + (0.0 if abs(x) < 1.0 else np.sign(x))"])
+def test_what_is_chosen_of_two_numbers_needs_no_jump(number):
+    assert jumps(f"def f(x, y):\n    return {number}", 1.5, 2.5) == 0
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_signs_are_those_of_numpy(kind):
+    plain, compiled = both("def f(x):\n    return np.sign(x)")
+    for x in map(kind, (2.5, -1e-40, 0.0, -0.0, np.inf, -np.inf, np.nan)):
+        assert np.copysign(1.0, compiled(x)) == np.copysign(1.0, plain(x)) and type(compiled(x)) is float
+        np.testing.assert_array_equal(compiled(x), plain(x))
+    assert is_direct(compiled)
+
+
 @pytest.mark.parametrize("text, error", [
     ("def f(n, x):\n    for i in range(0, 9, n):\n        x = x + 1\n    return x", ValueError),
     ("def f(n, x):\n    if n == 0:\n        raise IndexError('at', 3, n)\n    return x", IndexError),
@@ -172,6 +197,8 @@ HOLDING = {
                  "        s += y[checked(i)]\n    return s",
     "raises-itself": "def f(x, n):\n    y = np.copy(x)\n    if n > 2:\n        z = np.copy(y)\n        if n > 4:\n            raise ValueError(z[0], n)\n    return y",
     "arguments": "def f(x, n):\n    return first(np.copy(x), checked(n)) + first(np.copy(x), 0) * np.copy(x)[checked(n)]",
+    "more-than-a-word-has-bits": "def f(x, n):\n" + "".join(f"    y{k} = np.copy(x)\n    s{k} = y{k // 2}[checked(n - {k % 3})]\n" for k in range(150))
+                                 + "    return " + " + ".join(f"s{k} * y{k}[0]" for k in range(150)) + " + x[checked(n)]",
     "tuples": "def f(x, n):\n    a, b = np.copy(x), checked(n)\n    t = a, (np.copy(a), first(np.copy(x), checked(n)))\n    return t[1][0]",
 }
 
@@ -254,12 +281,12 @@ def test_loops_of_few_trips_are_seen(head, is_short):
 
 
 @pytest.mark.parametrize("text, left, is_short", [
-    ("for i in range(3):\n for j in range(n):\n  x[j] += 1", ["i"], False),
-    ("for i in range(3):\n for j in range(2):\n  for k in range(n):\n   x[k] += 1", ["i", "j"], False),
+    ("for i in range(3):\n for j in range(n):\n  x[j] += 1", ["i", "j"], False),
+    ("for i in range(3):\n for j in range(2):\n  for k in range(n):\n   x[k] += 1", ["i", "j", "k"], False),
     ("for i in range(3):\n for j in range(2):\n  x[j] += 1\n while n > 0:\n  n -= 1", ["i"], True),
     ("for i in range(3):\n for j in range(i):\n  x[j] += 1", [], True),
     ("for i in range(n):\n for j in range(i, 4):\n  x[j] += 1", [], True),
-    ("for i in range(4):\n if x[i] > 0:\n  for j in range(n):\n   x[j] += 1", ["i"], False),
+    ("for i in range(4):\n if x[i] > 0:\n  for j in range(n):\n   x[j] += 1", ["i", "j"], False),
     ("for i in range(3):\n x[checked_place(i, n)] += 1", [], False),
 ])
 def test_loops_around_long_ones_are_not_unrolled(text, left, is_short):
@@ -284,6 +311,42 @@ def test_llvm_leaves_loops_around_long_ones():
     (library,) = [o.library for o in s2s.runtime.modules._entries[-1].overloads.values()]
     code = next(str(f) for f in library._final_module.functions if not f.is_declaration and "fdiv" in str(f) and "cpython" not in f.name)
     assert code.count("fdiv") <= 8
+
+
+def test_arrays_are_made_and_multiplied_in_functions_of_the_module():
+    def layers(A, B, x):
+        C = A @ B
+        D = C @ A
+        y = (D @ B).reshape(-1)
+        z = np.zeros((len(x), 3))
+        for i in range(len(x)):
+            for j in range(3):
+                z[i, j] = x[i] * y[j]
+        return np.sum(np.reshape(z, (3, len(x))), axis=0), D
+
+    native = s2s.jit(layers, cache=False)
+    given = np.arange(12.0).reshape(3, 4), np.arange(12.0).reshape(4, 3) - 5.0, np.linspace(0, 1, 5)
+    for ours, theirs in zip(native(*given), layers(*given), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-13)
+    (library,) = [o.library for o in s2s.runtime.modules._entries[-1].overloads.values()]
+    code = str(library._final_module)
+    assert code.count("call i32 @numba_xxgemm") == 1
+    assert code.count("NRT_MemInfo_alloc_aligned(") <= 4  # its declaration, and a call for each rank
+
+
+def test_loops_whose_trips_hand_nothing_on_are_not_repeated():
+    def scaled(x, y):
+        z = np.empty(len(x))
+        for i in range(len(x)):
+            z[i] = x[i] * 1.25 + y[i]
+        return z
+
+    native = s2s.jit(scaled, cache=False)
+    for n in (0, 1, 2, 7, 64, 129):
+        np.testing.assert_allclose(native(np.arange(float(n)), np.ones(n)), np.arange(float(n)) * 1.25 + 1.0, rtol=1e-15)
+    (library,) = [o.library for o in s2s.runtime.modules._entries[-1].overloads.values()]
+    code = next(str(f) for f in library._final_module.functions if not f.is_declaration and "fmul" in str(f) and "cpython" not in f.name)
+    assert code.count("fmul") <= 3  # of a vector, of what is left of one, of a number
 
 
 def test_what_is_called_is_compiled_for_the_flags_of_each():

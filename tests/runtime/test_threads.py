@@ -12,10 +12,13 @@ import numpy as np
 import pytest
 import split
 from loops_for_threads import elementwise, heat, logistic, root
+from numba import njit
 from programs import MORE_RESULTS, PROGRAMS
 
 import s2s
 from s2s.runtime import pool
+from s2s.runtime.effort import Effort
+from s2s.runtime.parts import add_parts
 from s2s.runtime.worth import BySize
 
 
@@ -29,6 +32,26 @@ def several():
 def data(n=3000, d=30):
     rng = np.random.default_rng(0)
     return rng.normal(size=(n, d)), np.sign(rng.normal(size=n)), rng.normal(size=d)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.complex128])
+@pytest.mark.parametrize("shape", [(5,), (3, 0), (3, 2, 4)])
+def test_arrays_of_parts_are_added_in_their_order(dtype, shape):
+    @njit(error_model="numpy", pipeline_class=Effort)
+    def added(array, parts):
+        add_parts(array, parts)
+        return array
+
+    rng = np.random.default_rng(0)
+    array = (rng.normal(size=shape) * 100).astype(dtype) * (1 + 2j if dtype is np.complex128 else dtype(1))
+    for count in (0, 1, 4):
+        parts = (rng.normal(size=(count, *shape)) * 100).astype(dtype)
+        wanted = array.copy()
+        add_parts(wanted, parts)
+        np.testing.assert_array_equal(added(array.copy(), parts), wanted)
+        if len(shape) == 1:
+            np.testing.assert_array_equal(added(np.repeat(array, 2)[::2], parts), wanted)
 
 
 CASES = {

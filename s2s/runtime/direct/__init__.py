@@ -89,7 +89,7 @@ class DirectLowering(BaseNativeLowering):
         state.calltypes, state.return_type = {}, inference.result
         state.func_ir = SimpleNamespace(
             func_id=identity, arg_names=names, is_generator=False, generator_info=None, blocks={0: None},
-            loc=Loc(identity.filename, tree.lineno), tree=tree, inference=inference, unrolling=Unrolling(tree))
+            loc=Loc(identity.filename, tree.lineno), tree=tree, inference=inference, unrolling=Unrolling(tree, inference.bindings.values))
 
 
 @functools.lru_cache(maxsize=4)

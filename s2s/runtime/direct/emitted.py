@@ -66,12 +66,12 @@ class Statements(Expressions):
         for name, kind in self.inference.kept():  # what a return gives up, wherever it stands
             if self.is_counted(kind):
                 self.slot(name, kind)
-        failing = Failing(self.builder, lambda: (each for held in self.held for each in held.items()), self.release)
+        self.failing = Failing(self.builder, lambda: (each for held in self.held for each in held.items()), self.counters)
         for a, kind, value in zip(self.function.args.args, self.lower.fndesc.argtypes, self.lower.fnargs):
             self.bind(a, a.arg, Given(value, kind, lasting=True))
         if self.block(self.function.body):
             self.leave(Given(self.context.get_dummy_value(), types.none))
-        failing.finish(self.in_slots())
+        self.failing.finish(lambda: [self.release(each) for each in self.in_slots()])
 
     def slot(self, name: str, kind: types.Type) -> ir.Value:
         """Where values of this type of the name stand."""
@@ -91,6 +91,7 @@ class Statements(Expressions):
             self.known[name] = Bound(kind, value, given.lasting)
             if counts:
                 self.held[-1][id(node)] = Given(value, kind)
+                self.failing.keep(id(node), Given(value, kind))
             return
         self.put(name, kind, value)
         self.known[name] = Bound(kind)
@@ -145,6 +146,7 @@ class Statements(Expressions):
                 self.rest()
             for node in self.bindings.ends.get((id(body), k), ()):
                 given = self.held[-1].pop(node, None)
+                self.failing.forget(node)
                 if given is not None:
                     self.release(given)
             for name in self.bindings.over.get((id(body), k), ()):
@@ -170,7 +172,8 @@ class Statements(Expressions):
         try:
             yield
         finally:
-            self.held.pop()
+            for key in self.held.pop():
+                self.failing.forget(key)
 
     def statement(self, stmt: ast.stmt) -> bool:
         """The statement; whether its end is reached."""

@@ -15,12 +15,14 @@ from numba.core import types, typing
 from numba.core.ir import Loc
 from numba.np.arrayobj import load_item, store_item
 
+from .. import parts, shaped
 from ..elements import field, is_element, item, place
 from ..extremes import larger, smaller
 from ..parts import natural
 from ..places import checked_place
 from .kinds import BINARY, COMPARED, UNARY
 
+AGAIN = {**parts.AGAIN, **shaped.AGAIN}
 ARITHMETIC = {operator.add: ("add", "fadd"), operator.sub: ("sub", "fsub"), operator.mul: ("mul", "fmul"), operator.truediv: (None, "fdiv")}
 ORDER = {operator.eq: "==", operator.ne: "!=", operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">="}
 
@@ -67,6 +69,13 @@ class Expressions:
     def release(self, given: Given) -> None:
         """Give up a reference to it."""
         self.count("NRT_decref", given.kind, given.value)
+
+    def counters(self, given: Given) -> list[ir.Value]:
+        """The objects of Numba's that count the references to what it holds."""
+        if isinstance(given.kind, types.BaseTuple):
+            return [each for k, kind in enumerate(given.kind.types) if self.is_counted(kind)
+                    for each in self.counters(Given(item(self.builder, given.value, k), kind))]
+        return [field(self.context, self.builder, given.kind, given.value, "meminfo")]
 
     @contextmanager
     def holding(self, *given: Given):
@@ -217,10 +226,11 @@ class Expressions:
         return found
 
     def choice(self, kind: types.Type, test: ast.expr, body: ast.expr, other: ast.expr) -> Given:
+        """`body if test else other`: one of two numbers of data, whose branches would be foretold wrongly half of the time."""
         builder = self.builder
         condition = self.expression(test).value
         blocks = [builder.append_basic_block() for _ in range(3)]
-        builder.cbranch(condition, *blocks[:2])
+        self.unpredictable(builder.cbranch(condition, *blocks[:2]))
         ways, naturals = [], []
         for block, node in zip(blocks, (body, other)):
             builder.position_at_end(block)
@@ -231,6 +241,19 @@ class Expressions:
             builder.branch(blocks[2])
         builder.position_at_end(blocks[2])
         return self.note(Given(self.joined(ways), kind, True), all(naturals))
+
+    def unpredictable(self, made: ir.Instruction) -> ir.Instruction:
+        """The same, which LLVM computes without a jump where both ways are cheap."""
+        made.set_metadata("unpredictable", self.builder.module.add_metadata([]))
+        return made
+
+    def sign(self, x: ir.Value) -> ir.Value:
+        """np.sign of a float: NaN of NaN, 0.0 of both zeros.  Numba jumps, and gives -0.0."""
+        zero, plus, minus = (ir.Constant(x.type, number) for number in (0.0, 1.0, -1.0))
+        found = x
+        for order, number in (("==", zero), ("<", minus), (">", plus)):
+            found = self.unpredictable(self.builder.select(self.builder.fcmp_ordered(order, x, zero), number, found))
+        return found
 
     # --------------------------------------------------------------------------------------------- arrays
 
@@ -304,9 +327,13 @@ class Expressions:
             (x,) = given
             if named is len and isinstance(x.kind, types.Array) and not x.owned:
                 return self.note(Given(item(self.builder, field(self.context, self.builder, x.kind, x.value, "shape"), 0), types.intp), True)
+            if named is np.sign and isinstance(x.kind, types.Float):
+                return Given(self.sign(x.value), x.kind)
             if named in (np.float32, np.float64) and isinstance(args[0], ast.Constant) and isinstance(x.kind, types.Float):
                 kind = self.kinds[id(node)]
                 return Given(ir.Constant(self.context.get_value_type(kind), float(named(args[0].value))), kind)
+        if named in AGAIN and AGAIN[named][0](*(x.kind for x in given)):
+            return self.again(node, AGAIN[named][1], given)
         naturals = [self.is_natural(x.value) for x in given]
         found = self.call(node, named, given, others)
         is_natural = named in (checked_place, natural) or named is larger and any(naturals) or named is smaller and all(naturals)
@@ -336,6 +363,15 @@ class Expressions:
         if isinstance(signature.return_type, types.Phantom) or signature.return_type == types.none:
             return Given(self.context.get_dummy_value(), types.none)
         return Given(found, signature.return_type, True)
+
+    def again(self, node: ast.AST, emit: Callable, given: list[Given]) -> Given:
+        """A call that gives its first argument's memory again: with the reference to it that the argument has, or without."""
+        signature = self.calls[id(node)]
+        with self.holding(*given):
+            found = emit(self.context, self.builder, signature, [self.as_type(x, k) for x, k in zip(given, signature.args)])
+        for x in given[1:]:
+            self.drop(x)
+        return given[0]._replace(value=found, kind=signature.return_type)
 
     def refused(self, *_):
         raise NotImplementedError

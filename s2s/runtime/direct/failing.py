@@ -1,58 +1,123 @@
-"""What a function that raises gives up on its way out, which is the same wherever it raises while it holds the same.
+"""What a function that raises gives up on its way out, wherever it raises.
 
-    y = np.sort(x)                              ...                      error:
-    z = np.linalg.cholesky(A)      becomes      if failed: goto b        a: give up y; goto slots
-    return y @ z                                ...                      b: give up z; goto a
+    y = np.sort(x)                              ...                              failed:
+    z = np.linalg.cholesky(A)      becomes      table[0] = y                     give up those of the table that `held` has
+    return y @ z                                if failed: held = 0b01; leave    give up what slots hold
 
 A caller may catch what a factorisation raises, and try again, as long as a search lasts; Numba's own way keeps all that is held then, for ever.
-Each way out is a chain of blocks, from what was bound last to what was bound first, that all places which raise share.
+What a name stands for is noted in a table on the stack when it is bound, and each place that raises says which of these are held there: a constant.
+So there is one block for all that raise, and LLVM leaves the table out of a function where nothing does.
+
+It was a chain of blocks, from what was bound last to what was bound first.  LLVM joined them in ways of its own, by as many values as there
+were names: a tenth of the code of a network of convolutions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from llvmlite import ir
-from numba.core import callconv
+from numba.core import callconv, cgutils
 
 RETURNS = (callconv.RETCODE_OK.constant, callconv.RETCODE_NONE.constant)
-Held = tuple[tuple[object, object], ...]  # by a name for each: what is given up
+WORD, INT, POINTER = ir.IntType(64), ir.IntType(32), cgutils.voidptr_t
+BITS = 64  # of a word: entries of the table
 
 
 class Failing:
-    """The ways out of a function: `leave(code)` stands where its builder's `ret` stood."""
+    """The way out of a function: `leave(code)` stands where its builder's `ret` stood.
 
-    def __init__(self, builder: ir.IRBuilder, held: Callable[[], Iterable[tuple[object, object]]], give_up: Callable[[object], None]):
-        self.builder, self.held, self.give_up = builder, held, give_up
-        self.ways: dict[tuple, tuple[ir.Block, ir.Value]] = {}
+    `held()` gives what is held, each by a key, and `pointers(it)` the objects of Numba's that count references to it.
+    """
+
+    def __init__(self, builder: ir.IRBuilder, held: Callable[[], Iterable[tuple[object, object]]], pointers: Callable[[object], Sequence[ir.Value]]):
+        self.builder, self.held, self.pointers = builder, held, pointers
+        self.block: ir.Block | None = None
+        self.ways: list[tuple[ir.Block, ir.Value, int]] = []  # from where, with which code, what is held there
+        self.places: dict[object, list[int]] = {}
+        self.free: list[int] = []
+        self.size = ir.Constant(INT, 1)
+        with builder.goto_entry_block():
+            self.table = builder.alloca(POINTER, self.size)
+        self.count = 0
         self.returned, builder.ret = builder.ret, self.leave
+
+    def keep(self, key: object, given: object) -> None:
+        """Note in the table what is held from here on."""
+        self.places[key] = [self.put(pointer) for pointer in self.pointers(given)]
+
+    def put(self, pointer: ir.Value) -> int:
+        if not self.free:
+            self.free.append(self.count)
+            self.count += 1
+        place = self.free.pop()
+        self.builder.store(pointer, self.builder.gep(self.table, [INT(place)]))
+        return place
+
+    def forget(self, key: object) -> None:
+        """It is held no more."""
+        self.free += self.places.pop(key, ())
 
     def leave(self, code: ir.Value) -> None:
         if isinstance(code, ir.Constant) and code.constant in RETURNS:
             self.returned(code)
-        else:
-            self.go(code, tuple(self.held()))
+            return
+        if self.block is None:
+            self.block = self.builder.append_basic_block("failed")
+        passing, mask = [], 0
+        for key, given in self.held():
+            if key not in self.places:  # what a call is made of, on its way
+                self.keep(key, given)
+                passing.append(key)
+            mask |= sum(1 << place for place in self.places[key])
+        for key in passing:
+            self.forget(key)
+        unmark(self.builder.block)
+        self.ways.append((self.builder.block, code, mask))
+        self.builder.branch(self.block)
 
-    def go(self, code: ir.Value, held: Held) -> None:
-        """Go to the block that gives up the last of these, and then the others."""
-        names = tuple(name for name, _ in held)
-        if names not in self.ways:
-            block = self.builder.append_basic_block("failed")
-            with self.builder.goto_block(block):
-                self.ways[names] = block, self.builder.phi(code.type)
-                if held:
-                    self.give_up(held[-1][1])
-                    self.go(self.ways[names][1], held[:-1])
-        block, phi = self.ways[names]
-        phi.add_incoming(code, self.builder.block)
-        self.builder.branch(block)
-
-    def finish(self, slots: Iterable[object]) -> None:
-        """Give up what slots hold last of all, and leave."""
+    def finish(self, give_up_slots: Callable[[], None]) -> None:
+        """Give up what is held, and what slots hold, and leave."""
         del self.builder.ret
-        if () in self.ways:
-            block, phi = self.ways[()]
-            with self.builder.goto_block(block):
-                for each in slots:
-                    self.give_up(each)
-                self.builder.ret(phi)
+        if self.block is None:
+            return
+        self.size.constant = max(self.count, 1)
+        with self.builder.goto_block(self.block):
+            code = self.joined([(value, block) for block, value, _ in self.ways])
+            masks = [self.joined([(WORD(mask >> first & (1 << BITS) - 1), block) for block, _, mask in self.ways]) for first in range(0, self.count, BITS)]
+            for k, mask in enumerate(masks):
+                self.builder.call(giving_up(self.builder.module), [self.builder.gep(self.table, [INT(k * BITS)]), mask])
+            give_up_slots()
+            self.builder.ret(code)
+
+    def joined(self, ways: Sequence[tuple[ir.Value, ir.Block]]) -> ir.Value:
+        found = self.builder.phi(ways[0][0].type)
+        for value, block in ways:
+            found.add_incoming(value, block)
+        return found
+
+
+def unmark(block: ir.Block) -> None:
+    """Where Numba's pruning sees that a block raises, it takes what is held to be lost, and prunes what would be given up here."""
+    for each in block.instructions:
+        each.metadata.pop("numba_exception_output", None)
+
+
+def giving_up(module: ir.Module) -> ir.Function:
+    """The module's function that gives up those of a table whose bits are 1 in a word."""
+    name = "s2s_give_up"
+    if name in module.globals:
+        return module.globals[name]
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER.as_pointer(), WORD]), name)
+    function.linkage = "linkonce_odr"
+    for attribute in ("nounwind", "noinline", "cold", "optsize"):
+        function.attributes.add(attribute)
+    table, mask = function.args
+    builder = ir.IRBuilder(function.append_basic_block())
+    with cgutils.for_range(builder, WORD(BITS)) as loop:
+        is_held = builder.trunc(builder.lshr(mask, loop.index), ir.IntType(1))
+        with builder.if_then(is_held):
+            pointer = builder.load(builder.gep(table, [loop.index]))
+            builder.call(cgutils.get_or_insert_function(module, ir.FunctionType(ir.VoidType(), [POINTER]), "NRT_decref"), [pointer])
+    builder.ret_void()
+    return function
