@@ -54,19 +54,22 @@ MATRICES = {
 }
 
 
-def close(found, expected) -> None:
+def close(found, expected, a, order) -> None:
+    """To the rounding of the elements of `a`: a derivative of this order is a form of degree n - order in them, and which of them are
+    rounded how depends on the kernels that BLAS has for a processor."""
     assert np.shape(found) == np.shape(expected)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14 * max(1, np.abs(expected).max()) * 4)
+    size = np.max(np.linalg.norm(a, 2, axis=(-2, -1))) ** max(np.shape(a)[-1] - order, 0)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=16 * np.finfo(float).eps * max(1, size))
 
 
 def agrees(a, direction, wrapped=lambda f: f) -> None:
     det, x = np.linalg.det, np.array(a, float)
-    close(wrapped(s2s.grad(det))(x), first(a))
-    close(wrapped(s2s.hessian(det))(x), second(a))
+    close(wrapped(s2s.grad(det))(x), first(a), a, 1)
+    close(wrapped(s2s.hessian(det))(x), second(a), a, 2)
     np.testing.assert_allclose(s2s.jvp(det, (x,), (direction,))[1], np.sum(first(a) * direction), atol=1e-12)
     expected = np.einsum("ijkl,kl->ij", second(a), direction)
-    close(wrapped(lambda x, d: s2s.jvp(s2s.grad(det), (x,), (d,))[1])(x, direction), expected)
-    close(wrapped(s2s.grad(lambda x, d: np.sum(s2s.grad(det)(x) * d)))(x, direction), expected)
+    close(wrapped(lambda x, d: s2s.jvp(s2s.grad(det), (x,), (d,))[1])(x, direction), expected, a, 2)
+    close(wrapped(s2s.grad(lambda x, d: np.sum(s2s.grad(det)(x) * d)))(x, direction), expected, a, 2)
 
 
 @pytest.mark.parametrize("name", MATRICES)
@@ -88,11 +91,11 @@ FIRST, SECOND = (np.stack([of(a.astype(int).tolist()) for a in STACK]) for of in
 
 def stacked(wrapped) -> None:
     det = np.linalg.det
-    close(wrapped(s2s.vmap(s2s.grad(det)))(STACK), FIRST)
-    close(wrapped(s2s.vmap(s2s.hessian(det)))(STACK), SECOND)
-    close(wrapped(s2s.grad(lambda a: np.sum(np.linalg.det(a))))(STACK), FIRST)
+    close(wrapped(s2s.vmap(s2s.grad(det)))(STACK), FIRST, STACK, 1)
+    close(wrapped(s2s.vmap(s2s.hessian(det)))(STACK), SECOND, STACK, 2)
+    close(wrapped(s2s.grad(lambda a: np.sum(np.linalg.det(a))))(STACK), FIRST, STACK, 1)
     close(wrapped(lambda a, d: s2s.jvp(s2s.grad(lambda a: np.sum(np.linalg.det(a))), (a,), (d,))[1])(STACK, STACK[::-1].copy()),
-          np.einsum("bijkl,bkl->bij", SECOND, STACK[::-1]))
+          np.einsum("bijkl,bkl->bij", SECOND, STACK[::-1]), STACK, 1)
 
 
 def test_of_stacks():
@@ -116,8 +119,8 @@ def test_nearly_singular_matrices_are_as_exact_as_others():
 
 def test_of_a_complex_matrix():
     a, z = MATRICES["rank 2 of 3"], 1 + 2j
-    close(s2s.grad(np.linalg.det, holomorphic=True)(z * np.array(a)), z**2 * first(a))
-    close(s2s.hessian(np.linalg.det, holomorphic=True)(z * np.array(a)), z * second(a))
+    close(s2s.grad(np.linalg.det, holomorphic=True)(z * np.array(a)), z**2 * first(a), z * np.array(a), 1)
+    close(s2s.hessian(np.linalg.det, holomorphic=True)(z * np.array(a)), z * second(a), z * np.array(a), 2)
 
 
 def test_single_precision_stays():
@@ -133,7 +136,7 @@ def test_third_derivatives_need_an_inverse():
     step[0, 1] = 1  # the determinant is linear in each element
     np.testing.assert_allclose(third(a)[..., 0, 1], second((a + step).astype(int).tolist()) - second(MATRICES["regular"]), atol=1e-13)
     with pytest.raises(np.linalg.LinAlgError):
-        third(np.array(MATRICES["rank 2 of 3"], float))
+        third(np.array(MATRICES["equal rows"], float))  # eliminated without rounding
 
 
 def test_the_logarithm_of_zero_has_no_slope():
