@@ -23,7 +23,16 @@ from .containers import entry, set_entry
 from .frame import Frame, Object
 from .guards import guard_index, guard_list_index
 from .lengths import require_length
-from .lists import as_list, is_list, length_of_list, new_list, put_item, take_item, unpack_list
+from .lists import (
+    as_list,
+    is_list,
+    length_of_list,
+    new_list,
+    put_item,
+    raise_if_counted,
+    take_item,
+    unpack_list,
+)
 from .made import Method
 from .objects import class_of, method_of
 from .raising import guard
@@ -293,10 +302,10 @@ def _member(frame: Frame, base, key):
             raise TypeMismatchError(str(error), current().line, "index within the tuple") from None
     if isinstance(base, str):
         raise frame.refuse("indexing a string with a run-time index", None, "use numbers")
-    whole = frame.value(base)
-    if isinstance(whole.type, Tuple) and len(set(whole.type.items)) == 1:
-        return frame.wrap(getitem(whole, frame.value(key), pattern=("i",)))
-    raise frame.refuse("indexing a tuple with a run-time index", None, "index it with literals, or make it an array")
+    if isinstance(key, slice):
+        raise frame.refuse("slicing a tuple with run-time bounds", None, "slice it with literals, or make it an array")
+    raise_if_counted(frame, base, key)
+    return take_item(frame, new_list(frame, base), key)
 
 
 def _static_key(frame: Frame, key):

@@ -19,9 +19,10 @@ from ..ops.record import RECORDS, value
 from .acts import raise_
 from .alias import Cell, cells_in, is_shared
 from .frame import Frame, Thrown
-from .made import FunctionKept, Made
+from .made import FunctionKept, Made, UnlikeMembers
 
 WRITES = ("append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort")
+COUNTED_AT_MOST = 64  # trips of a loop that is followed trip by trip because it indexes a tuple
 METHODS = (*WRITES, "copy", "index", "count")
 
 
@@ -81,8 +82,10 @@ def take_item(frame: Frame, xs: Cell, key):
     if items is not None and frame.is_static(key):
         return _member(frame, items, frame.static(key, "this index"))
     if items is not None and not _alike(frame, items):
-        raise frame.refuse("indexing a list of unlike things with a run-time index", None,
-                           "keep numbers, or arrays of one rank, in a list of their own")
+        raise UnlikeMembers("a run-time index into a list or tuple of unlike things", current().line,
+                            "keep numbers, or arrays of one rank, in a list of their own", ranges=_counting(frame, key))
+    if items is not None and isinstance(list_value(frame, items).type.item, Unknown):
+        raise_if_counted(frame, items, key)
     i = index_of(frame, key)
     if frame.session.choosing and items is not None and _is_one_of(frame, i, items):
         return _chosen(i, items)
@@ -91,6 +94,36 @@ def take_item(frame: Frame, xs: Cell, key):
         _outside(frame)
         raise TypeMismatchError("an item of a list into which nothing is put", current().line, "append to it first")
     return held_by(frame, xs, ops.list_get(content, i))
+
+
+def raise_if_counted(frame: Frame, items: tuple, key) -> None:
+    """UnlikeMembers where the index into a tuple of arrays or tuples counts the few trips of loops.
+
+    Followed trip by trip, such loops know the shape of each layer of a network; a list, which `items` become elsewhere, does not.
+    """
+    if all(isinstance(x, Value) and isinstance(x.type, Scalar) for x in items):
+        return
+    ranges = [bounds for bounds in _counting(frame, key) if 0 <= trips_of(bounds) <= COUNTED_AT_MOST]
+    if ranges:
+        raise UnlikeMembers("a run-time index into a tuple", current().line, "loop over the tuple", ranges=ranges)
+
+
+def trips_of(bounds: tuple) -> int:
+    """How many trips a range has, -1 where that is not known."""
+    known = [b.constant if isinstance(b, Value) else b for b in bounds]
+    return len(range(*known)) if all(isinstance(b, int) for b in known) else -1
+
+
+def _counting(frame: Frame, key) -> list[tuple]:
+    """The (lo, hi, step) of the loops whose counters an index is computed from."""
+    found, left = [], [key]
+    while left:
+        x = left.pop()
+        if x in frame.session.counters:
+            found.append(frame.session.counters[x])
+        elif isinstance(x, Value) and x.op is not None:
+            left.extend(x.op.inputs)
+    return found
 
 
 def _is_one_of(frame: Frame, i: Value, items: tuple) -> bool:

@@ -38,8 +38,8 @@ from .containers import KeysDepend
 from .expressions import assign, condition, evaluate
 from .frame import BOUND, EXIT, OUT, RAISED, RESULT, RETURNED, STOP, UNBOUND, Ended, Frame
 from .iterables import Iterable, iterable
-from .lists import as_list, is_list
-from .made import FunctionKept, Unsteady
+from .lists import as_list, is_list, trips_of
+from .made import FunctionKept, UnlikeMembers, Unsteady
 from .once import Once
 from .plans import tested as planned_test
 from .raising import forget, is_flag
@@ -90,13 +90,12 @@ def _run_through(frame: Frame, node: gast.For, source: Iterable) -> None:
         shared = {cell: (cell.held, cell.alike) for cell in before[1]}
         try:
             _run_loop(frame, Loop(node, node.body, source))
-        except (FunctionKept, KeysDepend, SharedError, Unsteady) as error:
-            bounds = [b.constant if isinstance(b, Value) else b for b in source.bounds]
-            if not all(isinstance(b, int) for b in bounds):
+        except (FunctionKept, KeysDepend, SharedError, UnlikeMembers, Unsteady) as error:
+            if not 0 <= trips_of(source.bounds) <= FOLLOWED_AT_MOST.get(type(error), UNROLL_AT_MOST):
                 raise
-            indices = range(*bounds)
-            if len(indices) > FOLLOWED_AT_MOST.get(type(error), UNROLL_AT_MOST):
+            if isinstance(error, UnlikeMembers) and error.ranges and not any(r is source.bounds for r in error.ranges):
                 raise
+            indices = range(*(b.constant if isinstance(b, Value) else b for b in source.bounds))
             frame.restore(before)
             for cell, held in shared.items():
                 cell.held, cell.alike = held

@@ -26,6 +26,17 @@ class LengthKept(FunctionKept):
     """A loop makes longer what must be of known length: it can only be followed trip by trip."""
 
 
+class UnlikeMembers(UnsupportedError):
+    """What is indexed by a run-time number holds unlike things: the loops that count it can only be followed trip by trip.
+
+    `ranges` are the (lo, hi, step) of those loops, none where the number comes from elsewhere.
+    """
+
+    def __init__(self, *args, ranges=()):
+        super().__init__(*args)
+        self.ranges = ranges
+
+
 class StaysInside(UnsupportedError):
     """A function returns what exists only inside the program: whoever calls it there has to run it in place."""
 

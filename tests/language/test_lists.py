@@ -506,7 +506,7 @@ def repeated(x, n):
 
 
 REFUSED = [
-    (unlike_things, (1.0, 1), "return xs[n]", "indexing a list of unlike things", "in a list of their own"),
+    (unlike_things, (1.0, 1), "return xs[n]", "a run-time index into a list or tuple of unlike things", "in a list of their own"),
     (empty_item, (1.0, 2), "x = x * n + xs[0]", "list index out of range", "index within the list"),
     (shared_row, (1.0, 3), "row[0] = x * i", "may or may not share memory with rows", ".copy()"),
     (slice_written, (V,), "xs[1:3] = [0.0]", "writing into a slice of a list", "one by one"),
