@@ -90,6 +90,11 @@ def static_names(function: Callable, argnums, argnames) -> tuple[int | str, ...]
     return tuple(dict.fromkeys(found))
 
 
+def is_choice(x) -> bool:
+    """Whether an argument may be made static because code cannot be generated without it: an axis, a norm, a tuple of such."""
+    return all(map(is_choice, x)) if isinstance(x, tuple) else isinstance(x, (bool, int, float, str, type(None)))
+
+
 def fixed_key(x, name: str) -> tuple:
     """Hashable, and equal for static arguments that are the same to every program; TypeMismatchError for an array."""
     if isinstance(x, (tuple, frozenset)):

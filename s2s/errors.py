@@ -107,9 +107,13 @@ class UnsupportedError(S2SError):
 
 
 class UndecidedError(UnsupportedError):
-    """What must be known when code is generated, and is `value`, which is not."""
+    """What must be known when code is generated, and is `value`, which is not.
+
+    `parameters` are the positions of the function's arguments that it is computed of, where it is computed of nothing else.
+    """
 
     value: object = None
+    parameters: tuple[int, ...] = ()
 
 
 class RankError(UnsupportedError):
@@ -118,6 +122,15 @@ class RankError(UnsupportedError):
 
 class TypeMismatchError(S2SError, TypeError):
     """Types or shapes that do not go together, or an argument of the wrong kind."""
+
+
+class ArrayNeededError(TypeMismatchError):
+    """A number or an array is needed, and `value` is neither: where it is a list or tuple, NumPy makes an array of it."""
+
+    def __init__(self, value: object, line: Line | None = None, called: str = ""):
+        super().__init__(f"{called or value.name or 'this'} is {value.type}, and a number or an array is needed", line,
+                         "pass a number or an array")
+        self.value = value
 
 
 class ShapeMismatchError(TypeMismatchError, ValueError):

@@ -16,11 +16,11 @@ from types import MethodType
 
 from . import pipeline
 from .agreement import agreements, checker
-from .arguments import First, as_method, fixed_key
+from .arguments import First, as_method, fixed_key, is_choice
 from .calling import direct, repeated, written
 from .carried import place_of, register_texts, texts_of
 from .display import side_by_side
-from .errors import RankError, S2SError, TypeMismatchError, UnsupportedError
+from .errors import RankError, S2SError, TypeMismatchError, UndecidedError, UnsupportedError
 from .front import annotated_types, beginning, placed
 from .front.capture import Saved
 from .front.consulted import LENGTHS, consulted_too, consulting, is_current
@@ -258,7 +258,24 @@ class Transformed:
             return self.known(args, key) or self.generate(args, key)
 
     def generate(self, args: tuple, key: tuple) -> Specialised:
-        """New code for arguments like these, or what an earlier process has kept of it."""
+        """New code for arguments like these, or what an earlier process has kept of it.
+
+        An argument that must be known, such as an axis, is static from now on: each of its values has code of its own.
+        """
+        try:
+            return self.generate_for(args, key)
+        except UndecidedError as error:
+            fixed = self.static_positions(len(args))
+            if not error.parameters or not all(k < len(args) and k not in fixed and is_choice(args[k]) for k in error.parameters):
+                raise
+            self.fixed[len(args)] = tuple(sorted({*fixed, *error.parameters}))
+            try:
+                return self.specialise(args)
+            except S2SError:
+                self.fixed[len(args)] = fixed
+                raise error from None
+
+    def generate_for(self, args: tuple, key: tuple) -> Specialised:
         types = self.types_of(args)
         before = met(self, types)
         again = before and recall(self, types, before)

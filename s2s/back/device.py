@@ -7,6 +7,7 @@ float64; so scalar ops are said again here, in terms that it knows.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -67,11 +68,13 @@ def _twins() -> dict[str, Callable]:
         "logical_or": lambda a, b: select(a, True, ew["bool_"](b)),
         "logical_not": lambda a: ew["not_"](a),
         "logaddexp": lambda a, b: ew["max_"](a, b) + ew["math.log1p"](ew["math.exp"](-ew["abs_"](a - b))),
+        "logaddexp2": lambda a, b: ew["max_"](a, b) + ew["math.log1p"](ew["math.exp"](-ew["abs_"](a - b) * LOG_2)) / LOG_2,
         "absolute": lambda x: ew["abs_"](x),
         "heaviside": lambda x, h: select(x > 0, 1.0, select(x < 0, 0.0, h)),
     }
 
 
+LOG_2 = math.log(2.0)
 ROUNDED = ("floor", "ceil", "trunc")  # math's give integers
 
 

@@ -8,16 +8,16 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ..errors import S2SError, Source, TypeMismatchError, UnsupportedError
+from ..errors import S2SError, Source, TypeMismatchError, UndecidedError, UnsupportedError
 from ..ir.builder import Builder, at, symbols_of
-from ..ir.graph import Block, Function, Meeting, Value, free_values, identifier, walk
+from ..ir.graph import MISSING, Block, Function, Meeting, Value, free_values, identifier, walk
 from ..ir.rebuild import rebuild
-from ..ir.types import Array, Extent, Static, Tuple, Type, Unknown
+from ..ir.types import Array, Extent, Scalar, Static, Tuple, Type, Unknown
 from ..ops.acts import has_effects
 from ..ops.checkpoint import Checkpointed
 from ..ops.control import make_undefined
 from ..ops.rules import rules_given
-from . import sequences, trees  # noqa: F401
+from . import of_arrays, sequences, trees  # noqa: F401
 from .activation import run
 from .alias import cells_in
 from .builtin import BUILTINS
@@ -120,6 +120,9 @@ def _run(function: Callable, types: Sequence[Type], keyed: set) -> tuple[Functio
             block.yields = [make_undefined()] if session.leaving else [frame.value(y) for y in (result if tupled else [demand(frame, result, what="the result")])]
         except Ended:
             result, tupled, optional, block.yields = None, False, False, [make_undefined()]
+        except UndecidedError as error:
+            error.parameters = _computed_of(error.value, params)
+            raise
     outline(block, session)
     changes = any(frame.heap.contents[cell] is not content for cell, content in before.items())
     captured = {cell for _, binding in session.captures.values() for cell in cells_in(binding)}
@@ -136,6 +139,20 @@ def _run(function: Callable, types: Sequence[Type], keyed: set) -> tuple[Functio
     changes = changes or session.doubtful
     inside = changes or shares or optional or session.leaving is not None
     return made, inside, changes, session.leaving
+
+
+def _computed_of(x: Value, params: list[Value]) -> tuple[int, ...]:
+    """The positions of the parameters that `x` is computed of; none if it is computed of anything else, or of arrays."""
+    found, left = set(), [] if x is None else [x]
+    while left:
+        x = left.pop()
+        if x in params and isinstance(x.type, (Scalar, Tuple)):
+            found.add(params.index(x))
+        elif x.op is not None and x.op.inputs:
+            left.extend(x.op.inputs)
+        elif x.constant is MISSING:
+            return ()
+    return tuple(sorted(found))
 
 
 def _says_nothing(block: Block) -> bool:

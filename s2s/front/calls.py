@@ -17,11 +17,18 @@ from enum import Enum
 import gast
 import numpy as np
 
-from ..errors import Line, S2SError, TypeMismatchError, UndecidedError, UnsupportedError
+from ..errors import (
+    ArrayNeededError,
+    Line,
+    S2SError,
+    TypeMismatchError,
+    UndecidedError,
+    UnsupportedError,
+)
 from ..ir.builder import acted, current
 from ..ir.graph import MISSING, Value, identifier
 from ..ir.rebuild import emit_block
-from ..ir.types import Generator, Static
+from ..ir.types import Generator, Static, is_listed
 from ..ops.acts import acts
 from ..ops.checkpoint import Checkpointed
 from ..ops.control import call as call_record
@@ -230,6 +237,12 @@ def operate_as(frame: Frame, rule: Callable, name: str, args: list, keywords: di
     cells = {frame.heap.read(cell): cell for a in args for cell in cells_in(a) if isinstance(cell, Cell)}
     try:
         result, values, named = _decided(frame, rule, values, named)
+    except ArrayNeededError as error:
+        listed = [k for k, x in enumerate(values) if x is error.value and is_listed(x.type)]
+        if not listed or function in (np.array, np.asarray):
+            raise
+        args = [apply(frame, np.array, [a], {}, node) if k in listed else a for k, a in enumerate(args)]
+        return operate_as(frame, rule, name, args, keywords, node, method, function)
     except S2SError:
         raise
     except TypeError as error:
@@ -427,14 +440,23 @@ def _emit_transformed(frame: Frame, function, args: list, node: gast.AST):
     fixed = function.static_positions(len(args)) if hasattr(function, "static_positions") else ()
     known = {k: frame.static(a, "a static argument", node) for k, a in enumerate(args) if k in fixed
              or isinstance(a, Object) and not isinstance(a.content, (list, dict)) or isinstance(a, type)}
-    if not known:
-        return _emit_call(frame, function, args, node)
     for k, a in enumerate(args):
         if isinstance(a, Object):
             consulted(a.getter, a.content)
-    values = [value(None) if k in known else frame.value(a) for k, a in enumerate(args)]
-    made = function.function_for_types([Static(known[k]) if k in known else v.type for k, v in enumerate(values)])
-    return _results(frame, made, emit_block(made.block, [*values, *captured_in(frame, made)], {}))
+    while True:
+        try:
+            if not known:
+                return _emit_call(frame, function, args, node)
+            values = [value(None) if k in known else frame.value(a) for k, a in enumerate(args)]
+            made = function.function_for_types([Static(known[k]) if k in known else v.type for k, v in enumerate(values)])
+            return _results(frame, made, emit_block(made.block, [*values, *captured_in(frame, made)], {}))
+        except UndecidedError as error:  # an axis, say, which may be known here
+            more = [k for k in error.parameters if k < len(args) and k not in known]
+            if len(more) == 1 and not frame.is_static(args[more[0]]):
+                error.value = frame.value(args[more[0]])
+            if not more or not all(frame.is_static(args[k]) for k in more):
+                raise
+            known.update({k: frame.static(args[k], "an argument", node) for k in more})
 
 
 def _results(frame: Frame, function, outputs):

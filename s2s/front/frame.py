@@ -17,7 +17,7 @@ from types import FunctionType
 
 import gast
 
-from ..errors import Line, Source, TypeMismatchError, UnsupportedError
+from ..errors import Line, Source, TypeMismatchError, UndecidedError, UnsupportedError
 from ..ir.builder import current
 from ..ir.forms import Form, form_of, list_form
 from ..ir.graph import MISSING, Block, Value
@@ -292,14 +292,16 @@ class Frame:
             case Value() if (known := self.read_now(binding)) is not MISSING:
                 return known
             case Value() | Cell() | Made() | Text() | Thrown():
-                raise self.refuse(f"{what} must be known when code is generated, and depends on run-time data", node,
-                                  "write it as a literal")
+                error = UndecidedError(f"{what} must be known when code is generated, and depends on run-time data",
+                                       self.line(node) if node is not None else current().line, "write it as a literal")
+                error.value = binding if isinstance(binding, Value) else None
+                raise error
             case Object():
                 return binding.content
         return binding
 
     def read_now(self, x: Value):
-        """The integer from outside that `x` is, for what must be known when code is generated; MISSING of anything else."""
+        """The number from outside that `x` is, or the tuple of numbers, for what must be known when code is generated; else MISSING."""
         path = []
         while x.op is not None and x.op.name == "item":
             path.append(x.op.attrs["index"])
@@ -308,7 +310,8 @@ class Frame:
             if param is x:
                 for k in reversed(path):
                     getter = Item(getter, k)
-                if isinstance(content := getter(), int):
+                content = getter()
+                if all(isinstance(n, (int, float)) for n in (content if isinstance(content, tuple) else (content,))):
                     consulted(getter, content)
                     return content
         return MISSING

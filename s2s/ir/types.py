@@ -155,6 +155,11 @@ class Static:
             return hash((Static, id(self.value)))
 
 
+def is_listed(type: Type) -> bool:
+    """Whether NumPy makes an array of what has this type: a tuple or a list."""
+    return isinstance(type, Tuple) and (type.form is None or issubclass(type.form.cls, (tuple, list)))
+
+
 @dataclass(frozen=True)
 class List:
     """A list of items of one type, which grows and shrinks at run time."""

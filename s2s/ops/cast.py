@@ -10,7 +10,7 @@ import functools
 
 import numpy as np
 
-from ..errors import TypeMismatchError, UnsupportedError
+from ..errors import ArrayNeededError, TypeMismatchError, UnsupportedError
 from ..ir.builder import current
 from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Scalar, Type, Unknown, is_inexact
@@ -44,7 +44,7 @@ def _infer(x: Value, *, dtype: str) -> Type:
             return Unknown(shape, dtype)
         case Scalar() | Array():
             return array_type(dtype, dims_of(x.type))
-    raise TypeMismatchError(f"{x.name or 'this'} is {x.type}, and a number or an array is needed", current().line)
+    raise ArrayNeededError(x, current().line)
 
 
 def _jvp(dots, y, x, *, dtype: str):

@@ -12,10 +12,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..errors import TypeMismatchError, UnsupportedError
+from ..errors import ArrayNeededError, TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_extent
 from ..ir.graph import Value
-from ..ir.types import Array, Extent, List, Scalar, Static, Tape, Tuple, Type, Unknown, is_inexact
+from ..ir.types import (
+    Array,
+    Extent,
+    List,
+    Scalar,
+    Static,
+    Tape,
+    Tuple,
+    Type,
+    Unknown,
+    is_inexact,
+    is_listed,
+)
 from .cast import as_dtype, convert, dtype_name, dtype_syntax
 from .chain import like_operand
 from .control import item
@@ -168,7 +180,7 @@ def _infer_like(x: Value, dtype: str | None) -> Type:
             return Unknown(shape, dtype)
         case Array() | Scalar():
             return array_type(dtype, dims_of(x.type))
-    raise TypeMismatchError(f"{x.name or 'this'} is {x.type}, and an array or a number is needed", current().line)
+    raise ArrayNeededError(x, current().line)
 
 
 def _like(name: str, function: Callable) -> Record:
@@ -410,6 +422,8 @@ def _leaves(x: Value) -> tuple[list[Value], tuple[int, ...]]:
         return [RECORDS["list_stack"](x)], ()
     if not isinstance(x.type, Tuple):
         return [x], ()
+    if not is_listed(x.type):
+        raise TypeMismatchError(f"an array of {x.type}", current().line, "make arrays of numbers, or of lists and tuples of them")
     rows = [_leaves(item(x, index=k)) for k in range(len(x.type.items))]
     shapes = {shape for _, shape in rows}
     if len(shapes) > 1:

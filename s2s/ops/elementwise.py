@@ -62,6 +62,7 @@ square = elementwise("square",            lambda y, x: 2 * x)
 reciprocal = elementwise("reciprocal",    lambda y, x: -y * y)
 #                                         ∂y/∂a                       ∂y/∂b
 logaddexp = elementwise("logaddexp",      lambda y, a, b: exp(a - y), lambda y, a, b: exp(b - y), vector=True)
+logaddexp2 = elementwise("logaddexp2",    lambda y, a, b: exp2(a - y), lambda y, a, b: exp2(b - y))
 hypot = elementwise("hypot",              lambda y, a, b: slope_of_length(y, a), lambda y, a, b: slope_of_length(y, b), math=math.hypot)
 
 # -------------------------------------------------------------------------- trigonometric and hyperbolic

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..errors import TypeMismatchError, UnsupportedError
+from ..errors import ArrayNeededError, TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_shape, meet
 from ..ir.graph import MISSING, Value
 from ..ir.types import (
@@ -75,11 +75,7 @@ def _infer_getitem(x: Value, *operands: Value, pattern: Pattern):
         case Tuple(items):
             if len(set(items)) == 1 and pattern == ("i",):
                 return items[0]
-            raise UnsupportedError(
-                f"indexing {x.type} with a run-time index",
-                current().line,
-                "index a tuple with literals, or use an array",
-            )
+            raise ArrayNeededError(x, current().line)
     raise TypeMismatchError(
         f"{x.name or 'this'} is {x.type} and cannot be indexed", current().line, "index an array"
     )

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..errors import TypeMismatchError, UndecidedError
+from ..errors import ArrayNeededError, TypeMismatchError, UndecidedError
 from ..ir.builder import current, emit, fresh_extent, meet
 from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Scalar, Static, Type, Unknown
@@ -177,7 +177,7 @@ def rank(x: Value) -> int | None:
             return len(dims)
         case Unknown():
             return None
-    raise TypeMismatchError(f"{x.name or 'this'} is {x.type}, and an array or a number is needed", current().line)
+    raise ArrayNeededError(x, current().line)
 
 
 def dims_of(type: Type) -> tuple:

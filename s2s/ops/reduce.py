@@ -21,7 +21,7 @@ from .barrier import barrier
 from .cast import as_dtype
 from .control import item
 from .create import asarray
-from .elementwise import absolute, add, equal, exp, imag, log, not_equal, real, root, where
+from .elementwise import absolute, add, equal, exp, imag, log, not_equal, power, real, root, where
 from .record import (
     RECORDS,
     array_type,
@@ -347,7 +347,7 @@ def _parts(x: Value) -> list[Value]:
 
 @numpy_function(np.linalg.norm)
 def norm(x, ord=None, axis=None, keepdims=False) -> Value:
-    """np.linalg.norm: of vectors with ord None, 1, 2, inf; of matrices the Frobenius norm."""
+    """np.linalg.norm: of vectors; of matrices the Frobenius norm (the others: front/of_arrays.py)."""
     x, ord, axis, keepdims = as_array(x), static(ord, "ord"), static_axis(axis), static(keepdims)
     vector = rank(x) == 1 or isinstance(axis, int)
     if ord is not None and not vector and not (ord == "fro" and rank(x) in (2, None)):
@@ -367,8 +367,12 @@ def norm(x, ord=None, axis=None, keepdims=False) -> Value:
             return sum_record(absolute(x), axis=axis, keepdims=keepdims)
         case float() if ord == np.inf:
             return max_record(absolute(x), axis=axis, keepdims=keepdims)
+        case float() if ord == -np.inf:
+            return min_record(absolute(x), axis=axis, keepdims=keepdims)
+        case int() | float() if ord != 0:
+            return power(sum_record(power(absolute(x), ord), axis=axis, keepdims=keepdims), 1 / ord)
     raise UnsupportedError(
-        f"np.linalg.norm with ord={ord!r}", current().line, "use ord None, 1, 2 or np.inf"
+        f"np.linalg.norm with ord={ord!r}", current().line, "use a number that is not 0"
     )
 
 

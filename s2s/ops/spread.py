@@ -58,13 +58,12 @@ def vander(x, N=None, increasing=False) -> Value:  # noqa: N803  NumPy's own nam
 
 @numpy_function(np.cov)
 def cov(m, y=None, rowvar=True, bias=False, ddof=None) -> Value:
-    """np.cov of real samples of equal weights, of one array."""
-    m = as_array(m)
-    if not is_none(y):
-        raise _refuse("np.cov of two arrays", "stack them first, np.cov(np.stack((x, y)))")
-    if rank(m) not in (1, 2) or (m.type.dtype or "").startswith("complex"):
-        raise _refuse("np.cov of something else than one real vector or matrix", "call the function once, or annotate the parameter")
-    m = expand_dims(m, 0) if rank(m) == 1 else m if static(rowvar) else matrix_transposed(m)
+    """np.cov of real samples of equal weights."""
+    parts = [as_array(x) for x in (m, y) if not is_none(x)]
+    if any(rank(x) not in (1, 2) or (x.type.dtype or "").startswith("complex") for x in parts):
+        raise _refuse("np.cov of something else than real vectors or matrices", "call the function once, or annotate the parameter")
+    parts = [expand_dims(x, 0) if rank(x) == 1 else x if static(rowvar) else matrix_transposed(x) for x in parts]
+    m = parts[0] if len(parts) == 1 else FUNCTIONS[np.concatenate](tuple(parts))
     less = (0 if static(bias) else 1) if is_none(ddof) else value(ddof)
     m = m - expand_dims(FUNCTIONS[np.mean](m, axis=1), 1)
     found = FUNCTIONS[np.dot](m, matrix_transposed(m)) * FUNCTIONS[np.divide](1, FUNCTIONS[np.maximum](length(m, axis=1) - less, 0))
@@ -73,7 +72,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None) -> Value:
 
 @numpy_function(np.corrcoef)
 def corrcoef(x, y=None, rowvar=True) -> Value:
-    """np.corrcoef of real samples, of one matrix."""
+    """np.corrcoef of real samples."""
     found = cov(x, y, rowvar)
     if rank(found) == 0:
         return found / found

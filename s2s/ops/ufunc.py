@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..errors import TypeMismatchError, UnsupportedError
+from ..errors import ArrayNeededError, TypeMismatchError, UnsupportedError
 from ..ir.builder import Builder, current
 from ..ir.graph import MISSING, Block, Value
 from ..ir.rebuild import emit_block
@@ -99,8 +99,7 @@ def _infer(name: str, result: Callable) -> Callable:
         for x in xs:
             type = x.type
             if not isinstance(type, (Scalar, Array, Unknown)):
-                raise TypeMismatchError(f"{x.name or f'an operand of {name}'} is {type}, and a number or "
-                                        "an array is needed", current().line, "pass a number or an array")
+                raise ArrayNeededError(x, current().line, x.name or f"an operand of {name}")
             classes.add(type.__class__)
             kinds.append((type.dtype, type.__class__ is Scalar and type.weak))
         kinds = tuple(kinds)

@@ -164,7 +164,6 @@ def test_what_is_nan_has_derivative_zero():
     (lambda x: np.sum(np.interp(x, x, x, period=1.0)), "np.interp with a period"),
     (lambda x: np.sum(np.unwrap(x, discont=4.0)), "np.unwrap with discont="),
     (lambda x: np.sum(np.vander(x)), "np.vander with a number of columns that depends on run-time data"),
-    (lambda x: np.sum(np.cov(x, x)), "np.cov of two arrays"),
     (lambda x: np.sum(np.geomspace(x, 2 * x, 3)), "np.geomspace of less than two numbers, or between arrays"),
 ])
 def test_refused(f, message):

@@ -1,0 +1,206 @@
+"""How NumPy's functions of said_of_arrays.py are called: what must be known of their arguments when code is generated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..ir.builder import current
+from ..ir.graph import Value
+from ..ops.record import FUNCTIONS, rank
+from . import said_of_arrays as said
+from .alias import Cell
+from .builtin import BUILTINS
+from .calls import apply, in_place, operate
+from .frame import Frame
+from .lists import is_list
+
+
+def _run(frame: Frame, node, function: Callable, *args):
+    """A call of a function of said_of_arrays.py."""
+    return in_place(frame, function, list(args), {}, node, current().line)
+
+
+def _array(frame: Frame, node, x):
+    """`x`, or the array that NumPy makes of a list."""
+    return apply(frame, np.array, [x], {}, node) if isinstance(x, (tuple, list)) or is_list(frame, x) else x
+
+
+def _of_rank(frame: Frame, node, x, wanted: tuple, what: str):
+    """`x` as an array whose number of axes is among `wanted`."""
+    x = _array(frame, node, x)
+    found = rank(frame.value(x))
+    if found not in wanted:
+        raise frame.refuse(f"{what} of an array of {'unknown rank' if found is None else f'{found} axes'}", node,
+                           f"give it one of {' or '.join(map(str, wanted))}")
+    return x
+
+
+def _polynomial(function: Callable, first: str) -> Callable:
+    """A function of coefficients, which stand in a vector, and of what the polynomial is evaluated at."""
+    def evaluated(frame: Frame, node, *args):
+        coefficients, x = args if first == "c" else reversed(args)
+        coefficients = _of_rank(frame, node, coefficients, (1,), "a polynomial")
+        x = _array(frame, node, x)
+        return _run(frame, node, function, *((coefficients, x) if first == "c" else (x, coefficients)))
+
+    return evaluated
+
+
+def _outer(ufunc: np.ufunc) -> Callable:
+    def outer(frame: Frame, node, a, b):
+        a, b = _array(frame, node, a), _array(frame, node, b)
+        if rank(frame.value(b)) is None:
+            raise frame.refuse(f"np.{ufunc.__name__}.outer of an array of unknown rank", node, "call the function once")
+        return _run(frame, node, said.outer, ufunc, a, b)
+
+    return outer
+
+
+def _folded(ufunc: np.ufunc) -> Callable:
+    def folded(frame: Frame, node, x, axis=0):
+        x = _array(frame, node, x)
+        if axis != 0:
+            x = apply(frame, np.moveaxis, [x, axis, 0], {}, node)
+        return _run(frame, node, said.folded, ufunc, x)
+
+    return folded
+
+
+def _block(frame: Frame, node, arrays):
+    """np.block: lists of lists, the innermost joined along the last axis."""
+    def depth(x) -> int:
+        parts = members(x)
+        return 0 if parts is None else 1 + (depth(parts[0]) if parts else 0)
+
+    def members(x):
+        if isinstance(x, (tuple, list)) or isinstance(x, Cell) and is_list(frame, x):
+            return frame.members(x)
+        return None
+
+    def joined(x, axis: int):
+        parts = members(x)
+        if parts is None:
+            return apply(frame, at_least, [x], {}, node) if at_least is not None else x
+        return apply(frame, np.concatenate, [tuple(joined(part, axis + 1) for part in parts)], {"axis": axis}, node)
+
+    levels = depth(arrays)
+    if levels not in (1, 2):
+        raise frame.refuse(f"np.block of lists {levels} deep, or of a list of run-time length", node, "use np.concatenate")
+    leaves = [x for part in members(arrays) for x in (members(part) if levels == 2 else (part,))]
+    if any((rank(frame.value(x)) or 0) > levels for x in leaves):
+        raise frame.refuse("np.block of arrays with more axes than lists", node, "use np.concatenate")
+    at_least = {1: np.atleast_1d, 2: np.atleast_2d}[levels]
+    return joined(arrays, -levels)
+
+
+def _indices(frame: Frame, node, dimensions, dtype=int):
+    return apply(frame, np.stack, [_run(frame, node, said.grid, dimensions, dtype)], {}, node)
+
+
+def _from_function(frame: Frame, node, function, shape, *, dtype=float):
+    members = frame.members(_run(frame, node, said.grid, shape, dtype))
+    if members is None:
+        raise frame.refuse("np.fromfunction of a shape of unknown length", node, "write the shape out")
+    return apply(frame, function, list(members), {}, node)
+
+
+def _piecewise(frame: Frame, node, x, condlist, funclist):
+    x, conditions, pieces = _array(frame, node, x), frame.members(condlist), frame.members(funclist)
+    if conditions is None or pieces is None or not 0 <= len(pieces) - len(conditions) <= 1 or not rank(frame.value(x)):
+        raise frame.refuse("np.piecewise of something else than an array, a list of conditions, and one of as many pieces, or one more", node,
+                           "use np.select or np.where")
+    conditions = [_array(frame, node, c) for c in conditions]
+    if len(pieces) > len(conditions):
+        any_of = conditions[0]
+        for c in conditions[1:]:
+            any_of = apply(frame, np.logical_or, [any_of, c], {}, node)
+        conditions.append(apply(frame, np.logical_not, [any_of], {}, node))
+    y = apply(frame, np.zeros_like, [x], {}, node)
+    for where, piece in zip(conditions, pieces):
+        if isinstance(piece, (Value, int, float, complex)):
+            _run(frame, node, said.put_of_number, y, where, piece)
+        else:
+            _run(frame, node, said.put_of_function, y, where, piece, x)
+    return y
+
+
+def _along_axis(frame: Frame, node, func1d, axis, arr):
+    arr = _of_rank(frame, node, arr, (1, 2), "np.apply_along_axis")
+    axes, along = rank(frame.value(arr)), frame.static(axis, "axis=", node)
+    if axes == 1:
+        return apply(frame, np.asarray, [apply(frame, func1d, [arr], {}, node)], {}, node)
+    return _run(frame, node, said.along_columns if along in (0, -2) else said.along_rows, func1d, arr)
+
+
+def _windows(frame: Frame, node, x, window_shape, axis=None):
+    x = _of_rank(frame, node, x, (1,), "np.lib.stride_tricks.sliding_window_view")
+    return _run(frame, node, said.sliding_windows, x, window_shape)
+
+
+def _condition(frame: Frame, node, x, p=None):
+    if frame.static(p, "p=", node) not in (None, 2):
+        raise frame.refuse("np.linalg.cond in another norm", node, "write np.linalg.norm(x, p) * np.linalg.norm(np.linalg.inv(x), p)")
+    return _run(frame, node, said.condition_number, _array(frame, node, x))
+
+
+def _svd(frame: Frame, node, a, full_matrices=True, compute_uv=True, hermitian=False):
+    a = _array(frame, node, a)
+    content, known = frame.value(a), all(map(frame.is_static, (full_matrices, compute_uv, hermitian)))
+    if known and rank(content) == 2 and frame.static(full_matrices, "full_matrices=") and frame.static(compute_uv, "compute_uv=") \
+            and not frame.static(hermitian, "hermitian="):
+        rows, columns = content.type.dims
+        if rows != columns and not (isinstance(rows, int) and isinstance(columns, int)):
+            return _run(frame, node, said.svd_of_square, a)
+    named = {"full_matrices": full_matrices, "compute_uv": compute_uv, "hermitian": hermitian}
+    return operate(frame, np.linalg.svd, [a], named, node)
+
+
+OF_MATRICES = {1: (said.largest_sum, 0), np.inf: (said.largest_sum, 1), -1: (said.least_sum, 0), -np.inf: (said.least_sum, 1),
+               2: (said.largest_value,), -2: (said.least_value,), "nuc": (said.sum_of_values,)}
+
+
+def _norm(frame: Frame, node, x, ord=None, axis=None, keepdims=False):
+    x = _array(frame, node, x)
+    if ord is not None and axis is None and keepdims is False and rank(frame.value(x)) == 2:
+        function, *args = OF_MATRICES.get(frame.static(ord, "ord=", node), (None,))
+        if function is not None:
+            return _run(frame, node, function, x, *args)
+    return operate(frame, np.linalg.norm, [x], {"ord": ord, "axis": axis, "keepdims": keepdims}, node)
+
+
+def _chain(frame: Frame, node, arrays):
+    members = frame.members(arrays)
+    if members is None or len(members) not in (2, 3):
+        raise frame.refuse("np.linalg.multi_dot of other than two or three matrices", node, "write the products with @")
+    if len(members) == 2:
+        return apply(frame, np.dot, list(members), {}, node)
+    return _run(frame, node, said.chain_of_three, *(_of_rank(frame, node, x, (2,), "np.linalg.multi_dot") for x in members))
+
+
+def _fitted(frame: Frame, node, x, y, deg):
+    x, y = _of_rank(frame, node, x, (1,), "np.polyfit"), _of_rank(frame, node, y, (1, 2), "np.polyfit")
+    return _run(frame, node, said.fitted, x, y, deg)
+
+
+def _plainly(function: Callable) -> Callable:
+    return lambda frame, node, *args, **keywords: in_place(frame, function, list(args), keywords, node, current().line)
+
+
+BUILTINS.update({
+    np.polyval: _polynomial(said.polynomial, "c"), np.polynomial.polynomial.polyval: _polynomial(said.polynomial_rising, "x"),
+    np.polynomial.chebyshev.chebval: _polynomial(said.chebyshev, "x"),
+    np.polynomial.legendre.legval: _polynomial(said.legendre, "x"),
+    np.polynomial.hermite.hermval: _polynomial(said.hermite, "x"),
+    np.polynomial.hermite_e.hermeval: _polynomial(said.hermite_e, "x"),
+    np.polynomial.laguerre.lagval: _polynomial(said.laguerre, "x"),
+    np.hanning: _plainly(said.hanning), np.hamming: _plainly(said.hamming), np.blackman: _plainly(said.blackman),
+    np.bartlett: _plainly(said.bartlett), np.kaiser: _plainly(said.kaiser),
+    np.block: _block, np.indices: _indices, np.fromfunction: _from_function, np.piecewise: _piecewise,
+    np.apply_along_axis: _along_axis, np.lib.stride_tricks.sliding_window_view: _windows,
+    np.linalg.svd: _svd, np.linalg.norm: _norm, np.linalg.cond: _condition, np.linalg.multi_dot: _chain, np.polyfit: _fitted,
+})
+UFUNCS = [f for f in FUNCTIONS if isinstance(f, np.ufunc) and f.nin == 2 and f.nout == 1 and f.signature is None]
+BUILTINS.update({f.outer: _outer(f) for f in UFUNCS})
+BUILTINS.update({f.reduce: _folded(f) for f in UFUNCS if f.reduce not in BUILTINS})

@@ -1,0 +1,231 @@
+"""NumPy's functions that others spell out, said in Python: they are run in place, like functions of the user's.
+
+Each takes NumPy's own steps, so that its numbers are NumPy's to the last bit; what NumPy's documentation calls by the name of
+somebody (Clenshaw, Horner) is that.  The other places where a function can be said: an op of its own where the generated source
+is to call it by name or where its derivative is no composition of others (ops/), a composition of Values where types decide
+(ops/spread.py).  Here stands what loops, calls functions of the program or builds lists.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def outer(ufunc, a, b):
+    """ufunc.outer."""
+    return ufunc(np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b)
+
+
+def folded(ufunc, x):
+    """ufunc.reduce, along the first axis."""
+    total = x[0]
+    for k in range(1, len(x)):
+        total = ufunc(total, x[k])
+    return total
+
+
+# ----------------------------------------------------------------------------------------- polynomials
+
+
+def polynomial(p, x):
+    """np.polyval: Horner, the highest power first."""
+    y = np.zeros_like(x) * x + p[0]
+    for k in range(1, len(p)):
+        y = y * x + p[k]
+    return y
+
+
+def polynomial_rising(x, c):
+    """np.polynomial.polynomial.polyval: Horner, the lowest power first."""
+    y = c[-1] + x * 0
+    for k in range(2, len(c) + 1):
+        y = c[-k] + y * x
+    return y
+
+
+def _ends(x, c):
+    """What the recurrences of Clenshaw begin with: the last two coefficients at each x."""
+    zeros = np.zeros_like(x)
+    return (c[-2] + zeros, c[-1] + zeros) if len(c) > 1 else (c[0] + zeros, zeros * c[0])
+
+
+def chebyshev(x, c):
+    """np.polynomial.chebyshev.chebval."""
+    twice = 2 * x
+    c0, c1 = _ends(x, c)
+    for k in range(3, len(c) + 1):
+        c0, c1 = c[-k] - c1, c0 + c1 * twice
+    return c0 + c1 * x
+
+
+def legendre(x, c):
+    """np.polynomial.legendre.legval."""
+    c0, c1 = _ends(x, c)
+    for k in range(3, len(c) + 1):
+        n = len(c) + 2 - k
+        c0, c1 = c[-k] - c1 * ((n - 1) / n), c0 + c1 * x * ((2 * n - 1) / n)
+    return c0 + c1 * x
+
+
+def hermite(x, c):
+    """np.polynomial.hermite.hermval, of the physicists' polynomials."""
+    twice = x * 2
+    c0, c1 = _ends(x, c)
+    for k in range(3, len(c) + 1):
+        n = len(c) + 2 - k
+        c0, c1 = c[-k] - c1 * (2 * (n - 1)), c0 + c1 * twice
+    return c0 + c1 * twice
+
+
+def hermite_e(x, c):
+    """np.polynomial.hermite_e.hermeval, of the probabilists' polynomials."""
+    c0, c1 = _ends(x, c)
+    for k in range(3, len(c) + 1):
+        n = len(c) + 2 - k
+        c0, c1 = c[-k] - c1 * (n - 1), c0 + c1 * x
+    return c0 + c1 * x
+
+
+def laguerre(x, c):
+    """np.polynomial.laguerre.lagval."""
+    c0, c1 = _ends(x, c)
+    for k in range(3, len(c) + 1):
+        n = len(c) + 2 - k
+        c0, c1 = c[-k] - (c1 * (n - 1)) / n, c0 + (c1 * ((2 * n - 1) - x)) / n
+    return c0 + c1 * (1 - x)
+
+
+# --------------------------------------------------------------------------------------------- windows
+
+
+def _places(m):
+    """Where a window of m points is read, symmetric about 0."""
+    return np.arange(1 - m, m, 2)
+
+
+def hanning(M):  # noqa: N803  NumPy's own name
+    """np.hanning."""
+    return np.ones(max(M, 0)) if M < 2 else 0.5 + 0.5 * np.cos(np.pi * _places(M) / (M - 1))
+
+
+def hamming(M):  # noqa: N803
+    """np.hamming."""
+    return np.ones(max(M, 0)) if M < 2 else 0.54 + 0.46 * np.cos(np.pi * _places(M) / (M - 1))
+
+
+def blackman(M):  # noqa: N803
+    """np.blackman."""
+    if M < 2:
+        return np.ones(max(M, 0))
+    n = _places(M)
+    return 0.42 + 0.5 * np.cos(np.pi * n / (M - 1)) + 0.08 * np.cos(2.0 * np.pi * n / (M - 1))
+
+
+def bartlett(M):  # noqa: N803
+    """np.bartlett."""
+    if M < 2:
+        return np.ones(max(M, 0))
+    n = _places(M)
+    return np.where(np.less_equal(n, 0), 1 + n / (M - 1), 1 - n / (M - 1))
+
+
+def kaiser(M, beta):  # noqa: N803
+    """np.kaiser."""
+    if M < 2:
+        return np.ones(max(M, 0))
+    alpha = (M - 1) / 2.0
+    return np.i0(beta * np.sqrt(1 - ((np.arange(0, M) - alpha) / alpha) ** 2.0)) / np.i0(beta)
+
+
+# -------------------------------------------------------------------------------- functions of the program
+
+
+def grid(shape, dtype):
+    """np.indices, one array for each axis."""
+    return np.meshgrid(*[np.arange(n, dtype=dtype) for n in shape], indexing="ij")
+
+
+def put_of_function(y, where, function, x):
+    """A piece of np.piecewise."""
+    y[where] = function(x[where])
+
+
+def put_of_number(y, where, number):
+    """A constant piece of np.piecewise."""
+    y[where] = number
+
+
+def along_rows(function, a):
+    """np.apply_along_axis, along the last axis of two."""
+    return np.stack([function(row) for row in a])
+
+
+def along_columns(function, a):
+    """np.apply_along_axis, along the first axis of two."""
+    found = np.stack([function(column) for column in a.T])
+    return found if found.ndim == 1 else np.moveaxis(found, 0, 1)
+
+
+# -------------------------------------------------------------------------------------------- matrices
+
+
+def sliding_windows(x, window_shape):
+    """np.lib.stride_tricks.sliding_window_view of one axis, to be read."""
+    return x[np.arange(len(x) - window_shape + 1)[:, None] + np.arange(window_shape)]
+
+
+def condition_number(x):
+    """np.linalg.cond, by singular values."""
+    s = np.linalg.svd(x, compute_uv=False)
+    return s[..., 0] / s[..., -1]
+
+
+def svd_of_square(a):
+    """np.linalg.svd, all of U and V."""
+    if a.shape[0] != a.shape[1]:
+        raise NotImplementedError("all of U and V of a matrix that is not square: pass full_matrices=False")
+    return np.linalg.svd(a, full_matrices=False)
+
+
+def largest_sum(x, axis):
+    """np.linalg.norm of a matrix with ord 1 or inf."""
+    return np.max(np.sum(np.abs(x), axis=axis))
+
+
+def least_sum(x, axis):
+    """np.linalg.norm of a matrix with ord -1 or -inf."""
+    return np.min(np.sum(np.abs(x), axis=axis))
+
+
+def largest_value(x):
+    """np.linalg.norm of a matrix with ord 2."""
+    return np.max(np.linalg.svd(x, compute_uv=False))
+
+
+def least_value(x):
+    """np.linalg.norm of a matrix with ord -2."""
+    return np.min(np.linalg.svd(x, compute_uv=False))
+
+
+def sum_of_values(x):
+    """np.linalg.norm of a matrix with ord "nuc"."""
+    return np.sum(np.linalg.svd(x, compute_uv=False))
+
+
+def chain_of_three(a, b, c):
+    """np.linalg.multi_dot of three matrices: in the cheaper of the two orders."""
+    rows, inner = a.shape
+    outer, columns = c.shape
+    if rows * outer * (inner + columns) < inner * columns * (rows + outer):
+        return np.dot(np.dot(a, b), c)
+    return np.dot(a, np.dot(b, c))
+
+
+def fitted(x, y, deg):
+    """np.polyfit of equal weights, the highest power first."""
+    x, y = x + 0.0, y + 0.0
+    lhs = np.vander(x, deg + 1)
+    scale = np.sqrt((lhs * lhs).sum(axis=0))
+    lhs = lhs / scale
+    found = np.linalg.lstsq(lhs, y)[0]
+    return (found.T / scale).T

@@ -1,0 +1,114 @@
+"""NumPy's functions that are said in Python (front/said_of_arrays.py): their numbers are NumPy's, their derivatives its differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import s2s
+from s2s.errors import S2SError
+
+A = np.array([0.5, 1.5, 2.5])
+M = np.arange(6.0).reshape(2, 3) + 1
+S = M[:, :2] + np.array([[0.3, 0.1], [-0.2, 0.5]])
+C = [1.0, 0.4, -2.0, 0.3, 0.7]
+
+
+def svd_of_square(x):
+    u, s, vt = np.linalg.svd(S * x + np.diag(S[0]))
+    return np.abs(u[0, 0] * vt[0, 1]) + s[1]
+
+
+FUNCTIONS = {
+    "add.outer": lambda x: np.sum(np.add.outer(A * x, M) ** 2),
+    "power.outer": lambda x: np.sum(np.power.outer(A * x, [1.0, 2.0])),
+    "subtract.outer": lambda x: np.sum(np.subtract.outer(A * x, x) ** 2),
+    "logaddexp.reduce": lambda x: np.sum(np.logaddexp.reduce(M * x)),
+    "logaddexp.reduce, axis": lambda x: np.sum(np.logaddexp.reduce(M * x, axis=1) ** 2),
+    "polyval": lambda x: np.sum(np.polyval([1.0, x, 2.0], A * x)),
+    "polyval of a number": lambda x: np.polyval([x, 3.0, 2.0, 1.0], x),
+    "rising": lambda x: np.sum(np.polynomial.polynomial.polyval(A * x, [1.0, x, 2.0])),
+    "chebval": lambda x: np.sum(np.polynomial.chebyshev.chebval(A * x, [x, *C])),
+    "chebval, one": lambda x: np.sum(np.polynomial.chebyshev.chebval(A * x, [x])),
+    "legval": lambda x: np.sum(np.polynomial.legendre.legval(A * x, [x, *C])),
+    "legval, two": lambda x: np.polynomial.legendre.legval(x, [x, 2.0]),
+    "hermval": lambda x: np.sum(np.polynomial.hermite.hermval(A * x, [x, *C])),
+    "hermeval": lambda x: np.sum(np.polynomial.hermite_e.hermeval(A * x, [x, *C])),
+    "lagval": lambda x: np.sum(np.polynomial.laguerre.lagval(A * x, [x, *C])),
+    "polyfit": lambda x: np.sum(np.polyfit(A, np.sin(A * x), 1) ** 2),
+    "hanning": lambda x: np.sum(np.hanning(8) * x * np.arange(8)),
+    "hamming": lambda x: np.sum(np.hamming(7) * x * np.arange(7)),
+    "blackman": lambda x: np.sum(np.blackman(8) * x * np.arange(8)),
+    "bartlett": lambda x: np.sum(np.bartlett(7) * x * np.arange(7)),
+    "kaiser": lambda x: np.sum(np.kaiser(8, 14.0 * x) * np.arange(8)),
+    "windows of one and none": lambda x: x * (np.sum(np.hanning(1)) + np.sum(np.hamming(0)) + np.sum(np.kaiser(1, 2.0)) + len(np.blackman(-2))),
+    "block": lambda x: np.sum(np.block([[M * x, M], [np.zeros((1, 3)), x * np.ones((1, 3))]]) ** 2 * np.arange(6)),
+    "block, one list": lambda x: np.sum(np.block([A * x, 2.0, A]) ** 2 * np.arange(7)),
+    "block of vectors": lambda x: np.sum(np.block([[A * x], [A]]) ** 2 * A),
+    "indices": lambda x: np.sum(np.indices((2, 3))[1] * M * x),
+    "fromfunction": lambda x: np.sum(np.fromfunction(lambda i, j: np.cos(x * i + j), (2, 3))),
+    "piecewise": lambda x: np.sum(np.piecewise(A * x, [A < 1, A > 2], [lambda t: t * t, 2.0, lambda t: 3 * t])),
+    "piecewise, no rest": lambda x: np.sum(np.piecewise(A * x, [A < 1, A >= 1], [np.sin, np.cos])),
+    "along rows": lambda x: np.sum(np.apply_along_axis(lambda v: v * v / np.sum(v), 1, M * x) * M),
+    "along columns": lambda x: np.sum(np.apply_along_axis(lambda v: v * v / np.sum(v), 0, M * x) * M),
+    "sums of columns": lambda x: np.sum(np.apply_along_axis(np.sum, 0, M * x) ** 2),
+    "along a vector": lambda x: np.sum(np.apply_along_axis(np.cumsum, 0, A * x) ** 2),
+    "sliding windows": lambda x: np.max(np.lib.stride_tricks.sliding_window_view(A * x, 2).mean(axis=1)),
+    "cond": lambda x: np.linalg.cond(S * x + np.eye(2)),
+    "multi_dot": lambda x: np.sum(np.linalg.multi_dot([M * x, M.T * x, M])),
+    "multi_dot, the other order": lambda x: np.sum(np.linalg.multi_dot([M.T * x, M, M.T * x])),
+    "svd": svd_of_square,
+    "norm 1": lambda x: np.linalg.norm(M * x - 0.3, 1),
+    "norm -1": lambda x: np.linalg.norm(M * x - 0.3, -1),
+    "norm inf": lambda x: np.linalg.norm(M * x - 0.3, np.inf),
+    "norm -inf": lambda x: np.linalg.norm(M * x - 0.3, ord=-np.inf),
+    "norm 2": lambda x: np.linalg.norm(M * x - 0.3, 2),
+    "norm -2": lambda x: np.linalg.norm(M * x - 0.3, -2),
+    "nuclear norm": lambda x: np.linalg.norm(M * x - 0.3, "nuc"),
+    "norm of vectors": lambda x: np.linalg.norm(A * x - 0.9, 3) + np.linalg.norm(A * x - 0.9, -np.inf) + np.linalg.norm(A * x - 0.9, 1.5),
+    "norm along an axis": lambda x: np.sum(np.linalg.norm(M * x - 0.3, 3, axis=1)),
+    "cov of two": lambda x: np.sum(np.cov(A * x * x, A**2)) + np.sum(np.cov(M * x, M**2 * x, rowvar=False) ** 2),
+    "corrcoef of two": lambda x: np.corrcoef(A * x + A * A, A)[0, 1],
+    "logaddexp2": lambda x: np.sum(np.logaddexp2(A * x, A * x * x)),
+}
+COMPILED = ["add.outer", "logaddexp.reduce", "polyval", "legval", "hanning", "block", "fromfunction", "piecewise", "along columns",
+            "sliding windows", "svd", "norm 2", "norm along an axis", "cov of two", "logaddexp2"]
+ROUNDED = ("legval", "legval, two", "polyfit")  # NumPy has written these in more than one order
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_derivatives(name):
+    f = FUNCTIONS[name]
+    step = 1e-6
+    slope = (f(0.7 + step) - f(0.7 - step)) / (2 * step)
+    found, derivative = s2s.value_and_grad(f)(0.7)
+    np.testing.assert_allclose(found, f(0.7), rtol=1e-13 if name in ROUNDED else 0)
+    np.testing.assert_allclose(derivative, slope, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(s2s.jvp(f, (0.7,), (1.0,))[1], derivative, rtol=1e-12, atol=1e-13)
+    bend = (s2s.grad(f)(0.7 + step) - s2s.grad(f)(0.7 - step)) / (2 * step)
+    np.testing.assert_allclose(s2s.grad(s2s.grad(f))(0.7), bend, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled(name):
+    found, derivative = s2s.jit(s2s.value_and_grad(FUNCTIONS[name]))(0.7)
+    np.testing.assert_allclose((found, derivative), s2s.value_and_grad(FUNCTIONS[name])(0.7), rtol=1e-12)
+
+
+def test_all_of_u_and_v_need_a_square_matrix():
+    f = s2s.grad(lambda a: np.sum(np.linalg.svd(a)[0]))
+    with pytest.raises(NotImplementedError, match="full_matrices=False"):
+        f(M)
+
+
+@pytest.mark.parametrize("f, text", [
+    (lambda x: np.sum(np.block([[[A * x]]])), "lists 3 deep"),
+    (lambda x: np.sum(np.block([M * x, M])), "more axes than lists"),
+    (lambda x: np.sum(np.polyval(M * x, x)), "a polynomial of an array of 2 axes"),
+    (lambda x: np.linalg.cond(S * x, 1), "np.linalg.cond in another norm"),
+    (lambda x: np.sum(np.linalg.multi_dot([S * x] * 4)), "other than two or three matrices"),
+])
+def test_what_is_left_is_refused(f, text):
+    with pytest.raises(S2SError, match=text):
+        s2s.grad(f)(0.7)
