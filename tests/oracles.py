@@ -374,6 +374,9 @@ for _name in ("sum mean transpose ravel copy cumsum squeeze expand_dims swapaxes
               "diagonal diag trace tril triu hsplit vsplit dsplit roll flip flipud fliplr diff broadcast_to atleast_1d atleast_2d split array_split "
               "trapezoid rot90 real imag conj nansum take_along_axis delete").split():
     FUNCTIONS[_name] = _linear(_name)
+for _name in ("fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn fftshift ifftshift").split():
+    FUNCTIONS[_name] = lambda x, *args, _f=getattr(np.fft, _name), **kwargs: each(
+        lift(x), lambda part: _f(part, *map(primal, args), **{k: primal(v) for k, v in kwargs.items()}))
 for _name in ("argmax argmin argsort any all shape size ndim isfinite isnan isinf allclose array_equal searchsorted "
               "count_nonzero nonzero flatnonzero argwhere round around digitize lexsort isin").split():
     FUNCTIONS[_name] = lambda *args, _f=getattr(np, _name), **kwargs: _f(*map(primal, args), **kwargs)
@@ -659,7 +662,7 @@ def _linspace(start, stop, num=50, endpoint=True, **_):
 NUMPY = _NumPy(
     **{name: _maker(getattr(np, name)) for name in ("zeros", "ones", "empty", "eye", "identity", "arange")},
     linspace=_linspace, full=_full, array=_array, asarray=lambda x, dtype=None: x if isinstance(x, Hyper) else _array(x, dtype),
-    ascontiguousarray=lambda x: x,
+    ascontiguousarray=lambda x: x, fft=np.fft,
     **{name: FUNCTIONS[name] for name in ("zeros_like", "empty_like", "ones_like", "full_like")},
 )
 

@@ -49,6 +49,9 @@ def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
     for op in walk(function.block):
         if op.name == "raise" or op.name.startswith("print_out"):
             raise UnsupportedError(f"{op.name.split('_')[0]} in CUDA code", op.line, 'compile for target="cpu", or leave it out')
+        if hasattr(op.record.helper, "asks_for"):
+            raise UnsupportedError(f"{op.record.helper.asks_for}, which Python does, in CUDA code", op.line,
+                                   'compile for target="cpu", or call it outside of what is compiled')
     host = Host(owned(function, results=True, augmented=False))
     main = host.function()
     helpers = {op.record.helper: None for op in walk(main.block) if op.record.helper is not None}

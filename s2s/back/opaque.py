@@ -36,11 +36,12 @@ from .unparse import expression_text
 
 numba, scipy = later("numba"), later("scipy")
 
+TRANSFORMS = frozenset({"fft", "ifft", "rfft", "irfft"})  # their results are in one piece, or made so: loops run over them
 FOUND = frozenset({"nonzero", "flatnonzero", "searchsorted", "digitize", "bincount"})  # in data, by Numba's own
 KEPT = FOUND | {"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det", "argsort", "tuple", "call",
                 "tape_push", "unique", "isin", "histogram", "lexsort", "delete", "insert", "list_of", "list_full", "list_set",
                 "list_add", "list_insert", "list_total", "list_unstack", "list_cut", "foreign",
-                "cofactors", "cofactors_along", "inverse_or_nan", *BY_ELIMINATION, DETERMINANT.name}
+                "cofactors", "cofactors_along", "inverse_or_nan", *BY_ELIMINATION, DETERMINANT.name, *TRANSFORMS}
 NATIVE = frozenset({"tuple", "item", "call", "tape_new", "tape_push", "tape_pop", "tape_len", "tape_copy", "tape_reversed", "tape_kept",
                     "getitem", "setitem",
                     "additem", "buffer", "length", "size", "shape", "ndim", "constant", "undefined", "stop_gradient", "copy", "contiguous",
@@ -90,16 +91,21 @@ def in_python(op: Op) -> Record:
         raise UnsupportedError(f"{called(op.attrs['function'])}, which s2s does not read{f' ({why})' if why else ''}, is handed a function in native code", op.line,
                                "write the solver in Python that s2s reads, or call this without jit")
     objects = objects_named(op) if op.record is foreign else []
-    name = f"python_{called(objects[0])}" if objects else f"numpy_{op.name.replace('.', '_').strip('_')}"
-    types = [t if t == "generator_type" else repr(t) for t in map(numba_type, op.outputs)]
+    who = "Python" if objects else "SciPy" if call.startswith("scipy.") else "NumPy"
+    name = f"python_{called(objects[0])}" if objects else f"{who.lower()}_{op.name.replace('.', '_').strip('_')}"
+    if op.name in TRANSFORMS and op.output.type.rank > 1:
+        call = f"np.ascontiguousarray({call})"
+    types = [t if t == "generator_type" else repr(t) for t in (numba_type(y, op.name in TRANSFORMS) for y in op.outputs)]
     ys = ["y"] if len(types) == 1 else [f"y{k}" for k in range(len(types))]
     text = (f"def {{name}}({', '.join(names)}):\n"
-            f"    # Numba does not know this: {'Python' if objects else 'NumPy'} does it, called from compiled code\n"
+            f"    # Numba does not know this: {who} does it, called from compiled code\n"
             f"    with objmode({', '.join(f'{y}={t}' for y, t in zip(ys, types))}):\n"
             f"        {', '.join(ys)} = {call}\n"
             f"    return {', '.join(ys)}\n")
-    return _calling(text, name, partial(op.record.evaluate, **op.attrs),
-                    lambda *xs, **attrs: [y.type for y in op.outputs] if len(ys) > 1 else op.output.type, op.record.pure, objects)
+    record = _calling(text, name, partial(op.record.evaluate, **op.attrs),
+                      lambda *xs, **attrs: [y.type for y in op.outputs] if len(ys) > 1 else op.output.type, op.record.pure, objects)
+    record.helper.asks_for = call.partition("(")[0]
+    return record
 
 
 def printing(op: Op) -> Record:
@@ -157,11 +163,11 @@ def _calling(text: str, stem: str, evaluate, infer, pure: bool, calls: Sequence 
     return _made[key]
 
 
-def numba_type(x: Value) -> str:
-    """Numba's name of the type of `x`."""
+def numba_type(x: Value, contiguous: bool = False) -> str:
+    """Numba's name of the type of `x`, `contiguous` if it is an array."""
     match x.type:
         case Array(dtype, dims):
-            return f"{'boolean' if dtype == 'bool' else dtype}[{', '.join(':' * len(dims))}]"
+            return f"{'boolean' if dtype == 'bool' else dtype}[{', '.join(':' * len(dims))}{':1' if contiguous else ''}]"
         case Scalar(dtype):
             return "boolean" if dtype == "bool" else dtype
         case Generator():

@@ -119,7 +119,7 @@ class Draft:
         helpers, classes = self.helpers, self.classes
         nodes = [node for tree in definitions for node in ast.walk(tree)]
         words = [node for node in nodes if isinstance(node, ast.Name)]
-        used = {node.id for node in words}
+        used = _names_in(nodes)
         if any(isinstance(node, ast.Constant) and says_np(node.value) for node in nodes):
             used.add("np")
         sources = [textwrap.dedent(inspect.getsource(helper)).rstrip() for helper in helpers]
@@ -129,12 +129,7 @@ class Draft:
                    for helper, source in zip(helpers, sources)]
         for word in words:
             word.id = numbered.get(word.id, word.id)
-        used |= {
-            node.id
-            for source in sources
-            for node in ast.walk(ast.parse(source))
-            if isinstance(node, ast.Name)
-        }
+        used |= {name for source in sources for name in _names_in(ast.walk(ast.parse(source)))}
         classes.rename(words)
         unparser = Unparser()
         for module, spelling in _IMPORTS:
@@ -202,11 +197,24 @@ def _with_own_helpers(helper: Callable) -> dict[Callable, None]:
     return {**found, helper: None}
 
 
+def _names_in(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names in a text, and of SciPy's parts those that it asks for."""
+    found = set()
+    for node in nodes:
+        match node:
+            case ast.Name(name):
+                found.add(name)
+            case ast.Attribute(ast.Name("scipy"), part):
+                found.add(f"scipy.{part}")
+    return found
+
+
 _IMPORTS = [
     ("cmath", "import cmath"),
     ("math", "import math"),
     ("np", "import numpy as np"),
-    ("scipy", "import scipy.special"),
+    ("scipy.fft", "import scipy.fft"),
+    ("scipy.special", "import scipy.special"),
     ("in_parts", "from s2s.runtime.parts import add_parts, apart, in_parts, natural, parts_of"),
     ("objmode", "from numba import objmode"),
     ("generator_type", "from numba import typeof\n\ngenerator_type = typeof(np.random.default_rng(0))"),

@@ -17,6 +17,8 @@
     z.astype(np.float64), of complex numbers           np.real(z).astype(np.float64)
     np.repeat(x, n), np.tile(x, ns), of one number     of an array of it; what is summed back to a number is np.sum
     np.argmax(x), of one number        0
+    fitted(x, n, axis)       a part of x, written into zeros
+    np.fft.fftfreq(n, d)     0, 1, 2, ..., -2, -1, times 1.0 / (n * d); np.fft.rfftfreq likewise
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ from ..ops.elementwise import (
     sqrt,
     where,
 )
+from ..ops.fourier import as_writes, multiples
 from ..ops.join import concatenate_record
 from ..ops.lists import native_exact_sum
 from ..ops.record import RECORDS, value
@@ -72,6 +75,7 @@ from .products import (
 )
 
 REWRITTEN = ("einsum", "outer", "stack", "append", "convolve", "correlate", "math.fmod", "math.cbrt", "hypotenuse", "exact_sum", "compensated_sum",
+             "fitted", "fftfreq", "rfftfreq",
              *IN_LOOPS)
 
 
@@ -127,6 +131,10 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
             return None if made is None else [made]
         case "inv" | "inverse_or_nan" | "solve" | "det" | "sign_of_det" | "log_of_det" | "cholesky":
             return eliminated(op, inputs)
+        case "fitted":
+            return [as_writes(*inputs, op.attrs["axis"])]
+        case "fftfreq" | "rfftfreq":
+            return [multiples(op.name, *inputs)]
         case "append":
             return [concatenate_record(inputs[0], array((inputs[1],)), axis=0)]
         case "less" | "less_equal" | "greater" | "greater_equal" if any(x.type.dtype.startswith("complex") for x in inputs):

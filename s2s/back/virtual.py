@@ -364,6 +364,33 @@ def _arange(scope, op: Op) -> Elements | None:
     return Elements(op.output.type, (op_named("at_least_zero", count),), at, generated=True)
 
 
+@entry("bin_numbers")
+def _bin_numbers(scope, op: Op) -> Elements:
+    n = scope.env[op.inputs[0]]
+    if op.attrs["name"] == "rfftfreq":
+        return Elements(op.output.type, (_bins(n),), lambda index: index[0], generated=True)
+    middle = op_named("floor_divide", add(n, 1), 2)
+    return Elements(op.output.type, (op_named("at_least_zero", n),), lambda index: select(
+        op_named("less", index[0], middle), index[0], subtract(index[0], n)), generated=True)
+
+
+@entry("bin_counts")
+def _bin_counts(scope, op: Op) -> Elements:
+    """1 for the bins 0 and n / 2, 2 for the others."""
+    n, dtype = scope.env[op.inputs[0]], op.output.type.dtype
+
+    def at(index: Index) -> Value:
+        is_end = op_named("or_", op_named("equal", index[0], 0), op_named("equal", multiply(index[0], 2), n))
+        return as_dtype(select(is_end, value(1), value(2)), dtype)
+
+    return Elements(op.output.type, (_bins(n),), at, generated=True)
+
+
+def _bins(n: Value) -> Value:
+    """How many np.fft.rfft of n numbers has."""
+    return add(op_named("floor_divide", n, 2), 1)
+
+
 @entry("linspace")
 def _linspace(scope, op: Op) -> Elements | None:
     start, stop, num = (scope.env[x] for x in op.inputs)

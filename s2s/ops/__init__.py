@@ -19,6 +19,7 @@ from . import (  # noqa: F401
     elementwise,
     factor,
     foreign,
+    fourier,
     index,
     join,
     linalg,

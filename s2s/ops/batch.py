@@ -45,6 +45,7 @@ from .elementwise import (
     select,
     where,
 )
+from .fourier import fft, fitted_record, ifft, irfft, rfft
 from .index import additem, getitem, put, setitem
 from .join import concatenate_record, stack_record
 from .linalg import solve
@@ -322,7 +323,23 @@ def _batch_along(record):
 for _name in ("argmax", "argmin", "cumsum", "cumprod", "sort", "argsort", "roll", "repeat"):
     if _name in RECORDS:
         RECORDS[_name].batch = _batch_along(RECORDS[_name])
+fitted_record.batch = _batch_along(fitted_record)
 flip_record.batch = lambda flags, x, *, axis: flip_record(x, axis=_shifted(axis, rank(x) - 1))
+
+
+
+def _batch_transform(record):
+    def batch(flags, x: Value, *lengths: Value, axes, **attrs):
+        if not flags[0] or any(flags[1:]):
+            return None
+        from_end = axes is not None and max(axes if isinstance(axes, tuple) else (axes,)) < 0
+        return record(x, *lengths, axes=axes if from_end else _shifted(axes, rank(x) - 1), **attrs)
+
+    return batch
+
+
+for _record in (fft, ifft, rfft, irfft):
+    _record.batch = _batch_transform(_record)
 
 # ----------------------------------------------------------------------------------- other arrangements
 

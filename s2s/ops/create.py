@@ -79,10 +79,13 @@ def _shape(extents: Sequence):
 
 def _shape_syntax(extents: Sequence[ast.expr]) -> ast.expr:
     """The shape as a person would write it: n, (n, m), x.shape."""
+    return extents[0] if len(extents) == 1 else shape_tuple(extents)
+
+
+def shape_tuple(extents: Sequence[ast.expr]) -> ast.expr:
+    """(n, m), or x.shape."""
     match extents:
-        case [n]:
-            return n
-        case [ast.Call(ast.Name("len"), [x]), *rest] if all(
+        case [ast.Call(ast.Name("len"), [x]), *rest] if rest and all(
                 ast.dump(n) == ast.dump(ast.Subscript(ast.Attribute(x, "shape", ast.Load()), ast.Constant(k), ast.Load()))
                 for k, n in enumerate(rest, 1)):
             return ast.Attribute(x, "shape", ast.Load())

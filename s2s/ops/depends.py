@@ -69,6 +69,12 @@ def running(unions, y, deps, x, *, axis):
     return found if axis is None else np.moveaxis(found, 0, axis)
 
 
+def transformed(unions, y, deps, x, *lengths, axes, **attrs):
+    """All along the axes of a Fourier transform."""
+    found = unions.along(spread_as(deps[0], x), normal_axes(axes, x.ndim), keepdims=True)
+    return np.broadcast_to(found, y.shape).copy()
+
+
 def matrices(unions, y, deps, a, **attrs):
     """All of each matrix of a stack."""
     found = np.asarray(unions.along(spread_as(deps[0], a), (a.ndim - 2, a.ndim - 1)))
@@ -255,6 +261,8 @@ _say("""as_array atleast_1d atleast_2d atleast_3d broadcast_to copy diagonal exp
      repeat reshape reshape_like roll shaped_like spread squeeze swapaxes take_along_axis tile transpose tril triu getitem
      delete list_concatenate list_copy list_full list_get list_pick list_put list_slice list_stack list_unstack
      contiguous again list_cut stop_gradient aside tape_copy tape_kept tape_reversed""", moves=(0,))
+_say("fitted", moves=(0,))
+_say("fft ifft rfft irfft", transformed, moves=(0,))
 _say("insert", moves=(0, 2))
 _say("list_pop_at item tape_pop", moves=(0,))
 _say("array", joined, moves=ALL)
@@ -287,4 +295,5 @@ _say("""all any argmax argmin argsort at_least_zero broadcast_length count_of di
      is_singular isin lexsort list_contains list_count list_index list_order masked_step narrow natural_exponent nonempty_length on_tape supposed_length
      place_in same_lanes same_length searchsorted sign_of_det slice_bound spread_length gap within is_last""", anything, moves=ALL)
 _say("buffer constant default_rng empty eye ones zeros", nothing)
-_say("arange", anything)
+_say("arange fftfreq rfftfreq", anything)
+_say("bin_counts", nothing)
