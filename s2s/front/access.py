@@ -37,7 +37,7 @@ from .made import Method
 from .objects import class_of, method_of
 from .raising import guard
 
-IndexExpression, GRIDS = type(np.s_), (type(np.mgrid), type(np.ogrid), type(np.r_), type(np.c_))
+IndexExpression = type(np.s_)
 
 
 def take(frame: Frame, base, key):
@@ -62,7 +62,7 @@ def take(frame: Frame, base, key):
     if isinstance(base, IndexExpression):  # np.s_[1:, 0]
         return (key,) if base.maketuple and not isinstance(key, tuple) else key
     if not isinstance(base, Cell):
-        if frame.is_static(base) and not isinstance(base, GRIDS):
+        if frame.is_static(base):
             try:
                 return base[_static_key(frame, key)]
             except (TypeError, AttributeError):

@@ -28,7 +28,7 @@ from ..errors import (
 from ..ir.builder import acted, current
 from ..ir.graph import MISSING, Value, identifier
 from ..ir.rebuild import emit_block
-from ..ir.types import Generator, Static, is_listed
+from ..ir.types import Generator, List, Static, is_listed
 from ..ops.acts import acts
 from ..ops.checkpoint import Checkpointed
 from ..ops.control import call as call_record
@@ -60,11 +60,13 @@ from .objects import class_of, instantiate, is_users, method_of, read
 from .outlined import mark
 from .reach import local_may_call_itself, may_call_itself, plain_function, reached
 from .recursion import Definition, call_recursive, is_open
+from .said import column
 from .target import meant, names_of, signature_of, target_of
 from .texts import method as text_method
 from .views import shared_result
 from .writers import METHOD_WRITERS, out_of, write_out, writer
 
+OF_ROWS = {np.array, np.asarray}  # of a list of tuples: one row each
 KNOWN_NOW = {np.finfo, np.iinfo, np.dtype, np.issubdtype, np.result_type, np.promote_types, np.can_cast, str, repr, getattr, hasattr,
              type, id, callable, issubclass, bool, int, float, complex, sum, min, max, abs, round, divmod, pow,
              any, all, sorted, frozenset, set, dict}
@@ -231,6 +233,8 @@ def operate(frame: Frame, function: Callable, args: list, keywords: dict, node: 
 def operate_as(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, node: gast.AST, method: bool = False,
              function=None):
     """Emit what `rule` says, and find out whose memory the result has."""
+    if function in OF_ROWS and args:
+        args = [_rows(frame, args[0], node), *args[1:]]
     rule, args = _rule_of_list(frame, rule, function, args)
     values = [frame.value(a) for a in args]
     named = {k: frame.static(v, k) if frame.is_static(v) else frame.value(v) for k, v in keywords.items()}
@@ -296,6 +300,15 @@ def _rule_of_list(frame: Frame, rule: Callable, function, args: list) -> tuple[C
     if args and grows(args[0]) and _hashable(function) and function in OF_LISTS:
         return OF_LISTS[function], args
     return rule, [list_stack(frame.value(a)) if grows(a) else a for a in args]
+
+
+def _rows(frame: Frame, a, node: gast.AST):
+    """`a`, or the array whose rows are the tuples of numbers of a run-time list, made of its columns."""
+    content = frame.heap.type_of(a) if isinstance(a, Cell) and is_list(frame, a) and frame.heap.items(a) is None else None
+    if not isinstance(content, List) or not is_listed(content.item):
+        return a
+    columns = [in_place(frame, column, [a, k], {}, node, current().line) for k in range(len(content.item.items))]
+    return apply(frame, np.stack, [tuple(apply(frame, np.array, [c], {}, node) for c in columns)], {"axis": 1}, node)
 
 
 def _caller(frame: Frame, node: gast.AST) -> Callable:

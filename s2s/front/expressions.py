@@ -18,6 +18,7 @@ from . import said
 from .access import put, take, unpack
 from .alias import Cell, Container, SharedError
 from .branches import branch
+from .builtin import BUILTINS
 from .calls import apply, apply_method, in_place
 from .capture import Fixed, is_data
 from .collected import Keyed, Set
@@ -48,6 +49,7 @@ from .texts import formatted
 from .unbound import read_name
 from .views import shared_result
 
+GRIDS = (type(np.mgrid), type(np.ogrid), type(np.r_), type(np.c_))  # what is indexed, and is a function
 SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%",
            "power": "**", "matmul": "@", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<",
            "right_shift": ">>"}
@@ -102,6 +104,8 @@ def _evaluate(frame: Frame, node: gast.AST):
         case gast.Subscript():
             base = evaluate(frame, node.value)
             key = key_of(frame, node.slice)
+            if isinstance(base, GRIDS):
+                return BUILTINS[base](frame, node, *(key if isinstance(key, tuple) else (key,)))
             functions = functions_in(frame, base) if isinstance(key, (Value, Cell)) and not frame.is_static(key) else None
             return function_at(frame, functions, key) if functions else take(frame, base, key)
         case gast.Tuple():

@@ -22,6 +22,7 @@ import gast
 
 from ..errors import Source, SourceError
 from .consulted import Code, Defaults, consulted
+from .imports import Imports
 from .plain import plain
 
 REMEDY = "define it with `def` or `lambda` in a file or a notebook cell, or make it of its text: s2s.from_source(text, globals)"
@@ -101,7 +102,8 @@ def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Defi
     source = Source(code.co_filename, first, "".join(lines[first - 1:last]), name.rpartition(".")[2], node.lineno)
     if isinstance(node, ast.AsyncFunctionDef):
         raise SourceError(f"{name} is a coroutine", source.begins, "use a plain `def`")
-    return Definition(plain(gast.ast_to_gast(node)), source)
+    tree = Imports(function.__globals__.get("__package__")).visit(gast.ast_to_gast(node))
+    return Definition(plain(tree), source)
 
 
 @functools.lru_cache(maxsize=32)

@@ -95,6 +95,59 @@ def _block(frame: Frame, node, arrays):
     return joined(arrays, -levels)
 
 
+def _equal(frame: Frame, node, a1, a2):
+    a, b = (apply(frame, np.asarray, [x], {}, node) for x in (a1, a2))
+    ranks = rank(frame.value(a)), rank(frame.value(b))
+    if None in ranks:
+        raise frame.refuse("np.array_equal of an array of unknown rank", node, "call the function once")
+    return _run(frame, node, said.equal, a, b) if ranks[0] == ranks[1] else False
+
+
+def _joined_rows(frame: Frame, node, *parts):
+    """np.r_[parts]: numbers, ranges and arrays one after the other."""
+    parts = [_range(frame, node, part) for part in parts]
+    return apply(frame, np.concatenate, [tuple(apply(frame, np.atleast_1d, [x], {}, node) for x in parts)], {"axis": 0}, node)
+
+
+def _joined_columns(frame: Frame, node, *parts):
+    """np.c_[parts]: vectors are columns."""
+    def column(x):
+        x = apply(frame, np.atleast_1d, [_range(frame, node, x)], {}, node)
+        axes = rank(frame.value(x))
+        if axes is None:
+            raise frame.refuse("np.c_ of an array of unknown rank", node, "call the function once")
+        return apply(frame, np.reshape, [x, (-1, 1)], {}, node) if axes == 1 else x
+
+    return apply(frame, np.concatenate, [tuple(map(column, parts))], {"axis": -1}, node)
+
+
+def _range(frame: Frame, node, part):
+    """What np.r_ makes of a slice, start:stop:step or start:stop:count with an imaginary count."""
+    if isinstance(part, str):
+        raise frame.refuse("np.r_ or np.c_ with a directive", node, "use np.concatenate or np.stack")
+    if not isinstance(part, slice):
+        return _array(frame, node, part)
+    start, step = 0 if part.start is None else part.start, 1 if part.step is None else part.step
+    known = frame.static(step, "a step") if frame.is_static(step) else step
+    if isinstance(known, complex):
+        return apply(frame, np.linspace, [start, part.stop, int(abs(known))], {}, node)
+    return apply(frame, np.arange, [start, part.stop, step], {}, node)
+
+
+def _grid(frame: Frame, node, *parts):
+    """np.mgrid[slices]."""
+    axes = [_range(frame, node, part) for part in parts]
+    return axes[0] if len(axes) == 1 else apply(frame, np.stack, [apply(frame, np.meshgrid, axes, {"indexing": "ij"}, node)], {}, node)
+
+
+def _open_grid(frame: Frame, node, *parts):
+    """np.ogrid[slices]."""
+    axes = [_range(frame, node, part) for part in parts]
+    if len(axes) == 1:
+        return axes[0]
+    return tuple(apply(frame, np.reshape, [x, tuple(-1 if j == k else 1 for j in range(len(axes)))], {}, node) for k, x in enumerate(axes))
+
+
 def _indices(frame: Frame, node, dimensions, dtype=int):
     return apply(frame, np.stack, [_run(frame, node, said.grid, dimensions, dtype)], {}, node)
 
@@ -197,7 +250,7 @@ BUILTINS.update({
     np.polynomial.laguerre.lagval: _polynomial(said.laguerre, "x"),
     np.hanning: _plainly(said.hanning), np.hamming: _plainly(said.hamming), np.blackman: _plainly(said.blackman),
     np.bartlett: _plainly(said.bartlett), np.kaiser: _plainly(said.kaiser),
-    np.block: _block, np.indices: _indices, np.fromfunction: _from_function, np.piecewise: _piecewise,
+    np.r_: _joined_rows, np.c_: _joined_columns, np.mgrid: _grid, np.ogrid: _open_grid, np.array_equal: _equal, np.block: _block, np.indices: _indices, np.fromfunction: _from_function, np.piecewise: _piecewise,
     np.apply_along_axis: _along_axis, np.lib.stride_tricks.sliding_window_view: _windows,
     np.linalg.svd: _svd, np.linalg.norm: _norm, np.linalg.cond: _condition, np.linalg.multi_dot: _chain, np.polyfit: _fitted,
 })

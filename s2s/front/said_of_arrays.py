@@ -24,6 +24,11 @@ def folded(ufunc, x):
     return total
 
 
+def equal(a, b):
+    """np.array_equal, of arrays of as many axes."""
+    return a.shape == b.shape and bool(np.all(a == b))
+
+
 # ----------------------------------------------------------------------------------------- polynomials
 
 

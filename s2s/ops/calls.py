@@ -138,6 +138,12 @@ def isclose(a: Value, b: Value, rtol=1e-05, atol=1e-08, equal_nan=False) -> Valu
     return ew.logical_or(near, ew.logical_and(ew.isnan(a), ew.isnan(b))) if static(equal_nan) else near
 
 
+@numpy_function(np.allclose)
+def allclose(a: Value, b: Value, rtol=1e-05, atol=1e-08, equal_nan=False) -> Value:
+    """Whether np.isclose says so of each element."""
+    return bool_(FUNCTIONS[np.all](isclose(a, b, rtol, atol, equal_nan)))
+
+
 @numpy_function(method="item")
 def item_method(x: Value) -> Value:
     """x.item(), of a number."""

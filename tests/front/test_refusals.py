@@ -36,9 +36,9 @@ def class_inside(x):
 
 
 def import_inside(x):
-    import math
+    import nowhere
 
-    return math.sin(x)
+    return nowhere.sin(x)
 
 
 def a_set(x):

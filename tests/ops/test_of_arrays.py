@@ -69,9 +69,17 @@ FUNCTIONS = {
     "norm along an axis": lambda x: np.sum(np.linalg.norm(M * x - 0.3, 3, axis=1)),
     "cov of two": lambda x: np.sum(np.cov(A * x * x, A**2)) + np.sum(np.cov(M * x, M**2 * x, rowvar=False) ** 2),
     "corrcoef of two": lambda x: np.corrcoef(A * x + A * A, A)[0, 1],
+    "r_": lambda x: np.sum(np.r_[x, A * x, 1:4, 0:1:5j, [x, 2.0]] * np.arange(14)),
+    "r_ of matrices": lambda x: np.sum(np.r_[M * x, M] ** 2 * A),
+    "c_ of vectors": lambda x: np.sum(np.c_[A * x, A, A**2 * x] ** 2 * np.arange(9).reshape(3, 3)),
+    "c_ of a matrix": lambda x: np.sum(np.c_[M * x, np.ones(2)] ** 2 * np.arange(4)),
+    "mgrid": lambda x: np.sum(np.sin(np.mgrid[0:3, 0:2:0.5] * x)[1]) + np.sum(np.mgrid[:3] * x),
+    "ogrid": lambda x: np.sum(np.sin(x * np.ogrid[-1:1:3j, :4][0]) * np.ogrid[-1:1:3j, :4][1]),
+    "allclose": lambda x: x**2 if np.allclose(A * x, A * x + 1e-12) and not np.allclose([1.0, 2.0], [1.0, x]) else x,
+    "array_equal": lambda x: x**2 if np.array_equal(A, A) and not np.array_equal(A, M) and not np.array_equal(A * x, A[:2]) else x,
     "logaddexp2": lambda x: np.sum(np.logaddexp2(A * x, A * x * x)),
 }
-COMPILED = ["add.outer", "logaddexp.reduce", "polyval", "legval", "hanning", "block", "fromfunction", "piecewise", "along columns",
+COMPILED = ["r_", "c_ of vectors", "mgrid", "allclose", "array_equal", "add.outer", "logaddexp.reduce", "polyval", "legval", "hanning", "block", "fromfunction", "piecewise", "along columns",
             "sliding windows", "svd", "norm 2", "norm along an axis", "cov of two", "logaddexp2"]
 ROUNDED = ("legval", "legval, two", "polyfit")  # NumPy has written these in more than one order
 

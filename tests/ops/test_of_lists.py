@@ -33,6 +33,7 @@ FUNCTIONS = {
     "reshape": lambda x: np.sum(np.reshape([x, 1.0, 2.0, 3.0], (2, 2))[0]),
     "transpose": lambda x: np.sum(np.transpose([[x, 1.0], [2.0, 3.0]])[0]),
     "arrays": lambda x: np.sum(np.transpose([A * x, A])[0]),
+    "tuples": lambda x: np.sum(np.array([(x * k, x**k, 1) for k in range(int(x) + 4)])[:, 1] ** 2),
     "grown": lambda x: np.sum(np.log([x + k for k in range(int(x) + 3)])),
 }
 
@@ -52,7 +53,7 @@ def test_of_lists(name):
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("name", ["log", "solve", "transpose", "diff"])
+@pytest.mark.parametrize("name", ["log", "solve", "transpose", "diff", "tuples"])
 def test_compiled(name):
     agrees(FUNCTIONS[name], s2s.jit)
 
