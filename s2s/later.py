@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from operator import attrgetter
 
 
 class Later:
@@ -40,7 +41,7 @@ def later(module: str) -> Later:
 
 @dataclass(frozen=True)
 class Named:
-    """The function `name` of `module`, which is imported when the function is first called."""
+    """The function `name` of `module`, or of something there (`norm.logpdf`), which is imported when the function is first called."""
 
     module: str
     name: str
@@ -51,7 +52,7 @@ class Named:
     @property
     def function(self) -> Callable:
         """The function itself."""
-        return getattr(import_module(self.module), self.name)
+        return attrgetter(self.name)(import_module(self.module))
 
 
 class Meanings(dict):
@@ -75,7 +76,7 @@ class Meanings(dict):
         for name in arrived:
             module = import_module(name)  # waits until it is whole, if another thread is importing it
             for each, meaning in self.waiting.get(name, {}).items():
-                self.setdefault(getattr(module, each), meaning)
+                self.setdefault(attrgetter(each)(module), meaning)
         for name in arrived:
             self.waiting.pop(name, None)
         return bool(arrived)

@@ -61,6 +61,7 @@ from .outlined import mark
 from .reach import local_may_call_itself, may_call_itself, plain_function, reached
 from .recursion import Definition, call_recursive, is_open
 from .said import column
+from .said_of_scipy import SAID
 from .target import meant, names_of, signature_of, target_of
 from .texts import method as text_method
 from .views import shared_result
@@ -135,6 +136,9 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     own = BUILTINS.get(function) if _hashable(function) else None
     if own is not None:
         return own(frame, node, *args, **keywords)
+    said = SAID.get(function) if _hashable(function) else None
+    if said is not None:
+        return in_place(frame, said, args, keywords, node, current().line)
     written = writer(function)
     if written is not None:
         return _write(frame, written, _name_of(function), args, keywords, node)
@@ -364,7 +368,8 @@ def _unknown(frame: Frame, function, node: gast.AST) -> UnsupportedError:
         return frame.refuse(f"np.random.{_name_of(function)} draws from a state that all programs share", node,
                             "take a generator as an argument, rng = np.random.default_rng(seed), and draw from it")
     if _is_of_numpy(function) or isinstance(function, np.ufunc):
-        module = "np." if isinstance(function, np.ufunc) or function.__module__.startswith("numpy") else \
+        of_numpy = getattr(np, name, None) is function if isinstance(function, np.ufunc) else function.__module__.startswith("numpy")
+        module = "np." if of_numpy else "scipy.special." if isinstance(function, np.ufunc) else \
             "" if function.__module__ == "builtins" else f"{function.__module__}."
         return frame.refuse(f"s2s does not know {module}{name}", node, "write it with functions that s2s knows, or as a loop")
     if not callable(function):

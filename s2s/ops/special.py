@@ -162,6 +162,28 @@ i1e = _special("i1e",                          lambda y, x: i0e(x) - sign(x) * y
 j0 = _special("j0",                            lambda y, x: -j1(x))
 j1 = _special("j1",                            lambda y, x: j0(x) - _over(y, x))
 
+y0 = _special("y0",                            lambda y, x: -y1(x))
+y1 = _special("y1",                            lambda y, x: y0(x) - _over(y, x))
+
+
+def _of_order(name: str, partial: Callable) -> Record:
+    """A Bessel function of an order that is known, as NIST's Digital Library of Mathematical Functions gives its derivative (10.6.1, 10.29.1)."""
+    record = define(
+        name,  # (x, order)
+        evaluate=lambda x, *, order: scipys(name)(order, x)[()], infer=lambda x, *, order: exp.infer(x),
+        syntax=lambda x, *, order: _scipy_syntax(name)(ast.Constant(order), x), partials=(partial,), elementwise=True, cheap=True)
+    record.vjp = functools.partial(elementwise_vjp, record=record)
+    record.jvp = functools.partial(elementwise_jvp, record=record)
+    SCIPYS_ALONE.add(name)
+    numpy_function(scipys(name))(lambda v, z: record(z, order=static(v, f"the order of {name}")))
+    return record
+
+
+jv = _of_order("jv", lambda y, x, *, order: 0.5 * (jv(x, order=order - 1) - jv(x, order=order + 1)))
+yv = _of_order("yv", lambda y, x, *, order: 0.5 * (yv(x, order=order - 1) - yv(x, order=order + 1)))
+iv = _of_order("iv", lambda y, x, *, order: 0.5 * (iv(x, order=order - 1) + iv(x, order=order + 1)))
+kv = _of_order("kv", lambda y, x, *, order: -0.5 * (kv(x, order=order - 1) + kv(x, order=order + 1)))
+
 # -------------------------------------------------------------------------------- logistic functions
 
 

@@ -17,7 +17,7 @@ from ..errors import ArrayNeededError, TypeMismatchError, UnsupportedError
 from ..ir.builder import Builder, current
 from ..ir.graph import MISSING, Block, Value
 from ..ir.rebuild import emit_block
-from ..ir.types import BOOL, FLOAT, INT, Array, Scalar, Type, Unknown, join, may_be_one
+from ..ir.types import BOOL, FLOAT, INT, Array, List, Scalar, Tuple, Type, Unknown, join, may_be_one
 from .chain import elementwise_jvp, elementwise_vjp
 from .record import (
     FUNCTIONS,
@@ -218,6 +218,9 @@ def called(record: Record, arity: int) -> Callable:
         if len(args) != arity:
             raise UnsupportedError(f"{record.name} of {len(args)} arguments", current().line,
                                    f"give it {arity}")
+        for x in map(value, args):
+            if isinstance(x.type, (Tuple, List)):
+                raise ArrayNeededError(x, current().line, x.name or f"an operand of {record.name}")
         return record(*args)
 
     return call

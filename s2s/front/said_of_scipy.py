@@ -1,0 +1,487 @@
+"""What functions of SciPy mean, said in Python: they are run in place, like functions of the user's.
+
+SciPy's linear algebra is NumPy's with triangles and other defaults, and its densities are formulas of scipy.special, whose
+derivatives are known; arguments that only say how SciPy goes about it (`overwrite_a`, `check_finite`) are taken and mean nothing.
+Numbers agree with SciPy's to rounding.  The densities are those of Johnson, Kotz and Balakrishnan, "Continuous Univariate
+Distributions", as SciPy parametrises them; outside of where a distribution lives a density is 0 and its logarithm -inf.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..later import Meanings, Named, later
+
+special = later("scipy.special")
+HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+
+# ---------------------------------------------------------------------------------------- linear algebra
+
+
+def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None, transposed=False):
+    """scipy.linalg.solve: of a symmetric matrix both triangles are read."""
+    return np.linalg.solve(np.transpose(a) if transposed else a, b)
+
+
+def inverse(a, overwrite_a=False, check_finite=True):
+    """scipy.linalg.inv."""
+    return np.linalg.inv(a)
+
+
+def determinant(a, overwrite_a=False, check_finite=True):
+    """scipy.linalg.det."""
+    return np.linalg.det(a)
+
+
+def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
+    """scipy.linalg.norm."""
+    return np.linalg.norm(a, ord, axis, keepdims)
+
+
+def pseudo_inverse(a, check_finite=True):
+    """scipy.linalg.pinv."""
+    return np.linalg.pinv(a)
+
+
+def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
+    """scipy.linalg.cholesky: the upper triangle is read, and given, unless `lower`."""
+    return np.linalg.cholesky(a) if lower else np.linalg.cholesky(np.transpose(a)).T
+
+
+def cholesky_factor(a, lower=False, overwrite_a=False, check_finite=True):
+    """scipy.linalg.cho_factor, with zeros in the triangle that SciPy leaves as it was."""
+    return cholesky(a, lower), lower
+
+
+def solve_by_cholesky(c_and_lower, b, overwrite_b=False, check_finite=True):
+    """scipy.linalg.cho_solve."""
+    c, lower = c_and_lower
+    if lower:
+        return solve_triangular(np.transpose(c), solve_triangular(c, b, lower=True))
+    return solve_triangular(c, solve_triangular(np.transpose(c), b, lower=True))
+
+
+def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=True):
+    """scipy.linalg.solve_triangular: the other triangle is not read."""
+    if unit_diagonal:
+        ones = np.eye(len(a))
+        a = np.tril(a, -1) + ones if lower else np.triu(a, 1) + ones
+    else:
+        a = np.tril(a) if lower else np.triu(a)
+    return np.linalg.solve(a if trans in (0, "N") else np.transpose(a), b)
+
+
+def eigh(a, b=None, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, check_finite=True):
+    """scipy.linalg.eigh of one matrix."""
+    if b is not None:
+        raise NotImplementedError("scipy.linalg.eigh of two matrices: divide by a Cholesky factor of the second")
+    a = a if lower else np.transpose(a)
+    return np.linalg.eigvalsh(a) if eigvals_only else np.linalg.eigh(a)
+
+
+def eigvalsh(a, b=None, lower=True, overwrite_a=False, overwrite_b=False, check_finite=True):
+    """scipy.linalg.eigvalsh of one matrix."""
+    if b is not None:
+        raise NotImplementedError("scipy.linalg.eigvalsh of two matrices: divide by a Cholesky factor of the second")
+    return np.linalg.eigvalsh(a if lower else np.transpose(a))
+
+
+def svd(a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True):
+    """scipy.linalg.svd."""
+    return np.linalg.svd(a, full_matrices, compute_uv)
+
+
+def svdvals(a, overwrite_a=False, check_finite=True):
+    """scipy.linalg.svdvals."""
+    return np.linalg.svd(a, compute_uv=False)
+
+
+def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
+    """scipy.linalg.qr without pivots, in economic mode, or of a square matrix."""
+    if pivoting or mode not in ("full", "economic"):
+        raise NotImplementedError("scipy.linalg.qr with pivoting, or in another mode: mode='economic'")
+    if mode == "full" and a.shape[0] != a.shape[1]:
+        raise NotImplementedError("all of q of a matrix that is not square: pass mode='economic'")
+    return np.linalg.qr(a)
+
+
+def exponential(A):  # noqa: N803  SciPy's own name
+    """scipy.linalg.expm of one matrix: scaling, a Pade approximation of degree 13, and squaring (Higham, 2005)."""
+    size, halvings = np.linalg.norm(A, 1), 0
+    while size > 5.371920351148152 and halvings < 1100:
+        size, halvings = size / 2, halvings + 1
+    a, one = A / 2.0**halvings, np.eye(len(A))
+    a2 = a @ a
+    a4 = a2 @ a2
+    a6 = a4 @ a2
+    odd = a6 @ (a6 + 16380.0 * a4 + 40840800.0 * a2) + 33522128640.0 * a6 + 10559470521600.0 * a4 + 1187353796428800.0 * a2
+    odd = a @ (odd + 32382376266240000.0 * one)
+    even = a6 @ (182.0 * a6 + 960960.0 * a4 + 1323241920.0 * a2) + 670442572800.0 * a6 + 129060195264000.0 * a4
+    even = even + 7771770303897600.0 * a2 + 64764752532480000.0 * one
+    y = np.linalg.solve(even - odd, even + odd)
+    for _ in range(halvings):
+        y = y @ y
+    return y
+
+
+def block_diag(*arrays):
+    """scipy.linalg.block_diag."""
+    blocks = [np.atleast_2d(a) for a in arrays]
+    y = np.zeros((sum([len(a) for a in blocks]), sum([a.shape[1] for a in blocks])))
+    row = column = 0
+    for a in blocks:
+        y[row:row + len(a), column:column + a.shape[1]] = a
+        row, column = row + len(a), column + a.shape[1]
+    return y
+
+
+def toeplitz(c, r=None):
+    """scipy.linalg.toeplitz of a real first column and row."""
+    c = np.asarray(c)
+    r = c if r is None else np.asarray(r)
+    both = np.concatenate((c[::-1], r[1:]))
+    return both[len(c) - 1 - np.arange(len(c))[:, None] + np.arange(len(r))]
+
+
+def circulant(c):
+    """scipy.linalg.circulant."""
+    c = np.asarray(c)
+    return c[(np.arange(len(c))[:, None] - np.arange(len(c))) % len(c)]
+
+
+# ------------------------------------------------------------------------------------------- integrals
+
+
+def trapezoid(y, x=None, dx=1.0, axis=-1):
+    """scipy.integrate.trapezoid."""
+    return np.trapezoid(y, x, dx, axis)
+
+
+def running_trapezoid(y, x=None, dx=1.0, axis=-1, initial=None):
+    """scipy.integrate.cumulative_trapezoid, along the last axis."""
+    y = np.asarray(y)
+    if axis not in (-1, y.ndim - 1):
+        raise NotImplementedError("scipy.integrate.cumulative_trapezoid along another axis than the last: use np.moveaxis")
+    steps = dx if x is None else np.diff(x)
+    found = np.cumsum(steps * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
+    return found if initial is None else np.concatenate((np.full((*y.shape[:-1], 1), initial), found), axis=-1)
+
+
+def simpson(y, x=None, *, dx=1.0, axis=-1):
+    """scipy.integrate.simpson of an odd number of samples, along the last axis: Simpson's rule for unequal steps (1743)."""
+    y = np.asarray(y)
+    if axis not in (-1, y.ndim - 1) or y.shape[-1] % 2 == 0:
+        raise NotImplementedError("scipy.integrate.simpson of an even number of samples, or along another axis than the last")
+    first, middle, last = y[..., :-2:2], y[..., 1:-1:2], y[..., 2::2]
+    if x is None:
+        return np.sum(first + 4.0 * middle + last, axis=-1) * (dx / 3.0)
+    h = np.diff(x)
+    before, after = h[..., ::2], h[..., 1::2]
+    both = before + after
+    return np.sum(both / 6.0 * (first * (2.0 - after / before) + middle * (both * both / (before * after)) + last * (2.0 - before / after)), axis=-1)
+
+
+# --------------------------------------------------------------------------------------------- signals
+
+
+def convolve(in1, in2, mode="full", method="auto"):
+    """scipy.signal.convolve, and fftconvolve, of vectors."""
+    if np.ndim(in1) != 1 or np.ndim(in2) != 1 or (mode == "same" and len(in1) < len(in2)):
+        raise NotImplementedError("scipy.signal.convolve of other than vectors, the longer one first")
+    return np.convolve(in1, in2, mode)
+
+
+def fast_convolve(in1, in2, mode="full"):
+    """scipy.signal.fftconvolve of vectors."""
+    return convolve(in1, in2, mode)
+
+
+def filtered(b, a, x):
+    """scipy.signal.lfilter along a vector, which begins at rest."""
+    y = np.zeros(len(x))
+    for n in range(len(x)):
+        total = 0.0
+        for k in range(min(len(b), n + 1)):
+            total += b[k] * x[n - k]
+        for k in range(1, min(len(a), n + 1)):
+            total -= a[k] * y[n - k]
+        y[n] = total / a[0]
+    return y
+
+
+# ------------------------------------------------------------------------------------------- distances
+
+
+def pair_distances(X, metric="euclidean"):  # noqa: N803  SciPy's own name
+    """scipy.spatial.distance.pdist, of Euclidean distances and their squares."""
+    if metric not in ("euclidean", "sqeuclidean"):
+        raise NotImplementedError("scipy.spatial.distance.pdist of another metric: write it with NumPy")
+    i, j = np.triu_indices(len(X), 1)
+    squares = np.sum((X[i] - X[j]) ** 2, axis=-1)
+    return squares if metric == "sqeuclidean" else np.sqrt(squares)
+
+
+
+def distances(XA, XB, metric="euclidean"):  # noqa: N803  SciPy's own names
+    """scipy.spatial.distance.cdist, of Euclidean distances and their squares."""
+    if metric not in ("euclidean", "sqeuclidean"):
+        raise NotImplementedError("scipy.spatial.distance.cdist of another metric: write it with NumPy")
+    squares = np.sum((XA[:, None] - XB[None]) ** 2, axis=-1)
+    return squares if metric == "sqeuclidean" else np.sqrt(squares)
+
+
+def distance(u, v):
+    """scipy.spatial.distance.euclidean."""
+    return np.linalg.norm(np.subtract(u, v))
+
+
+def zscore(a, axis=0, ddof=0):
+    """scipy.stats.zscore."""
+    return (a - np.mean(a, axis=axis, keepdims=True)) / np.std(a, axis=axis, ddof=ddof, keepdims=True)
+
+
+def combinations(N, k, *, exact=False, repetition=False):  # noqa: N803  SciPy's own name
+    """scipy.special.comb of two integers."""
+    found = math.comb(N + k - 1 if repetition else N, k)
+    return found if exact else float(found)
+
+
+def factorial(n, exact=False):
+    """scipy.special.factorial of an integer."""
+    return math.factorial(n) if exact else float(math.factorial(n))
+
+
+def expm1(x):
+    return np.expm1(x)
+
+
+def log1p(x):
+    return np.log1p(x)
+
+
+def exp2(x):
+    return np.exp2(x)
+
+
+def cbrt(x):
+    return np.cbrt(x)
+
+
+# ----------------------------------------------------------------------------------------- distributions
+
+
+def _inside(inside, y, outside):
+    """`y` where a distribution lives."""
+    return np.where(inside, y, outside)
+
+
+def norm_logpdf(x, loc=0, scale=1):
+    z = np.subtract(x, loc) / scale
+    return -0.5 * z**2 - HALF_LOG_2PI - np.log(scale)
+
+
+def norm_pdf(x, loc=0, scale=1):
+    z = np.subtract(x, loc) / scale
+    return np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi) / scale
+
+
+def norm_cdf(x, loc=0, scale=1):
+    return special.ndtr(np.subtract(x, loc) / scale)
+
+
+def norm_sf(x, loc=0, scale=1):
+    return special.ndtr(-(np.subtract(x, loc) / scale))
+
+
+def norm_logcdf(x, loc=0, scale=1):
+    return special.log_ndtr(np.subtract(x, loc) / scale)
+
+
+def norm_logsf(x, loc=0, scale=1):
+    return special.log_ndtr(-(np.subtract(x, loc) / scale))
+
+
+def norm_ppf(q, loc=0, scale=1):
+    return special.ndtri(q) * scale + loc
+
+
+def expon_logpdf(x, loc=0, scale=1):
+    z = np.subtract(x, loc) / scale
+    return _inside(z >= 0, -z - np.log(scale), -np.inf)
+
+
+def expon_pdf(x, loc=0, scale=1):
+    z = np.subtract(x, loc) / scale
+    return _inside(z >= 0, np.exp(-np.maximum(z, 0.0)) / scale, 0.0)
+
+
+def uniform_logpdf(x, loc=0, scale=1):
+    z = np.subtract(x, loc) / scale
+    return _inside((z >= 0) & (z <= 1), 0.0 * z - np.log(scale), -np.inf)
+
+
+def laplace_logpdf(x, loc=0, scale=1):
+    return -np.abs(np.subtract(x, loc) / scale) - math.log(2.0) - np.log(scale)
+
+
+def laplace_pdf(x, loc=0, scale=1):
+    return 0.5 * np.exp(-np.abs(np.subtract(x, loc) / scale)) / scale
+
+
+def logistic_logpdf(x, loc=0, scale=1):
+    z = -np.abs(np.subtract(x, loc) / scale)
+    return z - 2.0 * np.log1p(np.exp(z)) - np.log(scale)
+
+
+def cauchy_logpdf(x, loc=0, scale=1):
+    z = np.subtract(x, loc) / scale
+    return -math.log(math.pi) - np.log1p(z * z) - np.log(scale)
+
+
+def t_logpdf(x, df, loc=0, scale=1):
+    z = np.subtract(x, loc) / scale
+    ends = special.gammaln(0.5 * (df + 1)) - special.gammaln(0.5 * df) - 0.5 * np.log(np.pi * df)
+    return ends - 0.5 * (df + 1) * np.log1p(z**2 / df) - np.log(scale)
+
+
+def gamma_logpdf(x, a, loc=0, scale=1):
+    z = np.subtract(x, loc) / scale
+    inside = z > 0
+    z = np.where(inside, z, 1.0)
+    return _inside(inside, (a - 1.0) * np.log(z) - z - special.gammaln(a) - np.log(scale), -np.inf)
+
+
+def chi2_logpdf(x, df, loc=0, scale=1):
+    z = np.subtract(x, loc) / scale
+    inside = z > 0
+    z = np.where(inside, z, 1.0)
+    return _inside(inside, (0.5 * df - 1.0) * np.log(0.5 * z) - 0.5 * z - special.gammaln(0.5 * df) - math.log(2.0) - np.log(scale), -np.inf)
+
+
+def beta_logpdf(x, a, b, loc=0, scale=1):
+    z = np.subtract(x, loc) / scale
+    inside = (z > 0) & (z < 1)
+    z = np.where(inside, z, 0.5)
+    return _inside(inside, (a - 1.0) * np.log(z) + (b - 1.0) * np.log1p(-z) - special.betaln(a, b) - np.log(scale), -np.inf)
+
+
+def lognorm_logpdf(x, s, loc=0, scale=1):
+    z = np.subtract(x, loc) / scale
+    inside = z > 0
+    logarithm = np.log(np.where(inside, z, 1.0))
+    return _inside(inside, -0.5 * (logarithm / s) ** 2 - logarithm - np.log(s) - HALF_LOG_2PI - np.log(scale), -np.inf)
+
+
+def poisson_logpmf(k, mu, loc=0):
+    k = np.subtract(k, loc)
+    inside = (k >= 0) & (np.floor(k) == k)
+    k = np.where(inside, k, 0.0)
+    return _inside(inside, special.xlogy(k, mu) - special.gammaln(k + 1.0) - mu, -np.inf)
+
+
+def binom_logpmf(k, n, p, loc=0):
+    k = np.subtract(k, loc)
+    inside = (k >= 0) & (k <= n) & (np.floor(k) == k)
+    k = np.where(inside, k, 0.0)
+    chosen = special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
+    return _inside(inside, chosen + special.xlogy(k, p) + special.xlog1py(n - k, -p), -np.inf)
+
+
+def bernoulli_logpmf(k, p, loc=0):
+    return binom_logpmf(k, 1, p, loc)
+
+
+def multivariate_normal_logpdf(x, mean, cov):
+    """Of one mean and a regular covariance, at one or several x."""
+    L = np.linalg.cholesky(cov)  # noqa: N806
+    z = np.linalg.solve(L, np.transpose(np.subtract(x, mean)))
+    return -0.5 * np.sum(z * z, axis=0) - np.sum(np.log(np.diag(L))) - HALF_LOG_2PI * len(L)
+
+
+def dirichlet_logpdf(x, alpha):
+    alpha = np.asarray(alpha)
+    return special.gammaln(np.sum(alpha)) - np.sum(special.gammaln(alpha)) + np.sum(special.xlogy(alpha - 1.0, x))
+
+
+def t_pdf(x, df, loc=0, scale=1):
+    return np.exp(t_logpdf(x, df, loc, scale))
+
+
+def gamma_pdf(x, a, loc=0, scale=1):
+    return np.exp(gamma_logpdf(x, a, loc, scale))
+
+
+def chi2_pdf(x, df, loc=0, scale=1):
+    return np.exp(chi2_logpdf(x, df, loc, scale))
+
+
+def beta_pdf(x, a, b, loc=0, scale=1):
+    return np.exp(beta_logpdf(x, a, b, loc, scale))
+
+
+def lognorm_pdf(x, s, loc=0, scale=1):
+    return np.exp(lognorm_logpdf(x, s, loc, scale))
+
+
+def logistic_pdf(x, loc=0, scale=1):
+    return np.exp(logistic_logpdf(x, loc, scale))
+
+
+def cauchy_pdf(x, loc=0, scale=1):
+    return np.exp(cauchy_logpdf(x, loc, scale))
+
+
+def uniform_pdf(x, loc=0, scale=1):
+    return np.exp(uniform_logpdf(x, loc, scale))
+
+
+def multivariate_normal_pdf(x, mean, cov):
+    return np.exp(multivariate_normal_logpdf(x, mean, cov))
+
+
+def dirichlet_pdf(x, alpha):
+    return np.exp(dirichlet_logpdf(x, alpha))
+
+
+def poisson_pmf(k, mu, loc=0):
+    return np.exp(poisson_logpmf(k, mu, loc))
+
+
+def binom_pmf(k, n, p, loc=0):
+    return np.exp(binom_logpmf(k, n, p, loc))
+
+
+def bernoulli_pmf(k, p, loc=0):
+    return np.exp(bernoulli_logpmf(k, p, loc))
+
+
+SAID = Meanings()  # a function of SciPy -> what is run in its place
+for _name, _function in {
+    "solve": solve, "inv": inverse, "det": determinant, "norm": norm, "pinv": pseudo_inverse, "cholesky": cholesky,
+    "cho_factor": cholesky_factor, "cho_solve": solve_by_cholesky, "solve_triangular": solve_triangular, "eigh": eigh,
+    "eigvalsh": eigvalsh, "svd": svd, "svdvals": svdvals, "block_diag": block_diag, "toeplitz": toeplitz, "circulant": circulant, "qr": qr, "expm": exponential,
+}.items():
+    SAID[Named("scipy.linalg", _name)] = _function
+for _module, _name, _function in [
+    ("scipy.integrate", "trapezoid", trapezoid), ("scipy.integrate", "cumulative_trapezoid", running_trapezoid),
+    ("scipy.integrate", "simpson", simpson), ("scipy.spatial.distance", "cdist", distances),
+    ("scipy.spatial.distance", "pdist", pair_distances), ("scipy.spatial.distance", "euclidean", distance),
+    ("scipy.signal", "convolve", convolve), ("scipy.signal", "fftconvolve", fast_convolve), ("scipy.signal", "lfilter", filtered),
+    ("scipy.stats", "zscore", zscore), ("scipy.special", "expm1", expm1), ("scipy.special", "log1p", log1p),
+    ("scipy.special", "comb", combinations), ("scipy.special", "factorial", factorial), ("scipy.special", "exp2", exp2), ("scipy.special", "cbrt", cbrt),
+]:
+    SAID[Named(_module, _name)] = _function
+for _name, _function in {
+    "norm.logpdf": norm_logpdf, "norm.pdf": norm_pdf, "norm.cdf": norm_cdf, "norm.sf": norm_sf, "norm.logcdf": norm_logcdf,
+    "norm.logsf": norm_logsf, "norm.ppf": norm_ppf, "expon.logpdf": expon_logpdf, "expon.pdf": expon_pdf,
+    "uniform.logpdf": uniform_logpdf, "laplace.logpdf": laplace_logpdf, "laplace.pdf": laplace_pdf, "logistic.logpdf": logistic_logpdf,
+    "cauchy.logpdf": cauchy_logpdf, "t.logpdf": t_logpdf, "gamma.logpdf": gamma_logpdf, "chi2.logpdf": chi2_logpdf,
+    "beta.logpdf": beta_logpdf, "lognorm.logpdf": lognorm_logpdf, "poisson.logpmf": poisson_logpmf, "binom.logpmf": binom_logpmf,
+    "bernoulli.logpmf": bernoulli_logpmf, "multivariate_normal.logpdf": multivariate_normal_logpdf, "dirichlet.logpdf": dirichlet_logpdf,
+    "t.pdf": t_pdf, "gamma.pdf": gamma_pdf, "chi2.pdf": chi2_pdf, "beta.pdf": beta_pdf, "lognorm.pdf": lognorm_pdf,
+    "logistic.pdf": logistic_pdf, "cauchy.pdf": cauchy_pdf, "uniform.pdf": uniform_pdf, "multivariate_normal.pdf": multivariate_normal_pdf,
+    "dirichlet.pdf": dirichlet_pdf, "poisson.pmf": poisson_pmf, "binom.pmf": binom_pmf, "bernoulli.pmf": bernoulli_pmf,
+}.items():
+    SAID[Named("scipy.stats", _name)] = _function

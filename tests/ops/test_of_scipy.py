@@ -1,0 +1,108 @@
+"""SciPy's functions that are said in Python (front/said_of_scipy.py): SciPy's numbers, to rounding, and their differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.integrate as integrate
+import scipy.linalg as la
+import scipy.signal as signal
+import scipy.special as special
+import scipy.stats as stats
+from scipy.spatial import distance
+
+import s2s
+from s2s.errors import S2SError
+
+A = np.array([0.5, 1.5, 2.5])
+M = np.arange(9.0).reshape(3, 3) / 5 + np.diag([2.0, 3.0, 4.0])
+S = M @ M.T
+B = np.arange(6.0).reshape(3, 2) + 0.5
+
+FUNCTIONS = {
+    "solve": lambda x: np.sum(la.solve(M * x, A)) + np.sum(la.solve(S * x, B, assume_a="pos") ** 2),
+    "solve, transposed": lambda x: np.sum(la.solve(M * x, A, transposed=True) * A),
+    "inv": lambda x: np.sum(la.inv(M * x) * M),
+    "det": lambda x: la.det(M * x),
+    "norm": lambda x: la.norm(M * x - 0.3) + la.norm(M * x, 1) + la.norm(A * x, 3),
+    "pinv": lambda x: np.sum(la.pinv(B * x) ** 2),
+    "cholesky": lambda x: np.sum(la.cholesky(S * x, lower=True) * M) + np.sum(la.cholesky(S * x + x) * M),
+    "cho_solve": lambda x: np.sum(la.cho_solve(la.cho_factor(S * x), A)) + np.sum(la.cho_solve(la.cho_factor(S * x, lower=True), B) ** 2),
+    "solve_triangular": lambda x: np.sum(la.solve_triangular(M * x, A, lower=True) * A) + np.sum(la.solve_triangular(M * x, B) ** 2),
+    "solve_triangular, transposed": lambda x: np.sum(la.solve_triangular(M * x, A, trans="T", unit_diagonal=True) * A),
+    "eigh": lambda x: np.sum(la.eigh(S * x + x)[0] ** 2 * A) + np.sum(la.eigh(S + np.diag(A) * x)[1] ** 2 * M),
+    "eigvalsh": lambda x: np.sum(la.eigvalsh(S + x * np.diag(A)) ** 2 * A),
+    "svd": lambda x: np.sum(la.svd(B * x, full_matrices=False)[1] ** 3) + np.sum(la.svdvals(B * x)),
+    "qr": lambda x: np.sum(np.abs(la.qr(M * x + x)[1])) + np.sum(np.abs(la.qr(B * x, mode="economic")[0] * x)),
+    "expm": lambda x: np.sum(la.expm(M * x * 0.1) * M) + np.sum(la.expm(-M * x * 3)) + np.sum(la.expm(np.zeros((2, 2)) * x)),
+    "block_diag": lambda x: np.sum(la.block_diag(M * x, B, x) ** 2 * np.arange(6)),
+    "toeplitz": lambda x: np.sum(la.toeplitz(A * x) ** 2 * M) + np.sum(la.toeplitz(A * x, A[:2] ** 2) ** 2 * B),
+    "circulant": lambda x: np.sum(la.circulant(A * x) ** 2 * M),
+    "trapezoid": lambda x: integrate.trapezoid(A * x * A, dx=0.1) + integrate.trapezoid(A * x * A, A**2),
+    "cumulative_trapezoid": lambda x: np.sum(integrate.cumulative_trapezoid(M * x * M, dx=0.1) ** 2) + np.sum(
+        integrate.cumulative_trapezoid(A * x * A, A * x, initial=0) ** 2),
+    "simpson": lambda x: integrate.simpson(A * x * A, dx=0.1) + integrate.simpson(A * x * A, x=A**2 * x),
+    "convolve": lambda x: np.sum(signal.convolve(A * x, A) ** 2) + np.sum(signal.fftconvolve(A * x, A[:2], "same") ** 2),
+    "lfilter": lambda x: np.sum(signal.lfilter([1.0, x], [2.0, 0.5 * x, 0.1], np.arange(6.0)) ** 2),
+    "cdist": lambda x: np.sum(distance.cdist(B * x, B + 1)) + np.sum(distance.cdist(B * x, B, "sqeuclidean")),
+    "pdist": lambda x: np.sum(distance.pdist(B * x * B)) + distance.euclidean(A * x, A**2),
+    "zscore": lambda x: stats.zscore(A**2 + A * x)[0] + np.sum(stats.zscore(M * x * M, ddof=1) ** 3),
+    "special": lambda x: np.sum(special.log1p(A * x) + special.expm1(A * x) + special.exp2(A * x) + special.cbrt(A * x)) * special.comb(5, 2)
+    + x * special.factorial(4),
+    "bessel": lambda x: np.sum(special.jv(1, A * x) + special.yv(2, A * x) + special.iv(0.5, A * x) + special.kv(1, A * x)) + special.y0(x) + special.y1(x),
+    "norm.": lambda x: np.sum(stats.norm.logpdf(A, x, 2 * x) + stats.norm.pdf(A * x) + stats.norm.cdf(A * x, 1.0, x) + stats.norm.sf(A * x)),
+    "norm, its tails": lambda x: np.sum(stats.norm.logcdf(A * x) + stats.norm.logsf(A * x, scale=x)) + stats.norm.ppf(x * 0.5, x),
+    "expon.": lambda x: np.sum(stats.expon.logpdf(A * x, 0.1, x)) + np.sum(stats.expon.pdf([-1.0, x], scale=x)),
+    "uniform.": lambda x: np.sum(stats.uniform.logpdf(A * x, 0, 4 * x)) + np.sum(stats.uniform.pdf(A * x, 0.4, x)),
+    "laplace.": lambda x: np.sum(stats.laplace.logpdf(A, x, x)) + np.sum(stats.laplace.pdf(A, x)),
+    "logistic.": lambda x: np.sum(stats.logistic.logpdf(A, x, x)) + np.sum(stats.logistic.pdf(A * x)),
+    "cauchy.": lambda x: np.sum(stats.cauchy.logpdf(A, x, x)) + np.sum(stats.cauchy.pdf(A * x)),
+    "t.": lambda x: np.sum(stats.t.logpdf(A * x, 4 * x, 0.1, x)) + np.sum(stats.t.pdf(A * x, 3)),
+    "gamma.": lambda x: np.sum(stats.gamma.logpdf(A, x, 0.1, x)) + np.sum(stats.gamma.pdf([-1.0, x], 2.0)),
+    "chi2.": lambda x: np.sum(stats.chi2.logpdf(A * x, 3 * x)) + np.sum(stats.chi2.pdf(A * x, 3)),
+    "beta.": lambda x: np.sum(stats.beta.logpdf(A / 5, x, 2 * x)) + np.sum(stats.beta.pdf([x, 2.0], 2.0, 3.0)),
+    "lognorm.": lambda x: np.sum(stats.lognorm.logpdf(A, x, 0.1, x)) + np.sum(stats.lognorm.pdf([-1.0, x], x)),
+    "poisson.": lambda x: np.sum(stats.poisson.logpmf([0, 1, 3], x)) + np.sum(stats.poisson.pmf([-1, 0.5, 2], x)),
+    "binom.": lambda x: np.sum(stats.binom.logpmf([0, 3, 7], 7, x)) + np.sum(stats.binom.pmf([3, 9], 7, x)) + stats.bernoulli.logpmf(1, x)
+    + stats.bernoulli.pmf(0, x),
+    "multivariate_normal.": lambda x: np.sum(stats.multivariate_normal.logpdf(M, A * x, S * x)) + stats.multivariate_normal.pdf(A * x, A, S),
+    "dirichlet.": lambda x: stats.dirichlet.logpdf([0.2, 0.3, 0.5], A * x) + stats.dirichlet.pdf([0.2, 0.3, 0.5], A * x),
+}
+COMPILED = ["cho_solve", "solve_triangular", "eigh", "expm", "toeplitz", "lfilter", "pdist", "norm.", "gamma.", "poisson.", "multivariate_normal."]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_derivatives(name):
+    f, step = FUNCTIONS[name], 1e-6
+    found, derivative = s2s.value_and_grad(f)(0.7)
+    np.testing.assert_allclose(found, f(0.7), rtol=1e-12)
+    np.testing.assert_allclose(derivative, (f(0.7 + step) - f(0.7 - step)) / (2 * step), rtol=2e-7, atol=1e-8)
+    np.testing.assert_allclose(s2s.jvp(f, (0.7,), (1.0,))[1], derivative, rtol=1e-11, atol=1e-12)
+    bend = (s2s.grad(f)(0.7 + step) - s2s.grad(f)(0.7 - step)) / (2 * step)
+    np.testing.assert_allclose(s2s.grad(s2s.grad(f))(0.7), bend, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled(name):
+    found = s2s.jit(s2s.value_and_grad(FUNCTIONS[name]))(0.7)
+    np.testing.assert_allclose(found, s2s.value_and_grad(FUNCTIONS[name])(0.7), rtol=1e-11)
+
+
+def test_outside_of_where_a_distribution_lives():
+    for f in (lambda x: stats.gamma.logpdf(x, 2.0), lambda x: stats.expon.logpdf(x), lambda x: stats.lognorm.logpdf(x, 1.0),
+              lambda x: stats.poisson.logpmf(x, 2.0), lambda x: stats.uniform.logpdf(x)):
+        assert s2s.value_and_grad(f)(-1.5) == (-np.inf, 0.0) == (f(-1.5), 0.0)
+
+
+@pytest.mark.parametrize("f, error, text", [
+    (lambda x: np.sum(la.eigh(S * x, S)[0]), NotImplementedError, "of two matrices"),
+    (lambda x: np.sum(la.qr(B * x)[0]), NotImplementedError, "pass mode='economic'"),
+    (lambda x: integrate.simpson(np.ones(4) * x), NotImplementedError, "an even number of samples"),
+    (lambda x: np.sum(distance.cdist(B * x, B, "cityblock")), NotImplementedError, "of another metric"),
+    (lambda x: integrate.quad(lambda t: t * x, 0, 1)[0], S2SError, "s2s does not know scipy.integrate"),
+    (lambda x: special.hyp2f1(1.0, 2.0, 3.0, x), S2SError, "s2s does not know scipy.special.hyp2f1"),
+])
+def test_what_is_left_is_refused(f, error, text):
+    with pytest.raises(error, match=text):
+        s2s.grad(f)(0.7)
