@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import TypeMismatchError
 from ..ir.graph import Value
 from ..ir.types import Array, Scalar, Tape, Unknown
+from ..later import Meanings
 from ..ops.checkpoint import checkpoint
 from ..ops.lists import list_copy, list_unstack
 from ..ops.record import FUNCTIONS, value
@@ -162,7 +163,8 @@ def refused(message: str, remedy: str) -> Callable:
     return refuse
 
 
-BUILTINS: dict[object, Callable] = {
+BUILTINS: dict[object, Callable] = Meanings()
+BUILTINS.update({
     **QUESTIONS, **CONTEXTS, **FUNCTIONS_OF_OBJECTS,
     range: _range, slice: _slice, enumerate: _enumerate, zip: _zip, reversed: _reversed, len: _len, isinstance: _isinstance,
     tuple: _tuple, list: _list,
@@ -171,4 +173,4 @@ BUILTINS: dict[object, Callable] = {
     builtins.open: refused("opening a file", "read it before, and pass the data"),
     builtins.input: refused("input", "pass the data as an argument"),
     np.vectorize: refused("np.vectorize", "write the loop"),
-}
+})

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..ir.builder import current
 from ..ir.graph import Value
+from ..later import Named
 from ..ops.record import FUNCTIONS, rank
 from . import said_of_arrays as said
 from .alias import Cell
@@ -242,18 +243,18 @@ def _plainly(function: Callable) -> Callable:
 
 
 BUILTINS.update({
-    np.polyval: _polynomial(said.polynomial, "c"), np.polynomial.polynomial.polyval: _polynomial(said.polynomial_rising, "x"),
-    np.polynomial.chebyshev.chebval: _polynomial(said.chebyshev, "x"),
-    np.polynomial.legendre.legval: _polynomial(said.legendre, "x"),
-    np.polynomial.hermite.hermval: _polynomial(said.hermite, "x"),
-    np.polynomial.hermite_e.hermeval: _polynomial(said.hermite_e, "x"),
-    np.polynomial.laguerre.lagval: _polynomial(said.laguerre, "x"),
+    np.polyval: _polynomial(said.polynomial, "c"),
     np.hanning: _plainly(said.hanning), np.hamming: _plainly(said.hamming), np.blackman: _plainly(said.blackman),
     np.bartlett: _plainly(said.bartlett), np.kaiser: _plainly(said.kaiser),
     np.r_: _joined_rows, np.c_: _joined_columns, np.mgrid: _grid, np.ogrid: _open_grid, np.array_equal: _equal, np.block: _block, np.indices: _indices, np.fromfunction: _from_function, np.piecewise: _piecewise,
     np.apply_along_axis: _along_axis, np.lib.stride_tricks.sliding_window_view: _windows,
     np.linalg.svd: _svd, np.linalg.norm: _norm, np.linalg.cond: _condition, np.linalg.multi_dot: _chain, np.polyfit: _fitted,
 })
+for _module, _name, _function in [
+    ("polynomial", "polyval", said.polynomial_rising), ("chebyshev", "chebval", said.chebyshev), ("legendre", "legval", said.legendre),
+    ("hermite", "hermval", said.hermite), ("hermite_e", "hermeval", said.hermite_e), ("laguerre", "lagval", said.laguerre),
+]:
+    BUILTINS[Named(f"numpy.polynomial.{_module}", _name)] = _polynomial(_function, "x")
 UFUNCS = [f for f in FUNCTIONS if isinstance(f, np.ufunc) and f.nin == 2 and f.nout == 1 and f.signature is None]
 BUILTINS.update({f.outer: _outer(f) for f in UFUNCS})
 BUILTINS.update({f.reduce: _folded(f) for f in UFUNCS if f.reduce not in BUILTINS})
