@@ -198,7 +198,18 @@ def _accesses(body: Block, param: Value, end: Value, readers: Readers) -> list[O
             if op.name != "getitem" and getattr(op.inputs[1].type, "dtype", None) != param.type.dtype:
                 return None
             found.append(op)
-    return sorted(found, key=position.get)
+    found.sort(key=position.get)
+    return found if _one_after_another(found, param) else None
+
+
+def _one_after_another(accesses: list[Op], version: Value) -> bool:
+    """Whether each is of the array as those before leave it: what is read after it is overwritten is a copy."""
+    for op in accesses:
+        if op.inputs[0] is not version:
+            return False
+        if op.record is not getitem:
+            version = op.output
+    return True
 
 
 def _index(op: Op) -> list[Value]:

@@ -419,3 +419,18 @@ def test_compiled():
     gradient = s2s.grad(lambda u, k, n: np.sum(grid_sweep(u, k, n) ** 2), argnums=(0, 1))
     for found, expected in zip(s2s.jit(gradient)(u, k, 3), gradient(u, k, 3)):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_what_is_read_after_it_is_overwritten_is_a_copy():
+    """Arrays of length 1: their nests are single ops, and the adjoint clears q_bar[0, 0] before it reads what that was."""
+    def loss(a, b, q):
+        for i in range(len(a)):
+            q[:] = np.outer(b, np.sin(a))
+            a[i] = b[i]
+        return np.sum(np.tanh(q[::-1]))
+
+    args = np.array([0.2]), np.array([0.3]), np.array([[0.4]])
+    loops, _ = loops_of(s2s.jit(s2s.grad(loss, argnums=(0, 1, 2))), *args)
+    t = np.tanh(0.3 * np.sin(0.2))
+    for found, expected in zip(loops(*args), [(1 - t * t) * 0.3 * np.cos(0.2), (1 - t * t) * np.sin(0.2), 0.0], strict=True):
+        np.testing.assert_allclose(found.item(), expected, rtol=1e-14)
