@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from ..ir.types import Array, Type
 from .arrange import flip
 from .chain import like_operand
 from .create import empty_like
-from .elementwise import absolute, bitwise_and, clip, equal, greater, less, remainder, where
+from .elementwise import absolute, bitwise_and, clip, conjugate, equal, greater, less, remainder, where
 from .index import put, take
 from .join import along
 from .pick import diff
@@ -126,7 +127,11 @@ def _like(x: Value, operand: Value) -> Value:
 
 def _correlated(a: Value, v: Value) -> Value:
     """Sums of v times as many elements of a, which is no shorter: what np.convolve(a, v[::-1], "valid") gives, in as many steps as there are products."""
-    return correlate_record(a, v, conj=np.dtype(v.type.dtype).kind == "c")
+    return correlate_record(a, v, conj=is_complex(v))
+
+
+def is_complex(x: Value) -> bool:
+    return np.dtype(x.type.dtype).kind == "c"
 
 
 convolve_record = define(
@@ -148,15 +153,15 @@ correlate_record = define(
 correlate_record.jvp = lambda dots, y, a, v, *, conj: jvp_bilinear(_correlated)(dots, y, a, v)
 
 
-def _cut(full: Value, a: Value, v: Value, mode: str) -> Value:
-    """The part of a full convolution that np.convolve keeps."""
+def _cut(full: Value, a: Value, v: Value, mode: str, begins: Callable[[Value, Value], Value]) -> Value:
+    """The part of a full convolution that NumPy keeps; that which is as long as the longer one `begins` there."""
     n, m = length(a, axis=0), length(v, axis=0)
     shorter, longer = RECORDS["min_"](n, m), RECORDS["max_"](n, m)
     match mode:
         case "full":
             return full
         case "same":
-            return take(full, slice((shorter - 1) // 2, (shorter - 1) // 2 + longer))
+            return take(full, slice(begins(n, m), begins(n, m) + longer))
         case "valid":
             return take(full, slice(shorter - 1, longer))
     raise UnsupportedError(f"np.convolve with mode={mode!r}", current().line, "use 'full', 'same' or 'valid'")
@@ -166,13 +171,14 @@ def _cut(full: Value, a: Value, v: Value, mode: str) -> Value:
 def convolve(a, v, mode="full") -> Value:
     """np.convolve."""
     a, v = as_array(a), as_array(v)
-    return _cut(convolve_record(a, v), a, v, static(mode))
+    return _cut(convolve_record(a, v), a, v, static(mode), lambda n, m: (RECORDS["min_"](n, m) - 1) // 2)
 
 
 @numpy_function(np.correlate)
 def correlate(a, v, mode="valid") -> Value:
-    """np.correlate of real vectors, the second no longer than the first unless in full."""
+    """np.correlate: where the second is longer NumPy changes places, and turns the result round, its middle with it."""
     a, v = as_array(a), as_array(v)
-    return _cut(convolve_record(a, flip(v)), a, v, static(mode))
+    turned = flip(conjugate(v) if is_complex(v) else v)
+    return _cut(convolve_record(a, turned), a, v, static(mode), lambda n, m: RECORDS["min_"](n, m - 1) // 2)
 
 

@@ -24,6 +24,7 @@ PROGRAMS = {
     "convolve_valid": (lambda x, y: np.convolve(x, y[:3], mode="valid"), X, Y),
     "correlate": (lambda x, y: np.correlate(x, y[:4]), X, Y),
     "correlate_full": (lambda x, y: np.correlate(x, y[:4], "full"), X, Y),
+    "correlate_same": (lambda x, y: np.correlate(x, y[:4], "same"), X, Y),
     "ediff1d": (lambda a: np.ediff1d(a * a), A),
     "unwrap": (lambda x: np.unwrap(9 * x), Y),
     "median": (lambda x: np.median(x**3), Y),
@@ -205,6 +206,22 @@ def test_the_gradient_of_a_convolution_takes_as_many_steps_as_it():
     """Of long arrays and short kernels, a full convolution of the cotangent with the array would take the square of its length."""
     source = s2s.grad(lambda x, y: np.sum(np.sin(np.convolve(x, y))), argnums=(0, 1)).lower(X, Y).source
     assert source.count("np.convolve(") == 1 and source.count("np.correlate(") == 2
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("function", [np.convolve, np.correlate])
+def test_the_part_of_a_convolution_that_is_kept(function, mode):
+    """Of lengths of any parity; np.correlate conjugates its second argument, and turns the result round where that is longer."""
+    def f(x, y):
+        return function(x, y, mode)
+
+    rng = np.random.default_rng(4)
+    for n, m in [(6, 3), (6, 4), (5, 3), (5, 4), (3, 6), (4, 6), (3, 5), (4, 5), (2, 2), (3, 3), (1, 4), (4, 1)]:
+        x, y = rng.normal(size=n), rng.normal(size=m)
+        for a, b in [(x, y), (x + 1j * x[::-1], y), (x, y - 1j * y[::-1]), (x - 2j, y + 0.5j)]:
+            value, dot = s2s.jvp(f, (a, b), (0.5 * a, 0 * b))
+            np.testing.assert_allclose(value, f(a, b), rtol=1e-13, atol=1e-14)
+            np.testing.assert_allclose(dot, 0.5 * f(a, b), rtol=1e-13, atol=1e-14)
 
 
 @pytest.mark.compile
