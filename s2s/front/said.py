@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 
 def order_of(keys, reverse):
     """The indices that sort `keys`."""
@@ -373,8 +375,8 @@ def is_close(a, b, rel_tol, abs_tol):
 
 
 def parts(x):
-    whole = float(math.trunc(x))
-    return math.copysign(x - whole, x), math.copysign(whole, x)
+    whole = np.trunc(float(x))
+    return math.copysign(0.0 if math.isinf(x) else x - whole, x), math.copysign(whole, x)
 
 
 def scaled(x, i):

@@ -183,7 +183,7 @@ def column_stack(xs) -> Value:
             "np.column_stack of arrays of unknown rank", current().line, "use np.stack with axis=1"
         )
     return concatenate_record(
-        *(x if rank(x) == 2 else transpose_record(atleast_2d(x), axes=None) for x in xs), axis=1
+        *(x if rank(x) >= 2 else transpose_record(atleast_2d(x), axes=None) for x in xs), axis=1
     )
 
 

@@ -10,10 +10,14 @@ import builtins
 
 import numpy as np
 
+from ..errors import UnsupportedError
+from ..ir.builder import current
 from ..ir.graph import Value
 from ..ir.types import is_inexact
-from .elementwise import isnan, logical_not, root, where
-from .record import dtype_of, numpy_function, static
+from .cast import as_dtype
+from .elementwise import greater, isnan, logical_not, root
+from .elementwise import where as where_
+from .record import dtype_of, numpy_function, static, value
 from .reduce import as_array, extreme, mean, refuse, sum_record, var
 from .running import cumprod_, cumsum_, prod
 from .shape import static_axis
@@ -21,7 +25,7 @@ from .shape import static_axis
 
 def _filled(x: Value, number: float) -> Value:
     """`x` with `number` in the place of NaN."""
-    return where(isnan(x), number, x) if is_inexact(dtype_of(x.type)) else x
+    return where_(isnan(x), number, x) if is_inexact(dtype_of(x.type)) else x
 
 
 def _count(x: Value, axis, keepdims: bool) -> Value:
@@ -66,19 +70,23 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None) -
     x, axis, keepdims = _arguments(a, axis, keepdims)
     if not is_inexact(dtype_of(x.type)):
         return mean(x, axis, keepdims=keepdims)
-    return sum_record(_filled(x, 0.0), axis=axis, keepdims=keepdims) / _count(x, axis, keepdims)
+    return as_dtype(sum_record(_filled(x, 0.0), axis=axis, keepdims=keepdims) / _count(x, axis, keepdims), dtype_of(x.type))
 
 
 @numpy_function(np.nanvar)
 def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None) -> Value:
-    """np.nanvar of real numbers."""
+    """np.nanvar of real numbers: nan, too, where so many are not left."""
     refuse(dtype=dtype, out=out, where=where)
     x, axis, keepdims = _arguments(a, axis, keepdims)
     if not is_inexact(dtype_of(x.type)):
         return var(x, axis, ddof=ddof, keepdims=keepdims)
-    centre = sum_record(_filled(x, 0.0), axis=axis, keepdims=axis is not None) / _count(x, axis, axis is not None)
-    centred = _filled(x - centre, 0.0)
-    return sum_record(centred * centred, axis=axis, keepdims=keepdims) / (_count(x, axis, keepdims) - ddof)
+    if str(dtype_of(x.type)).startswith("complex"):
+        raise UnsupportedError("np.nanvar of complex numbers", current().line, "add up those of the real and the imaginary parts")
+    centre = as_dtype(sum_record(_filled(x, 0.0), axis=axis, keepdims=axis is not None) / _count(x, axis, axis is not None), dtype_of(x.type))
+    centred = where_(isnan(x), 0.0, x - centre)
+    left = _count(x, axis, keepdims) - ddof
+    left = left if value(ddof).constant == 0 else where_(greater(left, 0), left, np.nan)
+    return as_dtype(sum_record(centred * centred, axis=axis, keepdims=keepdims) / left, dtype_of(x.type))
 
 
 @numpy_function(np.nanstd)

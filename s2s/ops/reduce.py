@@ -221,7 +221,7 @@ def var(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
     centred = x - sum_record(x, axis=axis, keepdims=axis is not None) / count
     squares = functools.reduce(add, [part * part for part in _parts(centred)])
     squares = sum_record(squares, axis=axis, keepdims=builtins.bool(static(keepdims)))
-    return squares / (count - value(ddof))
+    return squares / (count if value(ddof).constant == 0 else RECORDS["max_"](count - value(ddof), 0))
 
 
 @numpy_function(np.std, method="std")

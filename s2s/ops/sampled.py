@@ -10,16 +10,27 @@ import numpy as np
 from ..errors import UnsupportedError
 from ..ir.builder import current, fresh_extent
 from ..ir.graph import Value
-from ..ir.types import Array, Type
+from ..ir.types import Array, Type, is_inexact
 from .arrange import flip
+from .cast import as_dtype
 from .chain import like_operand
 from .create import empty_like
-from .elementwise import absolute, bitwise_and, clip, conjugate, equal, greater, less, remainder, where
+from .elementwise import (
+    absolute,
+    bitwise_and,
+    clip,
+    conjugate,
+    equal,
+    greater,
+    less,
+    remainder,
+    where,
+)
 from .index import put, take
 from .join import along
 from .pick import diff
 from .product import jvp_bilinear, product_dtype
-from .record import RECORDS, define, numpy_function, rank, static, value
+from .record import RECORDS, define, dtype_of, numpy_function, rank, static, value
 from .reduce import as_array, sum_record
 from .reshape import ravel
 from .running import cumsum_
@@ -56,6 +67,7 @@ def gradient(f, *varargs, axis=None, edge_order=1) -> Value:
         raise UnsupportedError("np.gradient along all axes", current().line, "call it for each axis, with axis=")
     axis = -1 if axis is None else axis
     step = value(varargs[0]) if varargs else value(1.0)
+    f = f if is_inexact(dtype_of(f.type)) else as_dtype(f, "float64")
     inner = (take(f, along(axis, slice(2, None))) - take(f, along(axis, slice(None, -2)))) / (2.0 * step)
     slopes = put(empty_like(f), along(axis, slice(1, -1)), inner)
     for end, (a, b) in ((0, (1, 0)), (-1, (-1, -2))):
@@ -76,7 +88,9 @@ def interp(x, xp, fp, left=None, right=None, period=None) -> Value:
     """np.interp; at a sample point the derivative in x is that to the right, beyond the ends 0."""
     if not is_none(period):
         raise UnsupportedError("np.interp with a period", current().line, "take x modulo the period, and repeat the samples")
-    x, xp, fp = as_array(x), as_array(xp), as_array(fp)
+    x, xp = (as_dtype(as_array(each), "float64") for each in (x, xp))
+    fp = as_array(fp)
+    fp = as_dtype(fp, "complex128" if is_complex(fp) else "float64")
     k = clip(searchsorted(xp, x, "right") - 1, 0, length(xp, axis=0) - 2)
     start, low = take(xp, k), take(fp, k)
     slope = (take(fp, k + 1) - low) / (take(xp, k + 1) - start)

@@ -8,6 +8,7 @@ from ..errors import UnsupportedError
 from ..ir.builder import current
 from ..ir.graph import Value
 from .arrange import expand_dims, flip
+from .cast import as_dtype
 from .create import ones
 from .elementwise import clip, power, sign, sqrt
 from .index import put
@@ -62,6 +63,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None) -> Value:
     parts = [as_array(x) for x in (m, y) if not is_none(x)]
     if any(rank(x) not in (1, 2) or (x.type.dtype or "").startswith("complex") for x in parts):
         raise _refuse("np.cov of something else than real vectors or matrices", "call the function once, or annotate the parameter")
+    parts = [as_dtype(x, "float64") for x in parts]
     parts = [expand_dims(x, 0) if rank(x) == 1 else x if static(rowvar) else matrix_transposed(x) for x in parts]
     m = parts[0] if len(parts) == 1 else FUNCTIONS[np.concatenate](tuple(parts))
     less = (0 if static(bias) else 1) if is_none(ddof) else value(ddof)

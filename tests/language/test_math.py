@@ -85,3 +85,10 @@ def test_compiled():
     assert np.isclose(s2s.jit(f)(0.7), f(0.7), 1e-14)
     assert np.isclose(s2s.jit(s2s.grad(f))(0.7), s2s.grad(f)(0.7), 1e-13)
     assert np.allclose(s2s.vmap(f)(np.array([0.7, 0.9])), [f(0.7), f(0.9)])
+
+
+@pytest.mark.parametrize("x", [np.float32(1.5), float("inf"), -float("inf"), float("nan"), -0.25, np.float64(-3.0)], ids=str)
+def test_the_parts_of_a_number_that_may_not_be_finite(x):
+    value, _ = s2s.jvp(lambda x: math.modf(x), (x,), (type(x)(1.0),))
+    np.testing.assert_array_equal(value, math.modf(x))
+    np.testing.assert_array_equal(np.signbit(value), np.signbit(math.modf(x)))

@@ -243,3 +243,31 @@ def test_convolutions_are_loops_in_compiled_code(n, m, dtype):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
     with pytest.raises(ValueError):
         compiled(x[:0], y)
+
+
+INTEGERS, SINGLE, EDGES = np.array([[1, 2, 5], [9, 3, 200]], np.uint8), A.astype(np.float32), np.array([[np.nan, 1.0, 3.0], [np.inf, 0.5, 2.0]])
+CONVERTED = {
+    "gradient_of_integers": (lambda a: np.gradient(a, axis=1), INTEGERS.astype(int)),
+    "gradient_of_bytes": (lambda a: np.gradient(a, 0.3, axis=0), INTEGERS),
+    "interp_of_bytes": (lambda a: np.interp(1.3, np.arange(3.0), a[1]), INTEGERS),
+    "interp_of_singles": (lambda a: np.interp(a[0], np.arange(5, dtype=np.float32), a[1]), SINGLE),
+    "cov_of_singles": (np.cov, SINGLE),
+    "corrcoef_of_singles": (np.corrcoef, SINGLE),
+    "nanmean_of_singles": (lambda a: np.nanmean(a, axis=0), SINGLE),
+    "nanstd_of_singles": (lambda a: np.nanstd(a, axis=1), SINGLE),
+    "nanvar_of_infinity": (lambda a: np.nanvar(a, axis=1), EDGES),
+    "nanvar_of_too_few": (lambda a: np.nanvar(a, axis=0, ddof=3), EDGES),
+    "var_of_nothing": (lambda a: np.var(a[:, :0], axis=1, ddof=1), EDGES),
+    "var_of_too_few": (lambda a: np.var(a[:, 1:], axis=1, ddof=3), EDGES),
+    "columns_of_three_axes": (lambda a: np.column_stack([a[:, :, None], a[:, :, None] * 2]), EDGES),
+}
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_in_the_dtype_that_numpy_computes_in(name):
+    f, a = CONVERTED[name]
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found, expected = s2s.jvp(f, (a,), (0.0 * a,))[0], f(a)
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
