@@ -540,3 +540,18 @@ def test_arguments_missing_in_jvp_and_vjp():
         with pytest.raises(s2s.TypeMismatchError, match=r"(?s)def f\(x, y\):.*f\(x, y\): missing a required argument: 'y'\n"
                                                         "Instead: pass the arguments that it takes"):
             call()
+
+
+def test_a_result_as_long_as_a_product_of_lengths():
+    """Its cotangent is as long, and is not what the way forwards asks."""
+    def f(a):
+        y = np.ravel(a).copy()
+        for k in range(1, len(y)):
+            y[k] = 0.5 * y[k - 1] + y[k] ** 2
+        return y
+
+    a = np.arange(1.0, 7.0).reshape(2, 3)
+    y, pullback = s2s.vjp(f, a)
+    np.testing.assert_array_equal(y, f(a))
+    (bar,) = pullback(np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0]))
+    np.testing.assert_array_equal(bar, [[0.0625, 0.5, 1.5], [4.0, 10.0, 0.0]])

@@ -145,7 +145,7 @@ def ask_lengths_once(block: Block) -> None:
 
     Loops make new versions of an array, and a length asked of the last of them would hold up everything
     that depends on it until the loop is done; equal extents mean equal lengths, so any value will do.
-    What an argument can tell is asked before anything else: the argument may be overwritten later.  But n + 1, where n is the
+    What an argument can tell is asked before anything else: the argument may be overwritten later.  But n + 1 or n * m, where n is the
     length of another, is no length of its own: it is a cotangent, which only the sweep back is given.
     """
     arguments = set(block.params)
@@ -157,7 +157,7 @@ def ask_lengths_once(block: Block) -> None:
             if isinstance(value.type, Array):
                 for axis, dim in enumerate(value.type.dims):
                     if isinstance(dim, Extent) and not dim.accepts_any and not (
-                            value in arguments and dim.offset and any(d.symbol == dim.symbol for d in first)):
+                            value in arguments and any(follows_from(dim, d) for d in first)):
                         first.setdefault(dim, (value, axis))
 
         for param in block.params:
@@ -189,6 +189,11 @@ def ask_lengths_once(block: Block) -> None:
     visit(block, {}, {})
     block.ops[:0] = on_top.values()
     substitute(block, same)
+
+
+def follows_from(dim: Extent, other: Extent) -> bool:
+    """Whether `dim` is computed of another extent: n + 1, or n * m (ops/reshape.py)."""
+    return dim.offset != 0 and other.symbol == dim.symbol or f"({other})" in dim.symbol
 
 
 def length_asked(op: Op) -> Extent | None:
