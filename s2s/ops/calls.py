@@ -18,7 +18,18 @@ from ..ir.types import BOOL, FLOAT, INT, Array, Scalar, Tuple, Unknown
 from . import elementwise as ew
 from .cast import bool_, complex_, float_, int_
 from .control import item
-from .record import ATTRIBUTES, FUNCTIONS, METHODS, define, numpy_function, static, value
+from .index import take
+from .record import (
+    ATTRIBUTES,
+    FUNCTIONS,
+    METHODS,
+    define,
+    dims_of,
+    numpy_function,
+    rank,
+    static,
+    value,
+)
 from .shape import members
 from .ufunc import IN_MATH, builtin_syntax, is_none
 
@@ -100,11 +111,13 @@ def _choice(record, reduction):
                                    "write the comparison out")
         if len(args) == 1 and isinstance(args[0].type, Tuple):
             args = tuple(item(args[0], index=k) for k in range(len(args[0].type.items)))
-        if len(args) == 1:
+        if len(args) == 1 and rank(args[0]) in (None, 0, 1):
             return FUNCTIONS[reduction](args[0])
+        if len(args) == 1 and dims_of(args[0].type)[:1] == (1,):
+            return take(args[0], 0)
         if any(isinstance(a.type, Array) for a in args):
             raise UnsupportedError(f"{record.name[:-1]} of arrays compares them as a whole", current().line,
-                                   f"use np.{record.name[:-1]}imum")
+                                   f"use np.{record.name[:-1]}imum, or np.{record.name[:-1]} of all elements")
         return functools.reduce(record, args)
 
     return choose

@@ -12,6 +12,7 @@ from ..ir.builder import current, emit, fresh_extent, fresh_shape
 from ..ir.graph import Value
 from ..ir.types import Array, Extent, Scalar, Type, Unknown
 from .copy import copy
+from .index import take
 from .record import (
     array_type,
     define,
@@ -122,6 +123,8 @@ def _fold_reshape(x: Value, *sizes: Value):
         return x
     if not sizes and isinstance(x.type, Scalar):
         return x
+    if not sizes and isinstance(x.type, Array) and all(d == 1 for d in x.type.dims):
+        return take(x, (0,) * rank(x))
     return None
 
 

@@ -69,7 +69,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None) -> Value:
     less = (0 if static(bias) else 1) if is_none(ddof) else value(ddof)
     m = m - expand_dims(FUNCTIONS[np.mean](m, axis=1), 1)
     found = FUNCTIONS[np.dot](m, matrix_transposed(m)) * FUNCTIONS[np.divide](1, FUNCTIONS[np.maximum](length(m, axis=1) - less, 0))
-    return reshape(found, ()) if dims_of(m.type)[0] == 1 else found
+    return reshape(found) if dims_of(m.type)[0] == 1 else found
 
 
 @numpy_function(np.corrcoef)

@@ -238,3 +238,12 @@ def test_sum_has_pythons_dtype(dtype):
 def test_sum_of_a_number():
     with pytest.raises(TypeMismatchError, match="sum of a number"):
         s2s.grad(lambda x: sum(x))(1.0)
+
+
+@pytest.mark.parametrize("function", [max, min])
+def test_python_s_extreme_of_rows(function):
+    """Of one row it is the row; rows are compared as a whole, which Python refuses, too."""
+    row = np.array([[0.3, 2.0, -1.0]])
+    np.testing.assert_array_equal(s2s.jvp(lambda a: function(a), (row,), (0 * row,))[0], row[0])
+    with pytest.raises(UnsupportedError, match="as a whole"):
+        s2s.grad(lambda a: np.sum(function(a)))(np.ones((2, 3)))

@@ -271,3 +271,14 @@ def test_in_the_dtype_that_numpy_computes_in(name):
         found, expected = s2s.jvp(f, (a,), (0.0 * a,))[0], f(a)
     assert found.dtype == expected.dtype
     np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+@pytest.mark.compile
+def test_the_variance_of_one_vector_is_a_number():
+    """np.cov's reshape to no axes is an element, which compiled code knows."""
+    compiled = s2s.jit(s2s.value_and_grad(lambda x: np.cov(x) + np.corrcoef(x)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        value, slope = compiled(X)
+    np.testing.assert_allclose(value, np.var(X, ddof=1) + 1.0, rtol=1e-13)
+    np.testing.assert_allclose(slope, (X - X.mean()) / 4.0, rtol=1e-12, atol=1e-15)
