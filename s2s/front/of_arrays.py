@@ -10,6 +10,7 @@ from ..ir.builder import current
 from ..ir.graph import Value
 from ..later import Named
 from ..ops.record import FUNCTIONS, rank
+from ..ops.shape import length
 from . import said_of_arrays as said
 from .alias import Cell
 from .builtin import BUILTINS
@@ -238,12 +239,52 @@ def _fitted(frame: Frame, node, x, y, deg):
     return _run(frame, node, said.fitted, x, y, deg)
 
 
+def _places(frame: Frame, node, indices, shape):
+    """np.unravel_index: where the elements with these numbers are."""
+    dims = frame.members(shape)
+    if dims is None:
+        lengths = frame.value(shape)
+        if lengths.op is None or lengths.op.name != "shape":
+            raise frame.refuse("np.unravel_index of a shape of unknown length", node, "write the shape out")
+        dims = [length(lengths.op.inputs[0], axis=k) for k in range(rank(lengths.op.inputs[0]))]
+    found, rest = [], _array(frame, node, indices)
+    for n in reversed(dims[1:]):
+        rest, place = _run(frame, node, said.quotient_and_rest, rest, n)
+        found.append(place)
+    return (rest, *reversed(found))
+
+
+def _numbers(frame: Frame, node, multi_index, dims):
+    """np.ravel_multi_index of a shape that is written out."""
+    places, known = frame.members(multi_index), frame.members(dims)
+    if places is None or known is None or len(places) != len(known):
+        raise frame.refuse("np.ravel_multi_index of other than two tuples of one length", node, "write them out")
+    total = places[0]
+    for place, n in zip(places[1:], known[1:]):
+        total = apply(frame, np.add, [apply(frame, np.multiply, [total, n], {}, node), place], {}, node)
+    return total
+
+
 def _plainly(function: Callable) -> Callable:
     return lambda frame, node, *args, **keywords: in_place(frame, function, list(args), keywords, node, current().line)
 
 
+def _renamed(function: Callable) -> Callable:
+    return lambda frame, node, *args, **keywords: apply(frame, function, list(args), keywords, node)
+
+
 BUILTINS.update({
     np.polyval: _polynomial(said.polynomial, "c"),
+    np.unravel_index: _places, np.ravel_multi_index: _numbers,
+    np.divmod: _plainly(said.quotient_and_rest), np.float_power: _plainly(said.float_power), np.ldexp: _plainly(said.scaled),
+    np.modf: _plainly(said.fraction_and_whole), np.diagflat: _plainly(said.diagonal_matrix), np.tril_indices_from: _plainly(said.lower_indices),
+    np.triu_indices_from: _plainly(said.upper_indices), np.diag_indices_from: _plainly(said.diagonal_indices),
+    np.nanmedian: _plainly(said.nanmedian), np.nanquantile: _plainly(said.nanquantile), np.nanpercentile: _plainly(said.nanpercentile),
+    np.nanargmax: _plainly(said.place_of_greatest), np.nanargmin: _plainly(said.place_of_least),
+    np.broadcast_arrays: _plainly(said.broadcast), np.polyadd: _plainly(said.sum_of_polynomials),
+    np.polysub: _plainly(said.difference_of_polynomials), np.polymul: _plainly(said.product_of_polynomials),
+    np.polyder: _plainly(said.derivative_of_polynomial), np.polyint: _plainly(said.integral_of_polynomial),
+    np.poly: _plainly(said.polynomial_of_roots), np.linalg.matrix_rank: _plainly(said.matrix_rank),
     np.hanning: _plainly(said.hanning), np.hamming: _plainly(said.hamming), np.blackman: _plainly(said.blackman),
     np.bartlett: _plainly(said.bartlett), np.kaiser: _plainly(said.kaiser),
     np.r_: _joined_rows, np.c_: _joined_columns, np.mgrid: _grid, np.ogrid: _open_grid, np.array_equal: _equal, np.block: _block, np.indices: _indices, np.fromfunction: _from_function, np.piecewise: _piecewise,
@@ -255,6 +296,15 @@ for _module, _name, _function in [
     ("hermite", "hermval", said.hermite), ("hermite_e", "hermeval", said.hermite_e), ("laguerre", "lagval", said.laguerre),
 ]:
     BUILTINS[Named(f"numpy.polynomial.{_module}", _name)] = _polynomial(_function, "x")
+for _module, _name, _function in [
+    (np, "vecdot", said.dots_of_rows), (np, "matvec", said.products_with_vectors), (np, "vecmat", said.vectors_times_matrices),
+    (np.linalg, "matrix_norm", said.matrix_norm), (np.linalg, "vector_norm", said.vector_norm), (np.linalg, "vecdot", said.dots_of_rows),
+]:
+    if hasattr(_module, _name):  # of NumPy 2
+        BUILTINS[getattr(_module, _name)] = _plainly(_function)
+for _name, _function in [("cross", np.cross), ("diagonal", np.diagonal), ("matmul", np.matmul), ("matrix_transpose", np.matrix_transpose),
+                         ("outer", np.outer), ("tensordot", np.tensordot), ("trace", np.trace)] if hasattr(np.linalg, "matmul") else []:
+    BUILTINS[getattr(np.linalg, _name)] = _renamed(_function)
 UFUNCS = [f for f in FUNCTIONS if isinstance(f, np.ufunc) and f.nin == 2 and f.nout == 1 and f.signature is None]
 BUILTINS.update({f.outer: _outer(f) for f in UFUNCS})
 BUILTINS.update({f.reduce: _folded(f) for f in UFUNCS if f.reduce not in BUILTINS})

@@ -29,7 +29,145 @@ def equal(a, b):
     return a.shape == b.shape and bool(np.all(a == b))
 
 
+def quotient_and_rest(x1, x2):
+    """np.divmod."""
+    return np.floor_divide(x1, x2), np.remainder(x1, x2)
+
+
+def float_power(x1, x2):
+    """np.float_power: in double precision at least."""
+    return np.power(np.multiply(x1, np.float64(1.0)), x2)
+
+
+def scaled(x1, x2):
+    """np.ldexp of moderate exponents."""
+    return np.multiply(x1, np.power(2.0, x2))
+
+
+def fraction_and_whole(x):
+    """np.modf."""
+    whole = np.trunc(x)
+    return np.where(np.isinf(x), np.copysign(0.0, x), np.subtract(x, whole)), whole
+
+
+def diagonal_matrix(v, k=0):
+    """np.diagflat."""
+    return np.diag(np.ravel(v), k)
+
+
+def lower_indices(arr, k=0):
+    """np.tril_indices_from."""
+    return np.tril_indices(arr.shape[0], k, arr.shape[1])
+
+
+def upper_indices(arr, k=0):
+    """np.triu_indices_from."""
+    return np.triu_indices(arr.shape[0], k, arr.shape[1])
+
+
+def diagonal_indices(arr):
+    """np.diag_indices_from, of a matrix."""
+    places = np.arange(len(arr))
+    return places, places
+
+
+def without_nans(a):
+    """The numbers of an array."""
+    flat = np.ravel(a)
+    return flat[~np.isnan(flat)]
+
+
+def nanmedian(a):
+    """np.nanmedian of all elements."""
+    return np.median(without_nans(a))
+
+
+def nanquantile(a, q):
+    """np.nanquantile of all elements."""
+    return np.quantile(without_nans(a), q)
+
+
+def nanpercentile(a, q):
+    """np.nanpercentile of all elements."""
+    return np.percentile(without_nans(a), q)
+
+
+def place_of_greatest(a):
+    """np.nanargmax of all elements."""
+    if np.all(np.isnan(a)):
+        raise ValueError("All-NaN slice encountered")
+    return np.argmax(np.where(np.isnan(a), -np.inf, a))
+
+
+def place_of_least(a):
+    """np.nanargmin of all elements."""
+    if np.all(np.isnan(a)):
+        raise ValueError("All-NaN slice encountered")
+    return np.argmin(np.where(np.isnan(a), np.inf, a))
+
+
+def dots_of_rows(x1, x2, axis=-1):
+    """np.vecdot."""
+    return np.sum(np.conj(x1) * x2, axis=axis)
+
+
+def products_with_vectors(x1, x2):
+    """np.matvec."""
+    return np.matmul(x1, x2[..., None])[..., 0]
+
+
+def vectors_times_matrices(x1, x2):
+    """np.vecmat."""
+    return np.matmul(np.conj(x1)[..., None, :], x2)[..., 0, :]
+
+
+def broadcast(*args):
+    """np.broadcast_arrays, to be read."""
+    zeros = 0.0
+    for a in args:
+        zeros = zeros + np.zeros(np.shape(a))
+    return tuple([np.broadcast_to(a, zeros.shape) for a in args])
+
+
 # ----------------------------------------------------------------------------------------- polynomials
+
+
+def sum_of_polynomials(a1, a2):
+    """np.polyadd."""
+    more = len(a1) - len(a2)
+    return np.concatenate((np.zeros(max(-more, 0)), a1)) + np.concatenate((np.zeros(max(more, 0)), a2))
+
+
+def difference_of_polynomials(a1, a2):
+    """np.polysub."""
+    return sum_of_polynomials(a1, np.negative(a2))
+
+
+def product_of_polynomials(a1, a2):
+    """np.polymul, of coefficients that do not begin with zeros."""
+    return np.convolve(a1, a2)
+
+
+def derivative_of_polynomial(p, m=1):
+    """np.polyder."""
+    p = np.asarray(p)
+    for _ in range(m):
+        p = p[:-1] * np.arange(len(p) - 1, 0, -1)
+    return p
+
+
+def integral_of_polynomial(p):
+    """np.polyint, once, with the constant 0."""
+    return np.concatenate((np.asarray(p) / np.arange(len(p), 0, -1), np.zeros(1)))
+
+
+def polynomial_of_roots(roots):
+    """np.poly of roots."""
+    found = np.ones(1)
+    for root in roots:
+        found = np.convolve(found, np.array([1.0, -root]))
+    return found
+
 
 
 def polynomial(p, x):
@@ -177,6 +315,22 @@ def along_columns(function, a):
 def sliding_windows(x, window_shape):
     """np.lib.stride_tricks.sliding_window_view of one axis, to be read."""
     return x[np.arange(len(x) - window_shape + 1)[:, None] + np.arange(window_shape)]
+
+
+def matrix_norm(x, ord="fro"):
+    """np.linalg.matrix_norm of one matrix."""
+    return np.linalg.norm(x, ord)
+
+
+def vector_norm(x, axis=None, ord=2):
+    """np.linalg.vector_norm."""
+    return np.linalg.norm(np.ravel(x), ord) if axis is None else np.linalg.norm(x, ord, axis=axis)
+
+
+def matrix_rank(A):  # noqa: N803  NumPy's own name
+    """np.linalg.matrix_rank of one matrix."""
+    s = np.linalg.svd(A, compute_uv=False)
+    return np.sum(s > np.max(s) * max(A.shape) * np.finfo(s.dtype).eps)
 
 
 def condition_number(x):

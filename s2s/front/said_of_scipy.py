@@ -253,6 +253,14 @@ def factorial(n, exact=False):
     return math.factorial(n) if exact else float(math.factorial(n))
 
 
+def multigammaln(a, d):
+    """scipy.special.multigammaln: the logarithm of the gamma function of d dimensions."""
+    total = d * (d - 1) * 0.25 * math.log(math.pi)
+    for j in range(d):
+        total = total + special.gammaln(a - 0.5 * j)
+    return total
+
+
 def expm1(x):
     return np.expm1(x)
 
@@ -315,6 +323,22 @@ def expon_logpdf(x, loc=0, scale=1):
 def expon_pdf(x, loc=0, scale=1):
     z = np.subtract(x, loc) / scale
     return _inside(z >= 0, np.exp(-np.maximum(z, 0.0)) / scale, 0.0)
+
+
+def expon_cdf(x, loc=0, scale=1):
+    return -np.expm1(-np.maximum(np.subtract(x, loc) / scale, 0.0))
+
+
+def uniform_cdf(x, loc=0, scale=1):
+    return np.clip(np.subtract(x, loc) / scale, 0.0, 1.0)
+
+
+def logistic_cdf(x, loc=0, scale=1):
+    return special.expit(np.subtract(x, loc) / scale)
+
+
+def cauchy_cdf(x, loc=0, scale=1):
+    return 0.5 + np.arctan(np.subtract(x, loc) / scale) / math.pi
 
 
 def uniform_logpdf(x, loc=0, scale=1):
@@ -470,12 +494,13 @@ for _module, _name, _function in [
     ("scipy.spatial.distance", "pdist", pair_distances), ("scipy.spatial.distance", "euclidean", distance),
     ("scipy.signal", "convolve", convolve), ("scipy.signal", "fftconvolve", fast_convolve), ("scipy.signal", "lfilter", filtered),
     ("scipy.stats", "zscore", zscore), ("scipy.special", "expm1", expm1), ("scipy.special", "log1p", log1p),
-    ("scipy.special", "comb", combinations), ("scipy.special", "factorial", factorial), ("scipy.special", "exp2", exp2), ("scipy.special", "cbrt", cbrt),
+    ("scipy.special", "multigammaln", multigammaln), ("scipy.special", "comb", combinations), ("scipy.special", "factorial", factorial), ("scipy.special", "exp2", exp2), ("scipy.special", "cbrt", cbrt),
 ]:
     SAID[Named(_module, _name)] = _function
 for _name, _function in {
     "norm.logpdf": norm_logpdf, "norm.pdf": norm_pdf, "norm.cdf": norm_cdf, "norm.sf": norm_sf, "norm.logcdf": norm_logcdf,
-    "norm.logsf": norm_logsf, "norm.ppf": norm_ppf, "expon.logpdf": expon_logpdf, "expon.pdf": expon_pdf,
+    "norm.logsf": norm_logsf, "norm.ppf": norm_ppf, "expon.cdf": expon_cdf, "uniform.cdf": uniform_cdf, "logistic.cdf": logistic_cdf,
+    "cauchy.cdf": cauchy_cdf, "expon.logpdf": expon_logpdf, "expon.pdf": expon_pdf,
     "uniform.logpdf": uniform_logpdf, "laplace.logpdf": laplace_logpdf, "laplace.pdf": laplace_pdf, "logistic.logpdf": logistic_logpdf,
     "cauchy.logpdf": cauchy_logpdf, "t.logpdf": t_logpdf, "gamma.logpdf": gamma_logpdf, "chi2.logpdf": chi2_logpdf,
     "beta.logpdf": beta_logpdf, "lognorm.logpdf": lognorm_logpdf, "poisson.logpmf": poisson_logpmf, "binom.logpmf": binom_logpmf,

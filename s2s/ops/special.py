@@ -167,7 +167,7 @@ y1 = _special("y1",                            lambda y, x: y0(x) - _over(y, x))
 
 
 def _of_order(name: str, partial: Callable) -> Record:
-    """A Bessel function of an order that is known, as NIST's Digital Library of Mathematical Functions gives its derivative (10.6.1, 10.29.1)."""
+    """A function (order, x) of an order that is known; derivatives as in NIST's Digital Library of Mathematical Functions (8.8, 8.19, 10.6, 10.29)."""
     record = define(
         name,  # (x, order)
         evaluate=lambda x, *, order: scipys(name)(order, x)[()], infer=lambda x, *, order: exp.infer(x),
@@ -183,6 +183,16 @@ jv = _of_order("jv", lambda y, x, *, order: 0.5 * (jv(x, order=order - 1) - jv(x
 yv = _of_order("yv", lambda y, x, *, order: 0.5 * (yv(x, order=order - 1) - yv(x, order=order + 1)))
 iv = _of_order("iv", lambda y, x, *, order: 0.5 * (iv(x, order=order - 1) + iv(x, order=order + 1)))
 kv = _of_order("kv", lambda y, x, *, order: -0.5 * (kv(x, order=order - 1) + kv(x, order=order + 1)))
+
+# -------------------------------------------------------------------------------- incomplete functions
+#                                              ∂y/∂x
+
+gammainc = _of_order("gammainc", lambda y, x, *, order: exp((order - 1) * log(x) - x - math.lgamma(order)))
+gammaincc = _of_order("gammaincc", lambda y, x, *, order: -exp((order - 1) * log(x) - x - math.lgamma(order)))
+expn = _of_order("expn", lambda y, x, *, order: -expn(x, order=order - 1) if order else -(1 + 1 / x) * y)
+expi = _special("expi",                        lambda y, x: exp(x) / x)
+exp1 = _special("exp1",                        lambda y, x: -exp(-x) / x)
+rgamma = _special("rgamma",                    lambda y, x: -y * digamma(x))
 
 # -------------------------------------------------------------------------------- logistic functions
 

@@ -11,6 +11,7 @@ from s2s.errors import S2SError
 A = np.array([0.5, 1.5, 2.5])
 M = np.arange(6.0).reshape(2, 3) + 1
 S = M[:, :2] + np.array([[0.3, 0.1], [-0.2, 0.5]])
+N = np.array([0.5, np.nan, 2.5, 0.1])
 C = [1.0, 0.4, -2.0, 0.3, 0.7]
 
 
@@ -77,9 +78,38 @@ FUNCTIONS = {
     "ogrid": lambda x: np.sum(np.sin(x * np.ogrid[-1:1:3j, :4][0]) * np.ogrid[-1:1:3j, :4][1]),
     "allclose": lambda x: x**2 if np.allclose(A * x, A * x + 1e-12) and not np.allclose([1.0, 2.0], [1.0, x]) else x,
     "array_equal": lambda x: x**2 if np.array_equal(A, A) and not np.array_equal(A, M) and not np.array_equal(A * x, A[:2]) else x,
+    "divmod": lambda x: np.divmod(A * x, 0.3)[1].sum() + np.divmod(A * x, 0.3)[0][0] * x,
+    "float_power": lambda x: np.sum(np.float_power(A * x, [2, 3, 1])),
+    "ldexp": lambda x: np.sum(np.ldexp(A * x, [1, 2, 3])),
+    "modf": lambda x: np.sum(np.modf(A * x)[0]) + np.modf(x)[0],
+    "diagflat": lambda x: np.sum(np.diagflat(M * x) ** 2),
+    "indices of triangles": lambda x: np.sum((M * x)[np.tril_indices_from(M)] ** 2) + np.sum((M * x)[np.triu_indices_from(M, 1)] ** 2),
+    "indices of the diagonal": lambda x: np.sum(np.outer(A, A * x)[np.diag_indices_from(np.outer(A, A))] ** 2),
+    "quantiles without NaN": lambda x: np.nanmedian(N + x) + np.nanquantile(N + x, 0.3) ** 2 + np.nanpercentile(N + x, 20),
+    "places without NaN": lambda x: (N + x)[np.nanargmax(N + x)] * (N + x)[np.nanargmin(N)],
+    "broadcast_arrays": lambda x: np.sum(np.broadcast_arrays(A * x, M)[0] ** 2) + np.sum(np.broadcast_arrays(x, A)[0]),
+    "polyadd": lambda x: np.sum(np.polyadd(A * x, [1.0, 2.0, 3.0, x]) ** 2) + np.sum(np.polysub([x], A * x) ** 2),
+    "polymul": lambda x: np.sum(np.polymul(A * x, A) ** 2),
+    "polyder": lambda x: np.sum(np.polyder(A * x * x) ** 2) + np.sum(np.polyder([x, 2.0, 3.0, x], 2) ** 2),
+    "polyint": lambda x: np.sum(np.polyint(A * x) ** 2),
+    "poly": lambda x: np.sum(np.poly(A * x) ** 2),
+    "matrix_rank": lambda x: x * np.linalg.matrix_rank(np.outer(A, A) * x),
+    "unravel_index": lambda x: (M * x)[np.unravel_index(np.argmax(M * x), M.shape)],
+    "unravel_index of a list": lambda x: (M * x)[np.unravel_index(4, (2, 3))] + np.unravel_index([1, 5], (2, 3))[1].sum() * x,
+    "ravel_multi_index": lambda x: np.ravel(M * x)[np.ravel_multi_index((1, 2), (2, 3))],
     "logaddexp2": lambda x: np.sum(np.logaddexp2(A * x, A * x * x)),
 }
-COMPILED = ["r_", "c_ of vectors", "mgrid", "allclose", "array_equal", "add.outer", "logaddexp.reduce", "polyval", "legval", "hanning", "block", "fromfunction", "piecewise", "along columns",
+if hasattr(np, "vecmat"):  # NumPy 2.2
+    FUNCTIONS.update({
+        "vecdot": lambda x: np.sum(np.vecdot(M * x, M)),
+        "matvec": lambda x: np.sum(np.matvec(M * x, A)),
+        "vecmat": lambda x: np.sum(np.vecmat(A, M.T * x)),
+        "np.linalg's names": lambda x: np.linalg.matrix_norm(M * x) + np.linalg.vector_norm(M * x)
+        + np.sum(np.linalg.vector_norm(M * x, axis=1)) + np.sum(np.linalg.outer(A * x, A)) + np.linalg.trace(M * x)
+        + np.sum(np.linalg.matmul(M * x, M.T)) + np.sum(np.linalg.matrix_transpose(M * x)[0]) + np.sum(np.linalg.cross(A * x, A ** 2) ** 2)
+        + np.sum(np.linalg.diagonal(M * x) ** 2) + np.sum(np.linalg.tensordot(M * x, M.T, axes=1)),
+    })
+COMPILED = ["divmod", "modf", "places without NaN", "unravel_index", "poly", "r_", "c_ of vectors", "mgrid", "allclose", "array_equal", "add.outer", "logaddexp.reduce", "polyval", "legval", "hanning", "block", "fromfunction", "piecewise", "along columns",
             "sliding windows", "svd", "norm 2", "norm along an axis", "cov of two", "logaddexp2"]
 ROUNDED = ("legval", "legval, two", "polyfit")  # NumPy has written these in more than one order
 

@@ -50,6 +50,10 @@ FUNCTIONS = {
     "special": lambda x: np.sum(special.log1p(A * x) + special.expm1(A * x) + special.exp2(A * x) + special.cbrt(A * x)) * special.comb(5, 2)
     + x * special.factorial(4),
     "bessel": lambda x: np.sum(special.jv(1, A * x) + special.yv(2, A * x) + special.iv(0.5, A * x) + special.kv(1, A * x)) + special.y0(x) + special.y1(x),
+    "incomplete": lambda x: np.sum(special.gammainc(2.5, A * x) ** 2 + special.gammaincc(0.5, A * x) + special.expn(2, A * x) + special.exp1(A * x))
+    + special.expi(x) + special.rgamma(3 * x) + special.expn(0, x) + special.multigammaln(3 * x, 3),
+    "distribution functions": lambda x: np.sum(stats.expon.cdf([-1.0, x], scale=x) + stats.uniform.cdf([x, 9.0], scale=2.0))
+    + np.sum(stats.logistic.cdf(A, x, x) + stats.cauchy.cdf(A * x, 0.1, x)),
     "norm.": lambda x: np.sum(stats.norm.logpdf(A, x, 2 * x) + stats.norm.pdf(A * x) + stats.norm.cdf(A * x, 1.0, x) + stats.norm.sf(A * x)),
     "norm, its tails": lambda x: np.sum(stats.norm.logcdf(A * x) + stats.norm.logsf(A * x, scale=x)) + stats.norm.ppf(x * 0.5, x),
     "expon.": lambda x: np.sum(stats.expon.logpdf(A * x, 0.1, x)) + np.sum(stats.expon.pdf([-1.0, x], scale=x)),
