@@ -62,6 +62,7 @@ from .reach import local_may_call_itself, may_call_itself, plain_function, reach
 from .recursion import Definition, call_recursive, is_open
 from .said import column
 from .said_of_scipy import SAID
+from .said_of_scipy import __name__ as SCIPY  # noqa: N812
 from .target import meant, names_of, signature_of, target_of
 from .texts import method as text_method
 from .views import shared_result
@@ -381,7 +382,9 @@ def _unknown(frame: Frame, function, node: gast.AST) -> UnsupportedError:
 
 
 def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
-    """A call of a function of the user's own."""
+    """A call of a function of the user's own, or of one that another calls in which SciPy is said."""
+    if function.__module__ == SCIPY:
+        return in_place(frame, function, args, keywords, node, current().line)
     if frame.session.tries or may_call_itself(function) or any(_needs_the_caller(frame, a) for a in (*args, *keywords.values())):
         return in_place(frame, function, args, keywords, node)
     if frame.session.recursions:

@@ -15,7 +15,6 @@ import numpy as np
 from ..later import Meanings, Named, later
 
 special = later("scipy.special")
-HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 # ---------------------------------------------------------------------------------------- linear algebra
 
@@ -287,7 +286,7 @@ def _inside(inside, y, outside):
 
 def norm_logpdf(x, loc=0, scale=1):
     z = np.subtract(x, loc) / scale
-    return -0.5 * z**2 - HALF_LOG_2PI - np.log(scale)
+    return -0.5 * z**2 - 0.5 * math.log(2 * math.pi) - np.log(scale)
 
 
 def norm_pdf(x, loc=0, scale=1):
@@ -395,7 +394,7 @@ def lognorm_logpdf(x, s, loc=0, scale=1):
     z = np.subtract(x, loc) / scale
     inside = z > 0
     logarithm = np.log(np.where(inside, z, 1.0))
-    return _inside(inside, -0.5 * (logarithm / s) ** 2 - logarithm - np.log(s) - HALF_LOG_2PI - np.log(scale), -np.inf)
+    return _inside(inside, -0.5 * (logarithm / s) ** 2 - logarithm - np.log(s) - 0.5 * math.log(2 * math.pi) - np.log(scale), -np.inf)
 
 
 def poisson_logpmf(k, mu, loc=0):
@@ -421,7 +420,7 @@ def multivariate_normal_logpdf(x, mean, cov):
     """Of one mean and a regular covariance, at one or several x."""
     L = np.linalg.cholesky(cov)  # noqa: N806
     z = np.linalg.solve(L, np.transpose(np.subtract(x, mean)))
-    return -0.5 * np.sum(z * z, axis=0) - np.sum(np.log(np.diag(L))) - HALF_LOG_2PI * len(L)
+    return -0.5 * np.sum(z * z, axis=0) - np.sum(np.log(np.diag(L))) - 0.5 * math.log(2 * math.pi) * len(L)
 
 
 def dirichlet_logpdf(x, alpha):
