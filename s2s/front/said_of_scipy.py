@@ -137,9 +137,9 @@ def block_diag(*arrays):
 
 
 def toeplitz(c, r=None):
-    """scipy.linalg.toeplitz of a real first column and row."""
+    """scipy.linalg.toeplitz; without a first row that of a Hermitian matrix."""
     c = np.asarray(c)
-    r = c if r is None else np.asarray(r)
+    r = np.conj(c) if r is None else np.asarray(r)
     both = np.concatenate((c[::-1], r[1:]))
     return both[len(c) - 1 - np.arange(len(c))[:, None] + np.arange(len(r))]
 
@@ -199,6 +199,8 @@ def fast_convolve(in1, in2, mode="full"):
 
 def filtered(b, a, x):
     """scipy.signal.lfilter along a vector, which begins at rest."""
+    if np.ndim(x) != 1:
+        raise NotImplementedError("scipy.signal.lfilter of other than vectors")
     y = np.zeros(len(x))
     for n in range(len(x)):
         total = 0.0
@@ -371,23 +373,23 @@ def t_logpdf(x, df, loc=0, scale=1):
 
 def gamma_logpdf(x, a, loc=0, scale=1):
     z = np.subtract(x, loc) / scale
-    inside = z > 0
+    inside = z >= 0
     z = np.where(inside, z, 1.0)
-    return _inside(inside, (a - 1.0) * np.log(z) - z - special.gammaln(a) - np.log(scale), -np.inf)
+    return _inside(inside, special.xlogy(a - 1.0, z) - z - special.gammaln(a) - np.log(scale), -np.inf)
 
 
 def chi2_logpdf(x, df, loc=0, scale=1):
     z = np.subtract(x, loc) / scale
-    inside = z > 0
+    inside = z >= 0
     z = np.where(inside, z, 1.0)
-    return _inside(inside, (0.5 * df - 1.0) * np.log(0.5 * z) - 0.5 * z - special.gammaln(0.5 * df) - math.log(2.0) - np.log(scale), -np.inf)
+    return _inside(inside, special.xlogy(0.5 * df - 1.0, 0.5 * z) - 0.5 * z - special.gammaln(0.5 * df) - math.log(2.0) - np.log(scale), -np.inf)
 
 
 def beta_logpdf(x, a, b, loc=0, scale=1):
     z = np.subtract(x, loc) / scale
-    inside = (z > 0) & (z < 1)
+    inside = (z >= 0) & (z <= 1)
     z = np.where(inside, z, 0.5)
-    return _inside(inside, (a - 1.0) * np.log(z) + (b - 1.0) * np.log1p(-z) - special.betaln(a, b) - np.log(scale), -np.inf)
+    return _inside(inside, special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b) - np.log(scale), -np.inf)
 
 
 def lognorm_logpdf(x, s, loc=0, scale=1):

@@ -99,7 +99,25 @@ def test_outside_of_where_a_distribution_lives():
         assert s2s.value_and_grad(f)(-1.5) == (-np.inf, 0.0) == (f(-1.5), 0.0)
 
 
+KINDS = np.array([0.5, 1.0, 2.0])  # infinite, finite and 0 where it begins
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: stats.gamma.logpdf(x, KINDS), lambda x: stats.chi2.logpdf(x, 2.0 * KINDS), lambda x: stats.gamma.pdf(x, KINDS),
+    lambda x: stats.beta.logpdf(x, KINDS, 1.5), lambda x: stats.beta.logpdf(1.0 - x, 1.5, KINDS),
+])
+def test_where_a_distribution_begins(f):
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(s2s.jvp(f, (0.0,), (0.0,))[0], f(0.0), rtol=1e-13)
+
+
+def test_a_hermitian_toeplitz_matrix():
+    c = A + 1j * A**2
+    np.testing.assert_array_equal(s2s.jvp(lambda c: la.toeplitz(c), (c,), (0 * c,))[0], la.toeplitz(c))
+
+
 @pytest.mark.parametrize("f, error, text", [
+    (lambda x: np.sum(signal.lfilter([x], [1.0], B)), NotImplementedError, "of other than vectors"),
     (lambda x: np.sum(la.eigh(S * x, S)[0]), NotImplementedError, "of two matrices"),
     (lambda x: np.sum(la.qr(B * x)[0]), NotImplementedError, "pass mode='economic'"),
     (lambda x: integrate.simpson(np.ones(4) * x), NotImplementedError, "an even number of samples"),
