@@ -70,7 +70,8 @@ def _is_product(x: Value) -> bool:
 
 
 def _source(x: Value) -> Value:
-    """What `x` is a view of, or the negative of."""
-    while x.op is not None and not x.op.blocks and x.op.record.writes is None and (x.op.record.views or x.op.name in ("negative", "spread", "broadcast_to")):
+    """What `x` is a view of, or the negative of; an empty list is made of nothing."""
+    while x.op is not None and x.op.inputs and not x.op.blocks and x.op.record.writes is None and (
+            x.op.record.views or x.op.name in ("negative", "spread", "broadcast_to")):
         x = x.op.inputs[x.op.record.views[0] if x.op.record.views else 0]
     return x

@@ -88,3 +88,17 @@ def test_decisions_of_what_is_the_same_are_made_again():
 
     source = s2s.grad(stepped).lower(0.3, RNG.normal(size=4)).source
     assert source.count(" > 0.5:") == 2 and source.count("_tape = ") == 1
+
+
+def test_a_list_of_nothing_is_made_of_nothing():
+    def f(x, n):
+        empty, seen = [], set()
+        s = sum(r for r in empty)
+        for k in range(n):
+            if seen:
+                continue
+            seen.add(k % 3)
+            x = 0.5 * x
+        return np.maximum(x, np.exp(-s) + 0.3771)
+
+    assert s2s.grad(f)(4.0, 3) == 0.5
