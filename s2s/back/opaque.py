@@ -36,7 +36,7 @@ from .unparse import expression_text
 
 numba, scipy = later("numba"), later("scipy")
 
-TRANSFORMS = frozenset({"fft", "ifft", "rfft", "irfft"})  # their results are in one piece, or made so: loops run over them
+TRANSFORMS = frozenset({"fft", "ifft", "rfft", "irfft", "dct", "dst"})  # their results are in one piece, or made so: loops run over them
 FOUND = frozenset({"nonzero", "flatnonzero", "searchsorted", "digitize", "bincount"})  # in data, by Numba's own
 KEPT = FOUND | {"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det", "argsort", "tuple", "call",
                 "tape_push", "unique", "isin", "histogram", "lexsort", "delete", "insert", "list_of", "list_full", "list_set",

@@ -11,6 +11,7 @@ from . import (  # noqa: F401
     complexmath,
     control,
     copy,
+    cosine,
     create,
     determinant,
     distance,

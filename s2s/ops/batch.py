@@ -340,6 +340,8 @@ def _batch_transform(record):
 
 for _record in (fft, ifft, rfft, irfft):
     _record.batch = _batch_transform(_record)
+for _name in ("dct", "dst"):
+    RECORDS[_name].batch = _batch_along(RECORDS[_name])
 
 # ----------------------------------------------------------------------------------- other arrangements
 

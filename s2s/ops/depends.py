@@ -69,9 +69,9 @@ def running(unions, y, deps, x, *, axis):
     return found if axis is None else np.moveaxis(found, 0, axis)
 
 
-def transformed(unions, y, deps, x, *lengths, axes, **attrs):
-    """All along the axes of a Fourier transform."""
-    found = unions.along(spread_as(deps[0], x), normal_axes(axes, x.ndim), keepdims=True)
+def transformed(unions, y, deps, x, *lengths, axes=None, axis=None, **attrs):
+    """All along the axes of a Fourier or cosine transform."""
+    found = unions.along(spread_as(deps[0], x), normal_axes(axes if axis is None else axis, x.ndim), keepdims=True)
     return np.broadcast_to(found, y.shape).copy()
 
 
@@ -262,7 +262,7 @@ _say("""as_array atleast_1d atleast_2d atleast_3d broadcast_to copy diagonal exp
      delete list_concatenate list_copy list_full list_get list_pick list_put list_slice list_stack list_unstack
      contiguous again list_cut stop_gradient aside tape_copy tape_kept tape_reversed""", moves=(0,))
 _say("fitted", moves=(0,))
-_say("fft ifft rfft irfft", transformed, moves=(0,))
+_say("fft ifft rfft irfft dct dst", transformed, moves=(0,))
 _say("insert", moves=(0, 2))
 _say("list_pop_at item tape_pop", moves=(0,))
 _say("array", joined, moves=ALL)
@@ -296,4 +296,4 @@ _say("""all any argmax argmin argsort at_least_zero broadcast_length count_of di
      place_in same_lanes same_length searchsorted sign_of_det slice_bound spread_length gap within is_last""", anything, moves=ALL)
 _say("buffer constant default_rng empty eye ones zeros", nothing)
 _say("arange fftfreq rfftfreq", anything)
-_say("bin_counts", nothing)
+_say("bin_counts ends_doubled", nothing)

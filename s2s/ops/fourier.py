@@ -87,9 +87,9 @@ def _from_bins(extent):
     return replace(made, symbol_may_be_one=False)
 
 
-def _dtype(name: str, dtype: str | None) -> str | None:
-    if dtype is None:
-        return None
+def _dtype(name: str, dtype: str | None) -> str:
+    if dtype is None:  # before a call it is taken to be double precision
+        return "float64" if name == "irfft" else "complex128"
     if dtype == "float16":
         raise UnsupportedError("a Fourier transform of float16", current().line, "convert it to np.float32")
     if name == "rfft" and dtype.startswith("complex"):
@@ -151,19 +151,19 @@ def _syntax(name: str) -> Callable:
             sizes = [shape_tuple(lengths)] if lengths else []
             by_name = {"axes": literal(axes) if spelling.endswith("n") else None}
         keywords = [ast.keyword(k, v) for k, v in {**by_name, "norm": literal(norm)}.items() if v is not None]
-        return ast.Call(_spelled(library, spelling), [x, *sizes], keywords)
+        return ast.Call(spelled(library, spelling), [x, *sizes], keywords)
 
     return syntax
 
 
-def _spelled(library: str, name: str) -> ast.expr:
+def spelled(library: str, name: str) -> ast.expr:
     module = ast.Attribute(ast.Name(library, ast.Load()), "fft", ast.Load())
     return ast.Attribute(module, name, ast.Load())
 
 
 def _vjp(name: str) -> Callable:
     def vjp(bar, y, x, *lengths, axes, norm, library):
-        found = TRANSPOSED[name](_unconverted(real_if(bar, y)), x, lengths, axes, {"axes": axes, "norm": norm, "library": library})
+        found = TRANSPOSED[name](unconverted(real_if(bar, y)), x, lengths, axes, {"axes": axes, "norm": norm, "library": library})
         found = like_operand(found, x)
         for axis in axes_of(x, axes) if lengths else ():
             found = fitted_record(found, length(x, axis=axis), axis=axis)
@@ -172,7 +172,7 @@ def _vjp(name: str) -> Callable:
     return vjp
 
 
-def _unconverted(bar: Value) -> Value:
+def unconverted(bar: Value) -> Value:
     """`bar`, or the real numbers that it was made complex from: they are transformed as well, and faster."""
     if bar.op is None or bar.op.name != "astype":
         return bar
@@ -300,14 +300,14 @@ def _counts(n: Value, x: Value, axis: int) -> Value:
 # ------------------------------------------------------------------------------------ functions of NumPy
 
 
-def _checked_norm(norm):
+def checked_norm(norm):
     norm = known(norm, "norm")
     if norm not in (None, "backward", "ortho", "forward"):
         raise TypeMismatchError(f"a Fourier transform with norm={norm!r}", current().line, 'use "backward", "ortho" or "forward"')
     return None if norm == "backward" else norm
 
 
-def _length(n) -> Value:
+def checked_length(n) -> Value:
     n = value(n)
     if not isinstance(n.type, (Scalar, Unknown)) or is_inexact(dtype_of(n.type) or "int64"):
         raise TypeMismatchError(f"a Fourier transform of {n.type} numbers", current().line, "use an integer")
@@ -320,7 +320,7 @@ def _along_one(record: Record, x: Value, n, axis, norm: str | None, library: str
         raise TypeMismatchError(f"a Fourier transform along axis={axis}", current().line, "name one axis")
     if rank(x):
         normal_axes(axis, rank(x))
-    return record(x, *([] if is_none(n) else [_length(n)]), axes=axis, norm=norm, library=library)
+    return record(x, *([] if is_none(n) else [checked_length(n)]), axes=axis, norm=norm, library=library)
 
 
 def _along_many(record: Record, x: Value, s, axes, norm: str | None, library: str) -> Value:
@@ -343,10 +343,10 @@ def _lengths_along(x: Value, s, axes) -> tuple[list[Value], tuple[int, ...]]:
     if len(axes) != len(found):
         raise TypeMismatchError(f"a Fourier transform along {len(axes)} axes, of {len(found)} lengths", current().line,
                                 "give as many of one as of the other")
-    return [length(x, axis=axis) if n.constant == -1 else _length(n) for n, axis in zip(found, axes)], axes
+    return [length(x, axis=axis) if n.constant == -1 else checked_length(n) for n, axis in zip(found, axes)], axes
 
 
-def _defaults_only(**options) -> None:
+def defaults_only(**options) -> None:
     for name, given in options.items():
         if known(given, name):
             raise UnsupportedError(f"scipy.fft with {name}=", current().line, "leave it out")
@@ -358,7 +358,7 @@ def _mean(name: str, rule: Callable, default) -> None:
     record = RECORDS[{"hfft": "irfft", "ihfft": "rfft"}.get(name, name.rstrip("2n"))]
 
     def transformed(x, lengths, axes, norm, library: str) -> Value:
-        x, norm = as_array(x), _checked_norm(norm)
+        x, norm = as_array(x), checked_norm(norm)
         if not is_turned:
             return rule(record, x, lengths, axes, norm, library)
         x = _conjugate(x) if record is irfft and is_inexact(dtype_of(x.type) or "float64") else x
@@ -370,14 +370,14 @@ def _mean(name: str, rule: Callable, default) -> None:
             return transformed(a, n, axis, norm, "np")
 
         def scipys(x, n=None, axis=default, norm=None, overwrite_x=False, workers=None, *, plan=None):
-            _defaults_only(overwrite_x=overwrite_x, workers=workers, plan=plan)
+            defaults_only(overwrite_x=overwrite_x, workers=workers, plan=plan)
             return transformed(x, n, axis, norm, "scipy")
     else:
         def numpys(a, s=None, axes=default, norm=None):
             return transformed(a, s, axes, norm, "np")
 
         def scipys(x, s=None, axes=default, norm=None, overwrite_x=False, workers=None, *, plan=None):
-            _defaults_only(overwrite_x=overwrite_x, workers=workers, plan=plan)
+            defaults_only(overwrite_x=overwrite_x, workers=workers, plan=plan)
             return transformed(x, s, axes, norm, "scipy")
 
     numpys.__qualname__ = scipys.__qualname__ = numpys.__name__ = scipys.__name__ = name
@@ -438,7 +438,7 @@ def _frequencies(name: str, extent: Callable) -> Record:
         return None if dots[1] is None else -(y * dots[1] / d)
 
     return define(name, evaluate=getattr(np.fft, name), infer=infer, vjp=vjp, jvp=jvp,
-                  syntax=lambda n, d: ast.Call(_spelled("np", name), [n] if is_one(d) else [n, d], []))
+                  syntax=lambda n, d: ast.Call(spelled("np", name), [n] if is_one(d) else [n, d], []))
 
 
 def is_one(d: ast.expr) -> bool:
@@ -466,12 +466,12 @@ rfftfreq_record = _frequencies("rfftfreq", _bins)
 @_of_both("fftfreq")
 def fftfreq(n, d=1.0, device=None) -> Value:
     """np.fft.fftfreq."""
-    _defaults_only(device=device)
-    return fftfreq_record(_length(n), value(d))
+    defaults_only(device=device)
+    return fftfreq_record(checked_length(n), value(d))
 
 
 @_of_both("rfftfreq")
 def rfftfreq(n, d=1.0, device=None) -> Value:
     """np.fft.rfftfreq."""
-    _defaults_only(device=device)
-    return rfftfreq_record(_length(n), value(d))
+    defaults_only(device=device)
+    return rfftfreq_record(checked_length(n), value(d))

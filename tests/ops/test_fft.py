@@ -212,6 +212,70 @@ def test_what_is_kept_in_a_sparse_jacobian():
     np.testing.assert_allclose(found.toarray(), s2s.jacfwd(lambda a: np.ravel(np.real(np.fft.fft(a, 6)) * np.sum(a[0])))(a).reshape(18, 12), atol=1e-13)
 
 
+def cosines(name, x, type, n, axis, norm):
+    """Cosine and sine transforms as SciPy defines them, by sums of cosines and sines."""
+    x = np.moveaxis(np.asarray(x), axis, -1)
+    n = x.shape[-1] if n is None else n
+    y = np.zeros((*x.shape[:-1], n), x.dtype)
+    y[..., :min(n, x.shape[-1])] = x[..., :n]
+    if name.startswith("i"):
+        type, norm = {1: 1, 2: 3, 3: 2, 4: 4}[type], {None: "forward", "backward": "forward", "ortho": "ortho", "forward": None}[norm]
+    wave, i, j = np.cos if "c" in name else np.sin, np.arange(n)[:, None], np.arange(n)
+    if "c" in name:
+        angle = {1: i * j / max(n - 1, 1), 2: (i + 0.5) * j / n, 3: i * (j + 0.5) / n, 4: (i + 0.5) * (j + 0.5) / n}[type]
+        once = {1: [0, n - 1], 3: [0]}.get(type, [])
+        period = 2 * (n - 1) if type == 1 else 2 * n
+    else:
+        angle = {1: (i + 1) * (j + 1) / (n + 1), 2: (i + 0.5) * (j + 1) / n, 3: (i + 1) * (j + 0.5) / n, 4: (i + 0.5) * (j + 0.5) / n}[type]
+        once = {3: [n - 1]}.get(type, [])
+        period = 2 * (n + 1) if type == 1 else 2 * n
+    matrix = 2 * wave(np.pi * angle)
+    matrix[once] /= 2
+    if norm == "ortho":  # SciPy: the matrix that is orthogonal
+        matrix = matrix / np.sqrt(np.sum(matrix**2, axis=1, keepdims=True)) if type == 3 else matrix / np.sqrt(np.sum(matrix**2, axis=0)) if type == 2 else matrix
+        if type == 1 and "c" in name:
+            matrix[[0, -1]] *= np.sqrt(2)
+            matrix[:, [0, -1]] /= np.sqrt(2)
+        matrix = matrix if type in (2, 3) else matrix / np.sqrt(period)
+    return np.moveaxis(y @ (matrix / period if norm == "forward" else matrix), -1, axis)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("type", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", ["dct", "idct", "dst", "idst"])
+def test_cosines_and_sines(name, type, norm):
+    function = getattr(scipy.fft, name)
+    for x, axis in ((RNG.normal(size=5), -1), (some("fft", 2, 4), 1), (RNG.normal(size=(3, 2)), 0)):
+        agrees(lambda x: function(x, type, axis=axis, norm=norm), lambda x: cosines(name, x, type, None, axis, norm), x)
+        for n in (2, 3, 7):
+            agrees(lambda x, n: function(x, type, n, axis, norm), lambda x, n=n: cosines(name, x, type, n, axis, norm), x, n)
+
+
+@pytest.mark.parametrize("name", ["dct", "idst"])
+def test_cosines_of_many_lanes(name):
+    function, x = getattr(scipy.fft, name), RNG.normal(size=(3, 4, 5))
+
+    def cubes(type, axis):
+        return lambda x: np.sum(function(x, type, 3, axis=axis) ** 3)
+
+    for type in (1, 3):
+        for axis in (0, -1):
+            slope = s2s.grad(cubes(type, axis))
+            np.testing.assert_allclose(s2s.vmap(slope)(x), [slope(row) for row in x], atol=1e-11)
+            s2s.check_grads(cubes(type, axis), (x[0],))
+    assert s2s.grad(lambda x: np.sum(function(x) ** 2))(x.astype(np.float32)).dtype == np.float32
+
+
+@pytest.mark.compile
+def test_cosines_compiled():
+    x = RNG.normal(size=(3, 5))
+    for function in (scipy.fft.dct, scipy.fft.idst):
+        for type in (1, 2, 3, 4):
+            f = s2s.value_and_grad(lambda x, type=type, function=function: np.sum(function(x * x, type, 4, axis=0) ** 3))
+            for a, b in zip(s2s.jit(f)(x), f(x)):
+                np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
 @pytest.mark.parametrize("n", [1, 2, 7, 8])
 def test_frequencies(n):
     for name in ("fftfreq", "rfftfreq"):
@@ -360,6 +424,16 @@ def test_programs_compiled(name):
     judge(f, *args, compiled=True, second=name in ("convolution", "phase_retrieval"))
 
 
+@pytest.mark.parametrize("name", ["spectral_derivative", "burgers", "convolution", "phase_retrieval", "phase_retrieval_of_complex_numbers", "rows"])
+def test_what_is_printed_before_any_call(name):
+    """It takes what is not annotated to be real, and results of transforms to be complex numbers: conjugates are not left out."""
+    f, *args = PROGRAMS[name]
+    gradient, module = s2s.grad(f), {}
+    exec(gradient.source, module)
+    found, expected = module[f"{f.__name__}_grad"](*args), gradient(*args)
+    np.testing.assert_allclose(found if expected.dtype.kind == "c" else np.real(found), expected, rtol=1e-12, atol=1e-12)
+
+
 def test_a_gradient_reads_as_one_would_write_it():
     source = s2s.grad(spectral_derivative).lower(np.ones(8)).source
     assert sorted(transforms_in(source)) == ["irfft", "irfft", "rfft", "rfft", "rfftfreq"] and "fitted(" not in source
@@ -426,6 +500,11 @@ A = RNG.normal(size=(2, 3))
     (lambda x: np.fft.fft(x.astype(np.float16)), s2s.UnsupportedError, "a Fourier transform of float16"),
     (lambda x: np.fft.fft(x, n_=3), s2s.UnsupportedError, "fft called like this: fft\\(\\) got an unexpected"),
     (lambda x: np.fft.fftfreq(3, x), s2s.TypeMismatchError, "np.fft.fftfreq with samples float64.* apart"),
+    (lambda x: scipy.fft.dct(x, 5), s2s.TypeMismatchError, "scipy.fft.dct of type 5"),
+    (lambda x: scipy.fft.dct(x, axis=(0, 1)), s2s.TypeMismatchError, "a cosine transform along axis="),
+    (lambda x: scipy.fft.dst(np.sum(x)), s2s.TypeMismatchError, "a cosine transform of float64"),
+    (lambda x: scipy.fft.dst(x.astype(np.float16)), s2s.UnsupportedError, "a cosine transform of float16"),
+    (lambda x: scipy.fft.dct(x, orthogonalize=True), s2s.UnsupportedError, "scipy.fft with orthogonalize="),
     (lambda x: scipy.fft.fft(x, workers=2), s2s.UnsupportedError, "scipy.fft with workers="),
 ])
 def test_refused(f, error, message):
@@ -436,6 +515,8 @@ def test_refused(f, error, message):
 def test_refused_before_any_call():
     with pytest.raises(s2s.UnsupportedError, match="(?s)along these axes of an array of unknown rank.*count the axes from the end"):
         _ = s2s.grad(lambda x: np.sum(np.abs(np.fft.rfft(x, axis=0)))).source
+    with pytest.raises(s2s.UnsupportedError, match="a cosine transform along this axis of an array of unknown rank"):
+        _ = s2s.grad(lambda x: np.sum(scipy.fft.dct(x, axis=0))).source
     with pytest.raises(s2s.UnsupportedError, match="np.fft.fftshift of an array of unknown rank"):
         _ = s2s.grad(lambda x: np.sum(np.fft.fftshift(x))).source
 
