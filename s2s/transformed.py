@@ -20,11 +20,18 @@ from .arguments import First, as_method, fixed_key, is_choice
 from .calling import direct, repeated, written
 from .carried import place_of, register_texts, texts_of
 from .display import side_by_side
-from .errors import RankError, S2SError, TypeMismatchError, UndecidedError, UnsupportedError
+from .errors import (
+    RankError,
+    S2SError,
+    TypeMismatchError,
+    UndecidedError,
+    UnsupportedError,
+)
 from .front import annotated_types, beginning, placed
 from .front.capture import Saved
 from .front.consulted import LENGTHS, consulted_too, consulting, is_current
 from .front.enclosed import Enclosed, Enclosing
+from .front.ranked import has_ranks, is_ranked, ranked
 from .front.target import Keyworded, names_of
 from .halves import LinearMap
 from .ir.graph import Function, Recalled, Value, identifier, whole
@@ -284,7 +291,8 @@ class Transformed:
                 function, consulted, kept = again
                 consulted_too(consulted)
             else:
-                function = self.function_for_types(types)
+                function = self.of_known_ranks(types) if self.is_compiled() else self.function_for_types(types)
+                found.pop(is_ranked, None)
                 kept = before and keep(self, function, found, before)
             capture_key = captured_key(function)
             call = self.compiled(function, kept) if kept else self.derive.callable(self, function)
@@ -294,6 +302,18 @@ class Transformed:
         made = Specialised(function, capture_key, call, found, short_axes(args) if LENGTHS in found else None, check)
         self.specialised.setdefault(key, []).insert(0, made)
         return made
+
+    def of_known_ranks(self, types: Sequence[Type]) -> Function:
+        """The IR for native code, in which what a loop makes an array of begins as one: front/ranked.py."""
+        function = self.function_for_types(types)
+        if has_ranks(function):
+            return function
+        try:
+            with ranked():
+                found = self.function_for_types(types)
+        except S2SError:
+            return function
+        return found if has_ranks(found) else function
 
     def types_of(self, args: tuple) -> tuple[Type, ...]:
         """The types of these arguments, named after the parameters."""

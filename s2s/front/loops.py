@@ -43,6 +43,7 @@ from .made import FunctionKept, UnlikeMembers, Unsteady
 from .once import Once
 from .plans import tested as planned_test
 from .raising import forget, is_flag
+from .ranked import spread
 from .scope import (
     bound_names,
     changed_names,
@@ -325,7 +326,8 @@ def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> Non
     try:
         if source is not None:
             index = node.target.id if isinstance(node.target, gast.Name) and source.is_range else source.index_name(frame)
-            outputs = for_loop(*source.bounds, inits, body, carried.breaks, names, index, source.plan)
+            outputs = for_loop(*source.bounds, inits, body, carried.breaks, names, index, source.plan,
+                               spread=lambda init, type, block, name: spread(init, type, source.bounds, block, name))
         else:
             outputs = while_loop(inits, test, body, carried.breaks, names, loop.plan)
     finally:

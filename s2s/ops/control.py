@@ -33,6 +33,7 @@ from ..ir.types import (
     Array,
     Extent,
     List,
+    Scalar,
     Static,
     Tape,
     Tuple,
@@ -81,11 +82,12 @@ def if_(condition, then: Callable, otherwise: Callable, names: Sequence[str] = (
 # emitted from its inits.
 
 
-def _carries(inits: Sequence[Value], names: Sequence[str], emit_body: Callable,
-             before: Sequence[Type] = ()) -> tuple[list[Type], list]:
+def _carries(inits: list[Value], names: Sequence[str], emit_body: Callable, before: Sequence[Type] = (),
+             spread: Callable | None = None) -> tuple[list[Type], list]:
     """Emit a loop's body until the types of its carries settle; returns them and its blocks.
 
-    `before` are the types that the carries had, if the loop is emitted again.
+    `before` are the types that the carries had, if the loop is emitted again; spread(init, type, body, name) may be what a
+    carry begins with in place of a number, where a trip makes an array of it: then `inits` has that.
     """
     likely = [old if init.type == FLOAT and old == _NUMPYS else init.type for init, old in zip(inits, before)]
     if before and any(init.type != type for init, type in zip(inits, likely)):
@@ -102,12 +104,19 @@ def _carries(inits: Sequence[Value], names: Sequence[str], emit_body: Callable,
     unbound = [k for k, type in enumerate(types) if type == UNDEFINED]
     for attempt in range(WIDEN_AFTER + 1):
         try:
-            joined, blocks, _ = _attempt(inits, types, names, emit_body)
+            joined, blocks, yields = _attempt(inits, types, names, emit_body)
         except S2SError as error:
             if not unbound:
                 raise
             types, unbound = _types_of_unbound(types, unbound, names, emit_body, error), []
             continue
+        if attempt == 0 and spread is not None:
+            arrays = {k: array for k, (init, y) in enumerate(zip(inits, yields)) if isinstance(init.type, Scalar) and isinstance(y.type, Array)
+                      and (array := spread(init, y.type, blocks[-1], names[k])) is not None}
+            if arrays:
+                inits[:] = [arrays.get(k, init) for k, init in enumerate(inits)]
+                types = [init.type for init in inits]
+                continue
         if joined == types:
             return _settled(inits, types), blocks
         if attempt == WIDEN_AFTER - 1:
@@ -243,10 +252,11 @@ def _after(type: Type) -> Type:
 
 
 def for_loop(lo, hi, step, inits: Sequence, body: Callable, breaks: bool = False,
-             names: Sequence[str] = (), index: str = "i", plan=None, before: Sequence[Type] = ()) -> tuple[Value, ...]:
+             names: Sequence[str] = (), index: str = "i", plan=None, before: Sequence[Type] = (),
+             spread: Callable | None = None) -> tuple[Value, ...]:
     """Emit `for index in range(lo, hi, step)`; `body(i, *carries)` returns `[stop,] *carries`.
 
-    `before` are the types of the carries of the loop that this is, emitted again.
+    `before` are the types of the carries of the loop that this is, emitted again; `spread`: see `_carries`.
     """
     lo, hi, step = value(lo), value(hi), value(step)
     inits = [value(x) for x in inits]
@@ -258,7 +268,7 @@ def for_loop(lo, hi, step, inits: Sequence, body: Callable, breaks: bool = False
         block, yields = _yielding(body, [Value(INT, index), *params], inits)
         return [block], yields[1:] if breaks else yields
 
-    types, blocks = _carries(inits, names, emit_body, before)
+    types, blocks = _carries(inits, names, emit_body, before, spread)
     return tuple(add_op(for_record, [lo, hi, step, *inits], _attrs(breaks, plan), types, blocks, names).outputs)
 
 
