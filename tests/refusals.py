@@ -93,8 +93,8 @@ def a_coroutine_followed(x):
 
 @refused(0.3)
 def an_import_inside(x):
-    import math
-    return math.sin(x)
+    import quicksine
+    return quicksine.sin(x)
 
 
 @instead()
@@ -345,23 +345,14 @@ def a_foreign_function_followed(x):
     return total
 
 
-def series(x):
-    """The modified Bessel function of order 0."""
-    total, term = 0.0, 1.0
-    for k in range(1, 30):
-        total += term
-        term *= (0.5 * x / k) ** 2
-    return total
-
-
 @refused(0.3)
 def a_numpy_function_that_is_not_known(x):
-    return np.kaiser(3, x)[0]
+    return np.real_if_close(x * x)
 
 
 @instead()
 def a_numpy_function_that_is_not_known_followed(x):
-    return 1.0 / series(x)
+    return x * x
 
 
 @refused(0.3)
@@ -580,15 +571,15 @@ def a_matrix_that_is_not_square_followed(a):
 
 
 @refused(M)
-def all_of_the_singular_vectors(a):
-    u, s, vt = np.linalg.svd(a)
-    return np.sum(u[:, 0] * s[0])
+def a_complete_orthogonal_matrix(a):
+    q, r = np.linalg.qr(a, "complete")
+    return np.sum(q[:, 0] * r[0, 0])
 
 
 @instead(ask="s2s.grad(f)(*args)")
-def all_of_the_singular_vectors_followed(a):
-    u, s, vt = np.linalg.svd(a, full_matrices=False)
-    return np.sum(u[:, 0] * s[0])
+def a_complete_orthogonal_matrix_followed(a):
+    q, r = np.linalg.qr(a)
+    return np.sum(q[:, 0] * r[0, 0])
 
 
 @refused(M)

@@ -285,8 +285,8 @@ def _refuse(frame: Frame, stmt: gast.AST) -> None:
     what, remedy = {
         "TryStar": ("`except*`", "use `except`"),
         "ClassDef": ("a class inside a function", "define it at module level"),
-        "Import": ("an import inside a function", "import at the top of the module"),
-        "ImportFrom": ("an import inside a function", "import at the top of the module"),
+        "Import": ("an import of what is not there", "install it, or do without"),
+        "ImportFrom": ("an import of what is not there", "install it, or do without"),
         "AsyncFunctionDef": ("a coroutine", "use a plain `def`"),
         "AsyncFor": ("a coroutine", "use a plain `for`"),
         "AsyncWith": ("a coroutine", "use plain statements"),

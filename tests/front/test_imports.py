@@ -53,5 +53,5 @@ def test_what_is_not_there_is_refused():
         import nowhere_to_be_found
         return nowhere_to_be_found.sin(x)
 
-    with pytest.raises(UnsupportedError, match="an import inside a function"):
+    with pytest.raises(UnsupportedError, match="an import of what is not there"):
         s2s.grad(f)(0.7)

@@ -95,7 +95,7 @@ UNSUPPORTED = [
     (with_statement, [FLOAT], "a `with` statement", "outside the function"),
     (global_write, [FLOAT], "writing to a global variable", "return the new value"),
     (class_inside, [FLOAT], "a class inside a function", "module level"),
-    (import_inside, [FLOAT], "an import inside a function", "top of the module"),
+    (import_inside, [FLOAT], "an import of what is not there", "install it"),
     (a_set, [FLOAT], "a set is returned", "sorted(s)"),
     (escaping_lambda, [FLOAT], "cannot be returned to outside the program", "call it here"),
     (unknown_function, [FLOAT], "s2s does not know np.trim_zeros", "write it with functions that s2s knows"),
