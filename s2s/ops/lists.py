@@ -557,6 +557,8 @@ def stacked(xs):
     first = xs[0]
     y = np.empty((len(xs),) + first.shape, first.dtype)
     for k in range(len(xs)):
+        if xs[k].shape != first.shape:
+            raise ValueError("arrays that are stacked have one shape")
         y[k] = xs[k]
     return y
 

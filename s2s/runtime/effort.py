@@ -59,6 +59,7 @@ from numba.core.errors import NumbaError
 from numba.core.typed_passes import NoPythonBackend
 
 from ..later import later
+from .assigned import is_assignment, without_text
 from .boxes import with_boxes
 from .elements import item, short
 from .passes import lighter
@@ -125,7 +126,8 @@ def native_kind(kind: type) -> type:
         is_native = True
 
         def get_function(self, fn, sig, _firstcall=True):
-            return short(self, fn, sig) or super().get_function(fn, sig, _firstcall)
+            found = short(self, fn, sig) or super().get_function(fn, sig, _firstcall)
+            return without_text(found) if is_assignment(getattr(fn, "typing_key", fn), sig.args) else found
 
         def pair_first(self, builder, val, ty):
             return item(builder, val, 0)
