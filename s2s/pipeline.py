@@ -35,6 +35,7 @@ from .ir.verify import verify
 from .later import later
 from .ops.foreign import called, foreign
 from .ops.recursive import calls_itself, recursive_callees, with_callees
+from .ops.special import SCIPYS_ALONE
 from .runtime.cuda import compiled as cuda_code
 from .runtime.load import load
 from .transform import jvp, vjp, vmap
@@ -352,7 +353,11 @@ def export_text(function: Function, compiled: bool = False, target: str = "cpu")
         return importable(render(function), function)
     if target == "cuda":
         return loops_text(function, target)
-    return importable(modules.decorated(render(loops_of(function), native=True), fastmath=False, checks=True), function)
+    lowered = loops_of(function)
+    for op in walk(lowered.block):
+        if op.name in SCIPYS_ALONE:
+            raise UnsupportedError(f"scipy.special.{op.name} in a compiled file", op.line, "export what is not compiled, which calls SciPy")
+    return importable(modules.decorated(render(lowered, native=True), fastmath=False, checks=True), function)
 
 
 def importable(module: Module, function: Function) -> str:

@@ -85,8 +85,8 @@ def simpler(function: Function, has_blas: bool = True) -> Function:
 
 
 def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | None:
-    if op.name in SCIPYS_ALONE:
-        raise UnsupportedError(f"scipy.special.{op.name} in compiled code", op.line, "call it outside of what is compiled")
+    if op.name in SCIPYS_ALONE and not has_blas:
+        raise UnsupportedError(f"scipy.special.{op.name} on a GPU", op.line, 'leave target="cuda" away, or call it outside of what is compiled')
     match op.name:
         case "outer":
             a, b = inputs

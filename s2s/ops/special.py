@@ -82,16 +82,19 @@ def polygamma(n, x):
     """The n-th derivative of digamma, itself the derivative of log(gamma): Abramowitz and Stegun 6.4.6, 6.4.11."""
     total = 0.0
     sign = -1.0 if n % 2 == 0 else 1.0
+    factorial = math.gamma(n + 1.0)
     while x < 16 + n:  # polygamma(n, x) = polygamma(n, x + 1) + sign * n! / x ** (n + 1)
-        total += sign * math.gamma(n + 1.0) / x ** (n + 1)
+        total += factorial / x ** (n + 1)
         x += 1.0
-    series = -math.log(x) if n == 0 else math.gamma(float(n)) / x**n
-    series += math.gamma(n + 1.0) / (2.0 * x ** (n + 1))
+    power = factorial / x ** (n + 1)
+    series = (-math.log(x) if n == 0 else power * x / n) + 0.5 * power
+    term = 0.5 * (n + 1) * power / x  # Gamma(2 k + n) / (Gamma(2 k + 1) x ** (2 k + n))
     k = 1
     for bernoulli in (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510):
-        series += bernoulli * math.gamma(2.0 * k + n) / (math.gamma(2.0 * k + 1.0) * x ** (2 * k + n))
+        series += bernoulli * term
+        term *= (2 * k + n) * (2 * k + n + 1) / ((2 * k + 1) * (2 * k + 2) * x * x)
         k += 1
-    return total + sign * series
+    return sign * (total + series)
 
 
 def _polygamma_type(x: Value, *, order: int) -> Type:

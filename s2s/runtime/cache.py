@@ -58,6 +58,7 @@ from . import (
     lapack,
     parts,
     pool,
+    scipys,
     search,
     shaped,
     small,
@@ -131,7 +132,7 @@ def versions() -> str:
     features = binding.get_host_cpu_features()
     cpu = f"{binding.get_host_cpu_name()} {features.flatten() if features else ''}"
     tuned = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
-    called = hashlib.sha256(b"".join(Path(m.__file__).read_bytes() for m in (asked, blas, boxes, checks, complexes, elements, extremes, hand_out, into, lapack, parts, pool, search, shaped, small, sums, unshared))).hexdigest()  # by compiled code
+    called = hashlib.sha256(b"".join(Path(m.__file__).read_bytes() for m in (asked, blas, boxes, checks, complexes, elements, extremes, hand_out, into, lapack, parts, pool, scipys, search, shaped, small, sums, unshared))).hexdigest()  # by compiled code
     return "\n".join([f"s2s {own_version()} {called} {vector_math.version()}", f"numba {numba.__version__}", f"llvm {binding.llvm_version_info}",
                       f"numpy {np.__version__}", sys.version, platform.platform(), cpu, repr(tuned)])
 
@@ -205,6 +206,7 @@ class DiskCache(_Cache):
             rtsys.initialize(target_context)
             complexes.provide(external)
             lapack.provide(external)
+            scipys.provide(external)
             boxes.is_known()  # by name
             if not all(map(binding.address_of_symbol, external)):
                 target_context.refresh()

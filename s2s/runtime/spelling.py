@@ -23,7 +23,8 @@ from ..ops.product import matmul
 from ..ops.record import Record
 from ..ops.recursive import recursive_callees
 from ..ops.search import searchsorted_record
-from . import blas, factored, lapack, places, search, shaped, sums, unshared, vector_math
+from ..ops.special import SCIPYS_ALONE, polygamma_of_number
+from . import blas, factored, lapack, places, scipys, search, shaped, sums, unshared, vector_math
 from .blas import blas_product
 from .places import checked_place, from_front
 from .search import place_before, place_behind
@@ -55,11 +56,13 @@ def name_of(function: Callable) -> str:
 RUNTIME = {blas_product: blas.__name__, checked_place: places.__name__, from_front: places.__name__,
            place_before: search.__name__, place_behind: search.__name__, added_in_any_order: sums.__name__, unshared_empty: unshared.__name__, unshared_zeros: unshared.__name__,
            unshared_like: unshared.__name__, native_in_order: shaped.__name__, native_reshaped: shaped.__name__,
-           native_permuted: shaped.__name__, **dict.fromkeys(factored.FUNCTIONS, lapack.__name__)}
+           native_permuted: shaped.__name__, **dict.fromkeys(factored.FUNCTIONS, lapack.__name__),
+           **dict.fromkeys(scipys.FUNCTIONS.values(), scipys.__name__)}
 product, addition, allocation = _called(blas_product, matmul), _called(added_in_any_order, sum_step), _unshared(buffer)
 place = _called(checked_place, place_in_op)
 counted = Record(name_of(from_front), evaluate=lambda k: k, infer=lambda k: INT,
                  syntax=lambda k: ast.Call(ast.Name(name_of(from_front), ast.Load()), [k], []))
+digamma = _called(scipys.FUNCTIONS[scipys.DIGAMMA], polygamma_of_number)
 searches = {"left": _called(place_before, searchsorted_record), "right": _called(place_behind, searchsorted_record)}
 
 
@@ -81,6 +84,10 @@ def spelled(lowered: Function) -> Function:
                 op.record = counted
             elif op.name == "for" and "least" in op.attrs:
                 count_from_front(op)
+            elif op.name in SCIPYS_ALONE:
+                op.record = _called(scipys.FUNCTIONS[op.name], op.record)
+            elif op.record is polygamma_of_number and op.attrs["order"] == 0:
+                op.record = digamma
             elif op.record is searchsorted_record:
                 op.record = searches[op.attrs["side"]]
     return lowered

@@ -1,10 +1,15 @@
 """Functions of scipy.special that neither math nor a few lines compute: interpreted code calls SciPy."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import special
 
 import s2s
+from s2s.back.loops import lower
+from s2s.ir.types import Scalar
+from s2s.pipeline import build
 
 ALONE = {
     "beta": (0.7, 1.2), "betaln": (0.7, 1.2), "erfcx": (0.4,), "dawsn": (0.4,), "erfinv": (0.3,), "erfcinv": (0.3,), "ndtri": (0.3,),
@@ -31,6 +36,43 @@ def test_bessel_functions_at_zero():
         assert s2s.grad(lambda x, f=f: f(x))(0.0) == slope
 
 
-def test_what_only_scipy_computes_is_not_compiled():
-    with pytest.raises(s2s.UnsupportedError, match="(?s)special.i0.*scipy.special.i0 in compiled code\nInstead: call it outside"):
-        s2s.jit(lambda x: special.i0(x))(1.0)
+@pytest.mark.compile
+@pytest.mark.parametrize("name", [*ALONE, "digamma"])
+def test_native_code_has_scipys_bits(name):
+    function, xs = getattr(special, name), ALONE.get(name, (0.4,))
+    f = s2s.from_source(f"def f({', '.join('xy'[:len(xs)])}):\n    return special.{name}({', '.join('xy'[:len(xs)])}) * 1.5\n",
+                        {"special": special})
+    arrays = tuple(np.array([x, 1.1 * x, 0.2]) for x in xs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing of it runs in Python
+        assert s2s.jit(f)(*xs) == function(*xs) * 1.5
+        np.testing.assert_array_equal(s2s.jit(f)(*arrays), function(*arrays) * 1.5)
+        single = tuple(x.astype(np.float32) for x in arrays)
+        assert s2s.jit(f)(*single).dtype == np.float32
+        np.testing.assert_allclose(s2s.jit(f)(*single), f(*single), rtol=3e-7)
+        gradient = s2s.grad(lambda *xs: np.sum(f(*xs)))
+        np.testing.assert_allclose(s2s.jit(gradient)(*arrays), gradient(*arrays), rtol=1e-13)
+
+
+@pytest.mark.compile
+def test_beside_each_other_and_in_loops():
+    def f(x, n):
+        total = 0.0
+        for k in range(n):
+            total = total + np.sum(special.log_ndtr(x - k) + special.gammaln(x + k)) * special.erfinv(0.1 * k)
+        return total
+
+    x = np.linspace(0.2, 3.0, 9)
+    np.testing.assert_allclose(s2s.jit(s2s.grad(f))(x, 4), s2s.grad(f)(x, 4), rtol=1e-13)
+
+
+def bessel(x):
+    return special.i0(x)
+
+
+@pytest.mark.compile
+def test_what_only_scipy_computes_stays_here(tmp_path):
+    with pytest.raises(s2s.UnsupportedError, match="(?s)special.i0.*scipy.special.i0 on a GPU\nInstead: leave target"):
+        lower(build(bessel, [Scalar("float64")]), asks=False)
+    with pytest.raises(s2s.UnsupportedError, match="(?s)scipy.special.i0 in a compiled file\nInstead: export what is not compiled"):
+        s2s.jit(bessel).export(tmp_path / "f.py", 1.0)
