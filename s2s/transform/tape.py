@@ -137,8 +137,8 @@ def cut(region: Region, needed: list[Value], unstable: set[Value], kept: dict[Va
             edges.append((source, entry, INFINITE))
     edges += [(nodes[v] + 1, sink, INFINITE) for v in needed]
     inside = sink_side(edges, source, sink)
-    saved = _in_order(block, {v for v, entry in nodes.items() if entry not in inside and entry + 1 in inside})
-    recomputed = operands_first(_in_order(block, set(needed)), {*saved, *free}, lambda v: [x for x in operands(v, kept) if x in own])
+    saved = _in_order(block, [v for v, entry in nodes.items() if entry not in inside and entry + 1 in inside])
+    recomputed = operands_first(_in_order(block, needed), {*saved, *free}, lambda v: [x for x in operands(v, kept) if x in own])
     return saved, list(recomputed)
 
 
@@ -168,13 +168,13 @@ def operands(v: Value, kept: dict[Value, Kept]) -> Sequence[Value]:
     return v.op.inputs if v.op.record.stands_for is None else [v.op.record.stands_for(v.op, v)]
 
 
-def _in_order(block: Block, values: set[Value]) -> list[Value]:
-    """`values` in the order in which the block defines them; stand-ins last."""
-    order = list(block.params) + [v for op in block.ops for v in op.outputs]
-    inside = [v for v in order if v in values]
-    others = values - set(inside)
+def _in_order(block: Block, values: Iterable[Value]) -> list[Value]:
+    """`values` in the order in which the block defines them; stand-ins last, those of one op and name as they come."""
+    values = dict.fromkeys(values)
+    inside = dict.fromkeys(v for v in [*block.params, *(v for op in block.ops for v in op.outputs)] if v in values)
+    others = [v for v in values if v not in inside]
     places = {op: k for k, op in enumerate(block.ops)} if others else {}
-    return inside + sorted(others, key=lambda v: (places[v.op], v.name))
+    return [*inside] + sorted(others, key=lambda v: (places[v.op], v.name))
 
 
 def price(v: Value) -> int:
