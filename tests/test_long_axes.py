@@ -24,6 +24,17 @@ def by_a_function(u, k):
     return np.sum(inside(u, k) ** 2) + np.sum(inside(u[1:], k[1:]))
 
 
+def neighbours(u, k):
+    left, right = np.concatenate((k[:1], u[:-1])), np.concatenate((u[1:], k[-1:]))
+    flux = np.concatenate((u[:2] * k[:2], u[1:-2] * k[1:-2] - left[2:-1], k[-3:-2] * u[-2:-1]))
+    return np.sum((left - 2 * u + right) * k) + np.sum(flux**2) + np.sum(u[1:4] * k[:3])
+
+
+def ends(u, k):
+    head, tail = u[:3], k[-2:]
+    return np.sum(head) * np.sum(tail**2) + len(head) * np.sum(u) + np.sum(np.concatenate((head, tail)) ** 2) + np.sum(k[2:1]) + np.sum(u[-4:-2])
+
+
 def of_dict(p):
     return conducted(p["u"], p["k"])
 
@@ -47,7 +58,7 @@ def agree(got, expected):
         assert np.shape(a) == np.shape(b)
 
 
-@pytest.mark.parametrize("f", [conducted, by_a_function])
+@pytest.mark.parametrize("f", [conducted, by_a_function, neighbours, ends])
 def test_short_and_long_axes_in_turns(f):
     slope = s2s.grad(f, argnums=(0, 1))
     for n, m in itertools.product(LENGTHS, LENGTHS):
@@ -57,10 +68,11 @@ def test_short_and_long_axes_in_turns(f):
 
 
 @pytest.mark.compile
-def test_compiled_code_tells_them_apart():
-    slope, both = s2s.jit(s2s.grad(conducted, argnums=(0, 1))), s2s.jit(s2s.value_and_grad(conducted, argnums=(0, 1)))
-    plain = s2s.grad(conducted, argnums=(0, 1))
-    for n, m in [(100, 100), (100, 100), (100, 3), (3, 100), (3, 3), (5, 5), (100, 9), (9, 9), (1, 0), (1, 8), (8, 8)]:
+@pytest.mark.parametrize("f", [conducted, neighbours, ends])
+def test_compiled_code_tells_them_apart(f):
+    slope, both = s2s.jit(s2s.grad(f, argnums=(0, 1))), s2s.jit(s2s.value_and_grad(f, argnums=(0, 1)))
+    plain = s2s.grad(f, argnums=(0, 1))
+    for n, m in [(100, 100), (100, 100), (100, 3), (3, 100), (3, 3), (5, 5), (0, 0), (100, 9), (9, 9), (1, 0), (1, 8), (8, 8), (0, 100), (8, 8)]:
         u, k = RNG.normal(size=n), RNG.normal(size=m)
         for _ in range(2):  # the second time without a closer look
             expected = answered(plain, u, k)
@@ -127,3 +139,22 @@ def test_who_does_not_ask_has_one_code():
     for n in (100, 3, 8, 100, 4):
         slope(np.ones(n), np.ones(n))
     assert [len(found) for found in slope.specialised.values()] == [2]
+
+
+def test_what_is_put_together_again_is_as_long_as_it_was():
+    u = RNG.normal(size=20)
+    loops = s2s.grad(neighbours, argnums=(0, 1)).lower(u, u).loops
+    assert not any(text in loops for text in ("broadcast_length", "spread_length", "supposed_length", "== 1"))
+
+
+def test_what_a_loop_carries_and_puts_together_keeps_its_length():
+    def swept(u, k):
+        for step in range(k):
+            u = 0.5 * (np.concatenate((u[:1], u[:-1])) + np.concatenate((u[1:], u[-1:])))
+        return np.sum(u**2)
+
+    text = s2s.grad(swept).lower(RNG.normal(size=20), 3).source
+    assert "append" not in text and "sum_to_shape" not in text
+    for n in (20, 1, 3, 0):
+        u = RNG.normal(size=n)
+        agree([s2s.grad(swept)(u, 3)], [gradient(swept, (u, 3), 0)])

@@ -3,8 +3,8 @@
 Note [Long axes]
 Of a diffusion `u[1:-1] + k[1:-1] * lap` the two lengths are n - 2 and m - 2, each of which may be 1 where n or m is 3, and
 then NumPy broadcasts: code for that has a nest of loops for each operation, and sums cotangents to shapes that
-only the run knows.  The code for an axis of length 8 or more, or of 0, need not reckon with it, however many of its first and last
-six elements a slice leaves out.  Most programs never ask; theirs is one code for all lengths but 1, as
+only the run knows.  The code for an axis of length 8 or more need not reckon with it, however many of its first and last
+six elements a slice leaves out.  It also knows how long `x[:3]` is, and that np.concatenate((x[:1], x[:-1])) is as long as `x`.  Most programs never ask; theirs is one code for all lengths but 1, as
 Note [Which extents are 1] says.  For those that ask, code is generated once more where an axis is short.
 
 Three designs were weighed.  A check of lengths before each nest, and both forms of the nest, is twice the code to compile, and the
@@ -26,13 +26,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-LONG = 8  # the least length of a long axis that is not empty
-SHORT = frozenset(range(2, LONG))
+LONG = 8  # the least length of a long axis
+SHORT = frozenset({0, *range(2, LONG)})
 
 
 def is_long(n: int) -> bool:
     """Whether an axis of this length is long: no slice that leaves out a few elements of it has length 1."""
-    return n == 0 or n >= LONG
+    return n >= LONG
 
 
 @dataclass

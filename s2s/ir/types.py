@@ -45,6 +45,14 @@ class Extent:
         return not self.symbol_is_long
 
     @property
+    def least(self) -> int:
+        """A number that this length is not below: of n - 2 where n is long, 6; 0 where nothing is known."""
+        if self.symbol_may_be_one or not self.symbol_is_long or LONG + self.offset <= 0:
+            return max(self.offset, 0)
+        ask()
+        return LONG + self.offset
+
+    @property
     def accepts_any(self) -> bool:
         """Whether this axis of a loop's carry may change from trip to trip."""
         return self.symbol.startswith("any")

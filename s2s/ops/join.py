@@ -59,7 +59,7 @@ def _sum_extents(extents: list):
     symbols = [d for d in extents if isinstance(d, Extent)]
     if not symbols:
         return number
-    if len(symbols) == 1 and symbols[0].offset >= 0 and not symbols[0].accepts_any:
+    if len(symbols) == 1 and not symbols[0].accepts_any and (symbols[0].offset >= 0 or symbols[0].least):
         return replace(symbols[0], offset=symbols[0].offset + number)
     return fresh_extent()
 

@@ -184,8 +184,19 @@ def _slice_extent(extent, lo, hi, step):
     start = start or 0
     if start >= 0 and (stop is None or stop < 0):
         return replace(extent, offset=extent.offset - start + (stop or 0))
+    if (known_length := _length_inside(extent, start, stop)) is not None:
+        return known_length
     is_one = start == -1 if stop is None else stop - start == 1
     return supposed_extent(key) if is_supposing() and not is_one else named_extent(key)
+
+
+def _length_inside(extent: Extent, start: int, stop: int | None) -> int | None:
+    """The length of x[start:stop] where both are counted from the same end, and the axis is known to reach so far."""
+    if start >= 0 and stop is not None and stop >= 0:
+        return max(stop - start, 0) if stop <= start or stop <= extent.least else None
+    if start < 0 and (stop is None or stop < 0):
+        return max((stop or 0) - start, 0) if (stop or 0) <= start or -start <= extent.least else None
+    return None
 
 
 def _from_the_end(extent: Extent, stop: Value):

@@ -33,7 +33,7 @@ def unlike(function: Function) -> list[str]:
         if len(set(kinds)) == 1 and kinds[0] in of_all:
             of_all[kinds[0]].append(f"a{k}")
         else:
-            texts = {None: None, some_length_is_one: "{} == 1", some_length_is_short: f"0 < {{}} < {LONG}"}
+            texts = {None: None, some_length_is_one: "{} == 1", some_length_is_short: f"{{}} < {LONG}"}
             each = [texts.get(kind, f"{{}} != {kind}") for kind in kinds]
             found += [text.format(f"a{k}.shape[{axis}]") for axis, text in enumerate(each) if text]
     return [f"{ask.__name__}({', '.join(arrays)})" for ask, arrays in of_all.items() if arrays] + found + agreed
@@ -75,7 +75,7 @@ def some_length_is_one(*arrays) -> bool:
 
 def some_length_is_short(*arrays) -> bool:
     """Whether some axis of some of the arrays, which are to be long, has a length that no long axis has."""
-    return any(0 < n < LONG for x in arrays for n in x.shape)
+    return any(n < LONG for x in arrays for n in x.shape)
 
 
 @infer_global(some_length_is_one)
@@ -88,8 +88,8 @@ class SomeLength(AbstractTemplate):
             return signature(types.boolean, *args)
 
 
-def _lower_some_length(below: int):
-    """Whether some length is 1 or more, and less than `below`."""
+def _lower_some_length(least: int, below: int):
+    """Whether some length is `least` or more, and less than `below`."""
 
     def lower(context, builder, sig, args):
         found = ir.Constant(ir.IntType(1), 0)
@@ -97,12 +97,12 @@ def _lower_some_length(below: int):
             shape = field(context, builder, kind, x, "shape")
             for k in range(kind.ndim):
                 n = item(builder, shape, k)
-                past = builder.sub(n, ir.Constant(n.type, 1))
-                found = builder.or_(found, builder.icmp_unsigned("<", past, ir.Constant(n.type, below - 1)))
+                past = builder.sub(n, ir.Constant(n.type, least))
+                found = builder.or_(found, builder.icmp_unsigned("<", past, ir.Constant(n.type, below - least)))
         return found
 
     return lower
 
 
-lower_builtin(some_length_is_one, types.VarArg(types.Any))(_lower_some_length(2))
-lower_builtin(some_length_is_short, types.VarArg(types.Any))(_lower_some_length(LONG))
+lower_builtin(some_length_is_one, types.VarArg(types.Any))(_lower_some_length(1, 2))
+lower_builtin(some_length_is_short, types.VarArg(types.Any))(_lower_some_length(0, LONG))
