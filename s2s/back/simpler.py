@@ -6,6 +6,7 @@
     math.fmod(a, b)          of integers, sign(a) * (abs(a) % abs(b)), and so np.fmod: Numba's has the wrong sign
     math.hypot(a, b, c)      math.hypot(math.hypot(a, b), c), and abs(a) of one number
     math.cbrt(x)             np.cbrt(x), which is what Numba knows
+    np.round(x)              np.rint(x), one instruction: Numba's np.round is compiled for all numbers of decimals
     math.fsum(xs)            summed_exactly(xs), which is it in loops
     k ** n, of integers      k ** natural_exponent(n): what Numba makes of a negative n is 0; of an array n so in the loops
     k << n, of arrays        np.where(0 <= n < 64, k << n, 0), as NumPy does
@@ -52,6 +53,7 @@ from ..ops.elementwise import (
     power,
     real,
     reciprocal,
+    rint,
     sign,
     sqrt,
     where,
@@ -99,6 +101,8 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
             return [functools.reduce(IN_MATH[hypot], inputs) if len(inputs) > 1 else float_(absolute(inputs[0]))]
         case "math.cbrt":
             return [float_(cbrt(*inputs))]
+        case "round" if inputs[1].constant == 0 and np.dtype(op.output.type.dtype).kind == "f":
+            return [rint(inputs[0])]
         case "compensated_sum":
             return [float_(plain_sum(*inputs))]
         case "cofactors_of_each" | "cofactors_along_each" | "inverse_or_nan_of_each":

@@ -622,3 +622,19 @@ def test_gradients_keep_the_precision_of_the_argument():
 
 def _of_single_precision(x):
     return np.sum(np.sin(x) * 2.0 + x**2 / 3 + np.maximum(x, 0.5))
+
+
+@pytest.mark.compile
+def test_rounding_to_integers_is_one_instruction():
+    def rounded(x):
+        return np.round(x) + 0 * x
+
+    x = np.array([-2.5, -0.5, -0.2, 0.0, 0.5, 1.5, 2.5, 1e16, np.nan])
+    assert "np.rint(" in s2s.jit(rounded).lower(x).loops
+    np.testing.assert_array_equal(s2s.jit(lambda x: np.round(x))(x).view(np.int64), np.round(x).view(np.int64))
+    for dtype in (np.float32, np.int64, np.complex128):
+        y = x[:-1].astype(dtype)
+        got = s2s.jit(lambda y: np.round(y))(y)
+        assert got.dtype == y.dtype
+        np.testing.assert_array_equal(got, np.round(y))
+    assert s2s.jit(lambda x: np.round(x, 1))(2.55) == np.round(2.55, 1)
