@@ -34,7 +34,8 @@ def scipys(name: str) -> Named:
     return Named("scipy.special", name)
 
 
-SCIPYS_ALONE: set[str] = set()  # what nobody but SciPy computes, which Numba cannot call
+SCIPYS_ALONE: set[str] = set()  # what nobody but SciPy computes
+OF_ORDER: set[str] = set()  # those of them whose first argument is an attribute
 
 
 def _special(name: str, *partials, of_numbers: Callable | None = None, math: Callable | None = None,
@@ -178,6 +179,7 @@ def _of_order(name: str, partial: Callable) -> Record:
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
     SCIPYS_ALONE.add(name)
+    OF_ORDER.add(name)
     numpy_function(scipys(name))(lambda v, z: record(z, order=static(v, f"the order of {name}")))
     return record
 

@@ -22,7 +22,7 @@ from numba.extending import get_cython_function_address, lower_builtin, type_cal
 
 from ..later import Named, later
 from ..ops.record import RECORDS
-from ..ops.special import SCIPYS_ALONE
+from ..ops.special import OF_ORDER, SCIPYS_ALONE
 
 cython_special = later("scipy.special.cython_special")
 
@@ -59,7 +59,8 @@ def _type(*xs: types.Type) -> types.Type | None:
     return None
 
 
-FUNCTIONS = {name: _callable(name, len(RECORDS[name].partials) if name in RECORDS else 1) for name in sorted({*SCIPYS_ALONE, DIGAMMA})}
+FUNCTIONS = {name: _callable(name, len(RECORDS[name].partials) + (name in OF_ORDER)) for name in sorted(SCIPYS_ALONE)}
+FUNCTIONS[DIGAMMA] = _callable(DIGAMMA, 1)
 globals().update((function.__name__, function) for function in FUNCTIONS.values())
 
 

@@ -39,6 +39,13 @@ def _called(function: Callable, of: Record) -> Record:
                   syntax=lambda *xs, **attrs: ast.Call(ast.Name(name_of(function), ast.Load()), list(xs), []))
 
 
+def _of_scipys(op: Op) -> Record:
+    """The op as a call of SciPy's function, which has its order, if it is of one, as its first argument."""
+    of = _called(scipys.FUNCTIONS[op.name], op.record)
+    orders = [ast.Call(ast.Attribute(ast.Name("np", ast.Load()), op.output.type.dtype, ast.Load()), [ast.Constant(k)], []) for k in op.attrs.values()]
+    return replace(of, syntax=lambda *xs, **attrs: of.syntax(*orders, *xs))
+
+
 def _unshared(of: Record) -> Record:
     """The op `of`, which allocates, spelled so that what it makes shares no memory."""
     def syntax(*lengths, zero: bool, **attrs) -> ast.expr:
@@ -85,7 +92,7 @@ def spelled(lowered: Function) -> Function:
             elif op.name == "for" and "least" in op.attrs:
                 count_from_front(op)
             elif op.name in SCIPYS_ALONE:
-                op.record = _called(scipys.FUNCTIONS[op.name], op.record)
+                op.record = _of_scipys(op)
             elif op.record is polygamma_of_number and op.attrs["order"] == 0:
                 op.record = digamma
             elif op.record is searchsorted_record:

@@ -9,12 +9,14 @@ from scipy import special
 import s2s
 from s2s.back.loops import lower
 from s2s.ir.types import Scalar
+from s2s.ops.special import OF_ORDER
 from s2s.pipeline import build
 
 ALONE = {
     "beta": (0.7, 1.2), "betaln": (0.7, 1.2), "erfcx": (0.4,), "dawsn": (0.4,), "erfinv": (0.3,), "erfcinv": (0.3,), "ndtri": (0.3,),
     "log_ndtr": (-1.2,), "i0": (0.6,), "i1": (0.6,), "i0e": (-0.6,), "i1e": (-0.6,), "j0": (0.6,), "j1": (0.6,),
     "xlog1py": (0.7, 0.3), "rel_entr": (0.7, 0.3), "kl_div": (0.7, 0.3), "entr": (0.7,),
+    "y0": (0.6,), "y1": (0.6,), "expi": (0.6,), "exp1": (0.6,), "rgamma": (0.6,),
 }
 
 
@@ -52,6 +54,23 @@ def test_native_code_has_scipys_bits(name):
         np.testing.assert_allclose(s2s.jit(f)(*single), f(*single), rtol=3e-7)
         gradient = s2s.grad(lambda *xs: np.sum(f(*xs)))
         np.testing.assert_allclose(s2s.jit(gradient)(*arrays), gradient(*arrays), rtol=1e-13)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", sorted(OF_ORDER))
+def test_native_code_has_functions_of_an_order(name):
+    function = getattr(special, name)
+    other = 3 if name == "expn" else 0.5
+
+    def f(x):
+        return function(2, x) * function(other, x)
+
+    x = np.array([0.4, 1.2, 3.0])
+    assert s2s.jit(f)(1.2) == f(1.2)
+    np.testing.assert_array_equal(s2s.jit(f)(x), f(x))
+    assert s2s.jit(f)(x.astype(np.float32)).dtype == np.float32
+    slope = s2s.grad(lambda x: np.sum(f(x)))
+    np.testing.assert_allclose(s2s.jit(slope)(x), slope(x), rtol=1e-13)
 
 
 @pytest.mark.compile
