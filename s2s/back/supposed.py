@@ -17,7 +17,7 @@ def has_suppositions(function: Function) -> bool:
     if recursive_callees(function) or any(isinstance(p.type, Generator) for p in function.params) or any(op.name == "print" for op in walk(function.block)):
         return False  # to run it twice would be something else
     sliced = {d for op in walk(function.block) if op.name == "getitem" and not any(isinstance(x.type, Array) for x in op.inputs[1:])
-              for d in dims_of(op.output.type) if isinstance(d, Extent) and not d.offset and d.symbol_may_be_one
+              for d in dims_of(op.output.type) if isinstance(d, Extent) and (not d.offset and d.symbol_may_be_one or d.may_be_one_though_long)
               and d not in dims_of(op.inputs[0].type)}
     return bool(sliced) and any(
         len(met := {d for d in here if d not in (None, 1)}) > 1 and not sliced.isdisjoint(met)

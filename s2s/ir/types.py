@@ -53,6 +53,11 @@ class Extent:
         return LONG + self.offset
 
     @property
+    def may_be_one_though_long(self) -> bool:
+        """Whether so many elements are left out that it may be 1 though the axis is long: n - 8."""
+        return self.offset <= 1 - LONG
+
+    @property
     def accepts_any(self) -> bool:
         """Whether this axis of a loop's carry may change from trip to trip."""
         return self.symbol.startswith("any")

@@ -183,7 +183,8 @@ def _slice_extent(extent, lo, hi, step):
         return fresh_extent() if extent.accepts_any else supposed_extent(key) if is_supposing() and stride in (None, 1) else named_extent(key)
     start = start or 0
     if start >= 0 and (stop is None or stop < 0):
-        return replace(extent, offset=extent.offset - start + (stop or 0))
+        rest = replace(extent, offset=extent.offset - start + (stop or 0))
+        return supposed_extent(key) if is_supposing() and rest.may_be_one_though_long else rest
     if (known_length := _length_inside(extent, start, stop)) is not None:
         return known_length
     is_one = start == -1 if stop is None else stop - start == 1

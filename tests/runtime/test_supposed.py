@@ -100,7 +100,7 @@ def test_bounds_that_are_numbers():
 def test_gates_are_one_loop_where_short_lengths_are_numbers():
     fast = s2s.jit(s2s.grad(gates, argnums=(0, 1)))
     text = fast.lower(RNG.normal(size=(12, 4)), RNG.normal(size=4), 300).loops
-    assert "needs_length(W.shape[1], 4)" in text and "supposed_length(" in text
+    assert "needs_length(W.shape[1], 4)" in text and "supposed_length(" in text and "== 1 else 1" not in text
 
 
 @pytest.mark.compile
