@@ -136,6 +136,10 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         return macro.expand(lambda f, *xs: apply(frame, f, list(xs), {}, node), *args, **keywords)
     own = BUILTINS.get(function) if _hashable(function) else None
     if own is not None:
+        try:
+            inspect.signature(own).bind(frame, node, *args, **keywords)
+        except TypeError as error:
+            raise frame.refuse(f"{_name_of(function)} called like this: {error}", node, "use the arguments that s2s knows") from None
         return own(frame, node, *args, **keywords)
     said = SAID.get(function) if _hashable(function) else None
     if said is not None:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..errors import TypeMismatchError
 from ..ir.builder import current
 from ..ir.graph import Value
 from ..later import Named
-from ..ops.record import FUNCTIONS, rank
+from ..ops.record import FUNCTIONS, dtype_of, rank
 from ..ops.shape import length
 from . import said_of_arrays as said
 from .alias import Cell
@@ -41,8 +42,8 @@ def _of_rank(frame: Frame, node, x, wanted: tuple, what: str):
 
 def _polynomial(function: Callable, first: str) -> Callable:
     """A function of coefficients, which stand in a vector, and of what the polynomial is evaluated at."""
-    def evaluated(frame: Frame, node, *args):
-        coefficients, x = args if first == "c" else reversed(args)
+    def evaluated(frame: Frame, node, a, b):
+        coefficients, x = (a, b) if first == "c" else (b, a)
         coefficients = _of_rank(frame, node, coefficients, (1,), "a polynomial")
         x = _array(frame, node, x)
         return _run(frame, node, function, *((coefficients, x) if first == "c" else (x, coefficients)))
@@ -184,6 +185,8 @@ def _piecewise(frame: Frame, node, x, condlist, funclist):
 def _along_axis(frame: Frame, node, func1d, axis, arr):
     arr = _of_rank(frame, node, arr, (1, 2), "np.apply_along_axis")
     axes, along = rank(frame.value(arr)), frame.static(axis, "axis=", node)
+    if along not in range(-axes, axes):
+        raise TypeMismatchError(f"axis {along} of an array of {axes} axes", current().line, "number the axes from 0")
     if axes == 1:
         return apply(frame, np.asarray, [apply(frame, func1d, [arr], {}, node)], {}, node)
     return _run(frame, node, said.along_columns if along in (0, -2) else said.along_rows, func1d, arr)
@@ -248,6 +251,8 @@ def _places(frame: Frame, node, indices, shape):
             raise frame.refuse("np.unravel_index of a shape of unknown length", node, "write the shape out")
         dims = [length(lengths.op.inputs[0], axis=k) for k in range(rank(lengths.op.inputs[0]))]
     found, rest = [], _array(frame, node, indices)
+    if (dtype_of(frame.value(rest).type) or "int")[0] not in "iu":
+        raise TypeMismatchError("np.unravel_index of numbers that are no integers", current().line, "count with integers")
     for n in reversed(dims[1:]):
         rest, place = _run(frame, node, said.quotient_and_rest, rest, n)
         found.append(place)

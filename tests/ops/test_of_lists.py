@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from differences import check, check_compiled
 
 import s2s
 from s2s.errors import S2SError
@@ -38,24 +39,15 @@ FUNCTIONS = {
 }
 
 
-def agrees(f, wrap=lambda f: f):
-    """The value is Python's, to the last bit in Python, and derivatives are differences of it."""
-    step = 1e-6
-    found, slope = wrap(s2s.value_and_grad(f))(0.7)
-    np.testing.assert_allclose(found, f(0.7), rtol=0 if wrap is not s2s.jit else 1e-13)
-    np.testing.assert_allclose(slope, (f(0.7 + step) - f(0.7 - step)) / (2 * step), rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(s2s.jvp(f, (0.7,), (1.0,))[1], slope, rtol=1e-12, atol=1e-14)
-
-
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_of_lists(name):
-    agrees(FUNCTIONS[name])
+    check(FUNCTIONS[name])
 
 
 @pytest.mark.compile
 @pytest.mark.parametrize("name", ["log", "solve", "transpose", "diff", "tuples"])
 def test_compiled(name):
-    agrees(FUNCTIONS[name], s2s.jit)
+    check_compiled(FUNCTIONS[name])
 
 
 def test_an_array_made_of_a_list_is_not_the_list():
@@ -65,7 +57,7 @@ def test_an_array_made_of_a_list_is_not_the_list():
         y[0] = 10.0
         return np.sum(rows[0] ** 2) + np.sum(y * y)
 
-    agrees(f)
+    check(f)
 
 
 @pytest.mark.parametrize("f", [lambda x: np.log([[x, 1.0], [x]]), lambda x: np.log({"a": x}), lambda x: np.array({"a": x}), lambda x: np.log([x, "a"])])

@@ -9,6 +9,7 @@ import scipy.linalg as la
 import scipy.signal as signal
 import scipy.special as special
 import scipy.stats as stats
+from differences import check, check_compiled
 from scipy.spatial import distance
 
 import s2s
@@ -77,20 +78,13 @@ COMPILED = ["cho_solve", "solve_triangular", "eigh", "expm", "toeplitz", "lfilte
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_derivatives(name):
-    f, step = FUNCTIONS[name], 1e-6
-    found, derivative = s2s.value_and_grad(f)(0.7)
-    np.testing.assert_allclose(found, f(0.7), rtol=1e-12)
-    np.testing.assert_allclose(derivative, (f(0.7 + step) - f(0.7 - step)) / (2 * step), rtol=2e-7, atol=1e-8)
-    np.testing.assert_allclose(s2s.jvp(f, (0.7,), (1.0,))[1], derivative, rtol=1e-11, atol=1e-12)
-    bend = (s2s.grad(f)(0.7 + step) - s2s.grad(f)(0.7 - step)) / (2 * step)
-    np.testing.assert_allclose(s2s.grad(s2s.grad(f))(0.7), bend, rtol=2e-6, atol=1e-6)
+    check(FUNCTIONS[name], exactly=1e-12, rtol=2e-7)
 
 
 @pytest.mark.compile
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled(name):
-    found = s2s.jit(s2s.value_and_grad(FUNCTIONS[name]))(0.7)
-    np.testing.assert_allclose(found, s2s.value_and_grad(FUNCTIONS[name])(0.7), rtol=1e-11)
+    check_compiled(FUNCTIONS[name])
 
 
 def test_outside_of_where_a_distribution_lives():
