@@ -83,4 +83,4 @@ def test_short_lengths():
     native = numba.njit(lambda a, b: some_length_is_short(a, b))
     for lengths in itertools.product((0, 1, 2, 7, 8, 9), repeat=3):
         args = np.ones(lengths[:2]), np.ones(lengths[2])
-        assert native(*args) == some_length_is_short(*args) == any(0 < n < 8 for n in lengths)
+        assert native(*args) == some_length_is_short(*args) == any(n < 8 for n in lengths)
