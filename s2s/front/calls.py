@@ -69,6 +69,7 @@ from .views import shared_result
 from .writers import METHOD_WRITERS, out_of, write_out, writer
 
 OF_ROWS = {np.array, np.asarray}  # of a list of tuples: one row each
+_signature = functools.cache(inspect.signature)
 KNOWN_NOW = {np.finfo, np.iinfo, np.dtype, np.issubdtype, np.result_type, np.promote_types, np.can_cast, str, repr, getattr, hasattr,
              type, id, callable, issubclass, bool, int, float, complex, sum, min, max, abs, round, divmod, pow,
              any, all, sorted, frozenset, set, dict}
@@ -137,7 +138,7 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     own = BUILTINS.get(function) if _hashable(function) else None
     if own is not None:
         try:
-            inspect.signature(own).bind(frame, node, *args, **keywords)
+            _signature(own).bind(frame, node, *args, **keywords)
         except TypeError as error:
             raise frame.refuse(f"{_name_of(function)} called like this: {error}", node, "use the arguments that s2s knows") from None
         return own(frame, node, *args, **keywords)
@@ -295,7 +296,7 @@ def _write(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, 
     """A call of a function that writes into its argument and returns nothing."""
     named = {k: frame.static(v, k) if frame.is_static(v) else v for k, v in keywords.items()}
     try:
-        inspect.signature(rule).bind(frame, None, node, *args, **named)
+        _signature(rule).bind(frame, None, node, *args, **named)
     except TypeError as error:
         raise frame.refuse(f"{name} called like this: {error}", node, "use the arguments that s2s knows") from None
     rule(frame, _caller(frame, node), node, *args, **named)

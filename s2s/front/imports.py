@@ -20,7 +20,7 @@ class Imports(gast.NodeTransformer):
     def visit_Import(self, node: gast.Import):  # noqa: N802  gast's name
         try:
             modules = [(alias.asname or alias.name.partition(".")[0], _module(alias.name, bool(alias.asname))) for alias in node.names]
-        except ImportError:
+        except Exception:  # a module may raise anything
             return node
         return [_assigned(node, name, gast.Constant(module, None)) for name, module in modules]
 
@@ -30,7 +30,7 @@ class Imports(gast.NodeTransformer):
             for alias in node.names:
                 if not hasattr(module, alias.name):
                     importlib.import_module(f"{module.__name__}.{alias.name}")
-        except (ImportError, TypeError):
+        except Exception:
             return node
         return [_assigned(node, alias.asname or alias.name, gast.Attribute(gast.Constant(module, None), alias.name, gast.Load()))
                 for alias in node.names]

@@ -103,15 +103,15 @@ def raise_if_counted(frame: Frame, items: tuple, key) -> None:
     """
     if all(isinstance(x, Value) and isinstance(x.type, Scalar) for x in items):
         return
-    ranges = [bounds for bounds in _counting(frame, key) if 0 <= trips_of(bounds) <= COUNTED_AT_MOST]
+    ranges = [bounds for bounds in _counting(frame, key) if (trips := known_range(bounds)) is not None and len(trips) <= COUNTED_AT_MOST]
     if ranges:
         raise UnlikeMembers("a run-time index into a tuple", current().line, "loop over the tuple", ranges=ranges)
 
 
-def trips_of(bounds: tuple) -> int:
-    """How many trips a range has, -1 where that is not known."""
+def known_range(bounds: tuple) -> range | None:
+    """The indices of a loop's trips, None where they are not known."""
     known = [b.constant if isinstance(b, Value) else b for b in bounds]
-    return len(range(*known)) if all(isinstance(b, int) for b in known) else -1
+    return range(*known) if all(isinstance(b, int) for b in known) else None
 
 
 def _counting(frame: Frame, key) -> list[tuple]:

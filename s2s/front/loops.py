@@ -38,7 +38,7 @@ from .containers import KeysDepend
 from .expressions import assign, condition, evaluate
 from .frame import BOUND, EXIT, OUT, RAISED, RESULT, RETURNED, STOP, UNBOUND, Ended, Frame
 from .iterables import Iterable, iterable
-from .lists import as_list, is_list, trips_of
+from .lists import as_list, is_list, known_range
 from .made import FunctionKept, UnlikeMembers, Unsteady
 from .once import Once
 from .plans import tested as planned_test
@@ -92,11 +92,11 @@ def _run_through(frame: Frame, node: gast.For, source: Iterable) -> None:
         try:
             _run_loop(frame, Loop(node, node.body, source))
         except (FunctionKept, KeysDepend, SharedError, UnlikeMembers, Unsteady) as error:
-            if not 0 <= trips_of(source.bounds) <= FOLLOWED_AT_MOST.get(type(error), UNROLL_AT_MOST):
+            indices = known_range(source.bounds)
+            if indices is None or len(indices) > FOLLOWED_AT_MOST.get(type(error), UNROLL_AT_MOST):
                 raise
             if isinstance(error, UnlikeMembers) and error.ranges and not any(r is source.bounds for r in error.ranges):
                 raise
-            indices = range(*(b.constant if isinstance(b, Value) else b for b in source.bounds))
             frame.restore(before)
             for cell, held in shared.items():
                 cell.held, cell.alike = held

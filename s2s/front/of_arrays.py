@@ -146,9 +146,7 @@ def _grid(frame: Frame, node, *parts):
 def _open_grid(frame: Frame, node, *parts):
     """np.ogrid[slices]."""
     axes = [_range(frame, node, part) for part in parts]
-    if len(axes) == 1:
-        return axes[0]
-    return tuple(apply(frame, np.reshape, [x, tuple(-1 if j == k else 1 for j in range(len(axes)))], {}, node) for k, x in enumerate(axes))
+    return axes[0] if len(axes) == 1 else apply(frame, np.ix_, axes, {}, node)
 
 
 def _indices(frame: Frame, node, dimensions, dtype=int):
@@ -194,6 +192,8 @@ def _along_axis(frame: Frame, node, func1d, axis, arr):
 
 def _windows(frame: Frame, node, x, window_shape, axis=None):
     x = _of_rank(frame, node, x, (1,), "np.lib.stride_tricks.sliding_window_view")
+    if axis is not None and frame.static(axis, "axis=", node) not in (0, -1):
+        raise TypeMismatchError(f"axis {axis} of a vector", current().line, "leave the axis out")
     return _run(frame, node, said.sliding_windows, x, window_shape)
 
 
@@ -292,7 +292,8 @@ BUILTINS.update({
     np.poly: _plainly(said.polynomial_of_roots), np.linalg.matrix_rank: _plainly(said.matrix_rank),
     np.hanning: _plainly(said.hanning), np.hamming: _plainly(said.hamming), np.blackman: _plainly(said.blackman),
     np.bartlett: _plainly(said.bartlett), np.kaiser: _plainly(said.kaiser),
-    np.r_: _joined_rows, np.c_: _joined_columns, np.mgrid: _grid, np.ogrid: _open_grid, np.array_equal: _equal, np.block: _block, np.indices: _indices, np.fromfunction: _from_function, np.piecewise: _piecewise,
+    np.r_: _joined_rows, np.c_: _joined_columns, np.mgrid: _grid, np.ogrid: _open_grid, np.array_equal: _equal, np.block: _block,
+    np.indices: _indices, np.fromfunction: _from_function, np.piecewise: _piecewise,
     np.apply_along_axis: _along_axis, np.lib.stride_tricks.sliding_window_view: _windows,
     np.linalg.svd: _svd, np.linalg.norm: _norm, np.linalg.cond: _condition, np.linalg.multi_dot: _chain, np.polyfit: _fitted,
 })

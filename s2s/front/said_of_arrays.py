@@ -40,8 +40,9 @@ def float_power(x1, x2):
 
 
 def scaled(x1, x2):
-    """np.ldexp of moderate exponents."""
-    return np.multiply(x1, np.power(2.0, x2))
+    """np.ldexp, in two steps, each of which has an exponent that is a number."""
+    half = np.floor_divide(x2, 2)
+    return np.multiply(np.multiply(x1, np.power(2.0, half)), np.power(2.0, np.subtract(x2, half)))
 
 
 def fraction_and_whole(x):
@@ -144,7 +145,9 @@ def difference_of_polynomials(a1, a2):
 
 
 def product_of_polynomials(a1, a2):
-    """np.polymul, of coefficients that do not begin with zeros."""
+    """np.polymul, of coefficients that do not begin with zeros, which NumPy leaves out."""
+    if a1[0] == 0 or a2[0] == 0:
+        raise NotImplementedError("np.polymul of coefficients that begin with 0: leave it out")
     return np.convolve(a1, a2)
 
 

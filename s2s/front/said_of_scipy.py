@@ -3,7 +3,8 @@
 SciPy's linear algebra is NumPy's with triangles and other defaults, and its densities are formulas of scipy.special, whose
 derivatives are known; arguments that only say how SciPy goes about it (`overwrite_a`, `check_finite`) are taken and mean nothing.
 Numbers agree with SciPy's to rounding.  The densities are those of Johnson, Kotz and Balakrishnan, "Continuous Univariate
-Distributions", as SciPy parametrises them; outside of where a distribution lives a density is 0 and its logarithm -inf.
+Distributions", as SciPy parametrises them; outside of where a distribution lives a density is 0 and its logarithm -inf.  Parameters
+that no distribution has, a negative scale, say, for which SciPy gives NaN, are not looked for.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ special = later("scipy.special")
 
 def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None, transposed=False):
     """scipy.linalg.solve: of a symmetric matrix both triangles are read."""
+    if assume_a not in (None, "gen", "general", "sym", "symmetric", "her", "hermitian", "pos", "positive definite"):
+        raise NotImplementedError("scipy.linalg.solve of a matrix of which parts are not read: use solve_triangular, or write zeros there")
     return np.linalg.solve(np.transpose(a) if transposed else a, b)
 
 
@@ -82,9 +85,7 @@ def eigh(a, b=None, lower=True, eigvals_only=False, overwrite_a=False, overwrite
 
 def eigvalsh(a, b=None, lower=True, overwrite_a=False, overwrite_b=False, check_finite=True):
     """scipy.linalg.eigvalsh of one matrix."""
-    if b is not None:
-        raise NotImplementedError("scipy.linalg.eigvalsh of two matrices: divide by a Cholesky factor of the second")
-    return np.linalg.eigvalsh(a if lower else np.transpose(a))
+    return eigh(a, b, lower, True)
 
 
 def svd(a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True):
@@ -215,22 +216,23 @@ def filtered(b, a, x):
 # ------------------------------------------------------------------------------------------- distances
 
 
-def pair_distances(X, metric="euclidean"):  # noqa: N803  SciPy's own name
-    """scipy.spatial.distance.pdist, of Euclidean distances and their squares."""
+def lengths(d, metric):
+    """Of the differences `d` along the last axis."""
     if metric not in ("euclidean", "sqeuclidean"):
-        raise NotImplementedError("scipy.spatial.distance.pdist of another metric: write it with NumPy")
-    i, j = np.triu_indices(len(X), 1)
-    squares = np.sum((X[i] - X[j]) ** 2, axis=-1)
+        raise NotImplementedError("scipy.spatial.distance of another metric than euclidean and sqeuclidean: write it with NumPy")
+    squares = np.sum(d**2, axis=-1)
     return squares if metric == "sqeuclidean" else np.sqrt(squares)
 
+
+def pair_distances(X, metric="euclidean"):  # noqa: N803  SciPy's own name
+    """scipy.spatial.distance.pdist, of Euclidean distances and their squares."""
+    i, j = np.triu_indices(len(X), 1)
+    return lengths(X[i] - X[j], metric)
 
 
 def distances(XA, XB, metric="euclidean"):  # noqa: N803  SciPy's own names
     """scipy.spatial.distance.cdist, of Euclidean distances and their squares."""
-    if metric not in ("euclidean", "sqeuclidean"):
-        raise NotImplementedError("scipy.spatial.distance.cdist of another metric: write it with NumPy")
-    squares = np.sum((XA[:, None] - XB[None]) ** 2, axis=-1)
-    return squares if metric == "sqeuclidean" else np.sqrt(squares)
+    return lengths(XA[:, None] - XB[None], metric)
 
 
 def distance(u, v):
@@ -262,28 +264,7 @@ def multigammaln(a, d):
     return total
 
 
-def expm1(x):
-    return np.expm1(x)
-
-
-def log1p(x):
-    return np.log1p(x)
-
-
-def exp2(x):
-    return np.exp2(x)
-
-
-def cbrt(x):
-    return np.cbrt(x)
-
-
 # ----------------------------------------------------------------------------------------- distributions
-
-
-def _inside(inside, y, outside):
-    """`y` where a distribution lives."""
-    return np.where(inside, y, outside)
 
 
 def norm_logpdf(x, loc=0, scale=1):
@@ -318,12 +299,12 @@ def norm_ppf(q, loc=0, scale=1):
 
 def expon_logpdf(x, loc=0, scale=1):
     z = np.subtract(x, loc) / scale
-    return _inside(z >= 0, -z - np.log(scale), -np.inf)
+    return np.where(z >= 0, -z - np.log(scale), -np.inf)
 
 
 def expon_pdf(x, loc=0, scale=1):
     z = np.subtract(x, loc) / scale
-    return _inside(z >= 0, np.exp(-np.maximum(z, 0.0)) / scale, 0.0)
+    return np.where(z >= 0, np.exp(-np.maximum(z, 0.0)) / scale, 0.0)
 
 
 def expon_cdf(x, loc=0, scale=1):
@@ -344,7 +325,7 @@ def cauchy_cdf(x, loc=0, scale=1):
 
 def uniform_logpdf(x, loc=0, scale=1):
     z = np.subtract(x, loc) / scale
-    return _inside((z >= 0) & (z <= 1), 0.0 * z - np.log(scale), -np.inf)
+    return np.where((z >= 0) & (z <= 1), 0.0 * z - np.log(scale), -np.inf)
 
 
 def laplace_logpdf(x, loc=0, scale=1):
@@ -375,35 +356,35 @@ def gamma_logpdf(x, a, loc=0, scale=1):
     z = np.subtract(x, loc) / scale
     inside = z >= 0
     z = np.where(inside, z, 1.0)
-    return _inside(inside, special.xlogy(a - 1.0, z) - z - special.gammaln(a) - np.log(scale), -np.inf)
+    return np.where(inside, special.xlogy(a - 1.0, z) - z - special.gammaln(a) - np.log(scale), -np.inf)
 
 
 def chi2_logpdf(x, df, loc=0, scale=1):
     z = np.subtract(x, loc) / scale
     inside = z >= 0
     z = np.where(inside, z, 1.0)
-    return _inside(inside, special.xlogy(0.5 * df - 1.0, 0.5 * z) - 0.5 * z - special.gammaln(0.5 * df) - math.log(2.0) - np.log(scale), -np.inf)
+    return np.where(inside, special.xlogy(0.5 * df - 1.0, 0.5 * z) - 0.5 * z - special.gammaln(0.5 * df) - math.log(2.0) - np.log(scale), -np.inf)
 
 
 def beta_logpdf(x, a, b, loc=0, scale=1):
     z = np.subtract(x, loc) / scale
     inside = (z >= 0) & (z <= 1)
     z = np.where(inside, z, 0.5)
-    return _inside(inside, special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b) - np.log(scale), -np.inf)
+    return np.where(inside, special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b) - np.log(scale), -np.inf)
 
 
 def lognorm_logpdf(x, s, loc=0, scale=1):
     z = np.subtract(x, loc) / scale
     inside = z > 0
     logarithm = np.log(np.where(inside, z, 1.0))
-    return _inside(inside, -0.5 * (logarithm / s) ** 2 - logarithm - np.log(s) - 0.5 * math.log(2 * math.pi) - np.log(scale), -np.inf)
+    return np.where(inside, -0.5 * (logarithm / s) ** 2 - logarithm - np.log(s) - 0.5 * math.log(2 * math.pi) - np.log(scale), -np.inf)
 
 
 def poisson_logpmf(k, mu, loc=0):
     k = np.subtract(k, loc)
     inside = (k >= 0) & (np.floor(k) == k)
     k = np.where(inside, k, 0.0)
-    return _inside(inside, special.xlogy(k, mu) - special.gammaln(k + 1.0) - mu, -np.inf)
+    return np.where(inside, special.xlogy(k, mu) - special.gammaln(k + 1.0) - mu, -np.inf)
 
 
 def binom_logpmf(k, n, p, loc=0):
@@ -411,7 +392,7 @@ def binom_logpmf(k, n, p, loc=0):
     inside = (k >= 0) & (k <= n) & (np.floor(k) == k)
     k = np.where(inside, k, 0.0)
     chosen = special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
-    return _inside(inside, chosen + special.xlogy(k, p) + special.xlog1py(n - k, -p), -np.inf)
+    return np.where(inside, chosen + special.xlogy(k, p) + special.xlog1py(n - k, -p), -np.inf)
 
 
 def bernoulli_logpmf(k, p, loc=0):
@@ -494,8 +475,8 @@ for _module, _name, _function in [
     ("scipy.integrate", "simpson", simpson), ("scipy.spatial.distance", "cdist", distances),
     ("scipy.spatial.distance", "pdist", pair_distances), ("scipy.spatial.distance", "euclidean", distance),
     ("scipy.signal", "convolve", convolve), ("scipy.signal", "fftconvolve", fast_convolve), ("scipy.signal", "lfilter", filtered),
-    ("scipy.stats", "zscore", zscore), ("scipy.special", "expm1", expm1), ("scipy.special", "log1p", log1p),
-    ("scipy.special", "multigammaln", multigammaln), ("scipy.special", "comb", combinations), ("scipy.special", "factorial", factorial), ("scipy.special", "exp2", exp2), ("scipy.special", "cbrt", cbrt),
+    ("scipy.stats", "zscore", zscore),
+    ("scipy.special", "multigammaln", multigammaln), ("scipy.special", "comb", combinations), ("scipy.special", "factorial", factorial),
 ]:
     SAID[Named(_module, _name)] = _function
 for _name, _function in {

@@ -35,7 +35,7 @@ from .demand import demand
 from .frame import Frame
 from .iterables import Iterable, counted, iterable, zipped
 from .lengths import require_length
-from .lists import as_list, is_list, list_value, new_list
+from .lists import as_list, is_list, known_range, list_value, new_list
 from .made import Generator
 from .objects import method_of
 from .once import gives_iterator, iterator_of, next_of
@@ -65,9 +65,9 @@ def listed(frame: Frame, node, source=()):
         return source
     if source.trips is not None:
         return new_list(frame, [source.get(k) for k in range(source.trips)])
-    bounds = [b.constant if isinstance(b, Value) else b for b in source.bounds]
-    if all(isinstance(b, int) for b in bounds) and len(range(*bounds)) <= MOST_KNOWN:
-        return new_list(frame, [source.get(k) for k in range(*bounds)])
+    indices = known_range(source.bounds)
+    if indices is not None and len(indices) <= MOST_KNOWN:
+        return new_list(frame, [source.get(k) for k in indices])
     return say(frame, node, said.listed, source)
 
 

@@ -15,7 +15,19 @@ from ..ir.graph import Value
 from ..ir.types import Scalar, Type
 from ..later import Named
 from .chain import elementwise_jvp, elementwise_vjp
-from .elementwise import absolute, equal, exp, log, log1p, minimum, sign, where
+from .elementwise import (
+    absolute,
+    cbrt,
+    equal,
+    exp,
+    exp2,
+    expm1,
+    log,
+    log1p,
+    minimum,
+    sign,
+    where,
+)
 from .record import Record, define, numpy_function, static
 from .reduce import logsumexp
 from .ufunc import IN_MATH, builtin_syntax, called, elementwise
@@ -188,6 +200,9 @@ jv = _of_order("jv", lambda y, x, *, order: 0.5 * (jv(x, order=order - 1) - jv(x
 yv = _of_order("yv", lambda y, x, *, order: 0.5 * (yv(x, order=order - 1) - yv(x, order=order + 1)))
 iv = _of_order("iv", lambda y, x, *, order: 0.5 * (iv(x, order=order - 1) + iv(x, order=order + 1)))
 kv = _of_order("kv", lambda y, x, *, order: -0.5 * (kv(x, order=order - 1) + kv(x, order=order + 1)))
+
+for _record in (cbrt, exp2, expm1, log1p):  # which scipy.special has as well
+    numpy_function(scipys(_record.name))(called(_record, 1))
 
 # -------------------------------------------------------------------------------- incomplete functions
 #                                              ∂y/∂x

@@ -126,6 +126,16 @@ def test_compiled(name):
     check_compiled(FUNCTIONS[name])
 
 
+def test_exponents_beyond_those_of_numbers():
+    f = lambda x: np.ldexp(np.array([x, 1e-300]), [-1030, 1030])  # noqa: E731
+    np.testing.assert_array_equal(s2s.vjp(f, 0.7)[0], f(0.7))
+
+
+def test_polynomials_that_begin_with_zero_are_not_multiplied():
+    with pytest.raises(NotImplementedError, match="begin with 0"):
+        s2s.grad(lambda x: np.sum(np.polymul(A * x, [0.0, x])))(0.7)
+
+
 def test_all_of_u_and_v_need_a_square_matrix():
     f = s2s.grad(lambda a: np.sum(np.linalg.svd(a)[0]))
     with pytest.raises(NotImplementedError, match="full_matrices=False"):
@@ -140,6 +150,7 @@ def test_all_of_u_and_v_need_a_square_matrix():
     (lambda x: np.polyval([1.0, x]), "polyval called like this: missing a required argument"),
     (lambda x: np.sum(np.apply_along_axis(np.sort, 5, M * x)), "axis 5 of an array of 2 axes"),
     (lambda x: np.unravel_index(x, (2, 3))[0] * x, "numbers that are no integers"),
+    (lambda x: np.sum(np.lib.stride_tricks.sliding_window_view(A * x, 2, axis=1)), "axis 1 of a vector"),
     (lambda x: np.linalg.cond(S * x, 1), "np.linalg.cond in another norm"),
     (lambda x: np.sum(np.linalg.multi_dot([S * x] * 4)), "other than two or three matrices"),
 ])

@@ -113,6 +113,7 @@ def test_a_hermitian_toeplitz_matrix():
 @pytest.mark.parametrize("f, error, text", [
     (lambda x: np.sum(signal.lfilter([x], [1.0], B)), NotImplementedError, "of other than vectors"),
     (lambda x: np.sum(la.eigh(S * x, S)[0]), NotImplementedError, "of two matrices"),
+    (lambda x: np.sum(la.solve(M * x, A, assume_a="lower triangular")), NotImplementedError, "parts are not read"),
     (lambda x: np.sum(la.qr(B * x)[0]), NotImplementedError, "pass mode='economic'"),
     (lambda x: integrate.simpson(np.ones(4) * x), NotImplementedError, "an even number of samples"),
     (lambda x: np.sum(distance.cdist(B * x, B, "cityblock")), NotImplementedError, "of another metric"),
