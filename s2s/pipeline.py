@@ -137,6 +137,8 @@ COMPILE = ordered(
     Pass(cse, "two calls often compute the same", after=simplify),
     Pass(dce, "inlined bodies return more than is used", after=cse),
     Pass(in_one_sweep, "the two sweeps of a function that is called stand in one function now", after=dce),
+    Pass(licm, "what calls in a loop do is done by its own ops now", after=inline_ruled),
+    Pass(cse, "what has left a loop meets what stood before it", after=licm),
     Pass(apart, "what is checkpointed has been kept from cse, and stands apart as it is", after=cse),
 )
 

@@ -55,12 +55,20 @@ def _commented(body: list[ast.stmt], function: Function, seen: set[tuple]) -> li
         ):
             result.append(Comment(_text(line, function, seen)))
         for statement in statements:
-            for field in ("body", "orelse"):
-                inner = getattr(statement, field, None)
-                if inner and len(inner) > DEEP:
-                    setattr(statement, field, _commented(inner, function, seen))
+            _comment_inside(statement, function, seen)
         result += statements
     return result
+
+
+def _comment_inside(statement: ast.stmt, function: Function, seen: set[tuple]) -> None:
+    """Comment the blocks inside `statement` that are deep enough, whatever stands around them."""
+    for field in ("body", "orelse"):
+        inner = getattr(statement, field, None) or []
+        if len(inner) > DEEP:
+            setattr(statement, field, _commented(inner, function, seen))
+        else:
+            for each in inner:
+                _comment_inside(each, function, seen)
 
 
 def _groups(body: list[ast.stmt]) -> list[tuple[Line | None, list[ast.stmt]]]:

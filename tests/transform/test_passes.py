@@ -28,6 +28,7 @@ from s2s.transform.simplify import simplify
 PASSES = [simplify, cse, heads, licm, dce, inline, inline_all]
 FLOAT64 = Scalar("float64")
 VECTOR = Array("float64", (Extent("x.0", 0, False),))
+MATRIX = Array("float64", (Extent("A.0", 0, False), Extent("A.1", 0, False)))
 
 
 def read(text: str, *types):
@@ -139,6 +140,33 @@ def test_what_reads_an_unbound_name_stays_in_its_loop():
 def test_what_may_raise_leaves_a_loop_that_runs():
     f = read("def f(x):\n    s = 0.0\n    for i in range(3):\n        s = s + 1.0 / x\n    return s", FLOAT64)
     assert "divide" in [op.name for op in licm(f).block.ops]
+
+
+WHOLE_PASSES = {
+    "while": "    while r > 1 and k < 50:\n        r = r / np.sum(A @ x)\n        k += 1\n    return r + k",
+    "for": "    for i in range(k):\n        r = r / np.sum(A @ x)\n    return r",
+    "down": "    for i in range(k, 0, -1):\n        r = r / np.sum(A @ x)\n    return r",
+    "left": "    for i in range(k):\n        r = r / np.sum(A @ x)\n        if r < 2:\n            break\n    return r + i",
+}
+
+
+@pytest.mark.parametrize("name", WHOLE_PASSES)
+def test_what_goes_through_an_array_leaves_a_loop_behind_a_test(name):
+    f = read(f"def f(A, x, r, k):\n{WHOLE_PASSES[name]}", MATRIX, VECTOR, FLOAT64, Scalar("int64", True))
+    after = verify(licm(pipeline.run(pipeline.PREPARE, f)))
+    loops = [op for op in walk(after.block) if op.name in ("for", "while")]
+    assert loops and not any(op.name == "matmul" for loop in loops for block in loop.blocks for op in walk(block))
+    A, x = np.ones((3, 2)), np.ones(2)
+    assert interpret(after, A, x, 100.0, 3) == interpret(f, A, x, 100.0, 3)
+    if name != "left":  # i has no value there
+        no_trips = 0.5, 0
+        assert interpret(after, A, np.ones(5), *no_trips) == interpret(f, A, x, *no_trips)
+
+
+def test_a_test_that_prints_is_not_repeated():
+    f = read("def f(A, x, r):\n    while print(r) is None and r > 1:\n        r = r / np.sum(A @ x)\n    return r",
+             MATRIX, VECTOR, FLOAT64)
+    assert all(op.name != "if" for op in licm(f).block.ops)
 
 
 def test_length_of_a_carried_array_is_that_of_the_argument():
