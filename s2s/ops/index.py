@@ -315,7 +315,8 @@ def _vjp_setitem(bar, y, x, v, *operands, pattern):
         rest = setitem(bar, 0.0, *operands, pattern=pattern)
         return rest if x_bar is None else x_bar + rest
 
-    return restore, _part_of(bar, v, operands, pattern, written=True), *(None for _ in operands)
+    is_of_all = all(p == "..." or p is ... for p in pattern)  # of what was there before nothing is left
+    return None if is_of_all else restore, _part_of(bar, v, operands, pattern, written=True), *(None for _ in operands)
 
 
 def _vjp_additem(bar, y, x, v, *operands, pattern):

@@ -19,10 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..ir.graph import Block, Function, Op, Value, walk
+from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.types import Array, Scalar
 from ..ops.fold import base_offset
-from ..ops.index import getitem
+from ..ops.index import additem, getitem, setitem
+from ..ops.pattern import expand
 
 
 def made_anew(function: Function) -> set[Value]:
@@ -50,16 +51,18 @@ def made_anew(function: Function) -> set[Value]:
 
 
 def read_again_and_again(function: Function) -> set[Value]:
-    """The arrays that loops carry of which each trip makes a new one, and reads elements inside more loops than they have axes."""
+    """The arrays of which each trip of a loop makes all, or begins with what the trip before has made, and reads elements inside more
+    loops than their indices count."""
     found = set()
     for loop in walk(function.block):
         if loop.name in ("for", "while"):
             body = loop.blocks[-1]
             carries = zip(body.params[len(body.params) - len(loop.outputs):], body.yields[len(body.yields) - len(loop.outputs):])
-            ends = {param: end for param, end in carries if isinstance(param.type, Array)}
-            reads = element_reads(body) if ends else ()
-            often = {x for x, depth in reads if x in ends and depth > x.type.rank}
-            found |= {x for x in often if is_made_in(body, ends[x])}
+            made = {param: end for param, end in carries} | {v: v for op in body.ops for v in op.outputs if op.blocks or op.record.writes is not None}
+            made = {x: end for x, end in made.items() if isinstance(x.type, Array)}
+            reads = element_reads(body) if made else ()
+            often = {op.inputs[0] for op, depth in reads if op.inputs[0] in made and depth > sum(i.constant is MISSING for i in op.inputs[1:])}
+            found |= {x for x in often if is_made_in(body, made[x])}
     return found
 
 
@@ -99,27 +102,51 @@ def is_as_long(loop: Op, array: Value, axis: int) -> bool:
     return base.op is not None and base.op.name == "length" and base.op.inputs[0].type.dims[base.op.attrs["axis"]] == dim
 
 
-def element_reads(body: Block, depth: int = 0) -> Iterator[tuple[Value, int]]:
-    """The arrays of which `body` reads elements, and inside how many loops."""
+def element_reads(body: Block, depth: int = 0) -> Iterator[tuple[Op, int]]:
+    """What reads an element of an array in `body`, and inside how many loops."""
     for op in body.ops:
         if op.record is getitem and isinstance(op.output.type, Scalar):
-            yield op.inputs[0], depth
+            yield op, depth
         for inner in op.blocks:
             yield from element_reads(inner, depth + (op.name != "if"))
 
 
-def is_made_in(body: Block, v: Value) -> bool:
-    """Whether `body` makes the array `v` from nothing, though it may then write into it."""
+def is_made_in(body: Block, v: Value, loops: tuple[Op, ...] = ()) -> bool:
+    """Whether `body`, in these `loops` of a trip, makes all of the array `v`: from nothing, though it may then write into it, or by writing all of it."""
     own = {x for op in walk(body) for x in op.outputs}
     while v in own:
         op = v.op
         if op.record.writes is not None:
+            if is_of_all(op, loops):
+                return True
             v = op.inputs[op.record.writes]
         elif op.name in ("for", "while"):
-            v = op.inputs[len(op.inputs) - len(op.outputs) + op.outputs.index(v)]
+            k = op.outputs.index(v)
+            inner = op.blocks[-1]
+            if op.name == "for" and is_made_in(inner, inner.yields[k + op.attrs["breaks"]], (*loops, op)):
+                return True
+            v = op.inputs[len(op.inputs) - len(op.outputs) + k]
         elif op.name == "if":
             k = op.outputs.index(v)
-            return all(is_made_in(body, block.yields[k]) for block in op.blocks)
+            return all(is_made_in(body, block.yields[k], loops) for block in op.blocks)
         else:
             return not op.blocks and not op.record.views and op.name != "call"
     return False
+
+
+def is_of_all(write: Op, loops: tuple[Op, ...]) -> bool:
+    """Whether these loops write wherever they are, each along an axis of the array; of an axis, at least, all that they can reach.
+
+    A slice of an axis needs no loop; three columns are as good as one, but three elements of a vector are not all of it.
+    """
+    if write.record not in (setitem, additem):
+        return False
+    counters = {loop.blocks[0].params[0]: loop for loop in loops}
+    dims, places = write.output.type.dims, [base_offset(i)[0] for i in write.inputs[2:]]
+    moving = [place for place in places if place is not None]
+    axes = expand(write.attrs["pattern"], len(dims))
+    if not set(axes) <= {"i", "..."} or len(set(moving)) < len(moving) or not counters.keys() >= set(moving):
+        return False
+    few = [place is None or all(x.constant is not MISSING for x in counters[place].inputs[:2]) for place in places]
+    along = [dim for axis, dim in zip(axes, dims, strict=True) if axis == "i"]
+    return sum(is_one and not isinstance(dim, int) for is_one, dim in zip(few, along, strict=True)) < len(dims)

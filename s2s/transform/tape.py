@@ -243,7 +243,7 @@ def is_few(v: Value) -> bool:
 def unstable_values(block: Block, in_loop: bool = False, stable: frozenset | set = frozenset()) -> set[Value]:
     """The versions of arrays that a loop overwrites.  Note [Elements of arrays that change].
 
-    With `in_loop` the block may run again and again; it does not write into what is `stable`.
+    With `in_loop` the block may run again and again.  What is `stable` is saved as it is there, before anything writes into it.
     """
     found: set[Value] = set()
 
@@ -256,7 +256,7 @@ def unstable_values(block: Block, in_loop: bool = False, stable: frozenset | set
             for v in op.outputs:
                 written = in_loop and (op.blocks or op.record.writes is not None)
                 view = any(op.inputs[k] in found for k in op.record.views if k < len(op.inputs))
-                if _changes(v.type) and (written or view):
+                if _changes(v.type) and (written and v not in stable or view):
                     found.add(v)
 
     visit(block, in_loop)

@@ -83,6 +83,61 @@ def few_of_many(w, u, n):
     return total
 
 
+def of_all_pairs(x, v, n):
+    x, v = x.copy(), v.copy()
+    for _ in range(n):
+        near = np.zeros(len(x))
+        for i in range(len(x)):
+            for j in range(len(x)):
+                near[i] += np.exp(-(x[i, 0] - x[j, 0]) ** 2 - (x[i, 1] - x[j, 1]) ** 2)
+        for i in range(len(x)):
+            for j in range(len(x)):
+                if i != j:
+                    push = 0.1 / (near[i] * near[j] + 1.0)
+                    v[i, 0] += push * (x[i, 0] - x[j, 0])
+                    v[i, 1] += push * (x[i, 1] - x[j, 1])
+        for i in range(len(x)):
+            for k in range(2):
+                x[i, k] += 0.1 * v[i, k]
+    return np.sum(x * x) + np.sum(v)
+
+
+def by_columns(x, v, n):
+    x = x.copy()
+    for _ in range(n):
+        force = np.zeros(v.shape)
+        for i in range(len(x)):
+            for j in range(len(x)):
+                force[i] += (x[j, 0] - x[i, 0]) * np.exp(-np.abs(x[i, 1] - x[j, 1]))
+        x[:, 0] += 0.1 * force
+        x[:, 1] += 0.1 * v
+    return np.sum(x * x)
+
+
+def as_a_whole(x, v, n):
+    x, v = x.copy(), v.copy()
+    for _ in range(n):
+        force = np.zeros(v.shape)
+        for i in range(len(x)):
+            for j in range(len(x)):
+                force[i] += np.sin(x[j] - x[i]) * x[i]
+        v += 0.1 * force
+        x[:] = x + 0.1 * v
+    return np.sum(x * x)
+
+
+def three_of_many(x, v, n):
+    x = x.copy()
+    for _ in range(n):
+        total = 0.0
+        for i in range(3):
+            for j in range(3):
+                total += np.sin(x[j] - x[i]) * x[i] * v[i]
+        for i in range(3):
+            x[i] += 0.1 * total * v[i]
+    return np.sum(x * x)
+
+
 def of_a_vector(x, m, n):
     for _ in range(n):
         z = x[:, None] - m
@@ -97,6 +152,10 @@ CASES = {
     multiplied: ((SQUARE, RNG.normal(size=(3, 3)), 4), "P_tape = np.empty((t, n_1, n_2))"),
     stepped: ((np.array([0.4, 0.7]), RNG.normal(size=6), 4), "u_tape = np.empty((max(n, 0), n_1))"),
     stepped_inside: ((np.array([0.4, 0.7]), RNG.normal(size=(5, 4)), 3), "u_tape = np.empty((max(n, 0), n_1, n_2))"),
+    of_all_pairs: ((RNG.normal(size=(4, 2)), RNG.normal(size=(4, 2)), 3), "near_tape = np.empty((t, n_1))"),
+    by_columns: ((RNG.normal(size=(4, 2)), RNG.normal(size=4), 3), "x_tape = np.empty((max(n, 0), n_1, x.shape[1]))"),
+    as_a_whole: ((RNG.normal(size=4), RNG.normal(size=4), 3), "x_tape = np.empty((max(n, 0), n_2))"),
+    three_of_many: ((RNG.normal(size=9), RNG.normal(size=9), 3), "np.empty((t, 3, 3))"),
     of_a_vector: ((RNG.normal(size=7), RNG.normal(size=3), 3), "m_tape"),
     few_of_many: ((np.array([0.4, 0.7]), RNG.normal(size=9), 3), "np.empty((t, 3))"),
     in_place: ((np.array([0.4, 0.7]), RNG.normal(size=9), 9), "t_tape = np.empty((t_1, 2))"),  # u is long, and a trip writes one element of it
