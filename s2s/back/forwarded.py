@@ -17,7 +17,7 @@ handed on are left alone: they may be made of vector instructions.
 
 An element that every trip writes, and none moves away from (`Still`), is a scalar for the whole loop: LLVM sees only sometimes that
 no other write of the loop is to it.  What an adjoint only adds to it is added up from zero, and to the element after the
-loop: so loops around may still add to it from several threads.
+loop: so loops around may still add to it from several threads, and the loop itself to elements that may be the same, `x_bar[i] -= t` beside `x_bar[j] += t`.
 """
 
 from __future__ import annotations
@@ -83,6 +83,10 @@ class Window:
         """From the offset of an element to that which it has in the next trip, turned round."""
         return 1 if forwards else -1
 
+    def term(self, x: Value) -> Value:
+        """What is added to a scalar where `x` is added to an element."""
+        return x
+
     def starts(self, array: Value, i: Value, c: int) -> Value:
         """What the scalar at `c` is before the loop, whose first trip is i."""
         return self.read(array, i, c)
@@ -109,7 +113,15 @@ class Still(Window):
     @property
     def is_sum(self) -> bool:
         """Whether it is only added to, by an adjoint."""
-        return all(op.name == "additem" and op.line is not None and op.line.backwards for op, _ in self.accesses)
+        return all(is_added(op) for op, _ in self.accesses)
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether it is only subtracted from: what is, is added up.  LLVM adds up in order what it computes in vectors, but subtracts nothing so."""
+        return self.is_sum and all(op.inputs[1].op is not None and op.inputs[1].op.name == "negative" for op, _ in self.accesses)
+
+    def term(self, x: Value) -> Value:
+        return x.op.inputs[0] if self.is_taken else x
 
     def is_worth_it(self) -> bool:
         return self.is_sum or len({op.name == "getitem" for op, _ in self.accesses}) == 2
@@ -133,9 +145,14 @@ class Still(Window):
         if not self.is_sum:
             return super().leaves(array, x, i, c)
         index = self.place(i, c)
-        added = additem(array, x, *index, pattern=("i",) * len(index))
+        added = additem(array, OPERATORS["negative"](x) if self.is_taken else x, *index, pattern=("i",) * len(index))
         added.name = array.name
         return added
+
+
+def is_added(op: Op) -> bool:
+    """Whether an adjoint adds to an element here, and does not read it: the order of such sums is nobody's."""
+    return op.name == "additem" and op.line is not None and op.line.backwards
 
 
 def forward_elements(function: Function) -> None:
@@ -238,7 +255,8 @@ def _moving(loop: Op, k: int, accesses: list[Op], inside: set[Value], counters: 
             continue
         if any(_maybe_negative(place, counters) for place in window.others):
             continue
-        rest = [op for op in accesses if op not in mine]
+        commutes = is_added if isinstance(window, Still) and window.is_sum else lambda op: False
+        rest = [op for op in accesses if op not in mine and not commutes(op)]
         if all(_apart(window, op, counters) for op in rest):
             found.append(window)
     return found
@@ -330,6 +348,6 @@ def _scalars(body: Block, mine: dict[Op, tuple[Window, int]], state: dict[Window
                 elif c not in now:  # it enters here
                     now[c] = w.read(array, body, c)
                 if op.name == "additem":
-                    now[c] = OPERATORS["add"](now[c], final(op.inputs[1]))
+                    now[c] = OPERATORS["add"](now[c], final(w.term(op.inputs[1])))
             same[op.output] = now[c] if op.record is getitem else array
     substitute(body, same)

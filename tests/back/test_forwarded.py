@@ -196,6 +196,23 @@ def pairs_from_the_end(u, k, n):
     return u
 
 
+def all_pairs(u, k, n):
+    """The adjoint takes from u_bar[i] and adds to u_bar[j], which may be the same."""
+    v = np.zeros(len(u))
+    for i in range(len(u)):
+        for j in range(len(u)):
+            v[i] += np.sin(k * (u[j] - u[i]))
+    return v
+
+
+def all_pairs_of_both_signs(u, k, n):
+    v = np.zeros(len(u))
+    for i in range(len(u)):
+        for j in range(len(u)):
+            v[i] += np.sin(u[j] - u[i]) * u[i] * k
+    return v
+
+
 def first_stays(u, k, n):
     u = u.copy()
     for i in range(1, len(u)):
@@ -251,7 +268,7 @@ def overwritten_and_left(u, k, n):
     return u
 
 
-PAIRS = [pairs, pairs_upwards, pairs_downwards, pairs_in_steps, pairs_with_itself, pairs_one_off, pairs_from_the_end, first_stays,
+PAIRS = [pairs, pairs_upwards, pairs_downwards, pairs_in_steps, pairs_with_itself, pairs_one_off, pairs_from_the_end, all_pairs, all_pairs_of_both_signs, first_stays,
          first_is_met, another_may_be_it, out_of_range_but_never, out_of_range, added_in_between, overwritten_and_left]
 ROWS = [sweep, downwards, two_back, far_back, pushes_ahead, pushes_behind, written_twice, from_the_end, only_some_trips, other_elements,
         stops, no_trips, in_steps, two_arrays, running]
@@ -404,6 +421,15 @@ def test_what_an_adjoint_adds_to_one_element_is_added_up_first():
     loops, text = loops_of(found, *args)
     np.testing.assert_allclose(loops(*args), found(*args), rtol=1e-14)
     assert re.search(r"^ +w_bar\[i\] \+= t(_\d+)?$", text, re.M)
+
+
+@pytest.mark.parametrize("f, sign", [(all_pairs, "-"), (all_pairs_of_both_signs, "+")], ids=lambda x: getattr(x, "__name__", str(x)))
+def test_what_an_adjoint_adds_to_two_elements_that_may_be_one_is_added_up_first(f, sign):
+    """LLVM makes no vectors of a loop that takes from u_bar[i], or writes it, in each trip."""
+    found, args = s2s.grad(lambda u, k, n: np.sum(f(u, k, n)), argnums=(0, 1)), given(f, (6,))
+    _, text = loops_of(found, *args)
+    assert re.search(rf"^ +u_bar\[i\] \{sign}= t(_\d+)?$", text, re.M)
+    assert len(re.findall(r"u_bar\[j\] [+-]= ", text)) == 1 and not re.search(r"^ +t\w* -= ", text, re.M)
 
 
 def test_single_precision_stays_single():
