@@ -157,7 +157,7 @@ logical_not = elementwise("logical_not",        None)
 not_ = elementwise("not_",                      None,       python="not a")
 and_ = elementwise("and_",                      None, None, python="a and b", result=lambda a, b: Scalar("bool"))  # of truth values
 or_ = elementwise("or_",                        None, None, python="a or b", result=lambda a, b: Scalar("bool"))
-bitwise_and = elementwise("bitwise_and",        None, None, python="a & b")
+bitwise_and = elementwise("bitwise_and",        None, None, python="a & b", fold=fold.both)
 bitwise_or = elementwise("bitwise_or",          None, None, python="a | b")
 bitwise_xor = elementwise("bitwise_xor",        None, None, python="a ^ b")
 invert = elementwise("invert",                  None,       python="~a")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..ir.graph import Value
-from ..ir.types import INT, Array, Scalar, is_inexact
+from ..ir.types import FLOAT, INT, Array, Scalar, is_inexact
 from .record import RECORDS, deriving, dtype_of, runs_backwards, value
 
 
@@ -281,11 +281,22 @@ def negative(record, a: Value):
 def where(record, condition: Value, a: Value, b: Value):
     """A choice known beforehand; a choice between equals; a choice between numbers is Python's own."""
     if type(condition.constant) is bool:
-        return _same_type(a if condition.constant else b, record, condition, a, b)
-    if a is b:
+        chosen = a if condition.constant else b
+        if type(chosen.constant) in (int, float) and RECORDS["select"].infer(condition, a, b) == FLOAT:  # of Python's numbers
+            return value(float(chosen.constant))
+        return _same_type(chosen, record, condition, a, b)
+    if a is b or type(a.constant) in (int, float) and type(a.constant) is type(b.constant) and repr(a.constant) == repr(b.constant):
         return _same_type(a, record, condition, a, b)
     if all(isinstance(x.type, Scalar) for x in (condition, a, b)):
         return RECORDS["select"](condition, a, b)
+    return None
+
+
+def both(record, a: Value, b: Value):
+    """What is true and x is x."""
+    for x, y in ((a, b), (b, a)):
+        if x.constant is True:
+            return _same_type(y, record, a, b)
     return None
 
 

@@ -17,11 +17,13 @@ from ..later import Named
 from .chain import elementwise_jvp, elementwise_vjp
 from .elementwise import (
     absolute,
+    bitwise_or,
     cbrt,
     equal,
     exp,
     exp2,
     expm1,
+    less_equal,
     log,
     log1p,
     minimum,
@@ -92,22 +94,38 @@ ndtr = _special("ndtr",                        lambda y, x: exp(-0.5 * x * x) / 
 
 
 def polygamma(n, x):
-    """The n-th derivative of digamma, itself the derivative of log(gamma): Abramowitz and Stegun 6.4.6, 6.4.11."""
-    total = 0.0
+    """The n-th derivative of digamma, itself the derivative of log(gamma): Abramowitz and Stegun 6.4.6, 6.4.7, 6.4.11."""
     sign = -1.0 if n % 2 == 0 else 1.0
+    if x <= 0 and (x < -4503599627370496.0 or x == math.floor(x)):  # a pole
+        return sign * math.inf if n > 0 else -math.copysign(math.inf, x) if x == 0 else math.nan
     factorial = math.gamma(n + 1.0)
-    while x < 16 + n:  # polygamma(n, x) = polygamma(n, x + 1) + sign * n! / x ** (n + 1)
-        total += factorial / x ** (n + 1)
-        x += 1.0
-    power = factorial / x ** (n + 1)
-    series = (-math.log(x) if n == 0 else power * x / n) + 0.5 * power
-    term = 0.5 * (n + 1) * power / x  # Gamma(2 k + n) / (Gamma(2 k + 1) x ** (2 k + n))
-    k = 1
-    for bernoulli in (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510):
-        series += bernoulli * term
-        term *= (2 * k + n) * (2 * k + n + 1) / ((2 * k + 1) * (2 * k + 2) * x * x)
-        k += 1
-    return sign * (total + series)
+    reflected = x < -1000.0
+    apart = x - math.floor(x + 0.5) if reflected else 1.0  # from the nearest pole, which says most
+    total = 0.0
+    for part in range(3 if reflected else 1):
+        weight, at = (1.0, x) if not reflected else (1.0, 1 + apart) if part == 0 else (sign, 1 - apart) if part == 1 else (-sign, 1 - x)
+        while at < 16 + n:  # polygamma(n, x) = polygamma(n, x + 1) + sign * n! / x ** (n + 1)
+            term = weight * factorial
+            for _ in range(n + 1):
+                term /= at
+            total += term
+            at += 1.0
+        power = factorial
+        for _ in range(n):
+            power /= at
+        total += weight * ((-math.log(at) if n == 0 else power / n) + 0.5 * power / at)
+        term = weight * 0.5 * (n + 1) * power / at / at  # Gamma(2 k + n) / (Gamma(2 k + 1) x ** (2 k + n))
+        k = 1
+        for bernoulli in (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510):
+            total += bernoulli * term
+            term *= (2 * k + n) * (2 * k + n + 1) / ((2 * k + 1) * (2 * k + 2) * at * at)
+            k += 1
+    if reflected:
+        power = factorial
+        for _ in range(n + 1):
+            power /= apart
+        total += power
+    return sign * total
 
 
 def _polygamma_type(x: Value, *, order: int) -> Type:
@@ -230,10 +248,18 @@ logit = _special("logit",                      lambda y, x: 1 / (x * (1 - x)),  
 log_expit = _special("log_expit",              lambda y, x: expit_record(-x),
                      of_numbers=lambda x: minimum(x, 0.0) - log1p(exp(-absolute(x))))
 
+
+
+def _finite(a, b, least):
+    """`b`; where `a` is 0 and the logarithm of b - `least` is not finite, what has the logarithm 0: a * log is 0 there, and constant in b."""
+    return where(equal(a, 0), where(bitwise_or(less_equal(b, least), equal(b, math.inf)), least + 1.0, b), b)
+
+
+#                                              ∂y/∂a                                        ∂y/∂b
+xlogy = _special("xlogy",                      lambda y, a, b: log(_finite(a, b, 0)),       lambda y, a, b: a / _finite(a, b, 0),
+                 of_numbers=lambda a, b: a * log(_finite(a, b, 0)))
+xlog1py = _special("xlog1py",                  lambda y, a, b: log1p(_finite(a, b, -1)),    lambda y, a, b: a / (1 + _finite(a, b, -1)))
 #                                              ∂y/∂a                            ∂y/∂b
-xlogy = _special("xlogy",                      lambda y, a, b: log(b),          lambda y, a, b: a / b,
-                 of_numbers=lambda a, b: a * log(where(equal(a, 0), 1.0, b)))
-xlog1py = _special("xlog1py",                  lambda y, a, b: log1p(b),        lambda y, a, b: a / (1 + b))
 rel_entr = _special("rel_entr",                lambda y, a, b: log(a / b) + 1,  lambda y, a, b: -a / b)
 kl_div = _special("kl_div",                    lambda y, a, b: log(a / b),      lambda y, a, b: 1 - a / b)
 entr = _special("entr",                        lambda y, x: -log(x) - 1)

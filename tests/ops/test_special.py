@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import special as scipy_special
 
+import s2s
 from s2s.ir.builder import Builder
 from s2s.ir.graph import Block, Function, Value
 from s2s.ir.interpret import interpret
@@ -72,6 +73,21 @@ def test_polygamma_of_a_number_is_scipys(order):
         assert compiled(order, x) == pytest.approx(expected, rel=1e-13, abs=1e-13)
 
 
+@pytest.mark.parametrize("order", range(4))
+def test_polygamma_where_it_is_negative_or_huge(order):
+    compiled = numba.njit(special.polygamma, error_model="numpy")
+    function = scipy_special.digamma if order == 0 else lambda x: scipy_special.polygamma(order, x)
+    for x in (-0.3, -31.7, -999.75, -1000.3, -3000.1):
+        expected = function(x)
+        assert special.polygamma(order, x) == pytest.approx(expected, rel=1e-11)
+        assert compiled(order, x) == pytest.approx(expected, rel=1e-11)
+    for x in (0.0, -0.0, -1.0, -2.0, -1e18, -1e300, -np.inf, 1e300, np.inf, np.nan):
+        expected = pytest.approx(function(x), nan_ok=True)
+        assert special.polygamma(order, x) == expected
+        assert compiled(order, x) == expected
+    assert math.isfinite(special.polygamma(order, -1e15 - 0.25))
+
+
 def test_math_functions():
     for function, twin in ((math.erf, scipy_special.erf), (math.lgamma, scipy_special.gammaln), (math.gamma, scipy_special.gamma)):
         kind = [Scalar("float64", True)]
@@ -90,6 +106,27 @@ def test_xlogy_at_zero():
         f = traced(kind, lambda a, b: FUNCTIONS[scipy_special.xlogy](a, b))
         args = (np.zeros(1), np.zeros(1)) if kind[0] is VECTOR else (np.float64(0), np.float64(0))
         assert np.all(interpret(f, *args) == 0)
+
+
+@pytest.mark.parametrize("function, logarithm, b", [(scipy_special.xlogy, np.log, 2.0), (scipy_special.xlog1py, np.log1p, 2.0)])
+def test_slopes_of_a_times_logarithm_at_zero(function, logarithm, b):
+    """It is linear in a, there as well; where the logarithm is not finite 0 stands for a limit."""
+    least = 0.0 if logarithm is np.log else -1.0
+
+    def of_number(a, b):
+        return function(a, b)
+
+    def of_arrays(a, b):
+        return np.sum(function(a, b))
+
+    for f, make in ((of_number, float), (of_arrays, lambda x: np.array([x]))):
+        slopes = s2s.grad(f, argnums=(0, 1))
+        np.testing.assert_allclose(np.ravel(slopes(make(0.0), make(b))), (logarithm(b), 0.0), rtol=1e-15)
+        np.testing.assert_array_equal(np.ravel(slopes(make(0.0), make(least))), (0.0, 0.0))
+        np.testing.assert_allclose(np.ravel(s2s.grad(lambda a: np.sum(slopes(a, make(b))[1]))(make(0.0))), 1 / (b - least), rtol=1e-15)  # noqa: B023
+    for a, x in ((0.0, np.inf), (0.0, -3.0), (0.0, np.nan), (1.0, -3.0)):
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal(s2s.value_and_grad(of_number)(a, x)[0], function(a, x))
 
 
 def test_softmax():
