@@ -3,8 +3,9 @@
 SciPy's linear algebra is NumPy's with triangles and other defaults, and its densities are formulas of scipy.special, whose
 derivatives are known; arguments that only say how SciPy goes about it (`overwrite_a`, `check_finite`) are taken and mean nothing.
 Numbers agree with SciPy's to rounding.  The densities are those of Johnson, Kotz and Balakrishnan, "Continuous Univariate
-Distributions", as SciPy parametrises them; outside of where a distribution lives a density is 0 and its logarithm -inf.  Parameters
-that no distribution has, a negative scale, say, for which SciPy gives NaN, are not looked for.
+Distributions", as SciPy parametrises them; outside of where a distribution lives a density is 0 and its logarithm -inf.  Of parameters
+that no distribution has, a negative scale, say, NaN comes out, as from SciPy: each becomes NaN before it is used, and what is outside is asked
+in such a way (z < 0, not ~(z >= 0)) that a NaN counts as inside, where it spreads.
 """
 
 from __future__ import annotations
@@ -267,136 +268,163 @@ def multigammaln(a, d):
 # ----------------------------------------------------------------------------------------- distributions
 
 
+def positive(parameter):
+    """A parameter that is positive of any distribution: NaN where it is not, and so is all that is computed of it."""
+    return np.where(np.greater(parameter, 0), parameter, np.nan)
+
+
+def standard(x, loc, scale):
+    """x as a multiple of the scale; NaN where there is no such distribution."""
+    return np.subtract(x, loc) / positive(scale)
+
+
 def norm_logpdf(x, loc=0, scale=1):
-    z = np.subtract(x, loc) / scale
+    z = standard(x, loc, scale)
     return -0.5 * z**2 - 0.5 * math.log(2 * math.pi) - np.log(scale)
 
 
 def norm_pdf(x, loc=0, scale=1):
-    z = np.subtract(x, loc) / scale
+    z = standard(x, loc, scale)
     return np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi) / scale
 
 
 def norm_cdf(x, loc=0, scale=1):
-    return special.ndtr(np.subtract(x, loc) / scale)
+    return special.ndtr(standard(x, loc, scale))
 
 
 def norm_sf(x, loc=0, scale=1):
-    return special.ndtr(-(np.subtract(x, loc) / scale))
+    return special.ndtr(-standard(x, loc, scale))
 
 
 def norm_logcdf(x, loc=0, scale=1):
-    return special.log_ndtr(np.subtract(x, loc) / scale)
+    return special.log_ndtr(standard(x, loc, scale))
 
 
 def norm_logsf(x, loc=0, scale=1):
-    return special.log_ndtr(-(np.subtract(x, loc) / scale))
+    return special.log_ndtr(-standard(x, loc, scale))
 
 
 def norm_ppf(q, loc=0, scale=1):
-    return special.ndtri(q) * scale + loc
+    return special.ndtri(q) * positive(scale) + loc
 
 
 def expon_logpdf(x, loc=0, scale=1):
-    z = np.subtract(x, loc) / scale
-    return np.where(z >= 0, -z - np.log(scale), -np.inf)
+    z = standard(x, loc, scale)
+    return np.where(z < 0, -np.inf, -z - np.log(scale))
 
 
 def expon_pdf(x, loc=0, scale=1):
-    z = np.subtract(x, loc) / scale
-    return np.where(z >= 0, np.exp(-np.maximum(z, 0.0)) / scale, 0.0)
+    z = standard(x, loc, scale)
+    return np.where(z < 0, 0.0, np.exp(-np.maximum(z, 0.0)) / scale)
 
 
 def expon_cdf(x, loc=0, scale=1):
-    return -np.expm1(-np.maximum(np.subtract(x, loc) / scale, 0.0))
+    return -np.expm1(-np.maximum(standard(x, loc, scale), 0.0))
 
 
 def uniform_cdf(x, loc=0, scale=1):
-    return np.clip(np.subtract(x, loc) / scale, 0.0, 1.0)
+    return np.clip(standard(x, loc, scale), 0.0, 1.0)
 
 
 def logistic_cdf(x, loc=0, scale=1):
-    return special.expit(np.subtract(x, loc) / scale)
+    return special.expit(standard(x, loc, scale))
 
 
 def cauchy_cdf(x, loc=0, scale=1):
-    return 0.5 + np.arctan(np.subtract(x, loc) / scale) / math.pi
+    return 0.5 + np.arctan(standard(x, loc, scale)) / math.pi
 
 
 def uniform_logpdf(x, loc=0, scale=1):
-    z = np.subtract(x, loc) / scale
-    return np.where((z >= 0) & (z <= 1), 0.0 * z - np.log(scale), -np.inf)
+    z = standard(x, loc, scale)
+    return np.where((z < 0) | (z > 1), -np.inf, 0.0 * z - np.log(scale))
 
 
 def laplace_logpdf(x, loc=0, scale=1):
-    return -np.abs(np.subtract(x, loc) / scale) - math.log(2.0) - np.log(scale)
+    return -np.abs(standard(x, loc, scale)) - math.log(2.0) - np.log(scale)
 
 
 def laplace_pdf(x, loc=0, scale=1):
-    return 0.5 * np.exp(-np.abs(np.subtract(x, loc) / scale)) / scale
+    return 0.5 * np.exp(-np.abs(standard(x, loc, scale))) / scale
 
 
 def logistic_logpdf(x, loc=0, scale=1):
-    z = -np.abs(np.subtract(x, loc) / scale)
+    z = -np.abs(standard(x, loc, scale))
     return z - 2.0 * np.log1p(np.exp(z)) - np.log(scale)
 
 
 def cauchy_logpdf(x, loc=0, scale=1):
-    z = np.subtract(x, loc) / scale
+    z = standard(x, loc, scale)
     return -math.log(math.pi) - np.log1p(z * z) - np.log(scale)
 
 
 def t_logpdf(x, df, loc=0, scale=1):
-    z = np.subtract(x, loc) / scale
-    ends = special.gammaln(0.5 * (df + 1)) - special.gammaln(0.5 * df) - 0.5 * np.log(np.pi * df)
+    """With the quotient of gamma functions of large numbers as their series, which loses no digits; of infinitely many degrees the normal one."""
+    z, df = standard(x, loc, scale), np.minimum(positive(df), 1e300)
+    many = df > 2000.0
+    few, large = np.where(many, 1.0, df), np.where(many, df, 1.0)
+    ends = np.where(many, -0.25 / large * (1.0 - 1.0 / (6.0 * large * large)) - 0.5 * math.log(2 * math.pi),
+                    special.gammaln(0.5 * (few + 1)) - special.gammaln(0.5 * few) - 0.5 * np.log(np.pi * few))
     return ends - 0.5 * (df + 1) * np.log1p(z**2 / df) - np.log(scale)
 
 
 def gamma_logpdf(x, a, loc=0, scale=1):
-    z = np.subtract(x, loc) / scale
-    inside = z >= 0
-    z = np.where(inside, z, 1.0)
-    return np.where(inside, special.xlogy(a - 1.0, z) - z - special.gammaln(a) - np.log(scale), -np.inf)
+    z, a = standard(x, loc, scale), positive(a)
+    outside = z < 0
+    z = np.where(outside, 1.0, z)
+    return np.where(outside & (a > 0), -np.inf, special.xlogy(a - 1.0, z) - z - special.gammaln(a) - np.log(scale))
 
 
 def chi2_logpdf(x, df, loc=0, scale=1):
-    z = np.subtract(x, loc) / scale
-    inside = z >= 0
-    z = np.where(inside, z, 1.0)
-    return np.where(inside, special.xlogy(0.5 * df - 1.0, 0.5 * z) - 0.5 * z - special.gammaln(0.5 * df) - math.log(2.0) - np.log(scale), -np.inf)
+    z, df = standard(x, loc, scale), positive(df)
+    outside = z < 0
+    z = np.where(outside, 1.0, z)
+    inside = special.xlogy(0.5 * df - 1.0, 0.5 * z) - 0.5 * z - special.gammaln(0.5 * df) - math.log(2.0) - np.log(scale)
+    return np.where(outside & (df > 0), -np.inf, inside)
 
 
 def beta_logpdf(x, a, b, loc=0, scale=1):
-    z = np.subtract(x, loc) / scale
-    inside = (z >= 0) & (z <= 1)
-    z = np.where(inside, z, 0.5)
-    return np.where(inside, special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b) - np.log(scale), -np.inf)
+    z, a, b = standard(x, loc, scale), positive(a), positive(b)
+    outside = (z < 0) | (z > 1)
+    z = np.where(outside, 0.5, z)
+    inside = special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b) - np.log(scale)
+    return np.where(outside & (a > 0) & (b > 0), -np.inf, inside)
 
 
 def lognorm_logpdf(x, s, loc=0, scale=1):
-    z = np.subtract(x, loc) / scale
-    inside = z > 0
-    logarithm = np.log(np.where(inside, z, 1.0))
-    return np.where(inside, -0.5 * (logarithm / s) ** 2 - logarithm - np.log(s) - 0.5 * math.log(2 * math.pi) - np.log(scale), -np.inf)
+    z, s = standard(x, loc, scale), positive(s)
+    outside = z <= 0
+    logarithm = np.log(np.where(outside, 1.0, z))
+    inside = -0.5 * (logarithm / s) ** 2 - logarithm - np.log(s) - 0.5 * math.log(2 * math.pi) - np.log(scale)
+    return np.where(outside & (s > 0), -np.inf, inside)
 
 
 def poisson_logpmf(k, mu, loc=0):
-    k = np.subtract(k, loc)
-    inside = (k >= 0) & (np.floor(k) == k)
-    k = np.where(inside, k, 0.0)
-    return np.where(inside, special.xlogy(k, mu) - special.gammaln(k + 1.0) - mu, -np.inf)
+    k, mu = np.subtract(k, loc), np.where(np.greater_equal(mu, 0), mu, np.nan)
+    outside = (k < 0) | (np.floor(k) < k)
+    k = np.where(outside, 0.0, k)
+    return np.where(outside & (mu >= 0), -np.inf, special.xlogy(k, mu) - special.gammaln(k + 1.0) - mu)
+
+
+def probability(p):
+    """A parameter that is a probability, or NaN."""
+    return np.where(np.greater_equal(p, 0) & np.less_equal(p, 1), p, np.nan)
+
+
+def successes(k, n, p):
+    """The logarithm of the probability of k successes in n trials, where there are such numbers."""
+    outside = (k < 0) | (k > n) | (np.floor(k) < k)
+    k = np.where(outside, 0.0, k)
+    chosen = special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
+    return np.where(outside & (n >= 0) & (p >= 0), -np.inf, chosen + special.xlogy(k, p) + special.xlog1py(n - k, -p))
 
 
 def binom_logpmf(k, n, p, loc=0):
-    k = np.subtract(k, loc)
-    inside = (k >= 0) & (k <= n) & (np.floor(k) == k)
-    k = np.where(inside, k, 0.0)
-    chosen = special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
-    return np.where(inside, chosen + special.xlogy(k, p) + special.xlog1py(n - k, -p), -np.inf)
+    n = np.where(np.greater_equal(n, 0) & np.equal(np.floor(n), n), n, np.nan)
+    return successes(np.subtract(k, loc), n, probability(p))
 
 
 def bernoulli_logpmf(k, p, loc=0):
-    return binom_logpmf(k, 1, p, loc)
+    return successes(np.subtract(k, loc), 1.0, probability(p))
 
 
 def multivariate_normal_logpdf(x, mean, cov):
@@ -407,7 +435,7 @@ def multivariate_normal_logpdf(x, mean, cov):
 
 
 def dirichlet_logpdf(x, alpha):
-    alpha = np.asarray(alpha)
+    alpha = positive(np.asarray(alpha))
     return special.gammaln(np.sum(alpha)) - np.sum(special.gammaln(alpha)) + np.sum(special.xlogy(alpha - 1.0, x))
 
 
@@ -479,7 +507,7 @@ for _module, _name, _function in [
     ("scipy.special", "multigammaln", multigammaln), ("scipy.special", "comb", combinations), ("scipy.special", "factorial", factorial),
 ]:
     SAID[Named(_module, _name)] = _function
-for _name, _function in {
+DISTRIBUTIONS = {
     "norm.logpdf": norm_logpdf, "norm.pdf": norm_pdf, "norm.cdf": norm_cdf, "norm.sf": norm_sf, "norm.logcdf": norm_logcdf,
     "norm.logsf": norm_logsf, "norm.ppf": norm_ppf, "expon.cdf": expon_cdf, "uniform.cdf": uniform_cdf, "logistic.cdf": logistic_cdf,
     "cauchy.cdf": cauchy_cdf, "expon.logpdf": expon_logpdf, "expon.pdf": expon_pdf,
@@ -490,5 +518,6 @@ for _name, _function in {
     "t.pdf": t_pdf, "gamma.pdf": gamma_pdf, "chi2.pdf": chi2_pdf, "beta.pdf": beta_pdf, "lognorm.pdf": lognorm_pdf,
     "logistic.pdf": logistic_pdf, "cauchy.pdf": cauchy_pdf, "uniform.pdf": uniform_pdf, "multivariate_normal.pdf": multivariate_normal_pdf,
     "dirichlet.pdf": dirichlet_pdf, "poisson.pmf": poisson_pmf, "binom.pmf": binom_pmf, "bernoulli.pmf": bernoulli_pmf,
-}.items():
+}
+for _name, _function in DISTRIBUTIONS.items():
     SAID[Named("scipy.stats", _name)] = _function

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+
+import mpmath
 import numpy as np
 import pytest
 import scipy.integrate as integrate
@@ -14,6 +17,7 @@ from scipy.spatial import distance
 
 import s2s
 from s2s.errors import S2SError
+from s2s.front import said_of_scipy
 
 A = np.array([0.5, 1.5, 2.5])
 M = np.arange(9.0).reshape(3, 3) / 5 + np.diag([2.0, 3.0, 4.0])
@@ -103,6 +107,59 @@ KINDS = np.array([0.5, 1.0, 2.0])  # infinite, finite and 0 where it begins
 def test_where_a_distribution_begins(f):
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(s2s.jvp(f, (0.0,), (0.0,))[0], f(0.0), rtol=1e-13)
+
+
+AT = [-np.inf, -1.5, -0.0, 0.0, 0.25, 0.5, 1.0, 2.0, 2.5, 3.0, 40.0, np.inf, np.nan]  # inside, outside and at the edges
+PARAMETERS = [-1.0, 0.0, 0.3, 1.0, 2.0, 7.0, np.nan]
+PLACES = [(0.0, 1.0), (0.25, 2.0), (0.0, 0.0), (0.0, -1.0), (0.0, np.nan), (np.nan, 1.0)]  # loc and scale
+SHAPES = {"t": 1, "gamma": 1, "chi2": 1, "beta": 2, "lognorm": 1, "poisson": 1, "binom": 2, "bernoulli": 1}
+DENSITIES = [name for name in said_of_scipy.DISTRIBUTIONS if not name.startswith(("multivariate_normal", "dirichlet"))]
+
+
+def at_a_grid(name):
+    """A function of x, SciPy's of the distribution, and what it and its parameters are on a grid."""
+    distribution, function = name.split(".")
+    places = [(0.0,), (1.0,), (np.nan,)] if "pmf" in function else PLACES
+    grid = np.array([(x, *p, *place) for x in ([-0.5, 0.0, 0.25, 0.5, 1.0, 1.5, np.nan] if function == "ppf" else AT)
+                     for p in itertools.product(PARAMETERS, repeat=SHAPES.get(distribution, 0)) for place in places])
+    x, *parameters = grid.T
+    if name == "beta.pdf":  # which SciPy refuses to compute where it is infinite
+        x, *parameters = grid[(x != 0) & (x != 0.25) & (x != 1) & (x != 2)].T
+    signature = ", ".join(f"p{k}" for k in range(len(parameters)))
+    f = s2s.from_source(f"def f(x, {signature}):\n    return stats.{name}(x, {signature})\n", {"stats": stats})
+    return f, getattr(getattr(stats, distribution), function), x, parameters
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_parameters_that_no_distribution_has(name):
+    f, scipys, x, parameters = at_a_grid(name)
+    with np.errstate(all="ignore"):
+        found, slope = s2s.jvp(lambda x: f(x, *parameters), (x,), (np.ones_like(x),))
+        expected = scipys(x, *parameters)
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+    inside = np.isfinite(expected) & np.isfinite(x) & (expected != 0) & ~np.isin(x, (0.0, 1.0))
+    assert np.all(np.isfinite(slope[inside]))
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", ["norm.cdf", "gamma.logpdf", "t.logpdf", "beta.pdf", "binom.pmf"])
+def test_parameters_that_no_distribution_has_in_native_code(name):
+    f, scipys, x, parameters = at_a_grid(name)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(s2s.jit(f)(x, *parameters), scipys(x, *parameters), rtol=1e-11)
+        one = s2s.jit(f)
+        for k in (0, len(x) // 3, len(x) // 2):
+            np.testing.assert_allclose(one(x[k], *(p[k] for p in parameters)), scipys(x[k], *(p[k] for p in parameters)), rtol=1e-11)
+
+
+@pytest.mark.parametrize("df", [1e3, 3e3, 1e8, 1e20, np.inf])
+def test_student_of_many_degrees_of_freedom(df):
+    z, half = 1.3, mpmath.mpf(df) / 2
+    with mpmath.workdps(60):
+        expected = stats.norm.logpdf(z) if df == np.inf else float(
+            mpmath.loggamma(half + 0.5) - mpmath.loggamma(half) - mpmath.log(2 * mpmath.pi * half) / 2 - (half + 0.5) * mpmath.log1p(z * z / (2 * half)))
+    slope = -z if df > 1e19 else -(df + 1) * z / (df + z * z)
+    np.testing.assert_allclose(s2s.value_and_grad(lambda z: stats.t.logpdf(z, df))(z), (expected, slope), rtol=1e-11)
 
 
 def test_a_hermitian_toeplitz_matrix():
