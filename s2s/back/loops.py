@@ -387,10 +387,21 @@ def product(lengths: Sequence[Value]) -> Value:
     return result
 
 
+INTO_LISTS = frozenset({"list_of", "list_full", "list_set", "list_insert", "list_unstack", "list_cut", "tape_push"})
+
+
+def in_one_piece(x: Value) -> Value:
+    """An array that a list is given: the arrays of a list are of one type, and those of any other list that meets it on some path."""
+    is_item = x.op is not None and x.op.name in ("list_get", "list_pop_at", "tape_pop")
+    return contiguous(x) if isinstance(x.type, Array) and not is_item else x
+
+
 def emit_plain(scope: Scope, op: Op) -> None:
     """The op itself, on numbers and arrays in memory."""
     inputs = [scope.shape_giver(x) if k in op.record.shapes and isinstance(x.type, Array) else scope.whole(x)
               for k, x in enumerate(op.inputs)]
+    if op.name in INTO_LISTS:
+        inputs = [in_one_piece(x) for x in inputs]
     if op.record.elementwise and all(not isinstance(x.type, Array) for x in op.inputs) and is_native(op):
         if scope.asked is not None:
             ask_first(op, inputs, scope.asked)

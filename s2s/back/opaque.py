@@ -29,7 +29,7 @@ from ..later import later
 from ..ops.acts import Field, Operand, within
 from ..ops.draws import NATIVE_DRAWS
 from ..ops.foreign import called, foreign, functions_in, objects_named
-from ..ops.lists import native_array, native_concatenate, native_nested, native_stack
+from ..ops.lists import native_array, native_concatenate, native_nested, native_stack, native_unstack, native_unstack_each
 from ..ops.record import Record
 from .elimination import BY_ELIMINATION, DETERMINANT
 from .unparse import expression_text
@@ -45,7 +45,7 @@ KEPT = FOUND | {"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log
 NATIVE = frozenset({"tuple", "item", "call", "tape_new", "tape_push", "tape_pop", "tape_len", "tape_copy", "tape_reversed", "tape_kept",
                     "getitem", "setitem",
                     "additem", "buffer", "length", "size", "shape", "ndim", "constant", "undefined", "stop_gradient", "copy", "contiguous",
-                    "list_of", "list_full", "list_get", "list_unstack", "list_sum", "list_total"}) | NATIVE_DRAWS
+                    "list_of", "list_full", "list_get", "list_sum", "list_total"}) | NATIVE_DRAWS
 OF_MATRICES = frozenset({"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det"})
 AS_PYTHON = ("float64", "int64", "complex128", "bool")
 IN_PYTHON = frozenset({"default_rng", "rng.choice", "rng.choice_by_p", "rng.gumbel"})
@@ -84,6 +84,8 @@ def in_python(op: Op) -> Record:
         return native_array if isinstance(item, Scalar) else native_nested if isinstance(item, List) else native_stack
     if op.name == "list_concatenate":
         return native_concatenate
+    if op.name == "list_unstack":
+        return native_unstack if op.attrs["depth"] == 1 else native_unstack_each
     names = [f"x{k}" if len(op.inputs) > 1 else "x" for k in range(len(op.inputs))]
     call = ast.unparse(ast.fix_missing_locations(op.record.syntax(*(ast.Name(n, ast.Load()) for n in names), **op.attrs)))
     if functions_in(op):

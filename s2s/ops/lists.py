@@ -640,6 +640,23 @@ list_unstack = define(
 )
 
 
+def rows_of(a):
+    """list(a) of rows that lie in one piece, as far as Numba sees."""
+    return [a[k] for k in range(len(a))]
+
+
+def rows_of_each(a):
+    """[list(row) for row in a], as rows_of does it."""
+    return [[a[k, j] for j in range(a.shape[1])] for k in range(len(a))]
+
+
+native_unstack = define(
+    "native_unstack", evaluate=rows_of, infer=lambda a: _infer_unstack(a, depth=1), syntax=lambda a: _call("rows_of", a), helper=rows_of, views=(0,))
+native_unstack_each = define(
+    "native_unstack_each", evaluate=rows_of_each, infer=lambda a: _infer_unstack(a, depth=2), syntax=lambda a: _call("rows_of_each", a),
+    helper=rows_of_each, views=(0,))
+
+
 def joined_end_to_end(xs):
     """np.concatenate(xs) of a list of arrays of one or more axes, as loops."""
     count = 0

@@ -148,6 +148,8 @@ def admitting(dispatcher: Callable, name: str, params: Sequence[Type]) -> None:
     def admit(*args, **keywords):
         if not all(map(is_of_type, args, params)):
             raise OtherKind
+        if any(isinstance(x, list) and any(isinstance(item, list) for item in x) for x in args):
+            raise NotCompiled("it is handed lists of lists, which Numba does not take from Python: put arrays into the list")
         with taking_turns(), telling(name):
             try:
                 return compile_for(*args, **keywords)

@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 import operator
+import warnings
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from judge import judge
 
 import s2s
 from s2s.errors import S2SError
+from s2s.runtime.compile import InterpretedWarning
 
 V = np.array([0.5, -1.0, 2.0, 0.3])
 M = np.arange(12.0).reshape(4, 3) / 7 + 0.1
@@ -675,6 +677,49 @@ def test_rows_of_one_array_are_put_into_lists_of_a_list():
 @pytest.mark.compile
 def test_rows_of_one_array_are_put_into_lists_of_a_list_compiled():
     judge(nearest_means, np.sin(np.arange(12.0)).reshape(6, 2), 2, compiled=True, second=False)
+
+
+def views_of_unlike_memory(x, n):
+    xs = []
+    for k in range(3):
+        if k == n:
+            xs.append(x[::2])
+        else:
+            xs.append(np.ones(3))
+    matrices = [x.reshape(2, 3).T] if n > 0 else [np.ones((3, 2)) for _ in range(3)]
+    return np.sum(xs[1] ** 2) + np.sum(matrices[0] ** 2 * np.arange(3.0)[:, None])
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f, x, n", [(nearest_means, np.sin(np.arange(12.0)).reshape(6, 2), 2), (views_of_unlike_memory, np.arange(6.0) - 2.2, 1)])
+def test_arrays_of_unlike_memory_meet_in_native_lists(f, x, n):
+    value_and_grad = s2s.value_and_grad(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it is native code that runs
+        found, expected = s2s.jit(value_and_grad)(x, n), value_and_grad(x, n)
+    for a, b in zip(found, expected):
+        np.testing.assert_allclose(a, b, rtol=1e-13)
+    np.testing.assert_allclose(s2s.jit(value_and_grad)(np.asfortranarray(x), n)[1], expected[1], rtol=1e-13)
+
+
+@pytest.mark.compile
+def test_lists_of_lists_do_not_come_from_python():
+    def rows_of_powers(x, n):
+        rows = []
+        for i in range(n):
+            row = []
+            for j in range(i + 1):
+                row.append(x**j)
+            rows.append(row)
+        total = 0.0
+        for row in rows:
+            for v in row:
+                total = total + v * v * len(rows)
+        return total
+
+    pullback = s2s.vjp(s2s.jit(rows_of_powers), 0.7, 3)[1]
+    with pytest.warns(InterpretedWarning, match="handed lists of lists, which Numba does not take from Python: put arrays into the list"):
+        assert pullback(1.0)[0] == pytest.approx(s2s.grad(rows_of_powers)(0.7, 3))
 
 
 def one_list_by_two_names(points, n):
