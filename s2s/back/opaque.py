@@ -29,7 +29,14 @@ from ..later import later
 from ..ops.acts import Field, Operand, within
 from ..ops.draws import NATIVE_DRAWS
 from ..ops.foreign import called, foreign, functions_in, objects_named
-from ..ops.lists import native_array, native_concatenate, native_nested, native_stack, native_unstack, native_unstack_each
+from ..ops.lists import (
+    native_array,
+    native_concatenate,
+    native_nested,
+    native_stack,
+    native_unstack,
+    native_unstack_each,
+)
 from ..ops.record import Record
 from .elimination import BY_ELIMINATION, DETERMINANT
 from .unparse import expression_text

@@ -9,6 +9,8 @@
     np.round(x)              np.rint(x), one instruction: Numba's np.round is compiled for all numbers of decimals
     math.fsum(xs)            summed_exactly(xs), which is it in loops
     k ** n, of integers      k ** natural_exponent(n): what Numba makes of a negative n is 0; of an array n so in the loops
+    p + q, p * q, of NumPy's truth values      p | q, p & q
+    k // n, of NumPy's integers        np.where(n == -1, -k, k // n): Numba's of the least and -1 is 0
     k << n, of arrays        np.where(0 <= n < 64, k << n, 0), as NumPy does
     x ** 0.5, z ** -1, of arrays       np.sqrt(x), np.reciprocal(z), as NumPy computes them: of -inf, say, and of 0 where z is complex
     np.stack(xs, axis)       np.concatenate of xs with a new axis each
@@ -117,6 +119,11 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
         case "power" if np.dtype(op.output.type.dtype).kind in "iu" and isinstance(inputs[1].type, Scalar):
             exponent = int_(inputs[1]) if inputs[1].type.dtype == "bool" else inputs[1]
             return [power(inputs[0], natural_exponent_op(exponent))]
+        case "add" | "multiply" if op.output.type.dtype == "bool":
+            return [(bitwise_or if op.name == "add" else bitwise_and)(*inputs)]
+        case "floor_divide" if op.output.type.dtype == "int64" and inputs[1].constant in (MISSING, -1) and not (isinstance(op.output.type, Scalar) and op.output.type.weak):
+            a, b = inputs
+            return [-a if b.constant == -1 else where(equal(b, -1), -a, op.record(a, b))]
         case "left_shift" | "right_shift" if isinstance(op.output.type, Array) and inputs[1].type.dtype != "bool":
             return _shifted(op, *inputs)
         case "power" if isinstance(inputs[0].type, Array) and np.dtype(inputs[0].type.dtype).kind in "fc":

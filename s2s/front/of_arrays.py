@@ -215,6 +215,14 @@ def _svd(frame: Frame, node, a, full_matrices=True, compute_uv=True, hermitian=F
     return operate(frame, np.linalg.svd, [a], named, node)
 
 
+def _average(frame: Frame, node, a, axis=None, weights=None, returned=False, *, keepdims=False):
+    if not (frame.is_static(weights) and frame.static(weights, "weights=") is None):
+        a, weights = _array(frame, node, a), _array(frame, node, weights)
+        alike = rank(frame.value(a)) == rank(frame.value(weights))
+        _run(frame, node, said.with_weight, apply(frame, np.sum, [weights], {"axis": axis if alike else None}, node))
+    return operate(frame, np.average, [a], {"axis": axis, "weights": weights, "returned": returned, "keepdims": keepdims}, node)
+
+
 OF_MATRICES = {1: (said.largest_sum, 0), np.inf: (said.largest_sum, 1), -1: (said.least_sum, 0), -np.inf: (said.least_sum, 1),
                2: (said.largest_value,), -2: (said.least_value,), "nuc": (said.sum_of_values,)}
 
@@ -279,7 +287,7 @@ def _renamed(function: Callable) -> Callable:
 
 
 BUILTINS.update({
-    np.polyval: _polynomial(said.polynomial, "c"),
+    np.average: _average, np.polyval: _polynomial(said.polynomial, "c"),
     np.unravel_index: _places, np.ravel_multi_index: _numbers,
     np.divmod: _plainly(said.quotient_and_rest), np.float_power: _plainly(said.float_power), np.ldexp: _plainly(said.scaled),
     np.modf: _plainly(said.fraction_and_whole), np.diagflat: _plainly(said.diagonal_matrix), np.tril_indices_from: _plainly(said.lower_indices),

@@ -72,6 +72,12 @@ def diagonal_indices(arr):
     return places, places
 
 
+def with_weight(total):
+    """Where np.average stops: weights that sum to 0."""
+    if np.any(total == 0.0):
+        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+
+
 def without_nans(a):
     """The numbers of an array."""
     flat = np.ravel(a)

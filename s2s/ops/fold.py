@@ -261,9 +261,11 @@ def _is_not_negative(x: Value) -> bool:
 
 
 def power(record, a: Value, b: Value):
-    """a ** 1 is a; an int to a negative power is a float, and Python goes by way of float(a)."""
+    """a ** 1 is a; truth values ** 2 are their squares; an int to a negative power is a float, and Python goes by way of float(a)."""
     if a.type == INT and type(b.constant) is int and b.constant < 0:
         return RECORDS["float_"](a) ** b
+    if isinstance(a.type, Array) and a.type.dtype == "bool" and type(b.constant) is int and b.constant == 2:
+        return RECORDS["square"](a)  # of int8, as NumPy has it, which no other power of them is
     return _same_type(a, record, a, b) if _is(b, 1) else None
 
 

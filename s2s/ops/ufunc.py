@@ -21,6 +21,7 @@ from ..ir.types import BOOL, FLOAT, INT, Array, List, Scalar, Tuple, Type, Unkno
 from .chain import elementwise_jvp, elementwise_vjp
 from .record import (
     FUNCTIONS,
+    RECORDS,
     Record,
     array_type,
     broadcast_dims,
@@ -196,7 +197,7 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
     record.jvp = functools.partial(elementwise_jvp, record=record)
     for function in (getattr(np, name, None) if name != "select" else None, *also):
         if function is not None:
-            FUNCTIONS[function] = called(record, len(partials))
+            FUNCTIONS[function] = of_numpys_numbers(record, len(partials)) if python else called(record, len(partials))
     if math is not None:
         _define_in_math(record, math)
     return record
@@ -224,6 +225,20 @@ def called(record: Record, arity: int) -> Callable:
         return record(*args)
 
     return call
+
+
+def of_numpys_numbers(record: Record, arity: int) -> Callable:
+    """`record`, an operator of Python's, as the meaning of a call of NumPy's function: of Python's numbers that makes NumPy's, and raises nothing."""
+    call = called(record, arity)
+
+    def called_by_name(*args, **keywords):
+        xs = [value(x) for x in args]
+        if xs and all(isinstance(x.type, Scalar) and x.type.weak and x.constant is MISSING and x.type.dtype is not None for x in xs[:1]) \
+                and all(isinstance(x.type, Scalar) and x.type.weak for x in xs):
+            args = [RECORDS["convert"](xs[0], dtype=xs[0].type.dtype), *args[1:]]
+        return call(*args, **keywords)
+
+    return called_by_name
 
 
 def _define_in_math(record: Record, function: Callable) -> None:

@@ -364,3 +364,34 @@ def test_compiled_indices_that_stand_in_arrays_are_checked():
         for run in (fast, plain):
             with pytest.raises(IndexError, match=said):
                 run(x, np.array(rows), np.array(columns))
+
+
+LEAST = np.array([-2**63, 5])
+
+
+@pytest.mark.parametrize("f, args", [
+    (lambda x, a: np.add(x, 1.0) * a, (1.0, np.ones(2, np.float32))),  # np.add of Python's numbers is a number of NumPy's
+    (lambda x: np.greater(x, 0) + True, (1.0,)),
+    (lambda x: np.greater(x, 0) * True, (1.0,)),
+    (lambda x: np.power(x, 2.0), (1e200,)),  # and raises nothing
+    (lambda x: np.power(x, -1.0), (0.0,)),
+    (lambda x: (x > 0) ** 2, (np.array([1.0, -1.0]),)),
+    (lambda x: (x > 0) ** 3, (np.array([1.0, -1.0]),)),
+])
+def test_functions_of_numpys_make_its_numbers(f, args):
+    with np.errstate(all="ignore"):
+        found, expected = s2s.jvp(f, args, tuple(map(np.zeros_like, args)))[0], f(*args)
+    np.testing.assert_array_equal(found, expected)
+    assert found.dtype == expected.dtype
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f, args", [
+    (lambda k: k // -1, (LEAST,)), (lambda k, n: k // n, (LEAST, np.array([-1, -2]))), (lambda k, n: np.floor_divide(k, n), (LEAST[0], np.int64(-1))),
+    (lambda x: (x > 0) ** 2, (np.array([1.0, -1.0]),)), (lambda x: np.greater(x, 0) + True, (1.0,)), (lambda x: np.bool_(x > 0) * np.bool_(x > 1), (1.5,)),
+])
+def test_integers_and_truth_values_in_native_code_are_numpys(f, args):
+    with np.errstate(all="ignore"):
+        found, expected = s2s.jit(f)(*args), f(*args)
+    np.testing.assert_array_equal(found, expected)
+    assert np.asarray(found).dtype == expected.dtype

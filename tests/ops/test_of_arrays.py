@@ -157,3 +157,14 @@ def test_all_of_u_and_v_need_a_square_matrix():
 def test_what_is_left_is_refused(f, text):
     with pytest.raises(S2SError, match=text):
         s2s.grad(f)(0.7)
+
+
+@pytest.mark.parametrize("of", [lambda t: t, pytest.param(s2s.jit, marks=pytest.mark.compile)])
+def test_averages_of_no_weight_stop(of):
+    x = np.arange(4.0).reshape(2, 2)
+    for f, w in ((lambda x, w: np.average(x, weights=w), x - x[::-1]), (lambda x, w: np.average(x, axis=0, weights=w)[0], np.array([1.0, -1.0])),
+                 (lambda x, w: np.average(x, axis=1, weights=w)[0], np.array([[1.0, 2.0], [1.0, -1.0]]))):
+        with pytest.raises(ZeroDivisionError, match="Weights sum to zero, can't be normalized"):
+            of(s2s.grad(f))(x, w)
+        np.testing.assert_allclose(of(s2s.value_and_grad(f))(x, w + 1.0)[0], f(x, w + 1.0))
+    np.testing.assert_allclose(s2s.vmap(lambda w: np.average(x[0], weights=w))(x + 1.0), [np.average(x[0], weights=w) for w in x + 1.0])
