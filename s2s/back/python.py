@@ -214,6 +214,7 @@ _IMPORTS = [
     ("math", "import math"),
     ("np", "import numpy as np"),
     ("scipy.fft", "import scipy.fft"),
+    ("scipy.linalg", "import scipy.linalg"),
     ("scipy.special", "import scipy.special"),
     ("in_parts", "from s2s.runtime.parts import add_parts, apart, in_parts, natural, parts_of"),
     ("objmode", "from numba import objmode"),

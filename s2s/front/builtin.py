@@ -163,6 +163,11 @@ def refused(message: str, remedy: str) -> Callable:
     return refuse
 
 
+def _digits(function: Callable) -> Callable:
+    """bin, oct and hex of a number that is known."""
+    return lambda frame, node, number: function(frame.static(number, f"what {function.__name__} is of", node))
+
+
 BUILTINS: dict[object, Callable] = Meanings()
 BUILTINS.update({
     **QUESTIONS, **CONTEXTS, **FUNCTIONS_OF_OBJECTS,
@@ -172,5 +177,5 @@ BUILTINS.update({
     print: print_, str: str_, repr: repr_, format: format_,
     builtins.open: refused("opening a file", "read it before, and pass the data"),
     builtins.input: refused("input", "pass the data as an argument"),
-    np.vectorize: refused("np.vectorize", "write the loop"),
+    **{digits: _digits(digits) for digits in (bin, oct, hex)},
 })

@@ -100,6 +100,9 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         case Chosen(condition, functions):
             return branch(frame, condition, *(lambda f=f: apply(frame, f, args, keywords, node) for f in functions),
                           frame.live | frame.pending)
+        case np.vectorize():
+            return BUILTINS[np.vectorize](frame, node, function.pyfunc, function.otypes, None, function.excluded, False, function.signature).run(
+                frame, node, *args, **keywords)
         case functools.partial():
             given, named = _parts(frame, function)
             return apply(frame, function.func, [*given, *args], {**named, **keywords}, node)

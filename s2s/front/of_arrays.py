@@ -18,6 +18,7 @@ from .builtin import BUILTINS
 from .calls import apply, in_place, operate
 from .frame import Frame
 from .lists import is_list
+from .made import Known
 
 
 def _run(frame: Frame, node, function: Callable, *args):
@@ -215,6 +216,33 @@ def _svd(frame: Frame, node, a, full_matrices=True, compute_uv=True, hermitian=F
     return operate(frame, np.linalg.svd, [a], named, node)
 
 
+def vectorized(frame: Frame, node, function, otypes, excluded, signature, args: list, keywords: dict):
+    """What np.vectorize makes of `function`, called: a loop over elements.
+
+    NumPy takes the dtype of the first result for all; here it is that of all of them, and where that differs `otypes` says it.
+    """
+    if excluded or signature or keywords:
+        raise frame.refuse("np.vectorize with excluded=, a signature, or called with keywords", node, "write the loop, or use s2s.vmap")
+    arrays = [_array(frame, node, x) for x in args]
+    ranks = [rank(frame.value(x)) for x in arrays]
+    if None in ranks or not arrays:
+        raise frame.refuse("np.vectorize of arrays of unknown rank", node, "call the function once, or annotate the parameters")
+    found = _run(frame, node, said.of_each, function, *arrays) if any(ranks) else apply(frame, np.asarray, [apply(frame, function, arrays, {}, node)], {}, node)
+    if otypes is None:
+        return found
+    if len(otypes) != 1:
+        raise frame.refuse("np.vectorize of several results", node, "write the loop")
+    return apply(frame, np.asarray, [found], {"dtype": np.dtype(otypes[0])}, node)
+
+
+def _vectorize(frame: Frame, node, pyfunc=np._NoValue, otypes=None, doc=None, excluded=None, cache=False, signature=None):
+    """np.vectorize, called in the program."""
+    settings = [frame.static(x, what, node) for x, what in ((otypes, "otypes="), (excluded, "excluded="), (signature, "signature="))]
+    if pyfunc is np._NoValue:
+        return Known(lambda frame, node, function: _vectorize(frame, node, function, otypes, doc, excluded, cache, signature))
+    return Known(lambda frame, node, *args, **keywords: vectorized(frame, node, pyfunc, *settings, list(args), keywords), (pyfunc,))
+
+
 def _average(frame: Frame, node, a, axis=None, weights=None, returned=False, *, keepdims=False):
     if not (frame.is_static(weights) and frame.static(weights, "weights=") is None):
         a, weights = _array(frame, node, a), _array(frame, node, weights)
@@ -287,7 +315,7 @@ def _renamed(function: Callable) -> Callable:
 
 
 BUILTINS.update({
-    np.average: _average, np.polyval: _polynomial(said.polynomial, "c"),
+    np.average: _average, np.vectorize: _vectorize, np.polyval: _polynomial(said.polynomial, "c"),
     np.unravel_index: _places, np.ravel_multi_index: _numbers,
     np.divmod: _plainly(said.quotient_and_rest), np.float_power: _plainly(said.float_power), np.ldexp: _plainly(said.scaled),
     np.modf: _plainly(said.fraction_and_whole), np.diagflat: _plainly(said.diagonal_matrix), np.tril_indices_from: _plainly(said.lower_indices),

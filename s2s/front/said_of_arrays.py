@@ -307,6 +307,13 @@ def put_of_number(y, where, number):
     y[where] = number
 
 
+def of_each(function, *args):
+    """np.vectorize(function), of arguments of which one is an array."""
+    arrays = np.broadcast_arrays(*args)
+    flat = [np.ravel(a) for a in arrays]
+    return np.reshape(np.array([function(*[a[k] for a in flat]) for k in range(flat[0].size)]), arrays[0].shape)
+
+
 def along_rows(function, a):
     """np.apply_along_axis, along the last axis of two."""
     return np.stack([function(row) for row in a])

@@ -18,6 +18,7 @@ from . import (  # noqa: F401
     draws,
     einsum,
     elementwise,
+    equations,
     factor,
     foreign,
     fourier,

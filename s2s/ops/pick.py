@@ -11,13 +11,13 @@ from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_shape
 from ..ir.graph import Value
 from ..ir.types import Array, Type, Unknown
-from .arrange import expand_dims
+from .arrange import expand_dims, moveaxis
 from .copy import copy
 from .create import arange, array, zeros
 from .index import additem, put, setitem, take
 from .join import along
 from .pattern import parse_index
-from .record import define, dims_of, dtype_of, numpy_function, rank, static, value
+from .record import RECORDS, define, dims_of, dtype_of, numpy_function, rank, static, value
 from .reduce import sum_record
 from .reshape import ravel
 from .shape import (
@@ -151,6 +151,36 @@ def argsort_(x: Value, axis=-1) -> Value:
     return argsort(ravel(value(x)), axis=0) if axis is None else argsort(value(x), axis=axis)
 
 
+argpartition = define(
+    "argpartition",
+    evaluate=lambda x, *, kth, axis: np.argpartition(x, kth, axis=axis),
+    infer=lambda x, *, kth, axis: argsort.infer(x, axis=axis),
+    syntax=lambda x, *, kth, axis: numpy_call("argpartition", x, literal(kth), axis=literal(axis) if axis != -1 else None),
+    partials=(None,),
+)
+
+
+def _partitioned(x: Value, kth, axis) -> tuple[Value, Value, int]:
+    """The array, the order of it, and the axis."""
+    x, axis = value(x), static_axis(axis)
+    if axis is None:
+        x, axis = ravel(x), -1
+    return x, argpartition(x, kth=static(kth, "kth="), axis=axis), axis
+
+
+@numpy_function(np.argpartition, method="argpartition")
+def argpartition_(x: Value, kth, axis=-1) -> Value:
+    """np.argpartition; it has no derivative."""
+    return _partitioned(x, kth, axis)[1]
+
+
+@numpy_function(np.partition)
+def partition(x: Value, kth, axis=-1) -> Value:
+    """np.partition, in the order that np.argpartition finds: the derivative goes where the elements went."""
+    x, order, axis = _partitioned(x, kth, axis)
+    return take(x, order) if rank(x) == 1 else take_along_axis(x, order, axis)
+
+
 # ------------------------------------------------------------------------------------------ diagonals
 
 
@@ -194,9 +224,32 @@ diagonal_record = define(
 
 
 @numpy_function(np.diagonal, method="diagonal")
-def diagonal(x: Value, offset=0) -> Value:
-    """np.diagonal of a matrix."""
-    return diagonal_record(value(x), k=static(offset))
+def diagonal(x: Value, offset=0, axis1=0, axis2=1) -> Value:
+    """np.diagonal: of a stack of matrices, those along two of the axes."""
+    x, k = value(x), static(offset)
+    first, second = static_axis(axis1), static_axis(axis2)
+    if rank(x) in (None, 2) and (first, second) == (0, 1):
+        return diagonal_record(x, k=k)
+    if rank(x) is None:
+        raise UnsupportedError("the diagonal along some axes of an array of unknown rank", current().line, "call the function once, or annotate the parameter")
+    first, second = normal_axis(first, rank(x)), normal_axis(second, rank(x))
+    if first == second:
+        raise TypeMismatchError(f"the diagonal along axes {first} and {second}", current().line, "name two axes")
+    front = moveaxis(x, (first, second), (0, 1))
+    if rank(x) == 2:
+        return diagonal_record(front, k=k)
+    rows, columns = (length(front, axis=n) - abs(k) if shortened else length(front, axis=n) for n, shortened in ((0, k < 0), (1, k > 0)))
+    along_it = arange(maximum_of(minimum_of(rows, columns), 0))
+    places = along_it + -k if k < 0 else along_it, along_it + k if k > 0 else along_it
+    return moveaxis(take(front, places), 0, -1)
+
+
+def minimum_of(a, b) -> Value:
+    return RECORDS["min_"](value(a), value(b))
+
+
+def maximum_of(a, b) -> Value:
+    return RECORDS["max_"](value(a), value(b))
 
 
 @numpy_function(np.diag)
@@ -210,9 +263,10 @@ def diag(x: Value, k=0) -> Value:
 
 
 @numpy_function(np.trace, method="trace")
-def trace(x: Value, offset=0) -> Value:
-    """np.trace of a matrix."""
-    return sum_record(diagonal(x, offset), axis=None, keepdims=False)
+def trace(x: Value, offset=0, axis1=0, axis2=1) -> Value:
+    """np.trace of a matrix, or of each of a stack."""
+    found = diagonal(x, offset, axis1, axis2)
+    return sum_record(found, axis=None if rank(found) in (None, 1) else -1, keepdims=False)
 
 
 def _triangle(name: str, function: Callable):

@@ -20,8 +20,25 @@ from .arrange import expand_dims
 from .barrier import barrier
 from .cast import as_dtype
 from .control import item
-from .create import asarray
-from .elementwise import absolute, add, equal, exp, imag, log, not_equal, power, real, root, where
+from .create import asarray, full
+from .elementwise import (
+    absolute,
+    add,
+    equal,
+    exp,
+    imag,
+    log,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    not_equal,
+    power,
+    real,
+    root,
+    where,
+)
+from .join import concatenate_record
 from .record import (
     RECORDS,
     array_type,
@@ -35,6 +52,7 @@ from .record import (
     static,
     value,
 )
+from .reshape import ravel
 from .shape import (
     length,
     literal,
@@ -105,6 +123,40 @@ def refuse(**arguments) -> None:
             )
 
 
+chosen = where  # of which `where`, the argument of reductions, has the name
+
+
+def is_given(argument) -> bool:
+    """Whether an argument is there, and is not None."""
+    return argument is not None and not (is_static(argument) and static(argument) is None)
+
+
+def where_only(x: Value, where, otherwise) -> Value:
+    """`x` with `otherwise`, which changes no result, where it does not count."""
+    return chosen(as_array(where), x, otherwise) if is_given(where) else x
+
+
+def counted(x: Value, axis, where) -> Value:
+    """How many elements a reduction takes together."""
+    if not is_given(where):
+        return count_along(x, axis)
+    count = sum_record(chosen(as_array(where), spread(value(1.0), x), 0.0), axis=axis, keepdims=False)
+    return as_dtype(count, "float32") if dtype_of(x.type) in ("float16", "float32", "complex64") else count
+
+
+def begun(x: Value, axis, keepdims, initial) -> tuple[Value, int | None]:
+    """`x` with `initial` as one element more along the axis, which makes it the result where there is no other, and the axis."""
+    x, axis = as_array(x), static_axis(axis)
+    if rank(x) is None or isinstance(axis, tuple) or axis is None and static(keepdims) and rank(x) > 1:
+        raise UnsupportedError("the argument initial= of a reduction along several axes, or of an array of unknown rank", current().line,
+                               "use np.maximum or np.minimum of the result")
+    if axis is None:
+        x, axis = ravel(x), 0 if rank(x) == 1 and static(keepdims) else None
+    along = (axis or 0) % rank(x)
+    more = full(tuple(value(1) if k == along else length(x, axis=k) for k in range(rank(x))), as_dtype(value(initial), dtype_of(x.type)))
+    return concatenate_record(x, more, axis=along), axis
+
+
 def over(reduced_value: Value, axis, keepdims: bool) -> Value:
     """A reduction's result (or cotangent) with its reduced axes back, as axes of length 1."""
     if axis is None or keepdims:
@@ -142,8 +194,9 @@ sum_record = reduction(
 @numpy_function(np.sum, method="sum")
 def sum_(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None) -> Value:
     """np.sum."""
-    refuse(out=out, initial=initial, where=where)
-    return _reduce(sum_record, as_dtype(as_array(x), dtype), axis, keepdims)
+    refuse(out=out)
+    total = _reduce(sum_record, where_only(as_dtype(as_array(x), dtype), where, 0), axis, keepdims)
+    return total + as_dtype(value(initial), dtype_of(total.type)) if is_given(initial) else total
 
 
 def _infer_added_up(x: Value, *, axis) -> Type:
@@ -188,9 +241,11 @@ def count_along(x: Value, axis) -> Value:
 @numpy_function(np.mean, method="mean")
 def mean(x, axis=None, dtype=None, out=None, keepdims=False, where=None) -> Value:
     """np.mean: the sum divided by the number of elements."""
-    refuse(out=out, where=where)
-    x, axis = as_dtype(as_array(x), dtype), static_axis(axis)
-    return sum_record(x, axis=axis, keepdims=builtins.bool(static(keepdims))) / count_along(x, axis)
+    refuse(out=out)
+    x, axis, keepdims = as_dtype(as_array(x), dtype), static_axis(axis), builtins.bool(static(keepdims))
+    count = counted(x, axis, where)
+    total = sum_record(where_only(x, where, 0), axis=axis, keepdims=keepdims)
+    return total / (over(count, axis, not keepdims) if is_given(where) else count)
 
 
 @numpy_function(np.average)
@@ -215,13 +270,25 @@ def average(x, axis=None, weights=None, returned=False, *, keepdims=False) -> Va
 @numpy_function(np.var, method="var")
 def var(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None) -> Value:
     """np.var, of complex numbers the mean square of the distance from their mean."""
-    refuse(out=out, where=where)
+    refuse(out=out)
+    if is_given(where):
+        return _var_where(as_dtype(as_array(x), dtype), static_axis(axis), ddof, builtins.bool(static(keepdims)), where)
     x, axis = as_dtype(as_array(x), dtype), static_axis(axis)
     count = count_along(x, axis)
     centred = x - sum_record(x, axis=axis, keepdims=axis is not None) / count
     squares = functools.reduce(add, [part * part for part in _parts(centred)])
     squares = sum_record(squares, axis=axis, keepdims=builtins.bool(static(keepdims)))
     return squares / (count if value(ddof).constant == 0 else RECORDS["max_"](count - value(ddof), 0))
+
+
+def _var_where(x: Value, axis, ddof, keepdims: bool, where) -> Value:
+    """np.var of some of the elements."""
+    count = counted(x, axis, where)
+    mean = sum_record(where_only(x, where, 0), axis=axis, keepdims=False) / count
+    centred = where_only(x - over(mean, axis, False), where, 0)
+    squares = functools.reduce(add, [part * part for part in _parts(centred)])
+    found = sum_record(squares, axis=axis, keepdims=False) / maximum(count - value(ddof), 0)
+    return over(found, axis, not keepdims) if keepdims else found
 
 
 @numpy_function(np.std, method="std")
@@ -267,21 +334,29 @@ def extreme(name: str, function: Callable):
     return reduction(name, function, _same_dtype, vjp=_vjp_extreme, jvp=_jvp_extreme)
 
 
+def _extreme(record, x, axis, out, keepdims, initial, where) -> Value:
+    refuse(out=out)
+    if is_given(initial):
+        x = where_only(as_array(x), where, as_dtype(value(initial), dtype_of(as_array(x).type)))
+        x, axis = begun(x, axis, keepdims, initial)
+    elif is_given(where):
+        raise TypeMismatchError(f"np.{record.name} with where= and without initial=", current().line, "say what it is of nothing, with initial=")
+    return _reduce(record, x, axis, keepdims)
+
+
 max_record, min_record = extreme("max", np.max), extreme("min", np.min)
 
 
 @numpy_function(np.max, np.amax, method="max")
 def amax(x, axis=None, out=None, keepdims=False, initial=None, where=None) -> Value:
     """np.max."""
-    refuse(out=out, initial=initial, where=where)
-    return _reduce(max_record, x, axis, keepdims)
+    return _extreme(max_record, x, axis, out, keepdims, initial, where)
 
 
 @numpy_function(np.min, np.amin, method="min")
 def amin(x, axis=None, out=None, keepdims=False, initial=None, where=None) -> Value:
     """np.min."""
-    refuse(out=out, initial=initial, where=where)
-    return _reduce(min_record, x, axis, keepdims)
+    return _extreme(min_record, x, axis, out, keepdims, initial, where)
 
 
 @numpy_function(np.ptp)
@@ -307,15 +382,15 @@ argmin_record = reduction("argmin", np.argmin, _position, partials=(None,))
 @numpy_function(np.any, method="any")
 def any_(x, axis=None, out=None, keepdims=False, *, where=None) -> Value:
     """np.any."""
-    refuse(out=out, where=where)
-    return _reduce(any_record, x, axis, keepdims)
+    refuse(out=out)
+    return _reduce(any_record, logical_and(as_array(where), as_array(x)) if is_given(where) else x, axis, keepdims)
 
 
 @numpy_function(np.all, method="all")
 def all_(x, axis=None, out=None, keepdims=False, *, where=None) -> Value:
     """np.all."""
-    refuse(out=out, where=where)
-    return _reduce(all_record, x, axis, keepdims)
+    refuse(out=out)
+    return _reduce(all_record, logical_or(logical_not(as_array(where)), as_array(x)) if is_given(where) else x, axis, keepdims)
 
 
 @numpy_function(np.argmax, method="argmax")

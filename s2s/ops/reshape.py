@@ -77,11 +77,7 @@ def _infer_reshape(x: Value, *sizes: Value) -> Type:
             if known
             else fresh_extent()
         )
-    elif (
-        isinstance(whole, int)
-        and isinstance(product_extent(tuple(dims)), int)
-        and whole != math.prod(dims)
-    ):
+    elif isinstance(whole, int) and isinstance(product_extent(tuple(dims)), int) and whole != product_extent(tuple(dims)):
         raise TypeMismatchError(
             f"{whole} elements do not fill the shape {tuple(dims)}",
             current().line,

@@ -19,12 +19,13 @@ from .index import put, take
 from .record import (
     RECORDS,
     define,
+    dtype_of,
     numpy_function,
     rank,
     static,
     value,
 )
-from .reduce import as_array, reduction, refuse, result_dtype, sum_record
+from .reduce import as_array, is_given, reduction, refuse, result_dtype, sum_record, where_only
 from .reshape import ravel, reshape_like
 from .shape import (
     float_dtype,
@@ -203,7 +204,11 @@ cumprod = define(
 @numpy_function(np.prod, method="prod")
 def prod(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None) -> Value:
     """np.prod."""
-    refuse(out=out, initial=initial, where=where)
+    refuse(out=out)
+    x = where_only(as_array(x), where, 1)
+    if is_given(initial):
+        found = prod(x, axis, dtype, keepdims=keepdims)
+        return found * as_dtype(value(initial), dtype_of(found.type))
     x, axis = as_dtype(as_array(x), dtype), static_axis(axis)
     if isinstance(axis, tuple):
         raise UnsupportedError(

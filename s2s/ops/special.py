@@ -11,6 +11,8 @@ import functools
 import math
 from collections.abc import Callable
 
+from ..errors import UnsupportedError
+from ..ir.builder import current
 from ..ir.graph import Value
 from ..ir.types import Scalar, Type
 from ..later import Named
@@ -49,7 +51,7 @@ def scipys(name: str) -> Named:
 
 
 SCIPYS_ALONE: set[str] = set()  # what nobody but SciPy computes
-OF_ORDER: set[str] = set()  # those of them whose first argument is an attribute
+OF_ORDER: dict[str, int] = {}  # those of them whose first arguments are attributes, and how many
 
 
 def _special(name: str, *partials, of_numbers: Callable | None = None, math: Callable | None = None,
@@ -200,17 +202,24 @@ y0 = _special("y0",                            lambda y, x: -y1(x))
 y1 = _special("y1",                            lambda y, x: y0(x) - _over(y, x))
 
 
-def _of_order(name: str, partial: Callable) -> Record:
-    """A function (order, x) of an order that is known; derivatives as in NIST's Digital Library of Mathematical Functions (8.8, 8.19, 10.6, 10.29)."""
+def _of_order(name: str, partial: Callable, orders: tuple = ("order",)) -> Record:
+    """A function (order, x) of an order that is known; derivatives as in NIST's Digital Library of Mathematical Functions (8.8, 8.17, 8.19, 10.6, 10.29)."""
     record = define(
         name,  # (x, order)
-        evaluate=lambda x, *, order: scipys(name)(order, x)[()], infer=lambda x, *, order: exp.infer(x),
-        syntax=lambda x, *, order: _scipy_syntax(name)(ast.Constant(order), x), partials=(partial,), elementwise=True, cheap=True)
+        evaluate=lambda x, **known: scipys(name)(*known.values(), x)[()], infer=lambda x, **known: exp.infer(x),
+        syntax=lambda x, **known: _scipy_syntax(name)(*map(ast.Constant, known.values()), x), partials=(partial,), elementwise=True, cheap=True)
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
     SCIPYS_ALONE.add(name)
-    OF_ORDER.add(name)
-    numpy_function(scipys(name))(lambda v, z: record(z, order=static(v, f"the order of {name}")))
+    OF_ORDER[name] = len(orders)
+    of = f"the {orders[0]} of {name}" if len(orders) == 1 else f"a parameter of {name}"
+
+    @numpy_function(scipys(name))
+    def called_with(*args) -> Value:
+        if len(args) != len(orders) + 1:
+            raise UnsupportedError(f"scipy.special.{name} of {len(args)} arguments", current().line, f"give it {len(orders) + 1}")
+        return record(args[-1], **{order: static(v, of) for order, v in zip(orders, args)})
+
     return record
 
 
@@ -225,8 +234,15 @@ for _record in (cbrt, exp2, expm1, log1p):  # which scipy.special has as well
 # -------------------------------------------------------------------------------- incomplete functions
 #                                              ∂y/∂x
 
+def _density_of_beta(x, a, b):
+    """x**(a - 1) * (1 - x)**(b - 1) / B(a, b)."""
+    return exp(xlogy(a - 1.0, x) + xlog1py(b - 1.0, -x) - (math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)))
+
+
 gammainc = _of_order("gammainc", lambda y, x, *, order: exp((order - 1) * log(x) - x - math.lgamma(order)))
 gammaincc = _of_order("gammaincc", lambda y, x, *, order: -exp((order - 1) * log(x) - x - math.lgamma(order)))
+betainc = _of_order("betainc", lambda y, x, *, a, b: _density_of_beta(x, a, b), ("a", "b"))
+betaincc = _of_order("betaincc", lambda y, x, *, a, b: -_density_of_beta(x, a, b), ("a", "b"))
 expn = _of_order("expn", lambda y, x, *, order: -expn(x, order=order - 1) if order else -(1 + 1 / x) * y)
 expi = _special("expi",                        lambda y, x: exp(x) / x)
 exp1 = _special("exp1",                        lambda y, x: -exp(-x) / x)

@@ -34,11 +34,11 @@ DIGAMMA = "psi"
 def _callable(name: str, arity: int) -> Callable:
     """The function that native code calls."""
     plain = Named("scipy.special", name)
-    function = (lambda a, b: plain(a, b)) if arity == 2 else (lambda x: plain(x))
+    function = {1: lambda x: plain(x), 2: lambda a, b: plain(a, b), 3: lambda a, b, x: plain(a, b, x)}[arity]
     function.__name__ = function.__qualname__ = f"scipys_{name}"
     function.__doc__ = f"scipy.special.{name} of numbers."
 
-    type_callable(function)(lambda context: (lambda a, b: _type(a, b)) if arity == 2 else (lambda x: _type(x)))
+    type_callable(function)(lambda context: {1: lambda x: _type(x), 2: lambda a, b: _type(a, b), 3: lambda a, b, x: _type(a, b, x)}[arity])
 
     @lower_builtin(function, *[types.Any] * arity)
     def lowered(context, builder, sig, args):
@@ -59,7 +59,7 @@ def _type(*xs: types.Type) -> types.Type | None:
     return None
 
 
-FUNCTIONS = {name: _callable(name, len(RECORDS[name].partials) + (name in OF_ORDER)) for name in sorted(SCIPYS_ALONE)}
+FUNCTIONS = {name: _callable(name, len(RECORDS[name].partials) + OF_ORDER.get(name, 0)) for name in sorted(SCIPYS_ALONE)}
 FUNCTIONS[DIGAMMA] = _callable(DIGAMMA, 1)
 globals().update((function.__name__, function) for function in FUNCTIONS.values())
 

@@ -206,8 +206,8 @@ def test_an_axis_that_is_not_there():
 
 
 def test_arguments_not_supported():
-    with pytest.raises(UnsupportedError, match="the argument where= of a reduction"):
-        traced(lambda x: FUNCTIONS[np.sum](x, where=x > 0), [X])
+    with pytest.raises(UnsupportedError, match="the argument out= of a reduction"):
+        traced(lambda x: FUNCTIONS[np.sum](x, out=x), [X])
 
 
 # ------------------------------------------------------------------------------------------- Python's sum
