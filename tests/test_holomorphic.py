@@ -71,3 +71,27 @@ def test_refusals(f, z, holomorphic, message, remedy):
     with pytest.raises(s2s.TypeMismatchError, match=message.replace("<lambda>", ".*")) as caught:
         s2s.grad(f, holomorphic=holomorphic)(z)
     assert remedy in str(caught.value)
+
+
+def loop_of_products(x):
+    t = 1.0
+    for k in range(len(x)):
+        t = t * (x[k] + 1j)
+    return t.real
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: np.sum(np.abs(np.exp(1j * x))), lambda x: np.sum(np.real(np.exp(1j * x) * (2 + 1j))), lambda x: np.sum(np.abs(np.sqrt(x + 0j))),
+    lambda x: np.sum(np.abs(np.concatenate((x, 1j * x)))), lambda x: np.real(np.dot(x, 1j * x + x)), lambda x: np.real(np.einsum("i,i->", x, np.exp(1j * x))),
+    loop_of_products,
+])
+def test_what_is_printed_before_any_call_knows_what_is_complex(f):
+    """Parameters are real there; numbers of the program that are not make results complex, whose conjugates and real parts are taken."""
+    x = np.array([0.5, -1.2, 2.0])
+    for t in (s2s.grad(f), s2s.value_and_grad(f)):
+        namespace = {}
+        exec(t.source, namespace)
+        found = namespace[t.source.rpartition("\ndef ")[2].partition("(")[0]](x)
+        for a, b in zip(found if isinstance(found, tuple) else (found,), t(x) if isinstance(found, tuple) else (t(x),)):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+            assert np.asarray(a).dtype == np.asarray(b).dtype

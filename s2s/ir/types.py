@@ -333,7 +333,8 @@ def join(a: Type, b: Type, fresh=lambda: Extent("?")) -> Type | None:
             item = join(a.item, b.item, lambda: _of_items(fresh()))
             return None if item is None else type(a)(item)
         case (Unknown() | Scalar() | Array()), (Unknown() | Scalar() | Array()):
-            return Unknown(dtype=a.dtype if a.dtype == b.dtype else None)
+            is_complex = any(d is not None and d.startswith("complex") for d in (a.dtype, b.dtype))  # as is what they make, on some path
+            return Unknown(dtype=a.dtype if a.dtype == b.dtype else "complex128" if is_complex else None)
     return None
 
 

@@ -164,7 +164,7 @@ def _dtype(x) -> str | None:
 
 def real_if(bar, x):
     """The real part of `bar` where `x` is real."""
-    if (_dtype(bar) or "").startswith("complex") and (_dtype(x) or "").startswith("float"):
+    if (_dtype(bar) or "").startswith("complex") and (_dtype(x) or "float").startswith("float"):  # what is not known before a call is real
         return RECORDS["real"](bar)
     return bar
 

@@ -21,7 +21,17 @@ from .chain import like_operand
 from .create import arange, ones_like
 from .index import take
 from .pick import diagonal
-from .record import array_type, define, dims_of, dtype_of, numpy_function, rank, static, value
+from .record import (
+    array_type,
+    common_dtype,
+    define,
+    dims_of,
+    dtype_of,
+    numpy_function,
+    rank,
+    static,
+    value,
+)
 from .reshape import reshape
 from .shape import length, numpy_call, shaped_like, spread, sum_to
 
@@ -90,8 +100,7 @@ def without_twins(names: str, x: Value) -> tuple[str, Value]:
 
 def _infer(*xs: Value, subscripts: str) -> Type:
     operands, result = split(subscripts)
-    dtypes = [dtype_of(x.type) for x in xs]
-    dtype = None if None in dtypes else np.result_type(*map(np.dtype, dtypes)).name
+    dtype = common_dtype(*(dtype_of(x.type) for x in xs))
     extents: dict[str, object] = {}
     for names, x in zip(operands, xs):
         if rank(x) is None:

@@ -21,7 +21,7 @@ from .create import zeros_like
 from .index import put, take
 from .linalg import real_dtype, square_dims
 from .product import matmul, matrix_transposed
-from .record import FUNCTIONS, define, dtype_of, numpy_function, rank, static
+from .record import FUNCTIONS, common_dtype, define, dtype_of, numpy_function, rank, static
 from .reduce import as_array, sum_record
 
 t = matrix_transposed
@@ -47,8 +47,7 @@ def _matrix(x, what: str) -> Value:
 
 def _common(*xs: Value) -> str | None:
     """The dtype of what LAPACK makes of matrices of these."""
-    dtypes = [dtype_of(x.type) for x in xs]
-    return None if None in dtypes else real_dtype(np.result_type(*map(np.dtype, dtypes)).name)
+    return real_dtype(common_dtype(*(dtype_of(x.type) for x in xs)))
 
 
 # --------------------------------------------------------------------------------------- a x + x b = q

@@ -18,6 +18,7 @@ from .index import take
 from .record import (
     RECORDS,
     array_type,
+    common_dtype,
     define,
     dims_of,
     dtype_of,
@@ -32,8 +33,7 @@ from .shape import length, literal, members, normal_axis, numpy_call, shaped_lik
 
 def joined_dtype(xs: tuple[Value, ...]) -> str | None:
     """The dtype of arrays put together."""
-    dtypes = [dtype_of(x.type) for x in xs]
-    return None if None in dtypes else np.result_type(*map(np.dtype, dtypes)).name
+    return common_dtype(*(dtype_of(x.type) for x in xs))
 
 
 def arrays(xs) -> list[Value]:

@@ -26,6 +26,7 @@ from .elementwise import conjugate
 from .record import (
     array_type,
     broadcast_dims,
+    common_dtype,
     define,
     dims_of,
     dtype_of,
@@ -41,8 +42,7 @@ from .shape import length, normal_axes, numpy_call, shaped_like, sum_to
 
 def product_dtype(a: Value, b: Value) -> str | None:
     """The dtype of a product; None if an operand's is not known."""
-    dtypes = dtype_of(a.type), dtype_of(b.type)
-    return None if None in dtypes else np.result_type(*map(np.dtype, dtypes)).name
+    return common_dtype(dtype_of(a.type), dtype_of(b.type))
 
 
 def check_inner(n, m, what: str) -> None:

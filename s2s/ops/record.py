@@ -107,6 +107,13 @@ def numpy_function(*functions, method: str = "", attribute: str = ""):
     return register
 
 
+def common_dtype(*dtypes: str | None) -> str | None:
+    """NumPy's dtype of what is made of these; of numbers that are not known before a call, which are real, and complex ones it is complex."""
+    if None in dtypes:
+        return "complex128" if any(d is not None and d.startswith("complex") for d in dtypes) else None
+    return np.result_type(*map(np.dtype, dtypes)).name
+
+
 # ---------------------------------------------------------------------------------------- constants
 
 

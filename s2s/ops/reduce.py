@@ -243,8 +243,8 @@ def mean(x, axis=None, dtype=None, out=None, keepdims=False, where=None) -> Valu
     """np.mean: the sum divided by the number of elements."""
     refuse(out=out)
     x, axis, keepdims = as_dtype(as_array(x), dtype), static_axis(axis), builtins.bool(static(keepdims))
-    count = counted(x, axis, where)
     total = sum_record(where_only(x, where, 0), axis=axis, keepdims=keepdims)
+    count = counted(x, axis, where)
     return total / (over(count, axis, not keepdims) if is_given(where) else count)
 
 

@@ -108,7 +108,7 @@ def _infer(name: str, result: Callable) -> Callable:
         if y is None:
             y = found[kinds] = result(*(Scalar(dtype, weak) for dtype, weak in kinds))
         if Unknown in classes:
-            known = y.dtype == "bool" or all(dtype is not None for dtype, _ in kinds)
+            known = y.dtype is not None and (y.dtype == "bool" or y.dtype.startswith("complex")) or all(dtype is not None for dtype, _ in kinds)
             return Unknown(shape_symbol([x.type for x in xs]), y.dtype if known else None)
         if Array not in classes:
             return y
