@@ -16,6 +16,7 @@ from . import (  # noqa: F401
     determinant,
     distance,
     draws,
+    eigen,
     einsum,
     elementwise,
     equations,

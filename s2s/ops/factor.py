@@ -49,7 +49,7 @@ def _matrix(a, what: str) -> Value:
     return a
 
 
-def _is_zero(bar: Value) -> bool:
+def is_zero(bar: Value) -> bool:
     """Whether a cotangent is that of what nothing reads."""
     return bar.op is not None and (bar.op.name in ("zeros", "zeros_like") or bar.constant is not MISSING and bar.constant == 0)
 
@@ -60,7 +60,7 @@ def _over(x: Value) -> Value:
     return where(none, 0.0, 1.0 / where(none, 1.0, x))
 
 
-def _gaps(w: Value) -> Value:
+def gaps_between(w: Value) -> Value:
     """1 / (w_j - w_i), with zeros on the diagonal."""
     return _over(expand_dims(w, 0) - expand_dims(w, 1))
 
@@ -80,10 +80,10 @@ def _infer_eigh(a: Value) -> list[Type]:
 
 def _vjp_eigh(bars, ys, a):
     (w_bar, v_bar), (w, v) = bars, ys
-    if _is_zero(v_bar):
+    if is_zero(v_bar):
         return (matmul(v * w_bar, t(v)),)
-    inner = _gaps(w) * matmul(t(v), v_bar)
-    if not _is_zero(w_bar):
+    inner = gaps_between(w) * matmul(t(v), v_bar)
+    if not is_zero(w_bar):
         inner = inner + eye(length(w, axis=0)) * w_bar
     return (_symmetric(matmul(matmul(v, inner), t(v))),)
 
@@ -93,7 +93,7 @@ def _jvp_eigh(dots, ys, a):
         return None
     w, v = ys
     inner = matmul(matmul(t(v), _symmetric(dots[0])), v)
-    return diagonal(inner), matmul(v, _gaps(w) * inner)
+    return diagonal(inner), matmul(v, gaps_between(w) * inner)
 
 
 eigh_record = define(
@@ -154,18 +154,18 @@ def _infer_svd(a: Value) -> list[Type]:
 def _vjp_svd(bars, ys, a):
     (u_bar, s_bar, vt_bar), (u, s, vt) = bars, ys
     v_bar, v = t(vt_bar), t(vt)
-    total = None if _is_zero(s_bar) else matmul(u * s_bar, vt)
-    column, gaps, over = expand_dims(s, 1), _gaps(s * s), _over(s)
+    total = None if is_zero(s_bar) else matmul(u * s_bar, vt)
+    column, gaps, over = expand_dims(s, 1), gaps_between(s * s), _over(s)
 
     def add(term: Value) -> Value:
         return term if total is None else total + term
 
-    if not _is_zero(u_bar):
+    if not is_zero(u_bar):
         turned = matmul(t(u), u_bar)
         inner = gaps * turned
         total = add(matmul(matmul(u, (inner + t(inner)) * s), vt))
         total = total + matmul((u_bar - matmul(u, turned)) * over, vt)
-    if not _is_zero(vt_bar):
+    if not is_zero(vt_bar):
         turned = matmul(t(v), v_bar)
         inner = gaps * turned
         total = add(matmul(matmul(u, column * (inner + t(inner))), vt))
@@ -178,7 +178,7 @@ def _jvp_svd(dots, ys, a):
         return None
     u, s, vt = ys
     dot, v, column, over = dots[0], t(vt), expand_dims(s, 1), _over(s)
-    inner, gaps = matmul(matmul(t(u), dot), v), _gaps(s * s)
+    inner, gaps = matmul(matmul(t(u), dot), v), gaps_between(s * s)
     beside_u, beside_v = matmul(dot, v), matmul(t(dot), u)
     u_dot = matmul(u, gaps * (inner * s + column * t(inner))) + (beside_u - matmul(u, matmul(t(u), beside_u))) * over
     v_dot = matmul(v, gaps * (column * inner + t(inner) * s)) + (beside_v - matmul(v, matmul(vt, beside_v))) * over
@@ -328,7 +328,7 @@ def _vector(x: Value) -> Value:
 
 
 def _vjp_lstsq(bars, ys, a, b):
-    if any(not _is_zero(bar) for bar in bars[1:]):
+    if any(not is_zero(bar) for bar in bars[1:]):
         raise UnsupportedError("the derivative of what np.linalg.lstsq returns besides the solution", current().line,
                                "compute it from the solution: np.sum((a @ x - b) ** 2)")
     y, (right, x), (bar, _) = pinv_record(a), _columns(b, ys[0]), _columns(bars[0], ys[0])
