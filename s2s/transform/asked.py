@@ -2,25 +2,38 @@
 
 The adjoint of `u[1:-1]` makes zeros like u, and u is a loop's carry, overwritten by the next trip: to save it on a tape
 would cost an array a trip, for its length.  A cotangent of the same type is at hand, and serves.
+
+Not every cotangent does: that of a name which some path leaves unbound has zeros there like what stands for the name, which has
+no elements, whatever its type says (Note [What is not there has no shape]).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..ir.graph import MISSING, Block, Value
+from ..ir.graph import MISSING, Block, Function, Value
 from ..ir.types import Array, Type
+from .effects import handed_on, maybe_unbound
+
+# Note [What is not there has no shape]
+# if c:                      the adjoint of the second branch yields zeros like y where c does not hold, and y is not there.
+#     y = np.tanh(m[0])      Nobody reads those zeros, so they may have any length; but what has their type must not take its
+# ...                        own from them.  Whatever is made of what may be unbound is left out, although where the name is
+# if c:                      bound it would do: then something else is asked, or a shape is saved.
+#     s = np.sum(y)
 
 
-def ask_shapes_here(adjoint: Block, home: Mapping[Value, Block], top: Block) -> None:
+def ask_shapes_here(adjoint: Block, home: Mapping[Value, Block], primal: Function) -> None:
     """Let the ops of `adjoint` that read only shapes read values of its own, in place.
 
-    `home` says of each primal value which block defines it; what `top` defines is there anyway.
+    `home` says of each primal value which block defines it; what the block of `primal` defines is there anyway.
     """
+    top = primal.block
     wanted = read_as_values(adjoint)
+    shapeless = handed_on(adjoint, maybe_unbound(primal), made=True)
 
     def visit(block: Block, known: dict[Type, Value]) -> None:
-        known = {**known, **_like(block.params, home)}
+        known = {**known, **_like([v for v in block.params if v not in shapeless], home)}
         for op in block.ops:
             for k in op.record.shapes:
                 x = op.inputs[k]
@@ -28,7 +41,7 @@ def ask_shapes_here(adjoint: Block, home: Mapping[Value, Block], top: Block) -> 
                     op.inputs[k] = known[x.type]
             for inner in op.blocks:
                 visit(inner, known)
-            known.update(_like(op.outputs, home))
+            known.update(_like([v for v in op.outputs if v not in shapeless], home))
 
     visit(adjoint, {})
 

@@ -34,16 +34,20 @@ def maybe_unbound(function: Function) -> set[Value]:
 
     What reads them raises, so it may run only where the program runs it.
     """
-    found: set[Value] = set()
-    while True:
+    return handed_on(function.block, {y for op in walk(function.block) if op.name == "undefined" for y in op.outputs})
+
+
+def handed_on(block: Block, values: set[Value], made: bool = False) -> set[Value]:
+    """`values`, and the results and carries of branches and loops in `block` that may be one of them; what is `made` of them, too."""
+    found = set(values)
+    grown = bool(found)
+    while grown:
         before = len(found)
-        for op in walk(function.block):
+        for op in walk(block):
             match op.name:
-                case "undefined":
-                    found.update(op.outputs)
                 case "if":
                     found.update(out for k, out in enumerate(op.outputs)
-                                 if any(block.yields[k] in found for block in op.blocks))
+                                 if any(arm.yields[k] in found for arm in op.blocks))
                 case "for" | "while":
                     skip, first, flag = 3 * (op.name == "for"), 1 * (op.name == "for"), 1 * op.attrs["breaks"]
                     body = op.blocks[-1]
@@ -52,8 +56,10 @@ def maybe_unbound(function: Function) -> set[Value]:
                             found.update((out, body.params[first + k]))
                             if op.name == "while":
                                 found.add(op.blocks[0].params[k])
-        if len(found) == before:
-            return found
+                case _ if made and not found.isdisjoint(op.inputs):
+                    found.update(op.outputs)
+        grown = len(found) > before
+    return found
 
 
 def owned_buffers(function: Function) -> set[Value]:

@@ -55,7 +55,7 @@ class Sweeps:
         self.adjoint, self.primal = adjoint, adjoint.function
         self.home = adjoint.home
         root = adjoint.regions[self.primal.block]
-        ask_shapes_here(root.adjoint, self.home, self.primal.block)
+        ask_shapes_here(root.adjoint, self.home, self.primal)
         reached = set(blocks_of(root.adjoint))
         self.regions = {b: region for b, region in adjoint.regions.items() if region.adjoint in reached}
         self.by_adjoint = {region.adjoint: region for region in self.regions.values()}

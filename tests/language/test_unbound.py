@@ -283,3 +283,25 @@ def test_what_nobody_reads_after_a_break_is_not_unbound():
     gradient = s2s.grad(left_after_a_decision, argnums=(0, 1, 2))
     assert gradient(0.3, 0.9, m, 4)[2].shape == (2, 2)
     assert "_bound" not in gradient.source and "(0, 0)" not in gradient.source
+
+
+def returned_before_it_is_bound(m, n, least):
+    seen = [1.0]
+    for _ in range(n):
+        seen.append(np.tanh(np.mean(m[n % 3])))
+    last = seen[-1]
+    if m[n - 1, n % 4] > least:
+        return last
+    b = np.tanh(m.T @ m[:, 0])
+    return np.sum(b * b) * last
+
+
+@pytest.mark.parametrize("least", [0.5, 5.0])
+def test_what_is_made_of_an_unbound_array_has_no_shape_to_ask_for(least):
+    """Twice backwards: zeros for the cotangent of `b` where nothing binds it were taken for as long as a row of `m`."""
+    m = np.linspace(-1.0, 1.5, 12).reshape(3, 4)
+    gradient = s2s.grad(returned_before_it_is_bound)
+    along = np.cos(m)
+    expected = s2s.jvp(gradient, (m, 3, least), (along, 0, 0.0))[1]
+    for half in (s2s.vjp(gradient, m, 3, least), s2s.vjp(s2s.jit(gradient), m, 3, least)):
+        np.testing.assert_allclose(half[1](along)[0], expected, atol=1e-13)
