@@ -8,6 +8,9 @@ never the memory that it allocated in this one.
 A list has memory of two kinds: its own, in which it keeps its items, and that of the items.  Its own has the
 site (site, "list", depth), where a list of lists has depth 2: appending to a list concerns only that.
 
+A list may hold one list twice: `[row, row]`, which the IR may make of two equal rows, as it may of any two equal values.  What is
+written into one item of it would be written into the other, so what `repeats` an item is copied, with the lists in it, first.
+
 `copied` holds the places where a copy is to be inserted: (op, k) copies the op's input k on its way in,
 (block, k) the block's yield k on its way out, and a value itself is copied where it is defined.
 """
@@ -27,6 +30,7 @@ Site = object
 Roots = frozenset  # of (site, old)
 NOTHING: Roots = frozenset()
 
+PUT_INTO = frozenset({"list_set", "list_insert", "list_join", "tape_push"})  # what puts its second input into its first
 READ_ONLY = frozenset({"broadcast_to", "broadcast_arrays", "diagonal", "diag", "real", "imag"})
 
 
@@ -71,6 +75,7 @@ class Memory:
         self.copied, self.in_place = copied, in_place
         self.inside: dict[Op, set[int]] = {} if like is None else like.inside
         self.roots: dict[Value, Roots] = {}
+        self.repeating: set[Value] = set()  # lists in which one list may stand twice
         self.borrowed: set[Site] = {"read-only"}  # sites whose memory is not the function's own
         for k, param in enumerate(function.params):
             if holds_memory(param.type):
@@ -85,7 +90,7 @@ class Memory:
         """Memory with the same copies, where no value has roots yet."""
         other = Memory.__new__(Memory)
         other.copied, other.in_place, other.roots, other.layers, other.inside = self.copied, self.in_place, {}, [], self.inside
-        other.borrowed, other.holders = set(self.borrowed), None
+        other.borrowed, other.holders, other.repeating = set(self.borrowed), None, set()
         return other
 
     def apart(self, a: Value, b: Value) -> bool:
@@ -135,6 +140,24 @@ class Memory:
         inner = len(op.inputs) - 3 if op.name in ("list_set", "list_add") else 0
         return roots - _items(roots, depth_of(op.inputs[k].type) - inner)
 
+    def repeats(self, op: Op, k: int) -> bool:
+        """Whether the op's input k may hold one list twice, after the copy that may be made of it."""
+        return (op, k) not in self.copied and op.inputs[k] in self.repeating
+
+    def _made_repeating(self, op: Op, output: Value) -> bool:
+        """Whether a list that an op without blocks makes may hold one list twice."""
+        if depth_of(output.type) < 2:
+            return False
+        if op.name == "list_full" or any(k < len(op.inputs) and self.repeats(op, k) for k in op.record.views):
+            return True
+        met: set[tuple] = set()
+        for k in range(len(op.inputs)) if op.name == "list_of" else (0, 1) if op.name in PUT_INTO else ():
+            items = {root for root in self.entering(op, k) if isinstance(root[0], tuple) and root[0][1:2] == ("list",)}
+            if met & items:
+                return True
+            met |= items
+        return False
+
     def written(self, op: Op) -> tuple[int, ...]:
         """The inputs that `op` overwrites."""
         if op.name == "call" and isinstance(op.attrs["callee"], Recursive):
@@ -143,7 +166,9 @@ class Memory:
             return (0,)
         return () if op.record.writes is None else (op.record.writes,)
 
-    def _define(self, value: Value, roots: Roots) -> None:
+    def _define(self, value: Value, roots: Roots, repeating: bool = False) -> None:
+        if repeating and value not in self.copied:
+            self.repeating.add(value)
         if value in self.copied:
             roots = self._copy((value, "copy"), value) if value in self.roots else frozenset({((value, "copy"), False)})
         if holds_memory(value.type):
@@ -158,13 +183,15 @@ class Memory:
                         self.visit(branch)
                     for k, output in enumerate(op.outputs):
                         self._define(
-                            output, self.leaving(op.blocks[0], k) | self.leaving(op.blocks[1], k)
+                            output,
+                            self.leaving(op.blocks[0], k) | self.leaving(op.blocks[1], k),
+                            any(self._leaves_repeating(arm, k) for arm in op.blocks),
                         )
                 case "for" | "while":
                     self._visit_loop(op)
                 case _:
                     for output in op.outputs:
-                        self._define(output, self._made(op, output))
+                        self._define(output, self._made(op, output), self._made_repeating(op, output))
 
     def _visit_loop(self, op: Op) -> None:
         first = 3 if op.name == "for" else 0
@@ -181,21 +208,27 @@ class Memory:
             return frozenset((site, old or id(_owner(site)) in inside) for site, old in roots)
 
         for k, param in enumerate(params):
-            self._define(param, self.entering(op, first + k))
+            self._define(param, self.entering(op, first + k), self.repeats(op, first + k))
         while True:
             for head in op.blocks[:-1]:
                 for k, param in enumerate(head.params):
-                    self._define(param, self.of(params[k]))
+                    self._define(param, self.of(params[k]), params[k] in self.repeating)
                 self.visit(head)
             self.visit(body)
             grown = [self.of(p) | older(self.leaving(body, skip + k)) for k, p in enumerate(params)]
-            if all(new == self.of(p) or not holds_memory(p.type) for p, new in zip(params, grown)):
+            more = {p for k, p in enumerate(params) if self._leaves_repeating(body, skip + k)} - self.repeating - self.copied
+            if not more and all(new == self.of(p) or not holds_memory(p.type) for p, new in zip(params, grown)):
                 break
+            self.repeating |= more
             for param, new in zip(params, grown):
                 if holds_memory(param.type):
                     self.roots[param] = new
         for k, output in enumerate(op.outputs):
-            self._define(output, self.of(params[k]) | self.leaving(body, skip + k))
+            self._define(output, self.of(params[k]) | self.leaving(body, skip + k), params[k] in self.repeating)
+
+    def _leaves_repeating(self, block: Block, k: int) -> bool:
+        """Whether the block's yield k may hold one list twice, likewise."""
+        return (block, k) not in self.copied and block.yields[k] in self.repeating
 
     def _made(self, op: Op, output: Value) -> Roots:
         """The roots of what an op without blocks makes."""

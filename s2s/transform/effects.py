@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir.graph import Block, Function, Op, Value, walk
-from ..ir.types import Array, List, Scalar, Tuple, Type, Unknown
+from ..ir.types import Array, List, Scalar, Tape, Tuple, Type, Unknown
 
 _TOTAL_SHAPES = ("constant", "length", "size", "tuple", "item", "undefined", "sum", "spread", "transpose")
 _DIVIDES = ("divide", "floor_divide", "remainder", "power", "reciprocal")
@@ -65,7 +65,8 @@ def handed_on(block: Block, values: set[Value], made: bool = False) -> set[Value
 def owned_buffers(function: Function) -> set[Value]:
     """Values whose memory an in-place write may take over: two of them should not become one.
 
-    Sharing `np.zeros(n)` between two cotangents would save an allocation and cost a copy.
+    Sharing `np.zeros(n)` between two cotangents would save an allocation and cost a copy.  So would sharing `[0.0]` between two
+    rows of a list of lists, or having one for all trips that append it.
     """
     found: set[Value] = set()
     for op in walk(function.block):
@@ -73,6 +74,8 @@ def owned_buffers(function: Function) -> set[Value]:
             found.add(op.inputs[op.record.writes])
         if op.name in ("for", "while", "call"):
             found.update(x for x in op.inputs if is_buffer(x.type))
+        if any(isinstance(y.type, List) and not isinstance(y.type, Tape) and isinstance(y.type.item, List) for y in op.outputs):
+            found.update(x for x in op.inputs if isinstance(x.type, List))
         for block in op.blocks:
             found.update(y for y in block.yields if is_buffer(y.type))
     return found

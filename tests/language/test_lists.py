@@ -13,8 +13,12 @@ import pytest
 from judge import judge
 
 import s2s
+from s2s import pipeline
 from s2s.errors import S2SError
+from s2s.ir.interpret import interpret
+from s2s.ir.types import List
 from s2s.runtime.compile import InterpretedWarning
+from s2s.signature import type_of
 
 V = np.array([0.5, -1.0, 2.0, 0.3])
 M = np.arange(12.0).reshape(4, 3) / 7 + 0.1
@@ -749,3 +753,85 @@ def a_row_in_a_list_is_written(points, n):
 def test_lists_in_a_list_that_may_be_one_are_refused(f):
     with pytest.raises(S2SError, match="may or may not share memory"):
         s2s.grad(f)(M, 3)
+
+
+def rows_alike(u, k):
+    rows = [[0.0, 1.0], [0.0, 1.0]]
+    for i in range(len(u)):
+        rows[i % 2][(i + 1) % 2] += u[i] * k
+        rows[1][0] *= 0.9
+    return rows[0][0] + 2 * rows[0][1] + 3 * rows[1][0] + 5 * rows[1][1]
+
+
+def copies_of_one_row(u, k):
+    row = [0.0, k]
+    rows, more = [row.copy() for _ in range(2)], [row[:], list(row)]
+    for i in range(len(u)):
+        rows[i % 2][0] += u[i]
+        more[(i + 1) % 2][1] *= u[i]
+    return rows[0][0] + 2 * rows[1][0] + rows[0][1] * more[0][1] + 3 * more[1][1]
+
+
+def rows_appended_alike(u, k):
+    rows = []
+    for i in range(len(u)):
+        first = [0.0, 1.0]
+        rows.append(first)
+        rows.append([0.0, 1.0])
+        rows[-1][0] = u[i] * k
+        rows[i][1] += rows[0][0]
+    return sum(row[0] + 2 * j * row[1] for j, row in enumerate(rows))
+
+
+def rows_put_in_alike(u, k):
+    rows = [[k], [k]]
+    for i in range(len(u)):
+        row = [u[i], k]
+        rows[i % 2] = row
+        rows[(i + 1) % 2][0] *= 1.5
+        rows.append([u[i], k])
+        rows[-1][1] = rows[0][0] * k
+    return sum(row[0] + j * row[-1] for j, row in enumerate(rows))
+
+
+def alike_on_one_path(u, k):
+    rows = [[0.0, 0.0], [0.0, 0.0]] if k > 0.3 else [[k, 1.0] for _ in range(2)]
+    for i in range(len(u)):
+        rows[0 if u[i] > 0 else 1][i % 2] += u[i]
+        if i == 2:
+            rows = [[1.0, k], [1.0, k]]
+    return rows[0][0] + 2 * rows[0][1] + 3 * rows[1][0] + 4 * rows[1][1]
+
+
+def tables_alike(u, k):
+    tables = [[[0.0] * 2 for _ in range(2)] for _ in range(2)]
+    for i in range(len(u)):
+        tables[i % 2][0][i % 2] += u[i] * k
+        tables[1][i % 2][0] += tables[0][0][0]
+    return sum((4 * a + 2 * b + c + 1) * x for a, t in enumerate(tables) for b, row in enumerate(t) for c, x in enumerate(row))
+
+
+ALIKE = [rows_alike, copies_of_one_row, rows_appended_alike, rows_put_in_alike, alike_on_one_path, tables_alike]
+
+
+@pytest.mark.parametrize("f", ALIKE)
+def test_lists_that_are_alike_are_not_one_list(f):
+    """Equal rows became one row, and what was written into one of them was read from the other."""
+    for n in (4, 1):
+        judge(f, V[:n], 0.4)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", ALIKE[:3])
+def test_lists_that_are_alike_are_not_one_list_compiled(f):
+    judge(f, V, 0.4, compiled=True, second=False)
+
+
+def test_a_list_that_stands_twice_in_a_list_is_copied_before_one_is_written():
+    """Values of the IR are equal or not; that two of them are one value is nothing that what is printed may show."""
+    function = pipeline.build(rows_alike, [type_of(V, "u"), type_of(0.4, "k")])
+    first, second = (op for op in function.block.ops if op.name == "list_of" and not isinstance(op.output.type.item, List))
+    for op in function.block.ops:
+        op.inputs = [first.output if x is second.output else x for x in op.inputs]
+    assert interpret(function, V, 0.4) == rows_alike(V, 0.4)
+    assert pipeline.loaded(pipeline.readable(function))(V, 0.4) == rows_alike(V, 0.4)
