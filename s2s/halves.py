@@ -55,7 +55,7 @@ from .ir.types import (
 from .ops.control import Known, call, item, never_returns, tape_copy, tape_kept
 from .ops.record import dims_of, value
 from .runtime.load import load
-from .transform.effects import maybe_unbound
+from .transform.effects import maybe_unbound, without_shape
 
 # Note [What is saved]
 # Whatever the second half reads of the first is saved, however cheap: it is called again and again.  But what costs as
@@ -145,11 +145,11 @@ def halved(joint: Function, late: Sequence[Value], count: int, name: str, suffix
     rear = Block([], [op for op in joint.block.ops if op in behind], rest)
     params = [p for p in joint.params if p not in set(late)]
     own = set(late)
-    unbound = maybe_unbound(joint)
-    tapes = prepend(rear, late, unbound)
+    shapeless = without_shape(joint.block, maybe_unbound(joint))
+    tapes = prepend(rear, late, shapeless)
     read = [v for v in free_values(rear) if v not in own]
     rear.params = [*late, *read]
-    types = [with_own_extents(v.type, f"saved{k}") if v in unbound else v.type for k, v in enumerate(rear.params)]
+    types = [with_own_extents(v.type, f"saved{k}") if v in shapeless else v.type for k, v in enumerate(rear.params)]
     second = pipeline.finish(rebuild(Function(f"{name}{suffixes[1]}", rear, joint.source, docs[1], len(rest) != 1), types))
     for d in {d for op in walk(second.block) for y in op.outputs for d in dims_of(y.type)}:
         may_be_one(d)  # asked now, on behalf of the calls of the first half: the second is compiled when it is called
@@ -178,17 +178,17 @@ def halved(joint: Function, late: Sequence[Value], count: int, name: str, suffix
 
 
 def with_own_extents(type: Type, name: str) -> Type:
-    """The type of what is handed on though some path leaves it unbound: no length of it says how long something else is."""
+    """The type of what is handed on though some path leaves it, or what it is made of, unbound: no length of it says how long something else is."""
     if not isinstance(type, Array):
         return type
     return Array(type.dtype, tuple(Extent(f"{name}.{k}", 0, d.may_be_one, d.symbol_is_long and not d.offset) if isinstance(d, Extent) else d
                                    for k, d in enumerate(type.dims)))
 
 
-def prepend(rear: Block, late: Sequence[Value], unbound: set[Value]) -> dict[Value, Value]:
+def prepend(rear: Block, late: Sequence[Value], shapeless: set[Value]) -> dict[Value, Value]:
     """Put in front of the ops of `rear`, in place, what is rather done there than saved for it: Note [What is saved].
 
-    No shape is asked of what some path leaves `unbound`.
+    No shape is asked of what is `shapeless`.
     Growing tapes are given to it as lists, which it copies: ops/control.py, Note [Kept tapes].  Which stands for which is
     returned.
     """
@@ -197,7 +197,7 @@ def prepend(rear: Block, late: Sequence[Value], unbound: set[Value]) -> dict[Val
     lists = {v: Value(List(v.type.item), v.name) for v in there if isinstance(v.type, Tape)}
     block = Block()
     with Builder(block, above=read):
-        env = {v: found for v in read if (found := again(v, [x for x in there if x not in unbound], lists)) is not None}
+        env = {v: found for v in read if (found := again(v, [x for x in there if x not in shapeless], lists)) is not None}
         env.update((v, tape_copy(lists[v])) for v in read if v in lists and v not in env)
     for old, new in env.items():
         substitute(rear, {old: new})

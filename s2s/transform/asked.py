@@ -13,13 +13,13 @@ from collections.abc import Mapping
 
 from ..ir.graph import MISSING, Block, Function, Value
 from ..ir.types import Array, Type
-from .effects import handed_on, maybe_unbound
+from .effects import maybe_unbound, without_shape
 
 # Note [What is not there has no shape]
 # if c:                      the adjoint of the second branch yields zeros like y where c does not hold, and y is not there.
 #     y = np.tanh(m[0])      Nobody reads those zeros, so they may have any length; but what has their type must not take its
-# ...                        own from them.  Whatever is made of what may be unbound is left out, although where the name is
-# if c:                      bound it would do: then something else is asked, or a shape is saved.
+# ...                        own from them.  They are left out, and what is made of them, although where y is bound they
+# if c:                      would do: then something else is asked, or a shape is saved.
 #     s = np.sum(y)
 
 
@@ -30,7 +30,7 @@ def ask_shapes_here(adjoint: Block, home: Mapping[Value, Block], primal: Functio
     """
     top = primal.block
     wanted = read_as_values(adjoint)
-    shapeless = handed_on(adjoint, maybe_unbound(primal), made=True)
+    shapeless = without_shape(adjoint, maybe_unbound(primal))
 
     def visit(block: Block, known: dict[Type, Value]) -> None:
         known = {**known, **_like([v for v in block.params if v not in shapeless], home)}

@@ -37,6 +37,17 @@ def maybe_unbound(function: Function) -> set[Value]:
     return handed_on(function.block, {y for op in walk(function.block) if op.name == "undefined" for y in op.outputs})
 
 
+def without_shape(block: Block, unbound: set[Value]) -> set[Value]:
+    """The values in `block` that may have another shape at run time than their types say, where some are `unbound` on some path.
+
+    What stands for an array that is not there has no elements.  Ops that ask nothing but its shape, as those do that make zeros for its
+    cotangent, run all the same, and so does what is made of that; what reads its elements raises, or does not run.
+    """
+    unbound = handed_on(block, unbound)
+    made = {y for op in walk(block) if any(op.inputs[k] in unbound for k in op.record.shapes) for y in op.outputs}
+    return unbound | handed_on(block, made, made=True)
+
+
 def handed_on(block: Block, values: set[Value], made: bool = False) -> set[Value]:
     """`values`, and the results and carries of branches and loops in `block` that may be one of them; what is `made` of them, too."""
     found = set(values)

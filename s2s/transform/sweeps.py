@@ -39,6 +39,7 @@ from .activity import loop_parts
 from .adjoint import Adjoint
 from .anew import read_again_and_again, read_throughout
 from .asked import ask_shapes_here
+from .effects import maybe_unbound, without_shape
 from .firm import firm_values
 from .kept import kept_values
 from .leaving import carry_of
@@ -63,6 +64,7 @@ class Sweeps:
         self.unstable, self.made_again = unstable_values(self.primal.block, stable=self.stable), adjoint.made_again
         self.firm = firm_values(self.primal, root.adjoint, self.made_again)
         self.kept = kept_values(self.primal)
+        self.shapeless = without_shape(self.primal.block, maybe_unbound(self.primal))
         self.stand_ins: dict[tuple[Region, Value], Value] = {}  # what a branch saved, known around it
         self.sizes: dict[Region, list[Value]] = {}  # the trips of the loops around, known before them all
         self.tapes: dict[tuple[Region, Value], Value] = {}  # the tapes as they are now
@@ -235,7 +237,7 @@ class Sweeps:
         if not region.is_loop and (not loops or not is_array):
             return "result"
         if isinstance(v.type, (Scalar, Array)) and all(r.trips is None for r in loops) and self.hoistable_sizes(loops) and (
-                not is_array or all(self.hoisted_length(v, k) for k in range(len(v.type.dims)))):
+                not is_array or v not in self.shapeless and all(self.hoisted_length(v, k) for k in range(len(v.type.dims)))):
             return "array"
         return "stack"
 
@@ -287,7 +289,7 @@ class Sweeps:
             if op in before:
                 break
             for v in op.outputs:
-                if isinstance(v.type, Array) and extent in v.type.dims:
+                if isinstance(v.type, Array) and extent in v.type.dims and v not in self.shapeless:
                     return v, v.type.dims.index(extent)
         return (x, axis) if self.home[x] is self.primal.block and x.op not in before else None
 

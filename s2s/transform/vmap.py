@@ -62,6 +62,7 @@ from ..ops.record import RECORDS, dims_of, dtype_of, rank, value
 from ..ops.reduce import sum_
 from ..ops.rules import Halves, differentiable_arguments, is_ruled
 from ..ops.shape import extent_of, length, shaped_like
+from .effects import maybe_unbound, without_shape
 from .inline import inline_all
 from .lanes import Lanes, batched_results, has_results_of_unknown_length
 
@@ -115,6 +116,7 @@ class Batched:
         self.env: dict[Value, Value] = {}
         self.count: Value | None = None  # of lanes
         self.sources: dict[Extent, Value] = {}  # a value that has the extent
+        self.shapeless = without_shape(lane.block, maybe_unbound(lane))
 
     def function(self, types: Sequence[Type], in_axes: Sequence[int | None],
                  out_axes: Sequence[int | None]) -> Function:
@@ -356,7 +358,7 @@ class Batched:
         """The number that `extent` stands for, from a value that has it and is known before the loop."""
         found = self.sources.get(extent)
         for old in self.env if found is None or not in_scope(self.env[found]) else (found,):
-            if isinstance(old.type, Array) and extent in old.type.dims and in_scope(self.env[old]):
+            if isinstance(old.type, Array) and extent in old.type.dims and in_scope(self.env[old]) and old not in self.shapeless:
                 self.sources[extent] = old
                 return length(self.env[old], axis=old.type.dims.index(extent) + (old in self.lanes.batched))
         raise UnsupportedError(f"the shape of {name or 'a result'} is known only to each lane", current().line,

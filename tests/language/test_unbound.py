@@ -305,3 +305,32 @@ def test_what_is_made_of_an_unbound_array_has_no_shape_to_ask_for(least):
     expected = s2s.jvp(gradient, (m, 3, least), (along, 0, 0.0))[1]
     for half in (s2s.vjp(gradient, m, 3, least), s2s.vjp(s2s.jit(gradient), m, 3, least)):
         np.testing.assert_allclose(half[1](along)[0], expected, atol=1e-13)
+
+
+def bound_where_it_leaves(u, k, n):
+    for s in range(n):
+        if u[0] * s > 0.3:
+            w = np.cos(u * s)
+            z = np.outer(w, w)
+            break
+    else:
+        return np.sum(u * u) * k
+    return np.sum(z @ w) * k
+
+
+def none_before_the_first(u, k, n):
+    before, total = None, 0.0
+    for s in range(n):
+        now = np.outer(u, u) * k * s
+        if before is not None and s > 1:
+            total += np.sum(before @ now)
+            now = now + before
+        before = now if s != 2 else None
+    return total
+
+
+@pytest.mark.parametrize("f", [bound_where_it_leaves, none_before_the_first])
+@pytest.mark.parametrize("u", [[0.4, 0.5, 0.2], [0.04, 0.05], [0.04], [0.4]])
+def test_zeros_for_what_is_not_there_do_not_say_how_long_it_would_be(f, u):
+    """Tapes of them, and what was saved in their place, had lengths that their types claimed."""
+    judge(f, np.array(u), 0.3, 4)
