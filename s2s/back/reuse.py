@@ -126,8 +126,19 @@ def _copied_on(around: Op, block: Block) -> list[Op]:
 def _maker(array: Value) -> Value:
     """The buffer that `array` is a version of."""
     while array.op.name != "buffer":
-        array = array.op.inputs[0] if array.op.name != "for" else array.op.inputs[3 + array.op.outputs.index(array)]
+        array = _before(array)
     return array
+
+
+def _before(array: Value) -> Value:
+    """The version of a buffer that is `array` after an op; of an arm of an `if`, its last."""
+    k = array.op.outputs.index(array)
+    match array.op.name:
+        case "for":
+            return array.op.inputs[3 + k]
+        case "if":
+            return array.op.blocks[0].yields[k]
+    return array.op.inputs[0]
 
 
 def _call(array: Value, name: str) -> None:
@@ -141,7 +152,9 @@ def _call(array: Value, name: str) -> None:
             body = array.op.blocks[0]
             body.params[1 + k].name = name
             _call(body.yields[len(body.yields) - len(array.op.outputs) + k], name)
-        array = array.op.inputs[3 + k if array.op.name == "for" else 0]
+        if array.op.name == "if":
+            _call(array.op.blocks[1].yields[k], name)
+        array = _before(array)
 
 
 def _is_short(array: Value) -> bool:

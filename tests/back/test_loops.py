@@ -658,6 +658,22 @@ def test_short_array_that_each_trip_begins_with_stays_in_its_place(f, copies):
         assert not copies or derived is not f or not re.search(r"^ {8,}.*np\.(zeros|empty)\(", loops, re.M)
 
 
+def written_in_an_arm(u, k, n):
+    w, z = u * k, np.zeros_like(u)
+    for _ in range(n):
+        np.add(w, z, out=z)
+        np.sin(z, out=w)
+        np.subtract(z, w, out=z, where=w > 0.2)
+    return np.sum(z * w)
+
+
+def test_short_array_that_an_arm_writes_stays_in_its_place():
+    """Of an array of one element, whose buffer was looked for behind the condition of the `if` that writes into it."""
+    u = np.array([0.7])
+    loops = s2s.jit(written_in_an_arm).lower(u, 0.3, 3).loops
+    np.testing.assert_allclose(namespace(loops)["written_in_an_arm"](u, 0.3, 3), written_in_an_arm(u, 0.3, 3), rtol=1e-12)
+
+
 def test_buffer_that_outlives_its_trip_stays_in_the_loop():
     def body(x, n):
         return for_loop(0, n, 1, [x], lambda i, u: [call(np.sin, take(u, slice(None, None, -1)))], names=["u"])

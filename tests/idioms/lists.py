@@ -79,7 +79,7 @@ def list_methods(out: Wide, scope: Scope, loop: str | None) -> None:
 @idiom("lists")
 def lists_of_lists(out: Wide, scope: Scope, loop: str | None) -> None:
     rows, s, i, k = out.fresh("rows"), out.pick(scope.scalars), out.pick(scope.ints), out.fresh("i")
-    match out.rng.randrange(4):
+    match out.rng.randrange(5):
         case 0:
             out.emit(f"{rows} = [[{s}, 0.3], [{out.bounded(scope)}, {s}]]")
             out.emit(f"for {k} in {out.trips(scope)}:")
@@ -95,6 +95,15 @@ def lists_of_lists(out: Wide, scope: Scope, loop: str | None) -> None:
             out.emit(f"for {k} in {out.trips(scope)}:")
             out.emit(f"    {rows}.append(({rows}[-1][1] * 0.5, {out.bounded(scope)}))")
             expression = out.pick([f"sum(p * q for p, q in {rows})", f"{rows}[-1][0] + {rows}[0][1]"])
+        case 3:  # rows that are alike to begin with
+            alike = f"[{s}, 0.0]"
+            out.emit(f"{rows} = " + out.pick([f"[{alike}, {alike}]", f"[{alike} for _ in range(2)]", f"[r[:] for r in [{alike}] for _ in range(2)]"]))
+            out.emit(f"for {k} in {out.trips(scope)}:")
+            out.emit(f"    {rows}[{out.pick([k, i])} % 2][{out.pick([k, i])} % 2] {out.pick(['+=', '*=', '='])} {out.bounded(scope)}")
+            if out.rng.random() < 0.5:
+                out.emit(f"    {rows}.append({alike})")
+                out.emit(f"    {rows}[-1][{i} % 2] = {rows}[{k} % 2][1]")
+            expression = f"sum((2 * p + q) * (k + 1) for k, (p, q) in enumerate({rows}))"
         case _:
             out.emit(f"{rows} = [[] for _ in range(2)]")
             out.emit(f"for {k} in {out.trips(scope)}:")
