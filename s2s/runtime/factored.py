@@ -9,7 +9,10 @@
 
 The derivative of every solution is one more system with the same matrix, or its transpose, so a gradient takes half of the time so; a
 triangle is solved in a number of operations like that of its elements, and with smaller errors.  `.loops` and exported files keep NumPy's
-words.  A factorisation is made where it is first needed, and found again by what stands below, in the same block or inside.
+words.  A factorisation is made where it is first needed, and found again by what stands below, in the same block or inside.  Of a matrix that no
+trip of a loop changes it is made before the loop: an implicit scheme of 20 steps, L u' = R u, factored L in each of them, and once more in each step of
+its gradient.  Where there is no trip, that was for nothing, and what it complains of is not what the program does: the interpreted form
+is asked then (compile.py, Note [Where an error came from]).
 
 Considered: an op for the factors in the program that is differentiated, which every reader of the source would meet; SciPy has it, NumPy has not.
 """
@@ -18,6 +21,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from ..ir.graph import Block, Op, Value
 from ..ir.types import Array, Scalar
@@ -55,17 +59,30 @@ def _calls(function: Callable) -> Record:
 RECORDS = {function: _calls(function) for function in FUNCTIONS}
 
 
-def with_factors(block: Block, known: dict[Value, list[Value]] | None = None) -> None:
-    """Spell the ops in `block` as calls of lapack.py; `known` are the factors that there are of matrices."""
-    known = dict(known or {})
-    ops: list[Op] = []
+@dataclass
+class Scope:
+    """A block while its ops are spelled: its own values, the factors that are known of matrices, and its ops so far."""
+
+    block: Block
+    repeats: bool  # whether it is of a loop
+    known: dict[Value, list[Value]] = field(default_factory=dict)
+    ops: list[Op] = field(default_factory=list)
+
+    def __post_init__(self):
+        self.own = {*self.block.params, *(y for op in self.block.ops for y in op.outputs)}
+
+
+def with_factors(block: Block, around: Sequence[Scope] = (), repeats: bool = False) -> None:
+    """Spell the ops in `block` as calls of lapack.py; it is in the blocks of the scopes `around`, from the outermost."""
+    scopes = [*around, Scope(block, repeats)]
+    ops = scopes[-1].ops
     for op in block.ops:
         for inner in op.blocks:
-            with_factors(inner, known)
+            with_factors(inner, scopes, op.name in ("for", "while"))
         if op.name in FROM_MATRIX and is_plain(op):
             op.record = RECORDS[FROM_MATRIX[op.name]]
         elif op.name in FROM_FACTORS and is_plain(op):
-            op.inputs = factors(op, op.inputs[-1], known, ops)
+            op.inputs = factors(op, op.inputs[-1], scopes)
             op.record = RECORDS[FROM_FACTORS[op.name]]
         elif op.name == "solve" and is_plain(op):
             a, b = op.inputs
@@ -75,7 +92,7 @@ def with_factors(block: Block, known: dict[Value, list[Value]] | None = None) ->
                 is_lower = (triangle == "lower") != is_transposed
                 op.record = RECORDS[lapack_solution_of_lower if is_lower else lapack_solution_of_upper]
             else:
-                op.inputs = [*factors(op, base, known, ops), b]
+                op.inputs = [*factors(op, base, scopes), b]
                 op.record = RECORDS[lapack_solution_of_transposed if is_transposed else lapack_solution]
         ops.append(op)
     block.ops = ops
@@ -96,11 +113,15 @@ def untransposed(a: Value) -> tuple[Value, bool]:
     return a, is_transposed
 
 
-def factors(op: Op, a: Value, known: dict[Value, list[Value]], ops: list[Op]) -> Sequence[Value]:
-    """The factors of `a`, made before `op` unless they are known."""
-    if a not in known:
+def factors(op: Op, a: Value, scopes: Sequence[Scope]) -> Sequence[Value]:
+    """The factors of `a`, made before `op`, or the loops around that do not make `a`, unless they are known."""
+    found = next((scope.known[a] for scope in reversed(scopes) if a in scope.known), None)
+    if found is None:
+        home = len(scopes) - 1
+        while scopes[home].repeats and a not in scopes[home].own:
+            home -= 1
         made = Op(RECORDS[lapack_factors], [a], {}, [], [], op.line)
-        made.outputs += [Value(a.type, "", made), Value(Array("int32", a.type.dims[:1]), "", made)]
-        ops.append(made)
-        known[a] = made.outputs
-    return list(known[a])
+        found = scopes[home].known[a] = made.outputs
+        found += [Value(a.type, "", made), Value(Array("int32", a.type.dims[:1]), "", made)]
+        scopes[home].ops.append(made)
+    return list(found)

@@ -146,6 +146,49 @@ def test_a_matrix_is_factored_once():
     assert "lapack_factors(" not in text.text
 
 
+def heated(A, u, n):
+    for k in range(n):
+        if k % 2 == 0:
+            u = np.linalg.solve(A, u)
+        else:
+            for j in range(2):
+                u = np.linalg.solve(A.T, np.sin(u))
+    return np.sum(u * u)
+
+
+def stepped(A, u, n):
+    for _ in range(n):
+        for _ in range(n):
+            u = np.sin(np.linalg.solve(A, u)) + np.linalg.solve(A.T, u)
+    return np.sum(u * u)
+
+
+def changing(A, u, n):
+    for k in range(n):
+        u = np.linalg.solve(A, u)
+        A = A + np.eye(len(u))
+    return np.sum(u * u)
+
+
+@pytest.mark.parametrize("f, times", [(stepped, 1), (heated, None), (changing, None)], ids=lambda x: getattr(x, "__name__", ""))
+def test_a_matrix_that_no_trip_changes_is_factored_before_the_loop(f, times):
+    A, u = RNG.normal(size=(12, 12)) + 9 * np.eye(12), RNG.normal(size=12)
+    gradient = s2s.value_and_grad(f, argnums=(0, 1))
+    fast = s2s.jit(gradient)
+    for n in (3, 1, 0):
+        (value, slopes), (found, others) = gradient(A, u, n), fast(A, u, n)
+        np.testing.assert_allclose(found, value, rtol=1e-10)
+        for a, b in zip(others, slopes):
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-14)
+    (text,) = fast.last.call.native.whole.modules.values()
+    made = [line for line in text.text.splitlines() if "= lapack_factors(" in line]
+    if times:
+        assert len(made) == times and made[0].startswith("    t"), made
+    fast = s2s.jit(f)
+    for B in (np.ones((12, 12)), np.ones((12, 11))):  # where no trip asks for a solution nothing is wrong with them
+        assert fast(B, u, 0) == pytest.approx(f(B, u, 0), rel=1e-13) and outcome(fast, B, u, 2) is outcome(f, B, u, 2)
+
+
 def test_nothing_is_kept_where_a_matrix_is_singular():
     resource = pytest.importorskip("resource")  # of Unix
     for f, A in ((solution, np.zeros((400, 400))), (of_factor, -np.eye(400)), (tried, np.zeros((400, 400))), (inverse, np.zeros((400, 400)))):
