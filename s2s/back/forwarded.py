@@ -158,18 +158,20 @@ def is_added(op: Op) -> bool:
 def forward_elements(function: Function) -> None:
     """Keep in scalars, in place, what the loops of `function`, a loop form, hand on from trip to trip."""
     counters = {op.blocks[0].params[0]: op for op in walk(function.block) if op.name == "for"}
-    _block(function.block, readers_of(function.block), counters)
+    same: dict[Value, Value] = {}
+    _block(function.block, readers_of(function.block), counters, same)
+    substitute(function.block, same)
 
 
-def _block(block: Block, readers: Readers, counters: dict[Value, Op]) -> None:
+def _block(block: Block, readers: Readers, counters: dict[Value, Op], same: dict[Value, Value]) -> None:
     ops, block.ops = block.ops, []
     for op in ops:
         for inner in op.blocks:
-            _block(inner, readers, counters)
+            _block(inner, readers, counters, same)
         windows = _windows(op, readers, counters) if op.name == "for" else []
         if windows:
             with Builder(block), at(op.line):
-                _rewrite(op, windows)
+                same.update(_rewrite(op, windows))
         else:
             block.ops.append(op)
 
@@ -285,12 +287,14 @@ def _apart(window: Window, op: Op, counters: dict[Value, Op]) -> bool:
 # ----------------------------------------------------------------------------------------- rewriting
 
 
-def _rewrite(loop: Op, windows: list[Window]) -> None:
-    """Emit `loop` with these windows in scalars; inside an `if`, unless it surely has a first trip."""
+def _rewrite(loop: Op, windows: list[Window]) -> dict[Value, Value]:
+    """Emit `loop` with these windows in scalars, inside an `if`; where it surely has a first trip without one: then what stands for its outputs."""
     lo, hi, step = loop.inputs[:3]
     outputs, inits = list(loop.outputs), loop.inputs[3:]
     loop.outputs = [Value(y.type, y.name, loop) for y in outputs]
     runs = OPERATORS["less" if step.constant == 1 else "greater"](lo, hi)
+    if runs.constant is True:
+        return dict(zip(outputs, _windowed(loop, windows)))
     arm, other = Block(), Block(yields=inits)
     with Builder(arm):
         arm.yields = _windowed(loop, windows)
@@ -298,6 +302,7 @@ def _rewrite(loop: Op, windows: list[Window]) -> None:
     new.outputs = outputs
     for y in outputs:
         y.op = new
+    return {}
 
 
 def _windowed(loop: Op, windows: list[Window]) -> list[Value]:

@@ -439,6 +439,21 @@ def test_single_precision_stays_single():
     np.testing.assert_allclose(loops(*args), sweep(*args), rtol=1e-6)
 
 
+def test_a_loop_that_surely_has_a_trip_stands_in_no_if():
+    def total(x):
+        y = np.zeros(5)
+        for i in range(1, 5):
+            y[i] = y[i - 1] * 0.5 + x[i]
+        for i in range(4):
+            y[0] = y[0] + x[i] * y[4]
+        return y
+
+    x = np.arange(5.0)
+    loops, text = loops_of(s2s.jit(total), x)
+    assert "if " not in text, text
+    np.testing.assert_allclose(loops(x), total(x), rtol=1e-14)
+
+
 @pytest.mark.compile
 def test_compiled():
     u, k, n = given(grid_sweep, (9, 8))
