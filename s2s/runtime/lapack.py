@@ -42,6 +42,7 @@ BLAS = ("trsm", "trsv")
 BYTE, INT, WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 BYTES = cgutils.voidptr_t
 BLOCK = 8  # columns that are read at a time where rows become columns: so many lines of the cache
+NEAR = 2048  # numbers of a matrix that is in the nearest cache as a whole
 SINGULAR = (np.linalg.LinAlgError, ("Singular matrix",))
 
 
@@ -454,11 +455,13 @@ def copier(module: ir.Module, real: ir.Type, size: int) -> ir.Function:
             start = builder.gep(data, [builder.mul(row.index, over_rows)])
             cgutils.raw_memcpy(builder, builder.gep(to, [builder.mul(row.index, columns)]), builder.bitcast(start, real.as_pointer()), columns, size)
         with otherwise:
-            blocks = builder.sdiv(builder.add(columns, WORD(BLOCK - 1)), WORD(BLOCK))
+            is_near = builder.and_(builder.icmp_signed("<=", builder.mul(rows, columns), WORD(NEAR)), builder.icmp_signed(">", columns, WORD(0)))
+            most = builder.select(is_near, columns, WORD(BLOCK))
+            blocks = builder.sdiv(builder.sub(builder.add(columns, most), WORD(1)), most)
             with cgutils.for_range(builder, blocks) as block:
-                first = builder.mul(block.index, WORD(BLOCK))
+                first = builder.mul(block.index, most)
                 left = builder.sub(columns, first)
-                width = builder.select(builder.icmp_signed("<", left, WORD(BLOCK)), left, WORD(BLOCK))
+                width = builder.select(builder.icmp_signed("<", left, most), left, most)
                 with cgutils.for_range(builder, rows) as row, cgutils.for_range(builder, width) as column:
                     k = builder.add(first, column.index)
                     offset = builder.add(builder.mul(row.index, over_rows), builder.mul(k, over_columns))

@@ -81,6 +81,7 @@ PROGRAMS = {
     "truth": ("def f(x, n):\n    m = np.zeros(len(x), dtype=np.bool_)\n    for i in range(len(x)):\n        m[i] = x[i] > n\n    return m", [(np.arange(4.0), 1)]),
     "parts": ("def f(x, k):\n    y = x[1:k]\n    z = x[:2]\n    y[0] = 5.0\n    return y, z, x[k:].shape[0], x.T", [(np.arange(6.0), 4)]),
     "rows": ("def f(X, i):\n    r = X[i]\n    s = 0.0\n    for j in range(X.shape[1]):\n        s += r[j] * X[i, j]\n    return s, r", [(np.arange(6.0).reshape(2, 3), 1)]),
+    "new_axes": ("def f(X, i):\n    return X[:, None, 1:], X[None], X[i, None], X[i][None, :].shape[0]", [(np.arange(6.0).reshape(2, 3), 1)]),
     "strided": ("def f(x):\n    s = 0.0\n    for i in range(len(x)):\n        s += x[i] / (i + 1)\n    return s", [(np.arange(8.0)[::2],), (np.arange(8.0)[::-1],)]),
     "complex": ("def f(z, x):\n    return z * z + x * 2j, z.real, abs(z)", [(1 + 2j, 3.0)]),
 }

@@ -48,6 +48,20 @@ def test_the_memory_is_the_same_where_it_lies_in_order_and_stays_when_the_array_
     assert native(written)(x) == ((3, 2), 14.0)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128, np.int64, np.bool_])
+def test_what_does_not_lie_in_order_is_copied(dtype):
+    turned = {2: native(lambda x: native_in_order(native_permuted(x, (1, 0)))), 3: native(lambda x: native_in_order(native_permuted(x, (1, 0, 2)))),
+              4: native(lambda x: native_in_order(native_permuted(x, (3, 1, 0, 2))))}
+    orders = {2: (1, 0), 3: (1, 0, 2), 4: (3, 1, 0, 2)}
+    for shape in [(3, 5), (70, 60), (0, 4), (4, 0), (3, 4, 5), (2, 70, 41), (2, 0, 3), (2, 3, 4, 5), (3, 1, 2, 0)]:
+        x = np.random.default_rng(0).integers(0, 9, shape).astype(dtype)
+        for given in (layout(x) for layout in LAYOUTS):
+            found = turned[x.ndim](given)
+            assert found.flags.c_contiguous and found.dtype == dtype and np.array_equal(found, np.transpose(given, orders[x.ndim]))
+    one = native(lambda x: native_in_order(x[::-2]))
+    assert one(np.arange(7).astype(dtype)).tolist() == np.arange(7).astype(dtype)[::-2].tolist()
+
+
 def test_arrays_that_may_not_be_written():
     x = np.arange(6.0)
     x.flags.writeable = False

@@ -277,6 +277,8 @@ class Expressions:
 
     def index(self, node: ast.expr) -> Given:
         """An index, of the type that an array asks for."""
+        if self.kinds[id(node)] == types.none:
+            return Given(self.context.get_dummy_value(), types.none)
         return Given(self.expression(node).value, self.kinds[id(node)])
 
     def subscript(self, node: ast.Subscript, kind: types.Type, of: Given, index: ast.expr) -> Given:

@@ -211,7 +211,10 @@ class Kinds:
         return self.called(node, operator.getitem, (of, kind), {}).return_type
 
     def part(self, index: ast.expr, known: Types) -> types.Type:
-        """The type of an index of one axis: a number or a slice."""
+        """The type of an index of one axis: a number or a slice; None is a new axis."""
+        if isinstance(index, ast.Constant) and index.value is None:
+            self.kinds[id(index)] = types.none
+            return types.none
         if isinstance(index, ast.Slice):
             kind = self.kinds[id(index)] = self.typed(index, known, None)
             return kind
