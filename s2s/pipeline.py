@@ -23,6 +23,7 @@ from pathlib import Path
 from .back.cuda import render_cuda
 from .back.lengths import settled
 from .back.loops import lower
+from .back.products import in_pairs
 from .back.python import Draft, Module, render
 from .back.supposed import has_suppositions
 from .errors import UnsupportedError, VerifyError
@@ -134,7 +135,8 @@ COMPILE = ordered(
     Pass(inline_ruled, "one loop nest can fuse only what stands in one function"),
     Pass(as_tuples, "native code knows no classes; no call is left whose other end would have to agree", after=inline_ruled),
     Pass(simplify, "the bodies of calls meet their arguments, and members of tuples their values", after=as_tuples),
-    Pass(cse, "two calls often compute the same", after=simplify),
+    Pass(in_pairs, "sums of many factors are products of two, some of which several have", after=simplify),
+    Pass(cse, "two calls often compute the same, and so do sums of many factors", after=in_pairs),
     Pass(dce, "inlined bodies return more than is used", after=cse),
     Pass(in_one_sweep, "the two sweeps of a function that is called stand in one function now", after=dce),
     Pass(licm, "what calls in a loop do is done by its own ops now", after=inline_ruled),

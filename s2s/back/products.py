@@ -26,7 +26,9 @@ import itertools
 import math
 from collections.abc import Callable, Collection, Sequence
 
-from ..ir.graph import Op, Value
+from ..ir.builder import in_scope
+from ..ir.graph import Function, Op, Value
+from ..ir.rebuild import rebuild
 from ..ir.types import Array, may_be_one
 from ..ops.arrange import expand_dims, transpose_record
 from ..ops.cast import astype
@@ -47,6 +49,7 @@ from .lengths import SHORT
 BLAS = ("float32", "float64", "complex64", "complex128")
 
 Term = tuple[str, Value]  # an operand, and the names of its axes
+Products = dict[tuple, Value]  # what has been made: of which two, with their axes in which order
 
 
 def multiplied(a: Value, b: Value, dtype: str, has_blas: bool = True) -> Value | None:
@@ -154,7 +157,21 @@ def added(array: Value, x: Value, place: Value) -> Value:
     return additem(array, x, place, pattern=("i",))
 
 
-def contracted(op: Op, inputs: Sequence[Value]) -> Value | None:
+def in_pairs(function: Function) -> Function:
+    """`function`, whose einsums are what is made of them: what several of them begin with is computed once.
+
+    The adjoint of an einsum of n operands is n others, each of all but one of these and of the cotangent.
+    """
+    products: Products = {}
+
+    def rule(op: Op, inputs: Sequence[Value]) -> list[Value] | None:
+        made = contracted(op, inputs, products) if op.name == "einsum" else None
+        return None if made is None else [made]
+
+    return rebuild(function, rule=rule)
+
+
+def contracted(op: Op, inputs: Sequence[Value], products: Products) -> Value | None:
     """What `op`, an einsum of `inputs`, is; None where it is left to NumPy: a run has to tell which axes are spread."""
     operands, result = split(op.attrs["subscripts"])
     dtype = op.output.type.dtype
@@ -170,7 +187,7 @@ def contracted(op: Op, inputs: Sequence[Value]) -> Value | None:
         first, second = terms[i], terms[j]
         rest = [term for k, term in enumerate(terms) if k not in (i, j)]
         kept = set(result).union(*(names for names, _ in rest))
-        terms = [paired(first, second, kept, result), *rest]
+        terms = [paired(first, second, kept, result, products), *rest]
     return in_order(*without(*terms[0], result), result)
 
 
@@ -191,14 +208,17 @@ def with_equal_lengths(terms: list[Term]) -> list[Term] | None:
     return found
 
 
-def cost(pair: tuple[int, int], terms: Sequence[Term], result: str) -> tuple[bool, int]:
-    """What to compare pairs by: products of all with all come last, then the number of axes that are left."""
-    first, second = (set(terms[k][0]) for k in pair)
+def cost(pair: tuple[int, int], terms: Sequence[Term], result: str) -> tuple[bool, int, int]:
+    """What to compare pairs by: products of all with all come last, then the number of axes that are left, and of those that would be moved before."""
+    first, second = (terms[k][0] for k in pair)
     kept = set(result).union(*(names for k, (names, _) in enumerate(terms) if k not in pair))
-    return not first & second, len((first | second) & kept)
+    inner = "".join(name for name in first if name in second and name not in kept)
+    left, right = ("".join(name for name in names if name in kept) for names in (first, second))
+    moved = sum(len(names) for names, wanted in ((first, left + inner), (second, inner + right)) if names != wanted)
+    return not set(first) & set(second), len({*first, *second} & kept), moved
 
 
-def paired(first: Term, second: Term, kept: Collection[str], result: str) -> Term:
+def paired(first: Term, second: Term, kept: Collection[str], result: str, products: Products) -> Term:
     """The product of two operands, summed over the axes that are not `kept`."""
     (m, a), (n, b) = without(*first, {*kept, *second[0]}), without(*second, {*kept, *first[0]})
     inner = "".join(name for name in m if name in n and name not in kept)
@@ -209,7 +229,10 @@ def paired(first: Term, second: Term, kept: Collection[str], result: str) -> Ter
         order = "".join(name for name in dict.fromkeys(result + m + n) if name in m or name in n)
         return order, aligned(m, a, order) * aligned(n, b, order)
     if not stacked and (left or right):
-        return left + right, product(in_order(m, a, left + inner), in_order(n, b, inner + right), len(inner))
+        key = a, tuple(m.index(name) for name in left + inner), b, tuple(n.index(name) for name in inner + right)
+        if key not in products or not in_scope(products[key]):  # their lengths have names of their own, which keeps them apart for cse
+            products[key] = product(in_order(m, a, left + inner), in_order(n, b, inner + right), len(inner))
+        return left + right, products[key]
     if right and not left:
         left, right, m, a, n, b = right, left, n, b, m, a
     along = m[-1] if not right or m[-1] == n[-1] else n[-1]

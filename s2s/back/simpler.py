@@ -138,7 +138,7 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
         case "convolve" | "correlate" if op.output.type.dtype in BLAS:
             return [(convolved if op.name == "convolve" else correlated)(*inputs, op.output.type.dtype)]
         case "einsum":
-            made = contracted(op, inputs)
+            made = contracted(op, inputs, {})
             return None if made is None else [made]
         case "inv" | "inverse_or_nan" | "solve" | "det" | "sign_of_det" | "log_of_det" | "cholesky":
             return eliminated(op, inputs)

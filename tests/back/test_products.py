@@ -7,6 +7,7 @@ import s2s
 from s2s.back.loops import lower
 from s2s.ir.interpret import interpret
 
+from .test_forwarded import loops_of
 from .test_loops import call, check, count, program
 
 LENGTHS = dict(zip("abdehijklnst", (2, 3, 4, 5, 2, 3, 4, 5, 3, 6, 4, 7)))
@@ -61,6 +62,17 @@ def test_lengths_that_differ_are_an_error(subscripts):
     function = program(lambda x, y: call(np.einsum, subscripts, x, y), first, second)
     with pytest.raises(ValueError):
         interpret(lower(function), first, np.concatenate([second, second]))
+
+
+def test_what_adjoints_of_one_einsum_begin_with_is_computed_once():
+    def loss(g, a, b, c):
+        return np.sum(np.einsum("abc,ia,jb,kc->ijk", g, a, b, c) ** 2)
+
+    args = [RNG.normal(size=shape) for shape in ((3, 4, 5), (9, 3), (10, 4), (11, 5))]
+    fast = s2s.jit(s2s.grad(loss, argnums=(0, 1, 2, 3)))
+    assert fast.lower(*args).loops.count(" @ ") == 12  # 3 forwards, and of 12 for the adjoints, as each would be by itself, 9
+    for found, expected in zip(loops_of(fast, *args)[0](*args), s2s.grad(loss, argnums=(0, 1, 2, 3))(*args), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_what_einsum_transposes_is_written_into_alone():
