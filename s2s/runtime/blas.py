@@ -14,7 +14,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -23,6 +22,7 @@ from numba.extending import lower_builtin, overload, type_callable
 
 from .elements import field, item
 from .outlined import fails, outlined
+from .shaped import copied
 from .small import dots, row
 from .unshared import MEMORY, NO_MEMORY, allocate, allocated, described, had
 
@@ -37,9 +37,8 @@ def blas_product(a, b):
 
 
 def is_simple(a, b) -> bool:
-    """Whether one call of BLAS multiplies them, as they lie in memory."""
-    return (isinstance(a, types.Array) and isinstance(b, types.Array) and "A" not in (a.layout, b.layout)
-            and a.dtype == b.dtype and a.dtype in KINDS and (a.ndim, b.ndim) in ((2, 1), (1, 2), (2, 2)))
+    """Whether one call of BLAS multiplies them, once they lie in order in memory."""
+    return (isinstance(a, types.Array) and isinstance(b, types.Array) and a.dtype == b.dtype and a.dtype in KINDS and (a.ndim, b.ndim) in ((2, 1), (1, 2), (2, 2)))
 
 
 @type_callable(blas_product)
@@ -51,15 +50,26 @@ def _type_simple(context):
 def _other_product(a, b) -> Callable | None:
     if not isinstance(a, types.Array) or not isinstance(b, types.Array) or is_simple(a, b):
         return None
-    if a.layout == "A":
-        return lambda a, b: blas_product(np.ascontiguousarray(a), b)
-    if b.layout == "A":
-        return lambda a, b: blas_product(a, np.ascontiguousarray(b))
     return lambda a, b: a @ b
 
 
 @lower_builtin(blas_product, types.Array, types.Array)
 def _lower_simple(context, builder, sig, args):
+    """The product, of copies of those that lie in memory in neither order: parts of rows, say."""
+    if any(t.layout == "A" for t in sig.args):
+        rows, inner = (item(builder, field(context, builder, t, x, "shape"), k) for t, x, k in zip(sig.args, args, (-1 % sig.args[0].ndim, 0)))
+        with builder.if_then(builder.icmp_signed("!=", rows, inner), likely=False):
+            context.call_conv.return_user_exc(builder, ValueError, (UNEQUAL,))
+    kinds = [t.copy(layout="C") if t.layout == "A" else t for t in sig.args]
+    args = [copied(context, builder, t, kind, x).value if kind is not t else x for t, kind, x in zip(sig.args, kinds, args)]
+    made = _product_of(context, builder, sig.replace(args=tuple(kinds)), args)
+    for t, kind, x in zip(sig.args, kinds, args):
+        if kind is not t:
+            context.nrt.decref(builder, kind, x)
+    return made
+
+
+def _product_of(context, builder, sig, args):
     kind, given, shape = sig.return_type, [], []
     for t, x in zip(sig.args, args):
         lengths = [item(builder, field(context, builder, t, x, "shape"), k) for k in range(t.ndim)]

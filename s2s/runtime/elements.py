@@ -23,7 +23,7 @@ from numba.core.imputils import force_error_model
 from numba.np.arrayobj import load_item, store_item
 from numba.np.numpy_support import ufunc_find_matching_loop
 
-from .complexes import of_complex
+from .complexes import length, of_complex
 
 
 def short(context, function, signature) -> Callable | None:
@@ -34,6 +34,8 @@ def short(context, function, signature) -> Callable | None:
         found = of_complex(context, function, signature)
         if found is not None:
             return found
+    if function in (abs, np.absolute) and isinstance(types_[0], types.Complex):
+        return lambda builder, args, loc=None: length(context, builder, types_[0], args[0])
     if isinstance(function, np.ufunc):
         return _of_numbers(context, function, signature)
     if function is operator.getitem and is_element(context, *types_[:2]):

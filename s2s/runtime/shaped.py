@@ -22,12 +22,17 @@ from numba.extending import intrinsic, lower_builtin, overload, type_callable
 from .elements import field, item, structure
 from .lapack import copier
 from .outlined import fails, leave_if, outlined
-from .unshared import MEMORY, allocate, described, had
+from .unshared import MEMORY, New, allocate, described, had
 
 
 def native_in_order(array):
     """np.ascontiguousarray(array)."""
     return np.ascontiguousarray(array)
+
+
+def native_copy(array):
+    """array.copy()."""
+    return array.copy()
 
 
 def native_reshaped(array, shape):
@@ -43,7 +48,11 @@ def is_simple(array, shape=types.UniTuple(types.intp, 1)) -> bool:
 
 def is_copied(array) -> bool:
     """Whether np.ascontiguousarray(array) is a copy that is written here."""
-    return isinstance(array, types.Array) and array.layout != "C" and array.ndim > 0 and isinstance(array.dtype, (types.Number, types.Boolean))
+    return isinstance(array, types.Array) and array.layout != "C" and array.ndim > 0 and is_of_numbers(array)
+
+
+def is_of_numbers(array: types.Array) -> bool:
+    return isinstance(array.dtype, (types.Number, types.Boolean))
 
 
 @type_callable(native_in_order)
@@ -65,10 +74,30 @@ def _lower_in_order(context, builder, sig, args):
     (kind,), made = sig.args, sig.return_type
     if kind.layout == "C":
         return impl_ret_borrowed(context, builder, made, args[0])
-    shape, strides = ([item(builder, field(context, builder, kind, args[0], name), k) for k in range(kind.ndim)] for name in ("shape", "strides"))
-    memory = outlined(context, builder, f"in_order_{kind.ndim}_{kind.dtype}", MEMORY, [field(context, builder, kind, args[0], "data"), *shape, *strides],
+    return impl_ret_new_ref(context, builder, made, copied(context, builder, kind, made, args[0]).value)
+
+
+@type_callable(native_copy)
+def _type_copy(context):
+    return lambda array: types.Array(array.dtype, array.ndim, "C") if is_simple(array) and is_of_numbers(array) or is_copied(array) else None
+
+
+@overload(native_copy)
+def _other_copy(array):
+    return None if is_simple(array) and is_of_numbers(array) or is_copied(array) else lambda array: array.copy()
+
+
+@lower_builtin(native_copy, types.Array)
+def _lower_copy(context, builder, sig, args):
+    return impl_ret_new_ref(context, builder, sig.return_type, copied(context, builder, sig.args[0], sig.return_type, args[0]).value)
+
+
+def copied(context, builder, kind: types.Array, made: types.Array, array: ir.Value) -> New:
+    """A copy in order, of type `made`, of an array of type `kind`."""
+    shape, strides = ([item(builder, field(context, builder, kind, array, name), k) for k in range(kind.ndim)] for name in ("shape", "strides"))
+    memory = outlined(context, builder, f"in_order_{kind.ndim}_{kind.dtype}", MEMORY, [field(context, builder, kind, array, "data"), *shape, *strides],
                       functools.partial(_copy, context, kind))
-    return impl_ret_new_ref(context, builder, made, described(context, builder, made, shape, had(builder, memory)).value)
+    return described(context, builder, made, shape, had(builder, memory))
 
 
 def _copy(context, kind: types.Array, builder, data: ir.Value, *given: ir.Value) -> None:

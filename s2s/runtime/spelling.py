@@ -18,6 +18,7 @@ from ..back.stacks import on_tape
 from ..back.vector import with_vector_math
 from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.types import INT
+from ..ops.copy import copy_record
 from ..ops.places import lower_bound
 from ..ops.product import matmul
 from ..ops.record import Record
@@ -28,7 +29,7 @@ from . import blas, factored, lapack, places, scipys, search, shaped, sums, unsh
 from .blas import blas_product
 from .places import checked_place, from_front
 from .search import place_before, place_behind
-from .shaped import native_in_order, native_permuted, native_reshaped
+from .shaped import native_copy, native_in_order, native_permuted, native_reshaped
 from .sums import added_in_any_order
 from .unshared import unshared_empty, unshared_like, unshared_zeros
 
@@ -62,10 +63,11 @@ def name_of(function: Callable) -> str:
 
 RUNTIME = {blas_product: blas.__name__, checked_place: places.__name__, from_front: places.__name__,
            place_before: search.__name__, place_behind: search.__name__, added_in_any_order: sums.__name__, unshared_empty: unshared.__name__, unshared_zeros: unshared.__name__,
-           unshared_like: unshared.__name__, native_in_order: shaped.__name__, native_reshaped: shaped.__name__,
+           unshared_like: unshared.__name__, native_copy: shaped.__name__, native_in_order: shaped.__name__, native_reshaped: shaped.__name__,
            native_permuted: shaped.__name__, **dict.fromkeys(factored.FUNCTIONS, lapack.__name__),
            **dict.fromkeys(scipys.FUNCTIONS.values(), scipys.__name__)}
 product, addition, allocation = _called(blas_product, matmul), _called(added_in_any_order, sum_step), _unshared(buffer)
+copying = _called(native_copy, copy_record)
 place = _called(checked_place, place_in_op)
 counted = Record(name_of(from_front), evaluate=lambda k: k, infer=lambda k: INT,
                  syntax=lambda k: ast.Call(ast.Name(name_of(from_front), ast.Load()), [k], []))
@@ -85,6 +87,8 @@ def spelled(lowered: Function) -> Function:
                 op.record = addition
             elif op.record is buffer:
                 op.record = allocation
+            elif op.record is copy_record and op.attrs["order"] == "C":
+                op.record = copying
             elif op.record is place_in_op:
                 op.record = place
             elif op.record is on_tape:

@@ -12,7 +12,7 @@ from s2s.runtime import complexes, modules
 pytestmark = pytest.mark.compile
 
 OF_ONE = sorted(f.__name__ for f in complexes.FUNCTIONS - {np.power})
-OTHERS = ["z / w", "1 / z", "np.divide(z, 2)", "z ** w", "z ** 3", "np.power(2.0, z)", "np.exp(1j * z)", "z.conj() / z"]
+OTHERS = ["z / w", "z / 3.0", "z / np.real(w)", "z / 0.0", "np.abs(z) + 0j", "1 / z", "np.divide(z, 2)", "z ** w", "z ** 3", "np.power(2.0, z)", "np.exp(1j * z)", "z.conj() / z"]
 TEXTS = [f"np.{name}(z)" for name in OF_ONE] + OTHERS
 FUSED = ("z / w", "z.conj() / z")  # their sums of products round once: what underflows is a zero of either sign
 every = s2s.from_source(f"def every(z, w):\n    return {', '.join(TEXTS)}\n", {"np": np})

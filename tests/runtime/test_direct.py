@@ -9,6 +9,7 @@ import textwrap
 import numpy as np
 import pytest
 from numba import njit
+from numba.core import event
 from numba.core.runtime import _nrt_python, rtsys
 
 import s2s
@@ -82,6 +83,7 @@ PROGRAMS = {
     "parts": ("def f(x, k):\n    y = x[1:k]\n    z = x[:2]\n    y[0] = 5.0\n    return y, z, x[k:].shape[0], x.T", [(np.arange(6.0), 4)]),
     "rows": ("def f(X, i):\n    r = X[i]\n    s = 0.0\n    for j in range(X.shape[1]):\n        s += r[j] * X[i, j]\n    return s, r", [(np.arange(6.0).reshape(2, 3), 1)]),
     "new_axes": ("def f(X, i):\n    return X[:, None, 1:], X[None], X[i, None], X[i][None, :].shape[0]", [(np.arange(6.0).reshape(2, 3), 1)]),
+    "slices_with_steps": ("def f(x, k):\n    return x[::2], x[k::-1], x[:k:3], x[::-k], x[5:1:-2], x[1:k:2].shape[0]", [(np.arange(9.0), 4), (np.arange(3.0), 1)]),
     "strided": ("def f(x):\n    s = 0.0\n    for i in range(len(x)):\n        s += x[i] / (i + 1)\n    return s", [(np.arange(8.0)[::2],), (np.arange(8.0)[::-1],)]),
     "complex": ("def f(z, x):\n    return z * z + x * 2j, z.real, abs(z)", [(1 + 2j, 3.0)]),
 }
@@ -431,3 +433,38 @@ def test_a_long_function_is_prepared_by_list():
     s2s.jit(s2s.grad(long_function(BLOCKS // 6)), cache=False)(np.ones(5))
     s2s.jit(s2s.grad(long_function(BLOCKS // 6 + 1)), cache=False)(np.ones(5))
     assert binding.llvm_version_info[0] > 22 or binding.s2s_works_by_list
+
+
+class Lowered(event.Listener):
+    """The functions that Numba lowers, each of which takes it a tenth of a second or so."""
+
+    def __init__(self):
+        self.names = []
+
+    def on_start(self, event):
+        if "lowering" in event.data["name"]:
+            self.names.append(event.data["name"].partition("[")[2].rstrip("]"))
+
+    def on_end(self, event):
+        pass
+
+
+ALONE = {
+    "powers": (lambda x: x**3 + 0.5 * x**7 + (x + 2.0) ** -2, (np.linspace(0.1, 2.0, 9),)),
+    "complex_products": (lambda x: np.sum(np.abs((x + 2j) * (1j * x)) * x), (np.linspace(0.1, 2.0, 9),)),
+    "parts_of_rows": (lambda x, w: x[:, 1:5] @ w + x[:, ::2] @ w[:, 0][:, None], (np.arange(72.0).reshape(9, 8), np.arange(12.0).reshape(4, 3))),
+    "rows_from_everywhere": (lambda x, v: x[:, 1:5].T @ v[::2], (np.arange(72.0).reshape(9, 8), np.arange(18.0))),
+    "other_orders": (lambda x: np.reshape(np.transpose(x, (1, 2, 0)), (-1, len(x))) * 2.0, (np.arange(24.0).reshape(2, 3, 4),)),
+    "copies": (lambda x: x.copy() + np.transpose(x.copy(), (0, 2, 1)).copy(), (np.arange(18.0).reshape(2, 3, 3),)),
+    "einsum": (lambda E, t: np.einsum("ab,aic,bid->cd", E, t, t), (np.eye(12), np.arange(432.0).reshape(12, 3, 12))),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_numba_compiles_nothing_beside_the_program(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("S2S_CACHE_DIR", str(tmp_path))
+    f, args = ALONE[name]
+    with event.install_listener("numba:run_pass", Lowered()) as lowered:
+        found = s2s.jit(f)(*args)
+    np.testing.assert_allclose(found, f(*args), rtol=1e-13)
+    assert len(lowered.names) == 1, lowered.names

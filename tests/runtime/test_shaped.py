@@ -6,7 +6,7 @@ import pytest
 
 import s2s
 from s2s.runtime.effort import Effort
-from s2s.runtime.shaped import native_in_order, native_permuted, native_reshaped
+from s2s.runtime.shaped import native_copy, native_in_order, native_permuted, native_reshaped
 
 pytestmark = pytest.mark.compile
 LAYOUTS = [lambda x: x, np.asfortranarray, lambda x: np.repeat(x, 2, 0)[::2], lambda x: x[::-1]]
@@ -52,12 +52,13 @@ def test_the_memory_is_the_same_where_it_lies_in_order_and_stays_when_the_array_
 def test_what_does_not_lie_in_order_is_copied(dtype):
     turned = {2: native(lambda x: native_in_order(native_permuted(x, (1, 0)))), 3: native(lambda x: native_in_order(native_permuted(x, (1, 0, 2)))),
               4: native(lambda x: native_in_order(native_permuted(x, (3, 1, 0, 2))))}
-    orders = {2: (1, 0), 3: (1, 0, 2), 4: (3, 1, 0, 2)}
+    again, orders = native(native_copy), {2: (1, 0), 3: (1, 0, 2), 4: (3, 1, 0, 2)}
     for shape in [(3, 5), (70, 60), (0, 4), (4, 0), (3, 4, 5), (2, 70, 41), (2, 0, 3), (2, 3, 4, 5), (3, 1, 2, 0)]:
         x = np.random.default_rng(0).integers(0, 9, shape).astype(dtype)
         for given in (layout(x) for layout in LAYOUTS):
             found = turned[x.ndim](given)
             assert found.flags.c_contiguous and found.dtype == dtype and np.array_equal(found, np.transpose(given, orders[x.ndim]))
+            assert np.array_equal(again(given), given) and again(given).flags.c_contiguous and not np.shares_memory(again(given), given)
     one = native(lambda x: native_in_order(x[::-2]))
     assert one(np.arange(7).astype(dtype)).tolist() == np.arange(7).astype(dtype)[::-2].tolist()
 

@@ -16,6 +16,7 @@ from numba.core.ir import Loc
 from numba.np.arrayobj import load_item, store_item
 
 from .. import parts, shaped
+from ..complexes import of_real
 from ..elements import field, is_element, item, place
 from ..extremes import larger, smaller
 from ..parts import natural
@@ -24,6 +25,7 @@ from .kinds import BINARY, COMPARED, UNARY
 
 AGAIN = {**parts.AGAIN, **shaped.AGAIN}
 ARITHMETIC = {operator.add: ("add", "fadd"), operator.sub: ("sub", "fsub"), operator.mul: ("mul", "fmul"), operator.truediv: (None, "fdiv")}
+MOST_PRODUCTS = 64
 ORDER = {operator.eq: "==", operator.ne: "!=", operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">="}
 
 
@@ -119,6 +121,9 @@ class Expressions:
                 return ir.Constant(self.context.get_value_type(kind), float(number))
         if isinstance(of, types.IntegerLiteral) and kind == types.unliteral(of):
             return value
+        if isinstance(kind, types.Complex) and isinstance(of, (types.Float, types.Integer)):
+            real = value if of == kind.underlying_float else self.context.cast(self.builder, value, of, kind.underlying_float)
+            return of_real(self.context, self.builder, kind, real)
         return self.context.cast(self.builder, value, of, kind)
 
     def is_natural(self, value: ir.Value) -> bool:
@@ -162,9 +167,9 @@ class Expressions:
                 return self.attribute(kind, self.expression(value), attr)
             case ast.Subscript(value, index):
                 return self.subscript(node, kind, self.expression(value), index)
-            case ast.Slice(lower, upper, None):
+            case ast.Slice(lower, upper, step):
                 none = Given(self.context.get_dummy_value(), types.none)
-                return self.call(node, slice, [none if x is None else self.expression(x) for x in (lower, upper)], {})
+                return self.call(node, slice, [none if x is None else self.expression(x) for x in (lower, upper, *[step] * (step is not None))], {})
             case ast.Call(function, args, keywords):
                 return self.called(node, function, args, keywords)
         raise AssertionError(ast.dump(node))
@@ -186,8 +191,25 @@ class Expressions:
                 given = [x.value for x in given]
                 return self.note(Given(made, signature.return_type), function in (operator.add, operator.mul) and all(map(self.is_natural, given)))
         values = [x.value for x in given]
+        if function is operator.pow and (made := self.power(signature.return_type, *given)) is not None:
+            return Given(made, signature.return_type)
         made = self.call(node, function, given, {})
         return self.note(made, function in (operator.floordiv, operator.mod) and all(map(self.is_natural, values)))
+
+    def power(self, kind: types.Type, x: Given, exponent: Given) -> ir.Value | None:
+        """A float to a small power that the text names, by the products that Numba makes; its function of any power takes 0.1 s to compile."""
+        number = exponent.value.constant if isinstance(exponent.value, ir.Constant) and isinstance(exponent.value.type, ir.IntType) else None
+        if not isinstance(kind, types.Float) or x.kind != kind or not isinstance(number, int) or abs(number) > MOST_PRODUCTS:
+            return None
+        made, factor, left = None, x.value, abs(number)
+        while left:
+            if left & 1:
+                made = factor if made is None else self.builder.fmul(made, factor)
+            left >>= 1
+            if left:
+                factor = self.builder.fmul(factor, factor)
+        one = ir.Constant(x.value.type, 1.0)
+        return one if made is None else self.builder.fdiv(one, made) if number < 0 else made
 
     def instruction(self, function: Callable, kind: types.Type, values: Sequence[ir.Value]) -> ir.Value | None:
         """One instruction that computes it, as Numba does, if there is one."""

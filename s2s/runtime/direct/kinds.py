@@ -166,8 +166,8 @@ class Kinds:
                 return self.typing.resolve_getattr(kind, attr)
             case ast.Subscript(value, index):
                 return self.subscript(node, self.type(value, known), index, known, binds)
-            case ast.Slice(lower, upper, None):
-                kinds = [types.none if x is None else self.type(x, known) for x in (lower, upper)]
+            case ast.Slice(lower, upper, step):
+                kinds = [types.none if x is None else self.type(x, known) for x in (lower, upper, *[step] * (step is not None))]
                 return self.called(node, slice, tuple(kinds), {}).return_type
             case ast.Call(function, args, keywords) if all(k.arg for k in keywords):
                 kinds = tuple(self.type(x, known) for x in args)
