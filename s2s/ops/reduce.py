@@ -243,6 +243,8 @@ def mean(x, axis=None, dtype=None, out=None, keepdims=False, where=None) -> Valu
     """np.mean: the sum divided by the number of elements."""
     refuse(out=out)
     x, axis, keepdims = as_dtype(as_array(x), dtype), static_axis(axis), builtins.bool(static(keepdims))
+    if getattr(x.type, "dtype", None) in ("int64", "uint64"):  # whose sum may be larger than any integer of theirs
+        x = as_dtype(x, np.float64)
     total = sum_record(where_only(x, where, 0), axis=axis, keepdims=keepdims)
     count = counted(x, axis, where)
     return total / (over(count, axis, not keepdims) if is_given(where) else count)

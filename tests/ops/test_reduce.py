@@ -247,3 +247,11 @@ def test_python_s_extreme_of_rows(function):
     np.testing.assert_array_equal(s2s.jvp(lambda a: function(a), (row,), (0 * row,))[0], row[0])
     with pytest.raises(UnsupportedError, match="as a whole"):
         s2s.grad(lambda a: np.sum(function(a)))(np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_means_of_integers_whose_sum_is_none(dtype):
+    x = np.full((2, 3), np.iinfo(dtype).max // 2 + 1, dtype)
+    for f in (lambda x: np.mean(x), lambda x: np.mean(x, axis=0)[1], lambda x: x.mean(axis=1)[0]):
+        for found in (s2s.jvp(lambda x, t: f(x) * t, (x, 1.0), (np.zeros(x.shape), 0.0))[0], s2s.value_and_grad(lambda t: t * f(x))(1.0)[1]):
+            np.testing.assert_allclose(found, f(x), rtol=1e-15)
