@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import mpmath
 import numpy as np
 import pytest
 import scipy.integrate as integrate
@@ -152,12 +151,11 @@ def test_parameters_that_no_distribution_has_in_native_code(name):
             np.testing.assert_allclose(one(x[k], *(p[k] for p in parameters)), scipys(x[k], *(p[k] for p in parameters)), rtol=1e-11)
 
 
-@pytest.mark.parametrize("df", [1e3, 3e3, 1e8, 1e20, np.inf])
-def test_student_of_many_degrees_of_freedom(df):
-    z, half = 1.3, mpmath.mpf(df) / 2
-    with mpmath.workdps(60):
-        expected = stats.norm.logpdf(z) if df == np.inf else float(
-            mpmath.loggamma(half + 0.5) - mpmath.loggamma(half) - mpmath.log(2 * mpmath.pi * half) / 2 - (half + 0.5) * mpmath.log1p(z * z / (2 * half)))
+@pytest.mark.parametrize("df, expected", [(1e3, -1.764319598391336), (3e3, -1.7640655349110712), (1e8, -1.7639385370144227),
+                                          (1e20, -1.7639385332046729), (np.inf, stats.norm.logpdf(1.3))])
+def test_student_of_many_degrees_of_freedom(df, expected):
+    """The expected logarithms are those of mpmath with 60 digits: in double precision SciPy's loses most of them."""
+    z = 1.3
     slope = -z if df > 1e19 else -(df + 1) * z / (df + z * z)
     np.testing.assert_allclose(s2s.value_and_grad(lambda z: stats.t.logpdf(z, df))(z), (expected, slope), rtol=1e-11)
 
