@@ -8,8 +8,9 @@
         alpha = new
 
 Elements of an array that is overwritten are saved one by one (tape.py, Note [Elements of arrays that change]): here S * S of them in a trip, each element
-S times.  Where more loops than the array has axes are around a read, and each trip of the loop that carries it makes all of it, a copy of it
-takes less memory, and no longer than what the trip does anyway.  Where a trip writes a few elements of it, a copy would be of another order.
+S times.  Where more loops are around a read than its indices count, `x[j, 0] - x[i, 0]` of all pairs, and a trip makes all of the array, a copy of it takes
+less memory, and no longer than what the trip does anyway.  All of it is made by `x = x + h * v`, by `x += h * v`, and by what is written wherever as many
+loops go as it has axes, which are taken to reach its ends.  Where a trip writes a few elements of it, a copy would be of another order.
 
 Where as many loops as the array has axes go all through it, `u[i + 1] - 2 * u[i] + u[i - 1]` for each i, it depends on how many numbers are computed of an
 element and saved: sweeps.py tries both, and takes what is fewer bytes.
@@ -51,32 +52,29 @@ def made_anew(function: Function) -> set[Value]:
 
 
 def read_again_and_again(function: Function) -> set[Value]:
-    """The arrays of which each trip of a loop makes all, or begins with what the trip before has made, and reads elements inside more
-    loops than their indices count."""
+    """The arrays of which a trip of a loop makes all, or the trip before has, and reads elements inside more loops than their indices count."""
     found = set()
-    for loop in walk(function.block):
-        if loop.name in ("for", "while"):
-            body = loop.blocks[-1]
-            carries = zip(body.params[len(body.params) - len(loop.outputs):], body.yields[len(body.yields) - len(loop.outputs):])
-            made = {param: end for param, end in carries} | {v: v for op in body.ops for v in op.outputs if op.blocks or op.record.writes is not None}
-            made = {x: end for x, end in made.items() if isinstance(x.type, Array)}
-            reads = element_reads(body) if made else ()
-            often = {op.inputs[0] for op, depth in reads if op.inputs[0] in made and depth > sum(i.constant is MISSING for i in op.inputs[1:])}
-            found |= {x for x in often if is_made_in(body, made[x])}
+    for body, carried in loop_bodies(function):
+        ends = carried | {v: v for op in body.ops for v in op.outputs if isinstance(v.type, Array) and (op.blocks or op.record.writes is not None)}
+        reads = element_reads(body) if ends else ()
+        often = {op.inputs[0] for op, depth in reads if depth > sum(i.constant is MISSING for i in op.inputs[1:])}
+        found |= {x for x in often if x in ends and is_made_in(body, ends[x])}
     return found
 
 
 def read_throughout(function: Function) -> set[Value]:
-    """The arrays that loops carry of which each trip makes a new one, and goes through all elements, in as many loops as they have axes."""
-    found = set()
+    """The arrays that loops carry of which each trip makes all, and goes through all elements, in as many loops as they have axes."""
+    return {param for body, carried in loop_bodies(function) for param, end in carried.items()
+            if goes_through(body, param, ()) and is_made_in(body, end)}
+
+
+def loop_bodies(function: Function) -> Iterator[tuple[Block, dict[Value, Value]]]:
+    """The bodies of the loops, and of each the arrays that it carries, with what they are at the end of a trip."""
     for loop in walk(function.block):
         if loop.name in ("for", "while"):
-            body = loop.blocks[-1]
-            first = len(body.params) - len(loop.outputs)
-            for param, end in zip(body.params[first:], body.yields[len(body.yields) - len(loop.outputs):]):
-                if isinstance(param.type, Array) and goes_through(body, param, ()) and is_made_in(body, end):
-                    found.add(param)
-    return found
+            body, count = loop.blocks[-1], len(loop.outputs)
+            carried = zip(body.params[len(body.params) - count:], body.yields[len(body.yields) - count:])
+            yield body, {param: end for param, end in carried if isinstance(param.type, Array)}
 
 
 def goes_through(block: Block, array: Value, loops: tuple[Op, ...]) -> bool:
@@ -121,9 +119,8 @@ def is_made_in(body: Block, v: Value, loops: tuple[Op, ...] = ()) -> bool:
                 return True
             v = op.inputs[op.record.writes]
         elif op.name in ("for", "while"):
-            k = op.outputs.index(v)
-            inner = op.blocks[-1]
-            if op.name == "for" and is_made_in(inner, inner.yields[k + op.attrs["breaks"]], (*loops, op)):
+            k, inner = op.outputs.index(v), op.blocks[-1]
+            if op.name == "for" and not op.attrs["breaks"] and is_made_in(inner, inner.yields[k], (*loops, op)):
                 return True
             v = op.inputs[len(op.inputs) - len(op.outputs) + k]
         elif op.name == "if":
