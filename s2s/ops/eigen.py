@@ -15,8 +15,6 @@ import ast
 
 import numpy as np
 
-from ..errors import UnsupportedError
-from ..ir.builder import current
 from ..ir.graph import Value
 from ..ir.types import Array, Type
 from .arrange import expand_dims
@@ -24,12 +22,13 @@ from .cast import as_dtype
 from .chain import like_operand
 from .create import arange, eye
 from .elementwise import absolute, conjugate, equal, imag, real, where
+from .equations import one_matrix
 from .factor import gaps_between, is_zero
 from .linalg import linalg_call, real_dtype, solve, square_dims
 from .pick import diagonal
 from .product import matmul, matrix_transposed
-from .record import define, dtype_of, numpy_function, rank, value
-from .reduce import argmax_record, as_array, sum_record
+from .record import define, dtype_of, numpy_function, value
+from .reduce import argmax_record, sum_record
 from .shape import length
 
 t = matrix_transposed
@@ -90,11 +89,8 @@ eig_record = define(
 
 
 def _matrix(a, what: str) -> Value:
-    a = as_array(a)
-    if rank(a) != 2:
-        raise UnsupportedError(f"{what} of something else than one matrix", current().line,
-                               "call it for each matrix, in a loop or under s2s.vmap" if rank(a) is not None else "call the function once, or annotate the parameter")
-    return as_dtype(a, "float64") if dtype_of(a.type) == "float32" else as_dtype(a, "complex128") if dtype_of(a.type) == "complex64" else a
+    a = one_matrix(a, what)
+    return as_dtype(a, {"float32": "float64", "complex64": "complex128"}.get(dtype_of(a.type)))
 
 
 @numpy_function(np.linalg.eig)

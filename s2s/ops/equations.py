@@ -37,7 +37,8 @@ def _call(name: str, *args: ast.expr) -> ast.expr:
     return ast.Call(ast.Attribute(module, name, ast.Load()), list(args), [])
 
 
-def _matrix(x, what: str) -> Value:
+def one_matrix(x, what: str) -> Value:
+    """`x`, which `what` is given, if it is one matrix."""
     x = as_array(x)
     if rank(x) != 2:
         raise UnsupportedError(f"{what} of something else than one matrix", current().line,
@@ -81,13 +82,13 @@ sylvester = define(
 @numpy_function(scipys("solve_sylvester"))
 def solve_sylvester(a, b, q) -> Value:
     """scipy.linalg.solve_sylvester of matrices."""
-    return sylvester(*(_matrix(x, "scipy.linalg.solve_sylvester") for x in (a, b, q)))
+    return sylvester(*(one_matrix(x, "scipy.linalg.solve_sylvester") for x in (a, b, q)))
 
 
 @numpy_function(scipys("solve_continuous_lyapunov"), scipys("solve_lyapunov"))
 def solve_lyapunov(a, q) -> Value:
     """scipy.linalg.solve_continuous_lyapunov: a x + x a^H = q."""
-    a = _matrix(a, "scipy.linalg.solve_continuous_lyapunov")
+    a = one_matrix(a, "scipy.linalg.solve_continuous_lyapunov")
     return solve_sylvester(a, FUNCTIONS[np.conj](t(a)), q)
 
 
@@ -113,7 +114,7 @@ sqrtm_record = define(
 @numpy_function(scipys("sqrtm"))
 def sqrtm(A) -> Value:  # noqa: N803  SciPy's own name
     """scipy.linalg.sqrtm of a matrix, real where that is: of a real matrix whose root is complex, A.astype(complex) has it."""
-    a = _matrix(A, "scipy.linalg.sqrtm")
+    a = one_matrix(A, "scipy.linalg.sqrtm")
     return sqrtm_record(a, dtype=_common(a) or "float64")
 
 
@@ -188,4 +189,4 @@ def solve_banded(l_and_u, ab, b, overwrite_ab=False, overwrite_b=False, check_fi
     b = as_array(b)
     if rank(b) not in (1, 2):
         raise UnsupportedError("scipy.linalg.solve_banded of something else than a vector or a matrix", current().line, "call it for each, under s2s.vmap")
-    return banded(_matrix(ab, "scipy.linalg.solve_banded"), b, below=int(below), above=int(above))
+    return banded(one_matrix(ab, "scipy.linalg.solve_banded"), b, below=int(below), above=int(above))
