@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from enum import Enum
 
@@ -50,9 +51,9 @@ def literal(x) -> str:
     if x is np.newaxis:
         return "None"
     name = getattr(x, "__name__", "")
-    if name and getattr(np, name, None) is x:
+    if name and vars(np).get(name) is x:
         return f"np.{name}"
-    if name and getattr(math, name, None) is x:
+    if name and vars(math).get(name) is x:
         return f"math.{name}"
     raise UnsupportedError(
         f"{x!r} cannot be written as Python text",
@@ -70,9 +71,15 @@ def is_literal(x) -> bool:
     return True
 
 
-def says_np(x) -> bool:
-    """Whether the number `x` is spelled by a name of NumPy's."""
-    return isinstance(x, np.generic) or isinstance(x, float) and not math.isfinite(x)
+def modules_said(x) -> set[str]:
+    """The modules that the text for the constant `x` names: {"np"} for infinity."""
+    if x is None or type(x) in (bool, int, str, bytes) or type(x) is float and math.isfinite(x):
+        return set()
+    if isinstance(x, (np.ndarray, np.generic, float)):
+        return {"np"}
+    if not is_literal(x):  # what writes the text refuses it, if it comes to that
+        return set()
+    return {node.id for node in ast.walk(ast.parse(literal(x))) if isinstance(node, ast.Name) and node.id in ("np", "math")}
 
 
 def _scalar_type(type) -> str:

@@ -30,7 +30,7 @@ from .classes import Classes
 from .comments import with_comments
 from .exits import with_returns
 from .expressions import Layout
-from .literals import is_literal, says_np
+from .literals import is_literal, modules_said
 from .memory import results_of
 from .names import RESERVED, Names
 from .owners import owned
@@ -120,8 +120,7 @@ class Draft:
         nodes = [node for tree in definitions for node in ast.walk(tree)]
         words = [node for node in nodes if isinstance(node, ast.Name)]
         used = _names_in(nodes)
-        if any(isinstance(node, ast.Constant) and says_np(node.value) for node in nodes):
-            used.add("np")
+        used.update(*(modules_said(node.value) for node in nodes if isinstance(node, ast.Constant)))
         sources = [textwrap.dedent(inspect.getsource(helper)).rstrip() for helper in helpers]
         sources = [classes.renamed(source, helper) for helper, source in zip(helpers, sources)]
         numbered = _numbered(helpers, used)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import TypeMismatchError
 from ..ir.graph import Value
-from ..ir.types import Array, Scalar, Tape, Unknown
+from ..ir.types import Array, Tape
 from ..later import Meanings
 from ..ops.checkpoint import checkpoint
 from ..ops.lists import list_copy, list_unstack
@@ -19,6 +19,7 @@ from .access import length_of
 from .acts import print_
 from .alias import Cell, Container
 from .frame import Frame, Object
+from .instances import ABOUT_CLASSES
 from .iterables import Iterable, enumerated, iterable, popped, range_over, reversed_, zipped
 from .lists import is_list, new_list, sharing_items
 from .made import Again, Generator, Made
@@ -129,33 +130,6 @@ def _list(frame: Frame, node, source=()):
     return new_list(frame, _members(frame, node, source))
 
 
-def _isinstance(frame: Frame, node, x, kinds):
-    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
-    if is_list(frame, x):
-        return any(issubclass(list, kind) for kind in kinds)
-    if isinstance(x, (tuple, list)):
-        return isinstance(x, kinds)
-    if isinstance(x, Container):
-        return issubclass(x.cls, kinds)
-    content = x if isinstance(x, Value) else frame.heap.read(x) if isinstance(x, Cell) else None
-    if content is None:
-        return isinstance(x.content if isinstance(x, Object) else x, kinds)
-    match content.type:
-        case Array() | Scalar() if isinstance(content.type, Array) or isinstance(x, Cell) and not x.doubtful:
-            return any(issubclass(np.ndarray, kind) for kind in kinds)
-        case Scalar(dtype, weak) if dtype is not None:
-            kind = {"int64": int, "float64": float, "complex128": complex}[dtype] if weak else np.dtype(dtype).type
-            if dtype == "bool":
-                if (bool in kinds) != (np.bool_ in kinds):
-                    raise frame.refuse("isinstance of a truth value", node, "test for both bool and np.bool_")
-                return bool in kinds or int in kinds
-            return issubclass(kind, kinds)
-        case Unknown() if {np.ndarray, float, int} <= set(kinds):
-            return True
-    raise frame.refuse("isinstance of a value whose type is known only at a call", node, "call the function first, or "
-                                                                                        "annotate the parameter")
-
-
 def refused(message: str, remedy: str) -> Callable:
     def refuse(frame: Frame, node, *args, **keywords):
         raise frame.refuse(message, node, remedy)
@@ -170,8 +144,8 @@ def _digits(function: Callable) -> Callable:
 
 BUILTINS: dict[object, Callable] = Meanings()
 BUILTINS.update({
-    **QUESTIONS, **CONTEXTS, **FUNCTIONS_OF_OBJECTS,
-    range: _range, slice: _slice, enumerate: _enumerate, zip: _zip, reversed: _reversed, len: _len, isinstance: _isinstance,
+    **QUESTIONS, **CONTEXTS, **FUNCTIONS_OF_OBJECTS, **ABOUT_CLASSES,
+    range: _range, slice: _slice, enumerate: _enumerate, zip: _zip, reversed: _reversed, len: _len,
     tuple: _tuple, list: _list,
     checkpoint: _checkpoint,
     print: print_, str: str_, repr: repr_, format: format_,

@@ -51,6 +51,7 @@ from .enclosed import Enclosed, Enclosing
 from .find import definition_of, lambda_body
 from .frame import Ended, Frame, Object, Text, Thrown
 from .guards import guard_function
+from .instances import ABOUT_CLASSES
 from .iterables import Iterable, members_of
 from .lists import apply_list_method, is_list, new_list, put_in_order
 from .made import Again, Chosen, Known, Local, Made, Method, Partial, StaysInside
@@ -70,10 +71,10 @@ from .writers import METHOD_WRITERS, out_of, write_out, writer
 
 OF_ROWS = {np.array, np.asarray}  # of a list of tuples: one row each
 _signature = functools.cache(inspect.signature)
-KNOWN_NOW = {np.finfo, np.iinfo, np.dtype, np.issubdtype, np.result_type, np.promote_types, np.can_cast, str, repr, getattr, hasattr,
-             type, id, callable, issubclass, bool, int, float, complex, sum, min, max, abs, round, divmod, pow,
+KNOWN_NOW = {np.finfo, np.iinfo, np.dtype, np.issubdtype, np.result_type, np.promote_types, np.can_cast, str, repr,
+             id, issubclass, bool, int, float, complex, sum, min, max, abs, round, divmod, pow,
              any, all, sorted, frozenset, set, dict}
-ABOUT_OBJECTS = (len, isinstance, iter, next, type, id, callable, getattr, hasattr, setattr)  # which ask nothing about the members
+ABOUT_OBJECTS = (len, iter, next, id, setattr, *ABOUT_CLASSES)  # which ask nothing about the members
 
 SPECIAL = {abs: "__abs__", float: "__float__", int: "__int__", complex: "__complex__", round: "__round__",
            math.floor: "__floor__", math.ceil: "__ceil__", math.trunc: "__trunc__"}
@@ -131,7 +132,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         return RULES[function].apply_in(frame, args, keywords, node)
     if not is_plain(function):
         anyhow = function in (sorted, len, min, max, any, all)
-        args = [members_of(frame, a, node, anyhow) if isinstance(a, Container) else a for a in args]
+        if function not in ABOUT_CLASSES:
+            args = [members_of(frame, a, node, anyhow) if isinstance(a, Container) else a for a in args]
         if function not in ABOUT_OBJECTS and not hasattr(function, "function_for"):
             args, keywords = [frame.opened(a) for a in args], {k: frame.opened(a) for k, a in keywords.items()}
     macro = function if isinstance(function, Macro) else MACROS.get(function) if _hashable(function) else None
@@ -432,8 +434,10 @@ def _needs_the_caller(frame: Frame, binding) -> bool:
             return True
         case Cell() if is_list(frame, binding):
             return True
-        case Value() | Cell() | type():
+        case Value() | Cell():
             return False
+        case type():
+            return not issubclass(binding, (bool, int, float, complex, np.generic))  # dtypes are arguments
     return callable(binding)
 
 

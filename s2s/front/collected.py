@@ -8,6 +8,8 @@ worth more than the comparison of a few hundred integers, which is what programs
 
 from __future__ import annotations
 
+from collections import Counter, deque
+
 
 class Set:
     """set(source)."""
@@ -254,3 +256,6 @@ class Tally(Keyed):
 
     def __getitem__(self, key):
         return self._values[self._keys.index(key)] if key in self._keys else 0
+
+
+STANDS_FOR = {Set: set, Deque: deque, Keyed: dict, Tally: Counter}  # what a program calls them

@@ -27,6 +27,7 @@ from .demand import demand
 from .dispatch import function_at, functions_in
 from .frame import REST, Frame, Object, Text, Thrown
 from .guards import guard_list_index
+from .instances import type_of
 from .iterables import Iterable
 from .lists import (
     LIST_METHODS,
@@ -298,6 +299,8 @@ def attribute(frame: Frame, base, name: str, node: gast.AST):
         return read(frame, base, name, node)
     if isinstance(base, Super):
         return read_super(frame, base, name, node)
+    if name == "__class__" and isinstance(base, (Value, Cell, Container, tuple, list, Text)):
+        return type_of(frame, node, base)
     if isinstance(base, type) and is_users(base):
         owner, defined = found_in(base, name)
         if isinstance(defined, classmethod):

@@ -295,38 +295,9 @@ def variables(frame: Frame, node: gast.AST, base=UNSET):
     return frame.heap.new_container(dict, base.members)
 
 
-def get_attribute(frame: Frame, node: gast.AST, base, name, default=UNSET):
-    """getattr(base, name, default)."""
-    name = frame.static(name, "the name of an attribute", node)
-    if default is not UNSET and not has_attribute(frame, node, base, name):
-        return default
-    return frame.session.attribute(frame, base, name, node)
-
-
-def has_attribute(frame: Frame, node: gast.AST, base, name) -> bool:
-    """hasattr(base, name)."""
-    name, cls = frame.static(name, "the name of an attribute", node), class_of(base)
-    if cls is not None:
-        return name in getattr(base, "members", ()) or found_in(cls, name)[0] not in (None,) and not isinstance(
-            found_in(cls, name)[1], types.MemberDescriptorType)
-    content = base.content if isinstance(base, Object) else base
-    return hasattr(content, name)
-
-
 def set_attribute(frame: Frame, node: gast.AST, base, name, binding) -> None:
     """setattr(base, name, binding)."""
     write(frame, base, frame.static(name, "the name of an attribute", node), binding, node)
-
-
-def type_of(frame: Frame, node: gast.AST, binding):
-    """type(binding)."""
-    if isinstance(binding, Container):
-        return binding.cls
-    if isinstance(binding, (tuple, list)):
-        return type(binding)
-    if isinstance(binding, Object):
-        return type(binding.content)
-    return type(frame.static(binding, "what type() is asked of", node))
 
 
 def make_dict(frame: Frame, node: gast.AST, source=(), **more):
@@ -391,7 +362,7 @@ def _as_dict_of_namedtuple(frame: Frame, node: gast.AST, base):
 NAMEDTUPLE_METHODS = {"_replace": _replace, "_asdict": _as_dict_of_namedtuple}
 
 FUNCTIONS_OF_OBJECTS = {
-    getattr: get_attribute, hasattr: has_attribute, setattr: set_attribute, vars: variables, type: type_of,
+    setattr: set_attribute, vars: variables,
     set: lambda frame, node, source=(): instantiate(frame, Set, [source], {}, node),
     frozenset: lambda frame, node, source=(): instantiate(frame, Set, [source], {}, node),
     deque: lambda frame, node, *args, **keywords: instantiate(frame, Deque, list(args), keywords, node),

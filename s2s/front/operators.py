@@ -100,7 +100,7 @@ def _operator(frame: Frame, name: str, *operands):
 
 def _known(x) -> bool:
     """Whether `x` is a Python object that Python itself can compute with now."""
-    return x is None or isinstance(x, (bool, int, float, complex, str))
+    return x is None or isinstance(x, (bool, int, float, complex, str, type, types.UnionType))  # int | None
 
 
 def _of_tuples(frame: Frame, name: str, a, b, node: gast.AST):

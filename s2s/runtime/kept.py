@@ -5,13 +5,17 @@ An entry is written and trusted as machine code is (cache.py, Note [Who may writ
 
 from __future__ import annotations
 
+import copyreg
 import hashlib
+import io
 import os
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from ..back.python import Module
 from ..ir.graph import Function, Recalled, walk
@@ -58,6 +62,18 @@ def facts_of(function: Function) -> Facts | None:
     return Facts(any(op.name == "print" for op in walk(function.block)), has_use(function))
 
 
+class Pickler(pickle.Pickler):
+    """Python's, and modules, which are arguments of programs that are written once for several libraries, by their names."""
+
+    dispatch_table = copyreg.dispatch_table | {ModuleType: lambda module: (import_module, (module.__name__,))}
+
+
+def in_bytes(x) -> bytes:
+    file = io.BytesIO()
+    Pickler(file).dump(x)
+    return file.getvalue()
+
+
 class Met:
     """The programs of one key that were met before."""
 
@@ -100,7 +116,11 @@ class Program:
         if self.entry is not None:
             entry = {**self.entry, "lengths": lengths}
             others = [each for each in self.met.entries if each["asked"] != entry["asked"]]
-            disk.write(self.met.path, pickle.dumps([entry, *others][:SEVERAL]))
+            try:
+                content = in_bytes([entry, *others][:SEVERAL])
+            except (pickle.PicklingError, TypeError, AttributeError):  # an object that has words but no bytes, in the type of an argument
+                return
+            disk.write(self.met.path, content)
 
     def path(self, what: tuple) -> Path:
         return self.met.folder / f"{self.met.stem}-{hashlib.sha256(f'{self.key}{what!r}'.encode()).hexdigest()[:32]}.piece"

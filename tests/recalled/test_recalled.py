@@ -402,3 +402,22 @@ def test_processes_one_after_another(tmp_path):
     x = np.arange(4.0)
     assert np.allclose([value for value, _ in said], np.sum(np.sin(x) + x * np.cos(x)))
     assert [made for _, made in said] == [True, False, True, False]
+
+
+WRITTEN_ONCE = """
+import math
+import numpy
+import s2s
+
+def f(x, xp={default}):
+    return xp.{function}(x)
+
+main = s2s.jit(s2s.grad(f))
+"""
+
+
+def test_a_module_that_is_an_argument_is_kept_by_its_name(process):
+    program = WRITTEN_ONCE.format(default="numpy", function="sin")
+    assert [(found, made > 0) for found, made in (process.run(program, 0.5) for _ in range(2))] == [(np.cos(0.5), True), (np.cos(0.5), False)]
+    found, made = process.run(WRITTEN_ONCE.format(default="math", function="sin"), 0.5)
+    assert made and found == np.cos(0.5)
