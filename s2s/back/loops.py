@@ -25,8 +25,9 @@ from ..ir.builder import Builder, add_op, at, current, emit
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.lengths import supposing
 from ..ir.rebuild import rebuild
-from ..ir.types import Array, Extent, Scalar, Unknown
+from ..ir.types import Array, Extent, List, Scalar, Unknown
 from ..ops.acts import has_effects
+from ..ops.lists import list_get, list_set
 from ..ops.record import dims_of, value
 from ..ops.recursive import recursive_callees, with_callees
 from ..ops.shape import length, shape_source
@@ -67,7 +68,7 @@ from .reuse import reuse_buffers
 from .scalars import answered_by_trips, ask_first
 from .scans import SCANS, scan
 from .simpler import REWRITTEN, simpler
-from .stacks import stack_tapes
+from .stacks import stack_rows, stack_tapes
 from .stages import in_stages
 from .stored import read_what_is_stored
 from .strips import in_strips
@@ -116,7 +117,7 @@ def _lowered(function: Function, asks: bool) -> Function:
                                    "np.zeros_like(x) say; or leave jit away")
     function = simpler(share_exponentials(share_passes(tables(check_indices(function))) if asks else function), asks)
     if asks:
-        function = strip_mine(function)
+        function = strip_mine(stack_rows(function))
     block = Block(params=[Value(p.type, p.name) for p in function.params])
     with Builder(block) as builder:
         builder.counter[0] = _largest_symbol(function) + 1
@@ -358,10 +359,27 @@ def emit_one(scope: Scope, op: Op) -> None:
             scope.define(op.output, emit(contiguous, scope.whole(op.inputs[0])))
         case "setitem" | "additem" if write_region(scope, op):
             pass
+        case "list_add" if add_to_item(scope, op):
+            pass
         case _ if virtual(scope, op) or scan(scope, op):
             pass
         case _:
             emit_plain(scope, op)
+
+
+def add_to_item(scope: Scope, op: Op) -> bool:
+    """`xs[i] = xs[i] + v` of arrays: a loop that makes the sum."""
+    xs, v, *indices = op.inputs
+    item = op.output.type
+    for _ in indices:
+        item = item.item if isinstance(item, List) else None
+    if not isinstance(item, Array) or not isinstance(v.type, Array) or item.rank != v.type.rank:
+        return False
+    xs, indices, added = scope.whole(xs), [scope.whole(i) for i in indices], scope.elements(v)
+    old = in_memory(list_get(xs, *indices), added.lengths)
+    total = Elements(Array(item.dtype, v.type.dims), added.lengths, lambda index: op_named("add", old.at(index), added.at(index)))
+    scope.define(op.output, list_set(xs, fill(v, total, scope.counters), *indices))
+    return True
 
 
 def read_element(scope, op: Op) -> bool:

@@ -36,6 +36,7 @@ from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.types import Array
 from ..ops.record import dims_of, value
 from .access import op_named
+from .apart import parts
 from .buffers import new_buffer, same_length_op
 from .counted import loop, put
 from .elimination import BY_ELIMINATION
@@ -44,6 +45,7 @@ from .reductions import zero_of
 ARITHMETIC = frozenset({"constant", "length", "add", "subtract", "multiply", "at_least_zero"})  # of lengths
 WRITERS = frozenset({"setitem", "additem", *BY_ELIMINATION})
 READERS = frozenset({"getitem", "matmul", "length"})
+LOOPS = ("for", "while")
 FEW = 32  # numbers that are copied sooner than that memory is found for them
 
 
@@ -59,8 +61,8 @@ def _block(block: Block) -> None:
         op = block.ops[position]
         for inner in op.blocks:
             _block(inner)
-        if op.name == "for":
-            moved = [*_copied_on(op, block), *_moved_out(op)]
+        if op.name in LOOPS:
+            moved = [*(_copied_on(op, block) if op.name == "for" else ()), *_moved_out(op)]
             block.ops[position:position] = moved
             position += len(moved)
         position += 1
@@ -68,7 +70,7 @@ def _block(block: Block) -> None:
 
 def _moved_out(around: Op) -> list[Op]:
     """Move what can be moved out of the body of the loop `around`; returns the ops to put before it."""
-    body = around.blocks[0]
+    body = around.blocks[-1]
     inside = {v for v in body.params} | {v for op in walk(body) for v in op.outputs}
     moved: list[Op] = []
     _before_branches(body, inside)
@@ -95,6 +97,8 @@ def _moved_out(around: Op) -> list[Op]:
         inside |= {param, start, *(v for x in body.ops[place:] for v in x.outputs)}
         _replace(body, op.output, start)
         body.params.append(param)
+        for head in around.blocks[:-1]:  # of a `while`
+            head.params.append(Value(param.type, param.name))
         body.yields.append(start if last is op.output else last)
         around.inputs.append(op.output)
         around.outputs.append(Value(op.output.type, op.output.name, around))
@@ -134,8 +138,8 @@ def _before(array: Value) -> Value:
     """The version of a buffer that is `array` after an op; of an arm of an `if`, its last."""
     k = array.op.outputs.index(array)
     match array.op.name:
-        case "for":
-            return array.op.inputs[3 + k]
+        case "for" | "while":
+            return array.op.inputs[parts(array.op)[0] + k]
         case "if":
             return array.op.blocks[0].yields[k]
     return array.op.inputs[0]
@@ -148,10 +152,11 @@ def _call(array: Value, name: str) -> None:
         if array.op.name == "buffer":
             return
         k = array.op.outputs.index(array)
-        if array.op.name == "for":
-            body = array.op.blocks[0]
-            body.params[1 + k].name = name
-            _call(body.yields[len(body.yields) - len(array.op.outputs) + k], name)
+        if array.op.name in LOOPS:
+            _, params, skip = parts(array.op)
+            for param in (params[k], *(head.params[k] for head in array.op.blocks[:-1])):
+                param.name = name
+            _call(array.op.blocks[-1].yields[skip + k], name)
         if array.op.name == "if":
             _call(array.op.blocks[1].yields[k], name)
         array = _before(array)
@@ -271,11 +276,11 @@ def _successor(version: Value, body: Block) -> Value | None | bool:
     for op in body.ops:
         if op.name in WRITERS and op.inputs[0] is version and version not in op.inputs[1:]:
             next_one = op.output
-        elif op.name == "for" and version in op.inputs[3:]:
+        elif op.name in LOOPS and version in op.inputs[(first := parts(op)[0]):]:
             if op.inputs.count(version) != 1 or not _only_read(version, op.blocks):
                 return False
-            next_one = op.outputs[op.inputs.index(version) - 3]
-            if not _carried_on(op, op.inputs.index(version) - 3):
+            next_one = op.outputs[op.inputs.index(version) - first]
+            if not _carried_on(op, op.inputs.index(version) - first):
                 return False
         elif op.name == "if" and any(version in inner.yields for inner in op.blocks):
             k = next(inner.yields.index(version) for inner in op.blocks if version in inner.yields)
@@ -308,9 +313,11 @@ def _ends_with(version: Value, branch: Block, k: int) -> bool:
 
 def _carried_on(around: Op, k: int) -> bool:
     """Whether the k-th carry of the loop `around` is the same memory from trip to trip, and nothing else gets hold of it."""
-    body = around.blocks[0]
-    skip = len(body.yields) - len(around.outputs)
-    version, end = body.params[1 + k], body.yields[skip + k]
+    body = around.blocks[-1]
+    _, params, skip = parts(around)
+    if not all(_only_read(head.params[k], [head]) for head in around.blocks[:-1]):
+        return False
+    version, end = params[k], body.yields[skip + k]
     while version is not end:
         if body.yields.count(version):
             return False

@@ -1,4 +1,4 @@
-"""Tapes of numbers that grow become arrays with a count: what a list costs at each push, Numba's twice over, is gone.
+"""Tapes that grow become arrays with a count: what a list costs at each push, Numba's twice over, is gone.
 
     x_tape = []                                x_tape = np.empty(64)
     while abs(x) > 1e-3:                       x_count = 0
@@ -18,6 +18,9 @@ that share the lanes make one each (parts.py, "scratch").
 That is right where never two tapes of one array are there at once: where each tape is made from the one before, used once
 (or once on each of two paths), and made empty at one place (or at one on each of two paths).  The others stay lists.
 A count is not negative where an element is put or taken, which LLVM does not see (`on_tape`; runtime/spelling.py): it asked of each whether it counts from the end.
+Tapes of arrays that are all of one shape, which is known before them, become arrays of one axis more, while the program still has whole arrays:
+what is pushed is then computed where it is to stand, and what is popped is read there.  Only those that are made outside of
+loops: lanes of a batch that share an array of numbers are told apart by what follows.
 (A list per lane was 1.7 times the adjoint by hand, an array per lane 1.2, one array 1.0; an array that is made as long as the trips
 will be would need to know them.)  A counted loop that pushes once a trip asks for room once, before it.
 """
@@ -25,21 +28,25 @@ will be would need to know them.)  A counted loop that pushes once a trip asks f
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
 
 import numpy as np
 
 from ..ir.builder import Builder, add_op, at, emit, fresh_extent
 from ..ir.graph import Block, Function, Op, Value, walk
+from ..ir.rebuild import clone
 from ..ir.substitute import substitute
-from ..ir.types import INT, Scalar, Tape
-from ..ops.control import if_
-from ..ops.index import setitem
+from ..ir.types import INT, Array, Extent, Scalar, Tape, Type
+from ..ops.control import at_least_zero, if_
+from ..ops.create import empty
+from ..ops.index import put, take
 from ..ops.record import RECORDS, define, value
 from ..ops.shape import length
 from .apart import parts
 from .buffers import new_buffer
 
+FEW = 8  # rows, at least
 ROOM = 64  # numbers; eight, four, and at last twice as many when they are used up: what is never touched is no memory, until it is the system's page by page
 
 
@@ -51,16 +58,56 @@ def with_room(tape, n):
     return longer
 
 
+def with_room_for_rows(tape, n):
+    m = max(tape.shape[1], 1)
+    times = 8 if n * m < 100_000 else 4 if n * m < 1_000_000 else 2
+    longer = np.empty((times * n + 1000 // m, tape.shape[1]), tape.dtype)
+    for i in range(len(tape)):
+        for j in range(tape.shape[1]):
+            longer[i, j] = tape[i, j]
+    return longer
+
+
+def with_room_for_matrices(tape, n):
+    m = max(tape.shape[1] * tape.shape[2], 1)
+    times = 8 if n * m < 100_000 else 4 if n * m < 1_000_000 else 2
+    longer = np.empty((times * n + 1000 // m, tape.shape[1], tape.shape[2]), tape.dtype)
+    for i in range(len(tape)):
+        for j in range(tape.shape[1]):
+            for k in range(tape.shape[2]):
+                longer[i, j, k] = tape[i, j, k]
+    return longer
+
+
 with_room_op = define("with_room", evaluate=with_room, infer=lambda tape, n: tape.type, helper=with_room,  # for n numbers, at least
                       syntax=lambda *xs: ast.Call(ast.Name("with_room", ast.Load()), list(xs), []))
+
+with_room_for = {
+    1: with_room_op,
+    2: define("with_room_for_rows", evaluate=with_room_for_rows, infer=lambda tape, n: tape.type, helper=with_room_for_rows,
+              syntax=lambda *xs: ast.Call(ast.Name("with_room_for_rows", ast.Load()), list(xs), [])),
+    3: define("with_room_for_matrices", evaluate=with_room_for_matrices, infer=lambda tape, n: tape.type, helper=with_room_for_matrices,
+              syntax=lambda *xs: ast.Call(ast.Name("with_room_for_matrices", ast.Load()), list(xs), [])),
+}  # by the axes of the tape
 
 on_tape = define("on_tape", evaluate=lambda k: k, infer=lambda k: INT, syntax=lambda k: k)  # the place of an element
 
 
+def stack_rows(function: Function) -> Function:
+    """`function`, not yet a loop form, with arrays in the place of tapes of arrays, where that can be."""
+    if any(op.name == "tape_push" and isinstance(op.inputs[1].type, Array) for op in walk(function.block)):
+        function = clone(function)
+        _stack(_Kinds(function, of_rows=True))
+    return function
+
+
 def stack_tapes(function: Function) -> None:
-    """Make arrays, in place, of the tapes of `function`, a loop form, that can be."""
-    kinds = _Kinds(function)
-    chosen = kinds.chosen()
+    """Make arrays, in place, of the tapes of numbers of `function`, a loop form, where that can be."""
+    _stack(_Kinds(function))
+
+
+def _stack(kinds: _Kinds) -> None:
+    function, chosen = kinds.function, kinds.chosen()
     if chosen:
         stacks = _Stacks(kinds, chosen)
         for op in walk(function.block):
@@ -75,15 +122,15 @@ def stack_tapes(function: Function) -> None:
 class _Kinds:
     """Which tapes may be one: joined by pushes, pops, carries and branches."""
 
-    def __init__(self, function: Function):
-        self.function = function
+    def __init__(self, function: Function, of_rows: bool = False):
+        self.function, self.of_rows = function, of_rows
         self.one: dict[Value, Value] = {}
         self.home: dict[Value, Block] = {}  # where a value is defined
         self.place: dict[Block, tuple[Op, Block]] = {}  # the op that owns a block, and the block that stands in
         self.consumers: dict[Value, list[Block]] = {}  # where a tape is used up
         self.refused: set[Value] = set()
         self.made: list[tuple[Op, Block]] = []
-        self.dtypes: dict[Value, set[str]] = {}
+        self.items: dict[Value, set[tuple[str, tuple] | None]] = {}  # dtypes and extents; None: neither
         self._visit(function.block)
         for x in (*function.params, *function.results):
             self._refuse(x)
@@ -129,7 +176,7 @@ class _Kinds:
                 self._use(op.inputs[0], block)
                 item = (op.inputs if op.name == "tape_push" else op.outputs)[1]
                 self._refuse(item)  # a tape that is on another one
-                self.dtypes.setdefault(op.outputs[0], set()).add(item.type.dtype if isinstance(item.type, Scalar) else "")
+                self.items.setdefault(op.outputs[0], set()).add(self._item(item.type))
             case "tape_len":
                 pass
             case "if":
@@ -146,18 +193,37 @@ class _Kinds:
             case _:
                 self._refuse(*op.inputs, *op.outputs)
 
-    def chosen(self) -> dict[Value, str]:
-        """Kinds of which one tape is there at a time, with the dtype of what they hold."""
-        found: dict[Value, str] = {}
-        dtypes: dict[Value, set[str]] = {}
-        for tape, names in self.dtypes.items():
-            dtypes.setdefault(self.root(tape), set()).update(names)
+    def _item(self, type: Type) -> tuple[str, tuple] | None:
+        match type:
+            case Scalar(dtype) if not self.of_rows:
+                return dtype, ()
+            case Array(dtype, dims) if self.of_rows and len(dims) + 1 in with_room_for and not any(isinstance(d, Extent) and d.accepts_any for d in dims):
+                return dtype, dims
+        return None
+
+    def chosen(self) -> dict[Value, tuple[str, tuple]]:
+        """Kinds of which one tape is there at a time, with what they hold."""
+        found: dict[Value, tuple[str, tuple]] = {}
+        items: dict[Value, set[tuple[str, tuple] | None]] = {}
+        for tape, held in self.items.items():
+            items.setdefault(self.root(tape), set()).update(held)
         refused = {self.root(x) for x in self.refused} | {self.root(x) for x in self.consumers if not self._once(x)}
-        for kind, names in dtypes.items():
+        for kind, held in items.items():
             made = [(op, block) for op, block in self.made if self.root(op.output) is kind]
-            if kind not in refused and len(names) == 1 and "" not in names and made and self._exclusive([b for _, b in made]):
-                found[kind] = next(iter(names))
+            if kind not in refused and len(held) == 1 and None not in held and made and self._exclusive([b for _, b in made]) and (
+                    not self.of_rows or all(isinstance(d, int) or self.with_extent(d, made) for d in next(iter(held))[1])):
+                found[kind] = next(iter(held))
         return found
+
+    def with_extent(self, dim: Extent, made: list[tuple[Op, Block]]) -> tuple[Value, int] | None:
+        """An array, there before the one place where tapes are `made`, outside of loops, of which an axis has this extent."""
+        block = self.function.block
+        before = list(block.params)
+        if len(made) != 1 or made[0][1] is not block:
+            return None
+        for op in block.ops[:block.ops.index(made[0][0])]:
+            before += op.outputs if not op.blocks else ()
+        return next(((x, x.type.dims.index(dim)) for x in before if isinstance(x.type, Array) and dim in x.type.dims), None)
 
     def _once(self, tape: Value) -> bool:
         """Whether `tape` is used up at most once, whatever path is taken."""
@@ -191,7 +257,7 @@ class _Kinds:
 class _Stacks:
     """Rewrites a function; `chosen` says which kinds of tapes, and what they hold."""
 
-    def __init__(self, kinds: _Kinds, chosen: dict[Value, str]):
+    def __init__(self, kinds: _Kinds, chosen: dict[Value, tuple[str, tuple]]):
         self.kinds, self.chosen = kinds, chosen
         self.names: dict[Value, str] = {}
         self.reserved: set[Value] = set()  # kinds that have room for all that the loop around pushes
@@ -215,8 +281,11 @@ class _Stacks:
     def op(self, op: Op, block: Block, arrays: dict[Value, Value], lengths: dict[Value, Value]) -> None:
         for kind in self.used(op):
             if kind not in arrays:
-                arrays[kind] = new_buffer(self.chosen[kind], (fresh_extent(),), (value(ROOM),))
+                needed = self.needed(op, kind) if op.blocks else None
+                arrays[kind] = self.made(kind, needed)
                 arrays[kind].name = self.names[kind]
+                if needed is not None and self.chosen[kind][1]:
+                    self.reserved |= {kind}
         tape = op.inputs[0] if op.inputs else None
         match op.name:
             case "tape_new" if self.kind(op.output) is not None:
@@ -226,13 +295,13 @@ class _Stacks:
                 kind, count, x = self.kind(op.output), *op.inputs
                 if kind not in self.reserved:
                     arrays[kind] = self.roomy(arrays[kind], count + 1, kind)
-                arrays[kind] = setitem(arrays[kind], x, on_tape(count), pattern=("i",))
+                arrays[kind] = put(arrays[kind], (on_tape(count),), x)
                 arrays[kind].name = self.names[kind]
                 self.counted(op, "add", count)
             case "tape_pop" if self.kind(op.outputs[0]) is not None:
                 kind, item = self.kind(op.outputs[0]), op.outputs[1]
                 left = self.counted(op, "subtract", tape)
-                read = add_op(RECORDS["getitem"], [arrays[kind], on_tape(left)], {"pattern": ("i",)}, [item.type])
+                read = take(arrays[kind], (on_tape(left),)).op
                 read.outputs, item.op = [item], read
             case "tape_len" if self.kind(tape) is not None:
                 lengths[op.output] = tape
@@ -248,6 +317,20 @@ class _Stacks:
                 self.loop(op, block, arrays)
             case _:
                 block.ops.append(op)
+
+    def made(self, kind: Value, needed: Value | None) -> Value:
+        """A new array for a tape of this kind; if it is known how much is needed, of rows, it has that."""
+        dtype, dims = self.chosen[kind]
+        if not dims:
+            return new_buffer(dtype, (fresh_extent(),), (value(ROOM),))
+        made = [each for each in self.kinds.made if self.kinds.root(each[0].output) is kind]
+        few = max(ROOM // max(math.prod(dims), 1), FEW) if all(isinstance(d, int) for d in dims) else FEW
+        if needed is not None:
+            few = at_least_zero(needed)
+        lengths = [d if isinstance(d, int) else length(x[0], axis=x[1]) if (x := self.kinds.with_extent(d, made)) else None for d in dims]
+        array = empty(value((few, *lengths)), dtype=dtype)
+        array.type = Array(dtype, (fresh_extent("any"), *dims))  # it grows
+        return array
 
     def counted(self, op: Op, how: str, count: Value) -> Value:
         """The tape that `op` gives, as the number that it holds."""
@@ -293,7 +376,7 @@ class _Stacks:
     def roomy(self, array: Value, needed: Value, kind: Value) -> Value:
         """`array`, or a longer one, where so many numbers have room."""
         lacks = length(array, axis=0) < needed
-        return if_(lacks, lambda: [emit(with_room_op, array, needed)], lambda: [array], [self.names[kind]])[0]
+        return if_(lacks, lambda: [emit(with_room_for[array.type.rank], array, needed)], lambda: [array], [self.names[kind]])[0]
 
     def needed(self, op: Op, kind: Value) -> Value | None:
         """How many numbers are on the tape after a loop that pushes as many on each trip; None if that is not known before."""

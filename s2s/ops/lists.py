@@ -412,10 +412,12 @@ def _slice_syntax(flags, operands):
 
 def added_to_slice(xs, values, lower, upper, step):
     """A list like `xs`, to whose slice the values have been added."""
-    ys = list(xs)
-    places = list(range(len(ys)))[lower:upper:step]
-    for k in range(len(places)):
-        ys[places[k]] = ys[places[k]] + values[k]
+    ys = [x for x in xs]
+    start, stop, stride = slice(lower, upper, step).indices(len(ys))
+    k = 0
+    for i in range(start, stop, stride):
+        ys[i] = ys[i] + values[k]
+        k += 1
     return ys
 
 

@@ -91,18 +91,26 @@ class Sweeps:
     # deciding
 
     def plan(self) -> None:
-        """What to save: as it is for the arrays that go to a tape whole, or with more of them, whatever are fewer bytes.  anew.py"""
-        root = self.regions[self.primal.block]
-        self.decide(root)
-        more = read_throughout(self.primal) & self.unstable
-        if more:
-            decided, before, unstable = self.decided(), self.bytes(), self.unstable
-            self.restore({region: Region(region.primal) for region in decided[0]}, {}, {})
-            self.unstable = unstable_values(self.primal.block, stable=self.stable | more)
-            self.decide(root)
-            if self.bytes() >= before:
-                self.unstable = unstable
-                self.restore(*decided)
+        """What to save: as it is for the arrays that go to a tape whole, or with more of them, whatever are fewer bytes.  anew.py
+
+        Of what is saved whole, no elements need be saved beside it.
+        """
+        self.decide(self.regions[self.primal.block])
+        self.decide_again(read_throughout(self.primal))
+        self.decide_again({v for (_, v), kind in self.kinds.items() if kind in ("array", "stack", "end") and isinstance(v.type, Array)})
+
+    def decide_again(self, more: set[Value]) -> None:
+        """Decide what to save as if these versions of arrays were there, if that is fewer bytes."""
+        if not more & self.unstable:
+            return
+        decided, before, unstable, stable = self.decided(), self.bytes(), self.unstable, self.stable
+        self.restore({region: Region(region.primal) for region in decided[0]}, {}, {})
+        self.stable = stable | more
+        self.unstable = unstable_values(self.primal.block, stable=self.stable)
+        self.decide(self.regions[self.primal.block])
+        if self.bytes() >= before:
+            self.unstable, self.stable = unstable, stable
+            self.restore(*decided)
 
     def decided(self) -> tuple[dict[Region, Region], dict, dict]:
         return {region: replace(region) for region in self.regions.values()}, self.kinds, self.stand_ins

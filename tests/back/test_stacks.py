@@ -207,16 +207,94 @@ def test_a_counted_loop_asks_for_room_once():
     assert asked and all(k < lines.index("for j in range(i):") for k in asked)
 
 
-def test_tapes_of_arrays_stay_lists():
+def settles(x):
+    while np.sum(x) > 0.1:
+        x = np.sin(x) * 0.7
+    return np.sum(x)
+
+
+def settles_by_matrices(x):
+    m = np.outer(x, x) + np.eye(2)
+    n = 0
+    while np.sum(m) > 0.1 and n < 40:
+        m = np.sin(m) * 0.7 + 0.01 * m @ m
+        n += 1
+        if n % 3 == 0:
+            m = m * m
+    return np.sum(m) + np.sum(x) * n
+
+
+def settles_twice(x):
+    y = x
+    while np.max(y) > 0.5:
+        y = np.sin(y) * 0.9
+    z = x * y
+    for i in range(3):
+        while np.max(z) > 0.1 * i + 0.1:
+            z = z * np.cos(z * y)
+    return np.sum(z)
+
+
+def more_rows_than_the_first_room(x):
+    n = 0
+    while n < 100:
+        x = np.sin(x) + 0.1 * x
+        n += 1
+    return np.sum(x * x)
+
+
+def counted(x):
+    y = np.zeros(2)
+    for i in range(3):
+        y = np.sin(y + x)
+    return np.sum(y)
+
+
+@pytest.mark.parametrize("f", [settles, settles_by_matrices, settles_twice, more_rows_than_the_first_room, counted], ids=lambda f: f.__name__)
+def test_tapes_of_arrays_of_one_shape_are_arrays(f):
+    x = np.array([0.5, 1.5])
+    loops, text = loops_of(s2s.grad(f), x)
+    assert ".append(" not in text and "ascontiguousarray" not in text
+    np.testing.assert_allclose(loops(x), s2s.grad(f)(x), rtol=1e-13)
+
+
+def test_what_is_popped_is_read_where_it_stands():
+    """Nothing is copied, neither on the way to the tape nor from it, and nothing is made in a trip."""
+    _, text = loops_of(s2s.grad(settles), np.array([0.5, 1.5]))
+    (on_the_way_back,) = [part for part in text.split("for k in ")[1:]]
+    assert "np.empty" not in on_the_way_back and "np.cos(x_tape[" in on_the_way_back and text.count(".copy()") == 1  # of the argument
+
+
+def test_as_many_rows_as_a_counted_loop_needs():
+    _, text = loops_of(s2s.grad(lambda x, n: np.sum(grows_not(x, n))), np.array([0.5, 1.5]), 4)
+    assert "with_room" not in text and ".append(" not in text
+
+
+def grows_not(x, n):
+    y = np.zeros(2)
+    for i in range(n):
+        y = np.sin(y * x[:2])
+    return y
+
+
+def test_tapes_of_arrays_of_several_lengths_stay_lists():
     def f(x):
-        while np.sum(x) > 0.1:
-            x = np.sin(x) * 0.7
+        while len(x) > 1:
+            x = np.sin(x[1:]) * x[:-1]
         return np.sum(x)
 
-    x = np.array([0.5, 1.5])
+    x = np.array([0.5, 1.5, 0.7, 1.1])
     loops, text = loops_of(s2s.grad(f), x)
     assert ".append(" in text
     np.testing.assert_allclose(loops(x), s2s.grad(f)(x), rtol=1e-14)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [settles, settles_by_matrices, settles_twice, more_rows_than_the_first_room], ids=lambda f: f.__name__)
+def test_rows_compiled(f):
+    x = np.array([0.5, 1.5])
+    np.testing.assert_allclose(s2s.jit(s2s.grad(f))(x), s2s.grad(f)(x), rtol=1e-13)
+    s2s.check_grads(f, (x,), order=1, modes=("rev",))
 
 
 @pytest.mark.compile

@@ -11,7 +11,8 @@ times, infers types by solving a net of constraints, and keeps each variable in 
 half of the time of a first call.  Generated code is loops over ranges, branches, elements of arrays and arithmetic, whose blocks and types
 can be read off in order; what a call gives, and how it is lowered, Numba's tables say here, too, so that nothing has two meanings.
 
-What is none of these (expressions of whole arrays, lists, strings, exceptions that are caught, objects, functions that call themselves) and
+Lists are Numba's: what an empty one holds is told by what is appended to it or what it meets (kinds.py, Unfilled); comprehensions are the
+loops that they are (comprehensions.py).  What is none of these (arrays that are added to in place, strings, exceptions that are caught, objects, functions that call themselves) and
 code that checks indices go Numba's way, a whole function at a time.
 
 Considered: to make single passes of Numba cheaper (a fifth was to be had, at the price of knowing their insides); to lower s2s's own
@@ -30,9 +31,10 @@ from numba.core.ir import Loc
 from numba.core.typed_passes import BaseNativeLowering
 
 from ..load import TEXT
-from .bindings import Bindings, NotDirect
+from .bindings import NotDirect
+from .comprehensions import spread_out
 from .emitted import Statements
-from .inferred import Inference
+from .inferred import inferred
 from .unrolled import Unrolling
 
 
@@ -83,7 +85,7 @@ class DirectLowering(BaseNativeLowering):
         identity = state.func_id
         tree = functions_of(identity.func.__globals__[TEXT])[identity.func.__name__]
         with state.typingctx.callstack.register(state.targetctx.target, None, identity, state.args):
-            inference = Inference(state.typingctx, tree, identity.func.__globals__, state.args, Bindings(tree))
+            inference = inferred(state.typingctx, tree, identity.func.__globals__, state.args)
         names = [a.arg for a in tree.args.args]
         state.typemap = {f"arg.{name}": kind for name, kind in zip(names, state.args)}
         state.calltypes, state.return_type = {}, inference.result
@@ -95,7 +97,7 @@ class DirectLowering(BaseNativeLowering):
 @functools.lru_cache(maxsize=4)
 def functions_of(text: str) -> dict[str, ast.FunctionDef]:
     """The functions that a module defines."""
-    return {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    return {node.name: spread_out(node) for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
 
 
 def can_be_direct(state) -> bool:

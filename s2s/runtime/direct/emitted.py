@@ -234,6 +234,13 @@ class Statements(Expressions):
             self.bind(target, target.id, self.operation(stmt, function, [left, self.expression(value)]))
             return
         of, indices = self.expression(target.value), self.indices(target.slice)
+        if isinstance(of.kind, types.List):
+            with self.holding(of):
+                left = self.call(target, operator.getitem, [of._replace(owned=False), *indices], {})
+                changed = self.operation(stmt, function, [left, self.expression(value)])
+                self.call(target, operator.setitem, [of._replace(owned=False), *indices, changed], {}, signature=self.inference.puts[id(stmt)])
+            self.drop(of)
+            return
         left = self.element(of, indices)
         self.put_element(of, indices, self.operation(stmt, function, [left, self.expression(value)]))
         self.drop(of)

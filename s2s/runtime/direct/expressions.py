@@ -165,6 +165,10 @@ class Expressions:
                 return self.choice(kind, test, body, other)
             case ast.Attribute(value, attr):
                 return self.attribute(kind, self.expression(value), attr)
+            case ast.List(items):
+                return self.listed(kind, self.expressions(items))
+            case ast.Subscript(ast.List(), ast.Slice()) if id(node) not in self.calls:
+                return self.listed(kind, [])
             case ast.Subscript(value, index):
                 return self.subscript(node, kind, self.expression(value), index)
             case ast.Slice(lower, upper, step):
@@ -180,6 +184,14 @@ class Expressions:
             items = [self.own(x) for x in items]
         values = [self.as_type(x, k) for x, k in zip(items, kind.types)]
         return Given(self.context.make_tuple(self.builder, kind, values), kind, owned)
+
+    def listed(self, kind: types.List, items: list[Given]) -> Given:
+        """A list of these."""
+        with self.holding(*items):
+            made = self.context.build_list(self.builder, kind, [self.as_type(x, kind.dtype) for x in items])
+        for x in items:
+            self.drop(x)
+        return Given(made, kind, True)
 
     def operation(self, node: ast.AST, function: Callable, given: list[Given]) -> Given:
         signature = self.calls[id(node)]
@@ -351,6 +363,10 @@ class Expressions:
             (x,) = given
             if named is len and isinstance(x.kind, types.Array) and not x.owned:
                 return self.note(Given(item(self.builder, field(self.context, self.builder, x.kind, x.value, "shape"), 0), types.intp), True)
+            if named is np.shape and isinstance(x.kind, types.Array):
+                shape = self.attribute(self.kinds[id(node)], x._replace(owned=False), "shape")
+                self.drop(x)
+                return shape
             if named is np.sign and isinstance(x.kind, types.Float):
                 return Given(self.sign(x.value), x.kind)
             if named in (np.float32, np.float64) and isinstance(args[0], ast.Constant) and isinstance(x.kind, types.Float):
@@ -367,9 +383,9 @@ class Expressions:
         given = self.expressions([*args, *(k.value for k in keywords)])
         return given[:len(args)], {k.arg: x for k, x in zip(keywords, given[len(args):])}
 
-    def call(self, node: ast.AST, function: object, given: list[Given], keywords: dict[str, Given], of: Given | None = None) -> Given:
+    def call(self, node: ast.AST, function: object, given: list[Given], keywords: dict[str, Given], of: Given | None = None, signature=None) -> Given:
         """A call as Numba writes it."""
-        signature = self.calls[id(node)]
+        signature = signature or self.calls[id(node)]
         resolve = self.context.typing_context.resolve_value_type
         kind = function if isinstance(function, types.Type) else resolve(function)
         if signature.pysig is None:

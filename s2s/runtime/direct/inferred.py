@@ -12,16 +12,27 @@ from collections.abc import Mapping
 from numba.core import types
 
 from .bindings import Bindings, NotDirect
-from .kinds import BINARY, MIXED, SCALARS, Kinds, Types, is_handled
+from .kinds import BINARY, MIXED, SCALARS, Kinds, Told, Types, Unfilled, is_handled
 
 MOST_ROUNDS = 6
+
+
+def inferred(typing, function: ast.FunctionDef, globals: Mapping[str, object], arguments: tuple) -> Inference:
+    """The types of `function`'s expressions, found anew each time that something tells what a list holds that is made empty."""
+    bindings, told = Bindings(function), {}
+    while True:
+        try:
+            return Inference(typing, function, globals, arguments, bindings, told)
+        except Told:
+            pass
 
 
 class Inference(Kinds):
     """The types of `function`'s expressions for arguments of these types, and `heads` and `ends` of statements where paths meet."""
 
-    def __init__(self, typing, function: ast.FunctionDef, globals: Mapping[str, object], arguments: tuple, bindings: Bindings):
-        super().__init__(typing, globals, bindings)
+    def __init__(self, typing, function: ast.FunctionDef, globals: Mapping[str, object], arguments: tuple, bindings: Bindings,
+                 told: dict[ast.List, types.List]):
+        super().__init__(typing, globals, bindings, told)
         self.heads: dict[int, Types] = {}
         self.ends: dict[int, Types | None] = {}
         self.results: list[types.Type] = []
@@ -35,6 +46,8 @@ class Inference(Kinds):
         if self.block(function.body, start) is not None:
             self.results.append(types.none)
         self.result = self.united(self.results) if self.results else types.none
+        if any(isinstance(kind, Unfilled) for kind in self.kinds.values()):
+            raise NotDirect
 
     def block(self, body: list[ast.stmt], known: Types | None) -> Types | None:
         """The types after the statements; None if they are never left at their end."""
@@ -52,9 +65,13 @@ class Inference(Kinds):
                 self.assign(target, value, known)
             case ast.AugAssign(target, op, value):
                 left = known.get(target.id) if isinstance(target, ast.Name) else self.type(target, known)
+                if isinstance(left, (types.Array, types.List)):  # which is written into
+                    raise NotDirect
                 kind = self.operation(stmt, BINARY.get(type(op)), (left, self.type(value, known)))
                 if isinstance(target, ast.Name):
                     self.bind(target, target.id, kind, known)
+                elif isinstance(self.kinds[id(target.value)], types.List):
+                    self.check_item(stmt, kind)
                 else:
                     self.check_element(target, kind)
             case ast.For():
@@ -81,7 +98,7 @@ class Inference(Kinds):
             case ast.Expr(ast.Constant()) | ast.Pass():
                 pass
             case ast.Expr(ast.Call() as call):
-                self.type(call, known, of_nothing=True)
+                self.type(call, known)
             case _:
                 raise NotDirect
         return known

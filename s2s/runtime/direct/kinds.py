@@ -29,6 +29,18 @@ SCALARS = (types.Number, types.Boolean)
 _signatures: dict = {}  # what Numba's tables said: a call of this, with arguments of these types
 
 
+class Unfilled(types.Type):
+    """The type of an empty list before anything is appended to it, which this node makes."""
+
+    def __init__(self, node: ast.List):
+        super().__init__(f"list that {id(node)} makes")
+        self.node = node
+
+
+class Told(Exception):
+    """What an empty list holds is known: the types are found once more, from the beginning."""
+
+
 class Mixed(types.Type):
     """The type of a name whose values have nothing in common where paths meet: it is not read there."""
 
@@ -43,7 +55,9 @@ def is_handled(kind: types.Type) -> bool:
             return isinstance(kind.dtype, SCALARS)
         case types.BaseTuple():
             return not isinstance(kind, types.BaseNamedTuple) and all(map(is_handled, kind.types))
-    return isinstance(kind, (*SCALARS, types.IntegerLiteral, types.BooleanLiteral))
+        case types.List():
+            return not kind.reflected and is_handled(kind.dtype)  # Python has what is reflected
+    return kind == types.none or isinstance(kind, Unfilled) or isinstance(kind, (*SCALARS, types.IntegerLiteral, types.BooleanLiteral))
 
 
 def is_element(of: types.Type, index: types.Type) -> bool:
@@ -65,23 +79,35 @@ def is_negative(node: ast.UnaryOp) -> bool:
 class Kinds:
     """The types of expressions, `kinds` and `calls` by node, of a function whose names `bindings` has."""
 
-    def __init__(self, typing, globals: Mapping[str, object], bindings: Bindings):
+    def __init__(self, typing, globals: Mapping[str, object], bindings: Bindings, told: dict[ast.List, types.List]):
         self.typing, self.globals, self.bindings = typing, globals, bindings
+        self.told = told  # what empty lists hold
         self.kinds: dict[int, types.Type] = {}
         self.calls: dict[int, object] = {}  # signatures
         self.statics: dict[int, object] = {}
+        self.puts: dict[int, object] = {}  # signatures of what puts an item back into a list
         self.pairs: dict[int, list[ast.Compare]] = {}  # the comparisons of a chain
 
     def united(self, kinds: list[types.Type], otherwise: types.Type | None = None) -> types.Type:
         """The type that holds values of all of these."""
         first, *others = dict.fromkeys(map(self.plain, kinds))
         for kind in others:
+            for a, b in ((first, kind), (kind, first)):
+                if isinstance(a, Unfilled) and isinstance(b, types.List):
+                    self.tell(a, b)
             first = None if MIXED in (first, kind) else self.typing.unify_types(first, kind)
             if first is None or not is_handled(first):
                 if otherwise is None:
                     raise NotDirect
                 return otherwise
         return first
+
+    def tell(self, empty: Unfilled, kind: types.List) -> None:
+        """An empty list is of this type."""
+        if not is_handled(kind):
+            raise NotDirect
+        self.told[empty.node] = kind
+        raise Told
 
     @staticmethod
     def plain(kind: types.Type) -> types.Type:
@@ -114,7 +140,7 @@ class Kinds:
             node = node.value
         return isinstance(node, ast.Name) and node.id not in self.bindings.names
 
-    def type(self, node: ast.expr, known: Types, of_nothing: bool = False, binds: types.Type | None = None) -> types.Type:
+    def type(self, node: ast.expr, known: Types, binds: types.Type | None = None) -> types.Type:
         """The type of an expression; with `binds` of an element or part of an array, that what is put there has that type."""
         if self.is_static(node):
             self.statics[id(node)] = found = self.static(node)
@@ -123,7 +149,7 @@ class Kinds:
                 raise NotDirect
         else:
             kind = self.typed(node, known, binds)
-            if not is_handled(kind) and not isinstance(kind, types.DType) and not (of_nothing and kind == types.none):
+            if not is_handled(kind) and not isinstance(kind, (types.DType, types.SliceType)):
                 raise NotDirect
         self.kinds[id(node)] = kind
         return kind
@@ -132,6 +158,8 @@ class Kinds:
         match node:
             case ast.Constant(bool() | int() | float() | complex() as value):
                 return self.of_object(value)
+            case ast.Constant(None):
+                return types.none
             case ast.Name(name):
                 if name in known and known[name] is not MIXED:
                     return known[name]
@@ -164,6 +192,12 @@ class Kinds:
             case ast.Attribute(value, attr):
                 kind = self.type(value, known)
                 return self.typing.resolve_getattr(kind, attr)
+            case ast.List([]):
+                return self.told.get(node) or Unfilled(node)
+            case ast.List(items):
+                return types.List(self.united([self.type(x, known) for x in items]))
+            case ast.Subscript(ast.List([_]) as value, ast.Slice(None, ast.Constant(0), None)):  # an empty one, spelled out
+                return self.type(value, known)
             case ast.Subscript(value, index):
                 return self.subscript(node, self.type(value, known), index, known, binds)
             case ast.Slice(lower, upper, step):
@@ -175,9 +209,16 @@ class Kinds:
         raise NotDirect
 
     def operation(self, node: ast.AST, function: Callable | None, kinds: tuple) -> types.Type:
-        if function is None or not all(isinstance(k, (*SCALARS, types.IntegerLiteral, types.BooleanLiteral)) for k in kinds):
+        if function is None or not all(isinstance(k, (*SCALARS, types.IntegerLiteral, types.BooleanLiteral, types.Array, types.List)) for k in kinds):
             raise NotDirect
         return self.called(node, function, kinds, {}).return_type
+
+    def check_item(self, stmt: ast.AugAssign, kind: types.Type) -> None:
+        """That what an item of a list has become may be put back."""
+        of, index = self.kinds[id(stmt.target.value)], self.kinds[id(stmt.target.slice)]
+        if not isinstance(index, types.Integer) or self.plain(kind) != of.dtype:
+            raise NotDirect
+        self.puts[id(stmt)] = self.signature(operator.setitem, (of, index, of.dtype), {})
 
     def condition(self, node: ast.expr, known: Types) -> None:
         """That an expression may stand after `if`."""
@@ -195,6 +236,16 @@ class Kinds:
             match self.type(index, known):
                 case types.IntegerLiteral(literal_value=k) if -len(of.types) <= k < len(of.types):
                     return of.types[k]
+        if isinstance(of, types.List) and not isinstance(index, ast.Tuple):
+            kind = self.part(index, known)
+            if kind == types.none or binds is not None and not isinstance(kind, types.Integer):
+                raise NotDirect
+            if binds is None:
+                return self.called(node, operator.getitem, (of, kind), {}).return_type
+            if self.plain(binds) != of.dtype:
+                raise NotDirect
+            self.called(node, operator.setitem, (of, kind, of.dtype), {})
+            return of.dtype
         if not isinstance(of, types.Array):
             raise NotDirect
         if isinstance(index, ast.Tuple):
@@ -235,17 +286,31 @@ class Kinds:
 
     def call(self, node: ast.Call, function: ast.expr, kinds: tuple, keywords: Mapping[str, types.Type], known: Types) -> types.Type:
         if self.is_static(function):
+            if self.static(function) is len and isinstance(kinds[0], Unfilled):  # soon it is known of what
+                return types.intp
+            if self.static(function) is np.shape and len(kinds) == 1 and not keywords and isinstance(kinds[0], types.Array):
+                return types.UniTuple(types.intp, kinds[0].ndim)
             return self.called(node, self.static(function), kinds, keywords).return_type
         if isinstance(function, ast.Attribute):
             of = self.type(function.value, known)
+            if isinstance(of, Unfilled) and function.attr == "append" and len(kinds) == 1:
+                self.tell(of, types.List(self.plain(kinds[0])))
             bound = self.typing.resolve_getattr(of, function.attr)
             if isinstance(bound, types.BoundFunction):
                 self.kinds[id(function)] = bound
-                return self.called(node, bound, kinds, keywords).return_type
+                found = self.called(node, bound, kinds, keywords)
+                if isinstance(of, types.List) and found.recvr not in (None, of):  # it would hold something else from here on
+                    raise NotDirect
+                return found.return_type
         raise NotDirect
 
     def called(self, node: ast.AST, function: object, kinds: tuple, keywords: Mapping[str, types.Type]):
         """The signature of a call."""
+        self.calls[id(node)] = found = self.signature(function, kinds, keywords)
+        return found
+
+    def signature(self, function: object, kinds: tuple, keywords: Mapping[str, types.Type]):
+        """What Numba's tables say of a call of this, with arguments of these types."""
         key = function, kinds, tuple(keywords.items())
         found = _signatures.get(key)
         if found is None:
@@ -255,5 +320,4 @@ class Kinds:
                 raise NotDirect
             if function in PLAIN or isinstance(function, (np.ufunc, types.NumberClass)):  # Numba compiles others for the flags in force, when it is asked
                 _signatures[key] = found
-        self.calls[id(node)] = found
         return found
