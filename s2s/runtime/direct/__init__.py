@@ -32,6 +32,7 @@ from numba.core.typed_passes import BaseNativeLowering
 
 from ..load import TEXT
 from .bindings import NotDirect
+from .collapsed import nests_of
 from .comprehensions import spread_out
 from .emitted import Statements
 from .inferred import inferred
@@ -48,7 +49,7 @@ class Lower(lowering.Lower):
         entry = self.builder.basic_block
         self.blkmap[self.firstblk] = first = self.function.append_basic_block()
         self.builder.position_at_end(first)
-        statements = Statements(self, self.func_ir.tree, self.func_ir.inference, self.func_ir.unrolling.left)
+        statements = Statements(self, self.func_ir.tree, self.func_ir.inference, self.func_ir.unrolling.left, self.func_ir.nests)
         statements.filename = self.func_ir.loc.filename
         statements.emit()
         return entry
@@ -89,9 +90,11 @@ class DirectLowering(BaseNativeLowering):
         names = [a.arg for a in tree.args.args]
         state.typemap = {f"arg.{name}": kind for name, kind in zip(names, state.args)}
         state.calltypes, state.return_type = {}, inference.result
+        nests = nests_of(tree.body)
         state.func_ir = SimpleNamespace(
             func_id=identity, arg_names=names, is_generator=False, generator_info=None, blocks={0: None},
-            loc=Loc(identity.filename, tree.lineno), tree=tree, inference=inference, unrolling=Unrolling(tree, inference.bindings.values))
+            loc=Loc(identity.filename, tree.lineno), tree=tree, inference=inference, nests=nests,
+            unrolling=Unrolling(tree, inference.bindings.values, nests.values()))
 
 
 @functools.lru_cache(maxsize=4)

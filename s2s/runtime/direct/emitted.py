@@ -23,7 +23,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.ir import Loc
 
-from ..elements import count_of
+from ..elements import count_of, field, item
+from .collapsed import Nest
 from .expressions import Expressions, Given
 from .failing import Failing
 from .kinds import BINARY, MIXED, Types
@@ -53,12 +54,14 @@ class Trip(NamedTuple):
 class Statements(Expressions):
     """The code of a function: `emit()` writes it."""
 
-    def __init__(self, lower, function: ast.FunctionDef, inference, left: Container[ast.For]):
+    def __init__(self, lower, function: ast.FunctionDef, inference, left: Container[ast.For], nests: dict[int, Nest]):
         super().__init__(lower.context, lower.builder, inference)
         self.lower, self.function, self.bindings, self.left = lower, function, inference.bindings, left
         self.known: dict[str, Bound] = {}
         self.slots: dict[tuple[str, types.Type], ir.Value] = {}
         self.trips: list[Trip] = []
+        self.nests = nests
+        self.bounds: dict[int, list[ir.Value]] = {}  # of loops of nests that may run as one
 
     # ------------------------------------------------------------------------------------------------ names
 
@@ -301,9 +304,14 @@ class Statements(Expressions):
 
     def counted(self, stmt: ast.For) -> bool:
         builder = self.builder
-        given = [self.as_type(self.expression(x), types.intp) for x in stmt.iter.args]
+        if id(stmt) in self.bounds:
+            given = self.bounds[id(stmt)]
+        else:
+            given = [self.as_type(self.expression(x), types.intp) for x in stmt.iter.args]
         word = given[0].type
         start, stop, step = {1: (word(0), *given, word(1)), 2: (*given, word(1)), 3: tuple(given)}[len(given)]
+        if id(stmt) in self.nests and isinstance(step, ir.Constant) and step.constant == 1:
+            stop = self.collapse(self.nests[id(stmt)], start, stop)
         by = step.constant if isinstance(step, ir.Constant) else None
         head, before = self.inference.heads[id(stmt)], self.known
         self.fit(head)
@@ -339,6 +347,43 @@ class Statements(Expressions):
         if stmt in self.left:
             leave(again)
         return self.finish(stmt, before, head, done, after)
+
+    def collapse(self, nest: Nest, start: ir.Value, stop: ir.Value) -> ir.Value:
+        """Have the loops of a nest run as one where its arrays allow it (collapsed.py); where the outermost stops."""
+        builder, word = self.builder, start.type
+        arrays = [(self.read(name), axis) for name, axis in nest.accesses]
+        if not all(isinstance(array.kind, types.Array) for array, _ in arrays):
+            return stop
+        lengths = [self.natural(builder.sub(stop, start) if not self.is_zero(start) else stop),
+                   *(self.natural(self.as_type(self.expression(loop.iter.args[0]), types.intp)) for loop in nest.loops[1:])]
+        trips, whole, length = list(lengths), None, lengths[-1]
+        for k in range(len(lengths) - 2, -1, -1):
+            for array, axis in arrays:
+                fits = self.is_in_a_row(array, axis + k, lengths[k + 1])
+                whole = fits if whole is None else builder.and_(whole, fits)
+            length = builder.select(whole, builder.mul(lengths[k], length), length)
+            trips[k] = builder.select(whole, word(1), lengths[k])
+        trips[-1] = length
+        for loop, n in zip(nest.loops[1:], trips[1:]):
+            self.note(Given(n, types.intp), True)
+            self.bounds[id(loop)] = [n]
+        return builder.add(start, trips[0]) if not self.is_zero(start) else trips[0]
+
+    def is_in_a_row(self, array: Given, axis: int, length: ir.Value) -> ir.Value:
+        """Whether a step along an axis is `length` steps along the next."""
+        builder, context = self.builder, self.context
+        if array.kind.layout == "C":
+            shape = field(context, builder, array.kind, array.value, "shape")
+            return builder.icmp_signed("==", item(builder, shape, axis + 1), length)
+        strides = field(context, builder, array.kind, array.value, "strides")
+        return builder.icmp_signed("==", item(builder, strides, axis), builder.mul(length, item(builder, strides, axis + 1)))
+
+    def natural(self, n: ir.Value) -> ir.Value:
+        return n if self.is_natural(n) else self.builder.select(self.builder.icmp_signed(">", n, n.type(0)), n, n.type(0))
+
+    @staticmethod
+    def is_zero(x: ir.Value) -> bool:
+        return isinstance(x, ir.Constant) and x.constant == 0
 
     def repeated(self, stmt: ast.While) -> bool:
         builder = self.builder

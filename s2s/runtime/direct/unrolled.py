@@ -20,11 +20,12 @@ a tenth less.  Sums are left as they were: there, four wait for each other less 
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from llvmlite import ir
 
 from ...back.lengths import SHORT
+from .collapsed import Nest
 
 CHECKS = {"checked_place", "same_length", "spread_length", "broadcast_length", "nonempty_length", "needs_length", "count_of"}  # may raise
 
@@ -35,7 +36,8 @@ class Unrolling:
     `values` are the bindings of names that are read in the same trip only (bindings.py).
     """
 
-    def __init__(self, function: ast.FunctionDef, values: Container[int] = ()):
+    def __init__(self, function: ast.FunctionDef, values: Container[int] = (), nests: Iterable[Nest] = ()):
+        self.collapsed = {loop for nest in nests for loop in nest.loops}  # of which LLVM does not know how many trips they make
         self.left: set[ast.For] = set()
         self.others: set[ast.For] = set()  # that are left, too, if nothing is taken apart
         self.short = False
@@ -56,15 +58,16 @@ class Unrolling:
                 self.visit(inner, known)
                 return True
             case ast.For(ast.Name(counter), ast.Call(ast.Name("range"), bounds), inner):
-                is_known = all(isinstance(n, (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context))
+                is_known = stmt not in self.collapsed and all(isinstance(n, (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context))
                                or isinstance(n, ast.Name) and n.id in known for bound in bounds for n in ast.walk(bound))
+                is_short = stmt not in self.collapsed and has_few_trips(bounds)
                 has_long = self.visit(inner, known | {counter} if is_known else known - {counter})
                 if is_known and has_long:
                     self.left.add(stmt)
-                elif has_long or not is_known and not has_few_trips(bounds) and self.is_plain(inner):
+                elif has_long or not is_known and not is_short and self.is_plain(inner):
                     self.others.add(stmt)
-                self.short = self.short or not has_long and has_few_trips(bounds) and not raises(inner)
-                return has_long or not is_known and not has_few_trips(bounds)
+                self.short = self.short or not has_long and is_short and not raises(inner)
+                return has_long or not is_known and not is_short
             case ast.For(_, _, inner):
                 self.visit(inner, known)
                 return True
