@@ -210,7 +210,9 @@ def _names_in(nodes: Iterable[ast.AST]) -> set[str]:
 
 _IMPORTS = [
     ("cmath", "import cmath"),
+    ("logging", "import logging"),
     ("math", "import math"),
+    ("warnings", "import warnings"),
     ("np", "import numpy as np"),
     ("scipy.fft", "import scipy.fft"),
     ("scipy.linalg", "import scipy.linalg"),

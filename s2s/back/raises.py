@@ -72,8 +72,8 @@ def named_classes(functions: Iterable[Function]) -> dict[str, type]:
 def names_acted_with(functions: Sequence[Function]) -> frozenset[str]:
     """The names that `print` and `raise` need, which no variable may have."""
     names = {kind.__name__ for kind in classes_raised(functions)}
-    acts = {op.name for function in functions for op in walk(function.block)}
-    return frozenset(names | ({"print"} & acts))
+    names |= {op.attrs.get("function", "print").partition(".")[0] for function in functions for op in walk(function.block) if op.name == "print"}
+    return frozenset(names)
 
 
 def asserted(body: Body) -> Body:

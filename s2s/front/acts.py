@@ -1,4 +1,4 @@
-"""What a program says to the world: `print`, `raise`, `assert`, and the formatted strings that they are given.
+"""What a program says to the world: `print`, `warnings.warn`, loggers, `raise`, `assert`, and the formatted strings that they are given.
 
 A text with run-time data in it is a Text, a Thrown an exception that has been made and not raised: both are
 bindings with Values at their leaves, as tuples are.  `print` and `raise` lay out those leaves as the inputs
@@ -28,6 +28,7 @@ from ..ops.acts import (
     Pairs,
     Plain,
     Several,
+    is_builtin,
     is_exception,
     print_record,
     raise_record,
@@ -137,6 +138,42 @@ def print_(frame: Frame, node: gast.Call, *args, **keywords) -> None:
     items = tuple(layout.template(x, shown=True) for x in args)
     named = tuple((name, layout.template(x)) for name, x in keywords.items())
     emit(print_record, *layout.inputs, items=items, keywords=named)
+
+
+def warn(frame: Frame, node: gast.Call, message, category=UserWarning, stacklevel=1) -> None:
+    """`warnings.warn(...)`: once, where the program runs forwards."""
+    category, layout = frame.static(category, "the category of a warning", node), Layout(frame, node, [])
+    kind = UserWarning if category is None else category
+    if not (isinstance(kind, type) and issubclass(kind, Warning) and is_builtin(kind)):
+        raise frame.refuse("a warning of a class of the program's own", node, "use one of Python's: UserWarning, RuntimeWarning")
+    items = (layout.template(message, shown=True), *([] if kind is UserWarning else [Made(kind, bare=True)]))
+    keywords = () if stacklevel == 1 else (("stacklevel", layout.template(stacklevel)),)
+    emit(print_record, *layout.inputs, items=items, keywords=keywords, function="warnings.warn")
+
+
+LOGGED = {"debug", "info", "warning", "error", "critical", "log"}
+
+
+def logger(function) -> str | None:
+    """How generated code calls a function of `logging` that writes a message, or that method of a logger; None of any other function."""
+    logging, name = sys.modules.get("logging"), getattr(function, "__name__", None)
+    if logging is None or name not in LOGGED:
+        return None
+    if getattr(logging, name) is function:
+        return f"logging.{name}"
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, logging.Logger) and logging.getLogger(owner.name) is owner:
+        return f"logging.getLogger({owner.name!r}).{name}"
+    return None
+
+
+def log(frame: Frame, node: gast.Call, function: str, args: list, keywords: dict) -> None:
+    """`logging.info(...)`, `logger.info(...)`: once, where the program runs forwards."""
+    if keywords:
+        raise frame.refuse(f"a message for a logger with the argument {next(iter(keywords))}", node, "log the text alone, and what fills it")
+    layout = Layout(frame, node, [])
+    items = tuple(layout.template(x) for x in args)
+    emit(print_record, *layout.inputs, items=items, function=function)
 
 
 def raise_(frame: Frame, node: gast.AST, thrown: Thrown, cause: Thrown | None = None, bare: bool = False) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from ..ops.checkpoint import checkpoint
 from ..ops.lists import list_copy, list_unstack
 from ..ops.record import FUNCTIONS, value
 from .access import length_of
-from .acts import print_
+from .acts import print_, warn
 from .alias import Cell, Container
 from .frame import Frame, Object
 from .instances import ABOUT_CLASSES
@@ -148,7 +149,7 @@ BUILTINS.update({
     range: _range, slice: _slice, enumerate: _enumerate, zip: _zip, reversed: _reversed, len: _len,
     tuple: _tuple, list: _list,
     checkpoint: _checkpoint,
-    print: print_, str: str_, repr: repr_, format: format_,
+    print: print_, warnings.warn: warn, str: str_, repr: repr_, format: format_,
     builtins.open: refused("opening a file", "read it before, and pass the data"),
     builtins.input: refused("input", "pass the data as an argument"),
     **{digits: _digits(digits) for digits in (bin, oct, hex)},

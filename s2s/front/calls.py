@@ -38,7 +38,7 @@ from ..ops.lists import OF_LISTS, list_stack
 from ..ops.record import FUNCTIONS, MACROS, METHODS, RECORDS, Macro, emit, value
 from ..ops.rules import RULES
 from .activation import run
-from .acts import is_exception, make_exception
+from .acts import is_exception, log, logger, make_exception
 from .alias import Cell, Container, cells_in
 from .branches import branch
 from .builtin import BUILTINS
@@ -107,6 +107,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         case functools.partial():
             given, named = _parts(frame, function)
             return apply(frame, function.func, [*given, *args], {**named, **keywords}, node)
+        case types.FunctionType() | types.MethodType() if (said := logger(function)) is not None:
+            return log(frame, node, said, args, keywords)
         case types.MethodType() if hasattr(function.__func__, "function_for"):
             owner = frame.outside(function.__self__, Fixed(function.__self__), "self")
             return apply(frame, function.__func__, [owner, *args], keywords, node)

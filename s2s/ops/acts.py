@@ -1,4 +1,4 @@
-"""Ops that act on the world: `print` and `raise`.
+"""Ops that act on the world: `print`, and `raise`; a warning and a message for a logger are what another function prints.
 
 They have no results.  What they say is a template, fixed when code is generated, whose leaves are the op's
 inputs: `print(f"{n}: {x:.3f}")` is one op on n and x.  So a text that holds run-time data needs no type of
@@ -13,13 +13,17 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..ir.graph import Function, Op, walk
+from ..later import later
 from .record import define
+
+logging = later("logging")
 
 # --------------------------------------------------------------------------------------------- templates
 
@@ -238,16 +242,18 @@ def _raise(*xs, thrown, cause=None, again=False):
     raise thrown.make(xs) from cause.make(xs) if isinstance(cause, Made) else None
 
 
-def _print(*xs, items, keywords=()):
-    builtins.print(*(item.make(xs) for item in items), **{name: x.make(xs) for name, x in keywords})
+def _say(*xs, items, keywords=(), function="print"):
+    given = [item.kind if isinstance(item, Made) and item.bare else item.make(xs) for item in items]
+    eval(function, {"warnings": warnings, "logging": logging})(*given, **{name: x.make(xs) for name, x in keywords})
     return ()
 
 
-def _spell_print(*xs, items, keywords=()):
-    return ast.Call(ast.Name("print", ast.Load()), [item.spell(xs) for item in items],
+def _spell_say(*xs, items, keywords=(), function="print"):
+    return ast.Call(ast.parse(function, mode="eval").body, [item.spell(xs) for item in items],
                     [ast.keyword(name, x.spell(xs)) for name, x in keywords])
 
 
 # `again` says that Python decides what is raised, when the interpreted form runs again; only compiled code has it
 raise_record = define("raise", evaluate=_raise, infer=lambda *xs, **attrs: [], pure=False)
-print_record = define("print", evaluate=_print, infer=lambda *xs, **attrs: [], pure=False, syntax=_spell_print)
+# `function` is the text of what says it
+print_record = define("print", evaluate=_say, infer=lambda *xs, **attrs: [], pure=False, syntax=_spell_say)
