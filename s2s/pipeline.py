@@ -47,7 +47,7 @@ from .transform.decided import decided
 from .transform.heads import heads
 from .transform.ii_loops import has_ii_loops, ii_loops
 from .transform.inline import apart, inline, inline_ruled
-from .transform.licm import licm
+from .transform.licm import licm, licm_of_values
 from .transform.limit import limited
 from .transform.linearize import linearize as linear
 from .transform.members import members
@@ -114,7 +114,7 @@ FINISH = ordered(
 
 ONE_SWEEP = ordered(  # of a gradient, whose two sweeps are one function for good
     Pass(ii_loops, "what the way back needs, and what it reads of the tapes, is settled"),
-    Pass(licm, "what a trip saved for the way back it may compute before the loop", after=ii_loops),
+    Pass(licm_of_values, "what a trip saved for the way back it may compute before the loop", after=ii_loops),
     Pass(simplify, "an element read where it was written is what was written there", after=ii_loops),
     Pass(merge, "what the trip has decided it need not decide again on its way back", after=simplify),
     Pass(cse, "the way back repeats what the same trip has done", after=merge),
@@ -139,8 +139,8 @@ COMPILE = ordered(
     Pass(cse, "two calls often compute the same, and so do sums of many factors", after=in_pairs),
     Pass(dce, "inlined bodies return more than is used", after=cse),
     Pass(in_one_sweep, "the two sweeps of a function that is called stand in one function now", after=dce),
-    Pass(licm, "what calls in a loop do is done by its own ops now", after=inline_ruled),
-    Pass(cse, "what has left a loop meets what stood before it", after=licm),
+    Pass(licm_of_values, "what calls in a loop do is done by its own ops now", after=inline_ruled),
+    Pass(cse, "what has left a loop meets what stood before it", after=licm_of_values),
     Pass(apart, "what is checkpointed has been kept from cse, and stands apart as it is", after=cse),
 )
 

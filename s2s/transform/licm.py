@@ -32,7 +32,29 @@ computed is the same in all of them.
                 r = r / t
         return r
 
-Considered: to take it out untested where the lengths are known to agree, which costs a loop of no trips a product that it never
+What has no trips has no derivative either.  An op whose slope may be infinite, at 0 say, would make of the cotangent 0 that no trip
+adds to a NaN, 0 * inf: such an op is given 1 to work on unless the loop makes a trip.
+
+    >>> show(licm(read('''
+    ... def f(x, k: 'float64', n: 'int64'):
+    ...     for i in range(n):
+    ...         x = x * np.log(k)
+    ...     return x
+    ... ''')))
+    def f(x, k, n):
+        t = np.log(k if n > 0 else 1.0)
+        for i in range(n):
+            x = x * t
+        return x
+
+Of what is compiled no derivative is taken any more: `licm_of_values` moves it as it is.
+
+Considered: to leave such ops in the loop, whose sweep back then repeats what depends on no trip, and saves it if it is an array; to put
+them, or the loop with them, behind the test, where an array would need zeros that stand for it, an outer loop could not take them
+further, and what makes threads of loops or fuses them would look into branches; and to clear what comes back to their operands,
+which has to be done once in each of the sweeps of a derivative of a derivative.  A choice of operands is one op that does it all.
+
+Considered: to take what costs a pass out untested where the lengths are known to agree, which costs a loop of no trips a product that it never
 needed; and to do so for native code alone, which has one branch less to go back through, but then each trip of the way back has a
 product of its own, and each trip forwards saves what is the same in all of them.
 """
@@ -42,9 +64,10 @@ from __future__ import annotations
 from ..ir.builder import Builder, add_op
 from ..ir.graph import MISSING, OPERATORS, Block, Function, Op, Value, walk
 from ..ir.rebuild import emit_block
-from ..ir.types import Array
+from ..ir.types import Array, is_inexact
 from ..ops.acts import has_effects
 from ..ops.control import if_record
+from ..ops.record import RECORDS, dtype_of, value
 from .effects import (
     is_buffer,
     is_total,
@@ -54,50 +77,124 @@ from .effects import (
     values_of,
 )
 
+# finite slopes wherever the operands are finite, unless they overflow
+_TAME = {"astype", "convert", "float_", "complex_", "add", "subtract", "multiply", "negative", "positive", "exp", "exp2", "expm1", "square",
+         "logaddexp", "logaddexp2", "hypot", "root", "sin", "cos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "degrees", "radians", "sinc",
+         "maximum", "minimum", "fmax", "fmin", "where", "select", "clip", "absolute", "fabs", "nan_to_num", "nextafter", "copysign",
+         "heaviside", "real", "imag", "conjugate", "complex_of", "erf", "erfc", "ndtr", "log_ndtr", "expit", "log_expit"}
+# finite values and slopes where every operand is 1
+_TAME_AT_ONE = {"quotient", "single_quotient", "power", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "reciprocal", "tan", "arctan2"}
+
 
 def licm(function: Function) -> Function:
     """`function`, in which loops repeat nothing that does not depend on the trip."""
-    _hoist(function.block, owned_buffers(function), maybe_unbound(function), values_of(function.block))
+    return _moved(function, differentiable=True)
+
+
+def licm_of_values(function: Function) -> Function:
+    """The same of a function of which no derivative is taken any more."""
+    return _moved(function, differentiable=False)
+
+
+def _moved(function: Function, differentiable: bool) -> Function:
+    _hoist(function.block, owned_buffers(function), maybe_unbound(function), values_of(function.block), differentiable)
     return function
 
 
-def _hoist(block: Block, owned: set, unbound: set, above: set) -> None:
+def _hoist(block: Block, owned: set, unbound: set, above: set, differentiable: bool) -> None:
     """Of `block`, in a function that has the values `above`."""
     ops = []
     for op in block.ops:
         for inner in op.blocks:
-            _hoist(inner, owned, unbound, above)
+            _hoist(inner, owned, unbound, above, differentiable)
         if op.name in ("for", "while"):
-            ops += _leaving(op, owned, unbound, runs_at_least_once(op))
+            ops += _untested(op, owned, unbound, above, differentiable)
             ops += _behind_a_test(op, owned, unbound, above) or [op]
         else:
             ops.append(op)
     block.ops = ops
 
 
-def _leaving(loop: Op, owned: set, unbound: set, runs: bool) -> list[Op]:
+def _untested(loop: Op, owned: set, unbound: set, above: set, differentiable: bool) -> list[Op]:
+    """The ops taken out of `loop` that need no test before them."""
+    runs = runs_at_least_once(loop)
+    sure = set(loop.blocks[0].ops) if loop.name == "while" else set()
+    gone = _leaving(loop, owned, unbound, runs, differentiable)
+    steep = {op for op in gone if _is_steep(op) and op not in sure} if differentiable and not runs else set()
+    return _on_ones(loop, gone, steep, above) if steep else gone
+
+
+def _leaving(loop: Op, owned: set, unbound: set, runs: bool, differentiable: bool = False) -> list[Op]:
     """The ops taken out of `loop`, in order; `runs` says that it makes a trip."""
-    gone = _invariants(loop, owned, unbound, runs)
+    gone = _invariants(loop, owned, unbound, runs, differentiable)
     left = set(gone)
     for block in loop.blocks:
         block.ops = [op for op in block.ops if op not in left]
     return gone
 
 
-def _invariants(loop: Op, owned: set, unbound: set, runs: bool) -> list[Op]:
+def _invariants(loop: Op, owned: set, unbound: set, runs: bool, differentiable: bool = False) -> list[Op]:
     """The ops that may leave `loop`, in order."""
     varies = set().union(*map(values_of, loop.blocks))
+    quick = _is_quick(loop)
     found = []
     for block in loop.blocks:
         # the test of a `while` runs at least once, and so does all that it computes
         certain = runs or (loop.name == "while" and block is loop.blocks[0])
         for op in block.ops:
             certain = certain and not has_effects(op)  # what may raise stays behind what acts
-            safe = certain or (is_total(op) and not any(x in unbound for x in op.inputs))
+            safe = certain or (is_total(op) and not any(x in unbound for x in op.inputs)
+                               and not (differentiable and _is_steep(op) and not (quick and op.name in _TAME_AT_ONE)))
             if safe and _may_leave(op, varies, owned):
                 found.append(op)
                 varies.difference_update(op.outputs)
     return found
+
+
+def _is_steep(op: Op) -> bool:
+    """Whether a slope of `op` may be infinite, or NaN, at finite operands."""
+    if not op.record.elementwise or op.name in _TAME or not any(is_inexact(dtype_of(y.type)) for y in op.outputs):
+        return False
+    match op.name:
+        case "divide":
+            return op.inputs[1].constant is MISSING
+        case "power":
+            return op.inputs[1].constant is MISSING or op.inputs[1].constant < 1
+    return True
+
+
+def _on_ones(loop: Op, gone: list[Op], steep: set[Op], above: set) -> list[Op]:
+    """`gone`, which have left `loop`, with 1 for the operands of those that are `steep` where it makes no trip."""
+    before = Block()
+    with Builder(before, line=loop.line, above=above) as builder:
+        first = next(k for k, op in enumerate(gone) if op in steep)
+        before.ops += gone[:first]
+        runs = _makes_a_trip(loop)
+        for op in gone[first:]:
+            if op in steep:
+                builder.line = op.line
+                op.inputs = [_one_unless(runs, x) for x in op.inputs]
+            before.ops.append(op)
+    return before.ops
+
+
+def _one_unless(runs: Value, x: Value) -> Value:
+    """`x`, or 1 where a loop does not run."""
+    if x.constant is not MISSING:
+        return x
+    dtype = dtype_of(x.type) or "float64"
+    one = True if dtype == "bool" else 1.0 if is_inexact(dtype) else 1
+    return RECORDS["where" if isinstance(x.type, Array) else "select"](runs, x, value(one))
+
+
+def _makes_a_trip(loop: Op) -> Value:
+    """Whether it does, for a loop that is quick to ask."""
+    if loop.name == "while":
+        (runs,) = emit_block(loop.blocks[0], loop.inputs, {})
+        return runs
+    lo, hi, step = loop.inputs[:3]
+    ends = (lo, hi) if step.constant > 0 else (hi, lo)
+    return OPERATORS["less"](*ends) if ends[0].constant is MISSING else OPERATORS["greater"](*reversed(ends))
 
 
 def _may_leave(op: Op, varies: set, owned: set) -> bool:
@@ -115,11 +212,7 @@ def _behind_a_test(loop: Op, owned: set, unbound: set, above: set) -> list[Op]:
     before, arm = Block(), Block()
     outputs, inits = loop.outputs, loop.inputs[3 * (loop.name == "for"):]
     with Builder(before, above=above):
-        if loop.name == "for":
-            lo, hi, step = loop.inputs[:3]
-            runs = OPERATORS["less" if step.constant > 0 else "greater"](lo, hi)
-        else:
-            (runs,) = emit_block(loop.blocks[0], inits, {})
+        runs = _makes_a_trip(loop)
         arm.ops = [*_leaving(loop, owned, unbound, True), loop]
         arm.yields = loop.outputs = [Value(y.type, y.name, loop) for y in outputs]
         made = add_op(if_record, [runs], {}, [y.type for y in outputs], [arm, Block(yields=inits)], [y.name for y in outputs])

@@ -5,10 +5,12 @@ from __future__ import annotations
 import doctest
 import importlib
 import re
+import warnings
 
 import numpy as np
 import pytest
 
+import s2s
 from s2s import pipeline
 from s2s.back.python import render
 from s2s.errors import VerifyError
@@ -161,6 +163,28 @@ def test_what_goes_through_an_array_leaves_a_loop_behind_a_test(name):
     if name != "left":  # i has no value there
         no_trips = 0.5, 0
         assert interpret(after, A, np.ones(5), *no_trips) == interpret(f, A, x, *no_trips)
+
+
+STEEP = {  # of slopes that are infinite at 0, in loops that make no trip where k is 0
+    "log": "    for i in range(n):\n        r += x * np.log(k)\n    return r",
+    "root": "    for i in range(n):\n        r += x * k**0.5\n    return r",
+    "inner": "    for i in range(3):\n        for j in range(n):\n            r += x * np.log(k)\n    return r",
+    "down": "    for i in range(n, 0, -1):\n        r += np.sqrt(k) / i\n    return r",
+    "while": "    while r < n:\n        r += x * np.log(k + 1.0 - k * k) + np.log(k) + 1.0\n    return r",
+    "array": "    for i in range(n):\n        r += np.sum(np.log(k * np.arange(1.0, 5.0)))\n    return r",
+    "of two": "    for i in range(n):\n        r += np.arctan2(k, k * x)\n    return r",
+}
+
+
+@pytest.mark.parametrize("name", STEEP)
+def test_a_slope_before_a_loop_of_no_trips_is_zero(name):
+    f = s2s.from_source(f"def f(x, k, n):\n    r = 0.0\n{STEEP[name]}\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert s2s.grad(f, argnums=(0, 1))(2.0, 0.0, 0) == (0.0, 0.0)
+        assert s2s.jvp(f, (2.0, 0.0, 0), (1.0, 1.0, 0)) == (0.0, 0.0)
+        assert s2s.grad(s2s.grad(f, argnums=1), argnums=(0, 1))(2.0, 0.0, 0) == (0.0, 0.0)
+    s2s.check_grads(f, (2.0, 0.7, 2), order=2)
 
 
 def test_a_test_that_prints_is_not_repeated():
