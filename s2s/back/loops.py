@@ -245,10 +245,11 @@ class Scope:
         return [None if x is None else self.env[x] for x in xs]
 
     def elements(self, x: Value) -> Elements:
-        """How to read the array `x`."""
+        """How to read the array `x`, whose lengths are asked in this scope's block, not in a loop that is being made in it."""
         found = self.env[x]
         if len(found.lengths) < len(x.type.dims):
-            lengths = [self.length_of(found.value, k, d) for k, d in enumerate(x.type.dims)]
+            with self.builder:
+                lengths = [self.length_of(found.value, k, d) for k, d in enumerate(x.type.dims)]
             self.set(x, in_memory(found.value, lengths, x.type))
         return self.env[x]
 

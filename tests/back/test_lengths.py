@@ -85,3 +85,22 @@ def test_other_lengths_raise_or_run_as_before():
     for args in ((np.ones((5, 5)), YS), (A, np.ones((4, 2)))):
         with pytest.raises(ValueError):
             fast(*args)
+
+
+def sorted_in_place(a, c):
+    a = a + np.zeros(5)
+    if c > 0.0:
+        a[1:] += a[:1]
+    a.sort()
+    return a[2] if c > 0.0 else 0.4
+
+
+def test_what_a_loop_asks_first_stands_before_it():
+    """The length of a result of branches was a number in the loop that read it first, which a loop after it read, too."""
+    gradient = s2s.value_and_grad(sorted_in_place)
+    a = np.array([0.3, -0.2, 0.9, 0.1, 0.5])
+    with s2s.pipeline.checked():
+        text = loops(gradient, a, 1.0)
+    for c in (1.0, -1.0):
+        for found, expected in zip(run(text, a.copy(), c), gradient(a, c)):
+            np.testing.assert_allclose(found, expected, rtol=1e-14)
