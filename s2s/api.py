@@ -596,9 +596,9 @@ def _refused(name: str) -> Macro:
 MACROS.update({
     **{f: Macro(lambda call, *args, f=f, **options: f(*args, **options))
        for f in (grad, value_and_grad, jacfwd, jacrev, jacobian, hessian, vmap, jit)},
-    jvp: Macro(_jvp_inside),
-    vjp: Macro(_vjp_inside),
-    linearize: Macro(_linearize_inside),
-    hvp: Macro(_hvp_inside),
+    jvp: Macro(_jvp_inside, ("primals", "tangents")),
+    vjp: Macro(_vjp_inside, (...,)),
+    linearize: Macro(_linearize_inside, (...,)),
+    hvp: Macro(_hvp_inside, ("primals", "tangents")),
     **{f: _refused(f.__name__) for f in (check_grads, source, stages, dump)},
 })

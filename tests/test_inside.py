@@ -206,3 +206,30 @@ def test_a_number_for_each_element_meets_an_array_of_more_axes(read):
         for t in (s2s.grad, lambda f, argnums: s2s.jacfwd(f, argnums), s2s.hessian):
             np.testing.assert_allclose(t(f, argnums)(2.0, b, table), t(plain, argnums)(2.0, b, table), rtol=1e-12)
     assert s2s.value_and_grad(f)(2.0, b, table)[0] == plain(2.0, b, table)
+
+
+AXES, WHICH, AUX = (0, None), (1,), True
+
+
+def options_from_outside(axes):
+    def f(x):
+        which = 0, None
+        y = s2s.vmap(lambda a, b: a * b, axes)(x, 2.0) + s2s.vmap(lambda a, b: a * b, in_axes=which)(x, 3.0)
+        (slope,) = s2s.grad(lambda a, b: np.sum(a * b * b), argnums=WHICH)(2.0, y)
+        _, y_dot, _ = s2s.jvp(lambda y: (np.sum(y * y), 1.0), primals=(y,), tangents=(slope,), has_aux=AUX)
+        return y_dot + np.sum(s2s.hvp(lambda a, y: np.sum(a * y**3), (2.0, y), (0.0, slope), WHICH[0]))
+
+    return f
+
+
+def test_options_may_be_what_the_program_reads_from_outside(monkeypatch):
+    x = np.array([0.5, -1.0, 2.0])  # y = 5 x, slope = 20 x, y_dot = 200 x² and 12 y slope = 1200 x²
+    f = options_from_outside([0, None])
+    np.testing.assert_allclose(s2s.grad(f)(x), 2 * 1400 * x)
+    gradient = s2s.grad(options_from_outside(AXES))
+    np.testing.assert_allclose(gradient(x), 2 * 1400 * x)
+    monkeypatch.setitem(globals(), "AUX", False)
+    with pytest.raises(ValueError, match="values to unpack"):
+        options_from_outside(AXES)(x)
+    with pytest.raises(s2s.S2SError):
+        gradient(x)

@@ -141,6 +141,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
     macro = function if isinstance(function, Macro) else MACROS.get(function) if _hashable(function) else None
     if macro is not None:
         args = [enclosed(frame, a, node) if isinstance(a, Made) else a for a in args]
+        args = [frame.static(a, "an option", node) if macro.is_option(k) else a for k, a in enumerate(args)]
+        keywords = {k: frame.static(a, k, node) if macro.is_option(k) else a for k, a in keywords.items()}
         return macro.expand(lambda f, *xs: apply(frame, f, list(xs), {}, node), *args, **keywords)
     own = BUILTINS.get(function) if _hashable(function) else None
     if own is not None:

@@ -83,10 +83,18 @@ class Macro:
     """A function of functions, such as `grad`: what calling it inside a program means.
 
     `expand(call, *args, **keywords)` is given what the arguments stand for and returns what the result does;
-    `call(f, *args)` calls `f` in the program.
+    `call(f, *args)` calls `f` in the program.  After the function come `data` arguments, `...` for any number; all others are options,
+    of which it is given the Python objects, known when code is generated.
     """
 
     expand: Callable
+    data: tuple = ()
+
+    def is_option(self, argument: int | str) -> bool:
+        """Whether the argument with this number or name is one."""
+        if isinstance(argument, str):
+            return argument not in self.data
+        return argument > len(self.data) and self.data != (...,)
 
 
 MACROS: dict[object, Macro] = {}  # s2s.grad -> what it means inside a program; the public module fills it
