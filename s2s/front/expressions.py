@@ -32,6 +32,7 @@ from .iterables import Iterable
 from .lists import (
     LIST_METHODS,
     WRITES,
+    exchange,
     extend_in_place,
     is_list,
     new_list,
@@ -397,6 +398,31 @@ def assign(frame: Frame, target: gast.AST, binding, node: gast.AST) -> None:
                 write_attribute(frame, owner, name, binding, target)
         case _:
             raise frame.refuse("this kind of assignment", target, "assign to names and elements")
+
+
+def exchange_items(frame: Frame, targets: list, items: list) -> bool:
+    """`xs[i], xs[j] = xs[j], xs[i]` of one list whose indices are not known; False, and nothing done, where it is something else."""
+    nodes = [*targets, *items]
+    if len(targets) != 2 or not all(isinstance(node, gast.Subscript) and isinstance(node.value, gast.Name) and _is_arithmetic(node.slice) for node in nodes):
+        return False
+    first, second, *taken = [gast.dump(node.slice) for node in nodes]
+    if len({node.value.id for node in nodes}) > 1 or taken != [second, first]:
+        return False
+    xs = evaluate(frame, targets[0].value)
+    if not is_list(frame, xs) or frame.session.tries:
+        return False
+    keys = [key_of(frame, node.slice) for node in targets]
+    if any(isinstance(key, slice) for key in keys) or frame.heap.items(xs) is not None and all(map(frame.is_static, keys)):
+        return False
+    with at(frame.line(targets[0])):
+        exchange(frame, xs, *keys)
+    return True
+
+
+def _is_arithmetic(node: gast.AST) -> bool:
+    """Whether an expression may be evaluated twice."""
+    return all(isinstance(n, (gast.Name, gast.Constant, gast.BinOp, gast.UnaryOp, gast.operator, gast.unaryop, gast.expr_context))
+               for n in gast.walk(node))
 
 
 def place_of(frame: Frame, node: gast.AST):

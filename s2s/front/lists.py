@@ -7,6 +7,8 @@ becomes a run-time list: one Value of type List.  Which of the two it is changes
 
 from __future__ import annotations
 
+import functools
+
 import gast
 
 from ..errors import S2SError, TypeMismatchError
@@ -69,6 +71,12 @@ def hold(xs: Cell, cells: frozenset) -> None:
     """Note that `xs` holds things that may share memory with these."""
     xs.root.alike |= cells & xs.root.held
     xs.root.held |= cells
+
+
+def hold_items(xs: Cell, ys: Cell) -> None:
+    """Note that `xs` holds the items of the list `ys`, too."""
+    hold(xs, ys.root.held)
+    xs.root.alike |= ys.root.alike
 
 
 # ------------------------------------------------------------------------------------------- elements
@@ -172,7 +180,8 @@ def put_item(frame: Frame, xs: Cell, key, new) -> None:
     """`xs[key] = new`."""
     items = frame.heap.items(xs)
     if isinstance(key, slice):
-        raise frame.refuse("writing into a slice of a list", None, "write the items one by one, or use an array")
+        _put_slice(frame, xs, items, key, new)
+        return
     if items is not None and frame.is_static(key):
         k = frame.static(key, "this index")
         _member(frame, items, k)
@@ -182,6 +191,53 @@ def put_item(frame: Frame, xs: Cell, key, new) -> None:
     content = as_list(frame, xs)
     share(frame, xs, (new,))
     frame.write(xs, ops.list_set(content, item_value(frame, new), i))
+
+
+def _put_slice(frame: Frame, xs: Cell, items: tuple | None, key: slice, new) -> None:
+    """`xs[lo:hi] = new`, which may be shorter or longer than what was there."""
+    bounds = (key.start, key.stop, key.step)
+    members = frame.members(new)
+    if items is not None and members is not None and all(map(frame.is_static, bounds)):
+        changed = list(items)
+        try:
+            changed[slice(*(frame.static(b, "a bound") for b in bounds))] = members
+        except ValueError as error:
+            raise TypeMismatchError(str(error), current().line, "give as many items as the slice has") from None
+        if len(changed) != len(items):
+            _not_run_over(frame, xs, None)
+        frame.write(xs, tuple(changed))
+        return
+    if not (_is_none(key.step) or frame.is_static(key.step) and frame.static(key.step, "a step") == 1):
+        raise frame.refuse("writing into a slice of a list, with a step,", None, "write the items one by one, or use an array")
+    if members is None and not isinstance(new, Cell):
+        raise TypeMismatchError("a slice of a list is to become what is no list", current().line, "give it a list")
+    _not_run_over(frame, xs, None)
+    more = new if isinstance(new, Cell) else new_list(frame, members)
+    content, added = as_list(frame, xs), as_list(frame, more)
+    hold_items(xs, more)
+    lo, hi = (None if _is_none(b) else frame.value(b) for b in bounds[:2])
+    parts = [added]
+    if lo is not None:
+        parts.insert(0, ops.list_slice(content, lo, flags=(False, True, False)))
+    if hi is not None:
+        if lo is not None and not _in_order(lo, hi):
+            hi = tape_len(parts[0]) + tape_len(ops.list_slice(content, lo, hi, flags=(True, True, False)))
+        parts.append(ops.list_slice(content, hi, flags=(True, False, False)))
+    frame.write(xs, functools.reduce(ops.list_join, parts))
+
+
+def _in_order(lo: Value, hi: Value) -> bool:
+    """Whether `hi` is not before `lo` in any list: both are counted from the same end."""
+    a, b = lo.constant, hi.constant
+    return type(a) is type(b) is int and (a < 0) == (b < 0) and a <= b
+
+
+def exchange(frame: Frame, xs: Cell, key, other) -> None:
+    """`xs[i], xs[j] = xs[j], xs[i]`: no two items are one after that which were not before, as `xs[i] = xs[j]` alone would have it."""
+    i, j = index_of(frame, key), index_of(frame, other)
+    content = as_list(frame, xs)
+    a, b = ops.list_get(content, i), ops.list_get(content, j)
+    frame.write(xs, ops.list_set(ops.list_set(content, b, i), a, j))
 
 
 def item_value(frame: Frame, binding) -> Value:
@@ -347,10 +403,9 @@ def _append(frame: Frame, xs: Cell, items, new) -> None:
 
 
 def _extend(frame: Frame, xs: Cell, items, more) -> None:
-    content, added = as_list(frame, xs), as_list(frame, more)
-    if isinstance(more, Cell):
-        hold(xs, more.root.held)
-    frame.write(xs, ops.list_join(content, added))
+    joined = _joined(frame, xs, more)
+    hold_items(xs, joined)
+    frame.write(xs, frame.heap.read(joined))
 
 
 def _insert(frame: Frame, xs: Cell, items, i, new) -> None:
@@ -415,9 +470,15 @@ def join_lists(frame: Frame, a: Cell, b: Cell) -> Cell:
     first, second = frame.heap.items(a), frame.heap.items(b)
     if first is not None and second is not None:
         return new_list(frame, (*first, *second))
-    joined = frame.heap.new(ops.list_join(as_list(frame, a), as_list(frame, b)))
-    hold(joined, a.root.held)
-    hold(joined, b.root.held)
+    return _joined(frame, a, b)
+
+
+def _joined(frame: Frame, *parts) -> Cell:
+    """A run-time list of the items of these lists, or tuples."""
+    parts = [part if isinstance(part, Cell) else new_list(frame, part) for part in parts]
+    joined = frame.heap.new(functools.reduce(ops.list_join, [as_list(frame, part) for part in parts]))
+    for part in parts:
+        hold_items(joined, part)
     return joined
 
 

@@ -23,6 +23,7 @@ from .expressions import (
     delete_item,
     evaluate,
     evaluate_any,
+    exchange_items,
     key_of,
     place_of,
 )
@@ -155,6 +156,8 @@ def _run(frame: Frame, stmt: gast.AST) -> None:
 
 def _dispatch(frame: Frame, stmt: gast.AST) -> None:
     match stmt:
+        case gast.Assign(targets=[gast.Tuple(elts=targets)], value=gast.Tuple(elts=items)) if exchange_items(frame, targets, items):
+            pass
         case gast.Assign():
             binding = evaluate_any(frame, stmt.value)
             for target in stmt.targets:

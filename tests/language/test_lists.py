@@ -495,7 +495,7 @@ def shared_row_copied(x, n):
 
 def slice_written(x):
     xs = [v * v for v in x]
-    xs[1:3] = [0.0]
+    xs[::2] = [0.0] * (len(x) // 2)
     return sum(xs)
 
 
@@ -515,7 +515,7 @@ REFUSED = [
     (unlike_things, (1.0, 1), "return xs[n]", "a run-time index into a list or tuple of unlike things", "in a list of their own"),
     (empty_item, (1.0, 2), "x = x * n + xs[0]", "list index out of range", "index within the list"),
     (shared_row, (1.0, 3), "row[0] = x * i", "may or may not share memory with rows", ".copy()"),
-    (slice_written, (V,), "xs[1:3] = [0.0]", "writing into a slice of a list", "one by one"),
+    (slice_written, (V,), "xs[::2] = [0.0] * (len(x) // 2)", "writing into a slice of a list, with a step", "one by one"),
     (grouped, (V,), "itertools.groupby(x)", "itertools.groupby", "in a loop"),
     (walrus, (V,), "last := v * v", "`:=` in a comprehension", "as a loop"),
     (repeated, (1.0, 3), "[x, 2.0] * n", "of several items times a run-time number", "append the items in a loop"),
@@ -835,3 +835,138 @@ def test_a_list_that_stands_twice_in_a_list_is_copied_before_one_is_written():
         op.inputs = [first.output if x is second.output else x for x in op.inputs]
     assert interpret(function, V, 0.4) == rows_alike(V, 0.4)
     assert pipeline.loaded(pipeline.readable(function))(V, 0.4) == rows_alike(V, 0.4)
+
+
+def determinant(x, n):
+    A = []
+    for i in range(n):
+        A.append([math.cos(x * (i + 1) * (j + 2)) for j in range(n)])
+    d = 1.0
+    for k in range(n):
+        p = k
+        for i in range(k + 1, n):
+            if abs(A[i][k]) > abs(A[p][k]):
+                p = i
+        if p != k:
+            A[k], A[p] = A[p], A[k]
+            d = -d
+        d = d * A[k][k]
+        for i in range(k + 1, n):
+            m = A[i][k] / A[k][k]
+            for j in range(k, n):
+                A[i][j] -= m * A[k][j]
+    return d
+
+
+def solution(A, b):
+    A, b = [row[:] for row in A], b[:]
+    n = len(b)
+    for k in range(n):
+        p = max(range(k, n), key=lambda i: abs(A[i][k]))
+        A[p], A[k] = A[k], A[p]
+        b[p], b[k] = b[k], b[p]
+        for i in range(k + 1, n):
+            m = A[i][k] / A[k][k]
+            A[i] = [a - m * c for a, c in zip(A[i], A[k])]
+            b[i] -= m * b[k]
+    x = [0.0] * n
+    for i in reversed(range(n)):
+        x[i] = (b[i] - sum(A[i][j] * x[j] for j in range(i + 1, n))) / A[i][i]
+    return x[0] * x[1] + x[2]
+
+
+def arrays_exchanged(x, n):
+    rows = []
+    for i in range(n):
+        rows.append(np.array([x * i, x + i]))
+    for i in range(n):
+        for j in range(n):
+            rows[i], rows[j] = rows[j], rows[i]
+            rows[i][0] += x * rows[j][1]
+    return sum((k + 1) * row[0] * row[1] for k, row in enumerate(rows))
+
+
+def slices_written(x, n):
+    xs = []
+    for i in range(n):
+        xs.append(x * i)
+    for i in range(n - 1):
+        xs[i:i + 2] = [xs[i + 1] * x, xs[i]]
+    xs[-2:] = [x]
+    xs[:1] = (x, x, x)
+    xs[n:n] = [7 * x]
+    xs[3:1] = [x * x * x]
+    xs[1:-1] = xs[2:]
+    xs[n - 1:1] = [1.0]
+    return sum((k + 1) * v for k, v in enumerate(xs)) + len(xs)
+
+
+def slice_of_rows_written(x, n):
+    rows = []
+    for i in range(n):
+        rows.append([x * i, x + i])
+    rows[1:3] = [[x, x], [2 * x, x * x]]
+    rows[0][1] = x * 5
+    rows[2][0] *= 2.0
+    return sum((k + 1) * a * b for k, (a, b) in enumerate(rows))
+
+
+def known_slices_written(x, n):
+    xs = [x, 2 * x, 3 * x, 4 * x]
+    xs[::2] = [x * x, x**3]
+    xs[3:] = [x * n, 1.0, xs[0]]
+    return sum((k + 1) * v for k, v in enumerate(xs))
+
+
+ROWS = [[0.5, 2.0, 1.0], [4.0, 1.0, -1.0], [1.0, 3.0, 2.5]]
+EXCHANGED = [(determinant, (0.7, 4)), (solution, (ROWS, [1.0, -0.5, 2.0])), (arrays_exchanged, (0.7, 4)), (slices_written, (0.7, 4)),
+             (slice_of_rows_written, (0.7, 5)), (known_slices_written, (0.7, 3))]
+
+
+@pytest.mark.parametrize("f, args", EXCHANGED, ids=lambda x: getattr(x, "__name__", ""))
+def test_items_are_exchanged_and_slices_written(f, args):
+    judge(f, *args)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f, args", EXCHANGED[:4], ids=lambda x: getattr(x, "__name__", ""))
+def test_items_are_exchanged_and_slices_written_compiled(f, args):
+    judge(f, *args, compiled=True, second=False)
+
+
+def one_row_twice(x, n, put):
+    rows = [[x, 1.0]]
+    for i in range(n):
+        rows.append([x * i, 2.0])
+    row = [x, x]
+    if put == "extend":
+        rows.extend([row, row])
+    elif put == "tuple":
+        rows.extend((row, row))
+    elif put == "plus":
+        rows = rows + [row, row]
+    elif put == "repeated":
+        rows += [row] * 2
+    else:
+        rows[1:1] = [row, row]
+        n = 0
+    rows[n + 1][0] = 5.0 * x
+    return rows[n + 2][0]
+
+
+def a_row_that_is_kept(x, n):
+    rows = [[x, 1.0]]
+    for i in range(n):
+        rows.append([x * i, 2.0])
+    row = [x, x]
+    rows.extend((row,))
+    row[0] = 7 * x
+    return rows[n + 1][0]
+
+
+@pytest.mark.parametrize("f, args", [*((one_row_twice, (0.5, 3, put)) for put in ("extend", "tuple", "plus", "repeated", "slice")),
+                                     (a_row_that_is_kept, (0.5, 3))])
+def test_what_a_list_is_given_twice_at_once_is_not_written_into(f, args):
+    """What was written into the one was not read from the other."""
+    with pytest.raises(S2SError, match="may or may not share memory"):
+        s2s.grad(f)(*args)
