@@ -15,7 +15,7 @@ from ..ir.builder import add_op, emit
 from ..ir.graph import MISSING, Op, Value
 from ..ir.types import Array, Extent
 from ..ops.elementwise import select
-from ..ops.record import constant, value
+from ..ops.record import RECORDS, constant, value
 from ..ops.shape import normal_axes
 from .access import (
     Elements,
@@ -29,7 +29,7 @@ from .access import (
     transposed,
     unflat_index,
 )
-from .buffers import as_dtype, contiguous, count_of_op, new_buffer, place_in_op
+from .buffers import as_dtype, compute, contiguous, count_of_op, new_buffer, place_in_op
 from .gather import gather, gather_lengths, is_gather
 
 KINDS: dict[str, Callable] = {}
@@ -344,8 +344,9 @@ def _arange(scope, op: Op) -> Elements | None:
     start, stop, step = (scope.env[x] for x in op.inputs)
     dtype = op.output.type.dtype
     if step.constant == 1 and all("int" in x.type.dtype for x in (start, stop, step)):
-        return Elements(op.output.type, (op_named("at_least_zero", subtract(stop, start)),),
-                        lambda index: as_dtype(add(index[0], start), dtype), generated=True)
+        count, first = as_dtype(compute(RECORDS["subtract"], stop, start), "int64"), as_dtype(start, "int64")  # unsigned numbers wrap, as in NumPy
+        return Elements(op.output.type, (op_named("at_least_zero", count),),
+                        lambda index: as_dtype(add(index[0], first), dtype), generated=True)
     if step.constant not in (MISSING, 0) and all(x.type.dtype == "int64" for x in (start, stop, step)):
         up, by = step.constant > 0, abs(step.constant)
         between = subtract(stop, start) if up else subtract(start, stop)
@@ -396,6 +397,7 @@ def _linspace(scope, op: Op) -> Elements | None:
     start, stop, num = (scope.env[x] for x in op.inputs)
     if isinstance(start, Elements) or isinstance(stop, Elements):
         return None
+    start, stop = (as_dtype(x, "float64") if x.type.dtype.startswith("uint") else x for x in (start, stop))
     last = subtract(num, 1) if op.attrs["endpoint"] else num
     step = op_named("divide", subtract(stop, start), last)
 

@@ -180,6 +180,7 @@ class Native:
             return self.otherwise.code(*args)
         if self.is_in_python:
             return interpreted(self.function, args)
+        args = in_own_order(args)
         function, is_disproved = self.function, False
         before = printed() if self.prints else 0
         drawn = [args[k].bit_generator.state for k in self.generators]
@@ -209,6 +210,13 @@ class Native:
         for k, state in zip(self.generators, drawn):  # what compiled code has drawn is drawn again
             args[k].bit_generator.state = state
         return interpreted(function, args, printed() - before if self.prints else 0)
+
+
+def in_own_order(args: tuple) -> tuple:
+    """`args` with copies of the arrays whose bytes are in the order of another machine, of which Numba knows nothing."""
+    if all(type(x) is not np.ndarray or x.dtype.isnative for x in args):
+        return args
+    return tuple(x.astype(x.dtype.newbyteorder("=")) if isinstance(x, np.ndarray) else x for x in args)
 
 
 def is_of_numbers(text: str) -> bool:

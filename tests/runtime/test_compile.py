@@ -274,3 +274,33 @@ def test_numbers_are_printed_in_the_formats_that_are_asked_for(capsys):
     expected = capsys.readouterr().out
     s2s.jit(says)(2.0, 3, 8)
     assert capsys.readouterr().out == expected
+
+
+def test_bytes_in_the_order_of_another_machine():
+    def f(x, p):
+        return np.sum(x * x * p["k"][0])
+
+    fast = s2s.jit(s2s.value_and_grad(f, argnums=(0, 1)))
+    x, k = np.arange(4.0), np.array([2.0, 3.0])
+    wanted = s2s.value_and_grad(f, argnums=(0, 1))(x, {"k": k})
+    for given, more in ((x.astype(">f8"), k), (x, k), (x.astype(">f8"), k.astype(">f8")), (x, k.astype(">f8"))):
+        value, (x_bar, p_bar) = fast(given, {"k": more})
+        assert value == wanted[0] and x_bar.dtype.isnative
+        np.testing.assert_array_equal(x_bar, wanted[1][0])
+        np.testing.assert_array_equal(p_bar["k"], wanted[1][1]["k"])
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64, np.int8])
+def test_ranges_between_elements_of_arrays_of_integers(dtype):
+    def f(n):
+        return np.arange(n[1]), np.arange(n[0], n[1]), np.arange(n[0], n[2], n[1]), np.linspace(n[1], n[0], 5), np.arange(2, n[1]) * 2.5
+
+    n = np.array([1, 4, 100]).astype(dtype)
+    for found, expected in zip(s2s.jit(f)(n), f(n)):
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == expected.dtype
+
+
+def test_a_range_of_small_unsigned_numbers_wraps():
+    n = np.array([250, 3], dtype=np.uint8)
+    np.testing.assert_array_equal(s2s.jit(lambda n: np.arange(n[0], n[1]))(n), np.arange(n[0], n[1]))
