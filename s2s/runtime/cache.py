@@ -4,7 +4,8 @@
     <cache>/<name>-<key>-<sig>.code    one compiled signature
 
 The key is a hash of the text, the options and the versions of everything that had a part in it, the CPU
-included, so an entry is never out of date: another version simply has another name.
+included, so an entry is never out of date: another version simply has another name.  Of s2s itself that is what all files of
+its runtime say, for a checkout changes without a version: how the text becomes machine code is theirs, and all else is in the text.
 
 Note [Who may write here]
 Loading machine code executes it, and unpickling can execute anything.  So the directory is made for its
@@ -45,28 +46,9 @@ from numba.core.caching import _Cache
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
-from . import (
-    asked,
-    blas,
-    boxes,
-    checks,
-    complexes,
-    elements,
-    extremes,
-    hand_out,
-    into,
-    lapack,
-    parts,
-    pool,
-    scipys,
-    search,
-    shaped,
-    small,
-    sums,
-    unshared,
-    vector_math,
-)
+from . import boxes, complexes, lapack, scipys
 
+ROOT = Path(__file__).parent.parent
 MAGIC = b"s2s machine code 2\n"
 _warned: set[str] = set()
 
@@ -127,13 +109,36 @@ def own_version() -> str:
 
 
 @cache
+def own_files() -> dict[str, bytes]:
+    """The hashes of the files of s2s, by their places in it: those of a process are read once."""
+    found = {}
+    root = os.path.join(ROOT, "")
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        for name in sorted(files):
+            if name.endswith(".py"):
+                path = os.path.join(folder, name)
+                with open(path, "rb", buffering=0) as file:
+                    found[path[len(root):]] = hashlib.sha256(file.read()).digest()
+    return found
+
+
+def digest(*folders: str) -> str:
+    """A hash of the files of s2s in these folders, or of all."""
+    whole = hashlib.sha256()
+    for place, said in own_files().items():
+        if not folders or place.partition(os.sep)[0] in folders:
+            whole.update(f"{place}\0".encode() + said)
+    return whole.hexdigest()
+
+
+@cache
 def versions() -> str:
     """Everything but the program that decides what machine code looks like."""
     features = binding.get_host_cpu_features()
     cpu = f"{binding.get_host_cpu_name()} {features.flatten() if features else ''}"
     tuned = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
-    called = hashlib.sha256(b"".join(Path(m.__file__).read_bytes() for m in (asked, blas, boxes, checks, complexes, elements, extremes, hand_out, into, lapack, parts, pool, scipys, search, shaped, small, sums, unshared))).hexdigest()  # by compiled code
-    return "\n".join([f"s2s {own_version()} {called} {vector_math.version()}", f"numba {numba.__version__}", f"llvm {binding.llvm_version_info}",
+    return "\n".join([f"s2s {own_version()} {digest('runtime')}", f"numba {numba.__version__}", f"llvm {binding.llvm_version_info}",
                       f"numpy {np.__version__}", sys.version, platform.platform(), cpu, repr(tuned)])
 
 

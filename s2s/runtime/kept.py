@@ -8,7 +8,6 @@ from __future__ import annotations
 import copyreg
 import hashlib
 import io
-import os
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,27 +23,19 @@ from . import cache as disk
 from .lengths import has_use
 
 SEVERAL = 4  # programs of one key, the latest first
-ROOT = Path(__file__).parent.parent
 USED = ("gast", "astunparse", "scipy")
 
 
 @cache
 def versions() -> str:
     """All that has a part in generating code: the files of s2s themselves, for a checkout changes without a version."""
-    whole = hashlib.sha256()
-    for folder, folders, files in os.walk(ROOT):
-        folders[:] = sorted(name for name in folders if name != "__pycache__")
-        for name in sorted(files):
-            if name.endswith(".py"):
-                path = os.path.join(folder, name)
-                with open(path, "rb", buffering=0) as file:
-                    whole.update(f"{os.path.relpath(path, ROOT)}\0".encode() + file.read())
+    whole = [disk.digest()]
     for name in USED:
         try:
-            whole.update(f"{name} {disk.importlib.metadata.version(name)}\0".encode())
+            whole.append(f"{name} {disk.importlib.metadata.version(name)}")
         except disk.importlib.metadata.PackageNotFoundError:
             pass
-    return f"{whole.hexdigest()}\n{disk.versions()}"
+    return "\n".join([*whole, disk.versions()])
 
 
 @dataclass(frozen=True)

@@ -196,7 +196,8 @@ def test_another_version_of_anything_generates(process, monkeypatch):
 def test_every_file_of_s2s_is_part_of_the_version(tmp_path, monkeypatch):
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "a.py").write_text("x = 1\n")
-    monkeypatch.setattr(kept, "ROOT", tmp_path)
+    monkeypatch.setattr(cache, "ROOT", tmp_path)
+    monkeypatch.setattr(cache, "own_files", cache.own_files.__wrapped__)
     first = kept.versions.__wrapped__()
     assert first == kept.versions.__wrapped__() and cache.versions() in first
     (tmp_path / "inner" / "a.py").write_text("x = 2\n")

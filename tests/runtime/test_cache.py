@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import warnings
@@ -12,7 +13,7 @@ import pytest
 from numba.core.cpu import CPUContext
 
 import s2s
-from s2s.runtime import cache, modules
+from s2s.runtime import cache, kept, modules
 
 pytestmark = pytest.mark.compile
 
@@ -224,3 +225,44 @@ def test_the_text_stands_beside_its_code(folder):
 def test_versions_are_part_of_the_key():
     for word in ("s2s", "numba", "numpy", "llvm", sys.version.split()[0]):
         assert word in cache.versions()
+
+
+@pytest.fixture
+def another_checkout(tmp_path, monkeypatch):
+    """A copy of the runtime that may be changed, whose keys are made anew after `forget()`."""
+    root = tmp_path / "s2s"
+    shutil.copytree(cache.ROOT / "runtime", root / "runtime", ignore=shutil.ignore_patterns("__pycache__"))
+    (root / "front").mkdir()
+    (root / "front" / "reads.py").write_text("pass\n")
+    monkeypatch.setattr(cache, "ROOT", root)
+    functions = cache.own_files, cache.versions, kept.versions
+
+    def forget():
+        for function in functions:
+            function.cache_clear()
+
+    yield root, forget
+    monkeypatch.undo()
+    forget()
+
+
+@pytest.mark.parametrize("place", ["direct/expressions.py", "vector_math/lanes.py", "elements.py", "passes.py"])
+def test_a_change_of_the_runtime_makes_other_entries(another_checkout, place):
+    """What makes machine code of a text had a part in it: that of the same version of s2s went on being loaded."""
+    root, forget = another_checkout
+    forget()
+    before, recalled = cache.key_of("text", "options"), kept.versions()
+    with open(root / "runtime" / place, "a") as file:
+        file.write("# changed\n")
+    assert cache.key_of("text", "options") == before  # a process reads them once
+    forget()
+    assert cache.key_of("text", "options") != before and kept.versions() != recalled
+
+
+def test_a_change_of_what_reads_programs_leaves_machine_code_what_it_is(another_checkout):
+    root, forget = another_checkout
+    forget()
+    before, recalled = cache.key_of("text", "options"), kept.versions()
+    (root / "front" / "reads.py").write_text("0\n")
+    forget()
+    assert cache.key_of("text", "options") == before and kept.versions() != recalled
