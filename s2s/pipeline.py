@@ -252,11 +252,11 @@ def recorded() -> Iterator[list[tuple[str, Function]]]:
         _stages.reset(token)
 
 
-def stage(function: Function, name: str) -> Function:
+def stage(function: Function, name: str, lengths: bool = True) -> Function:
     """`function` itself, verified, recorded and written out if that is asked for."""
     if is_checking():
         try:
-            verify(function)
+            verify(function, lengths)
         except VerifyError as error:
             error.message = f"after {name}: {error.message}"
             raise
@@ -290,12 +290,12 @@ def loops_of(function: Function, target: str = "cpu", args: Sequence | None = No
     """`function` as the fused scalar loops that are compiled: for any arguments, or for those given."""
     flat = flatten_calls(spread(function), target)
     if target != "cpu":
-        return stage(lower(flat, asks=False), "lower")
+        return stage(lower(flat, asks=False), "lower", lengths=False)
     if args is None:
-        return stage(lower(settled(flat)), "lower")
+        return stage(lower(settled(flat)), "lower", lengths=False)
     known = partial(lengths.function_for, flat)
     flat = (taking_apart(known, function) if has_containers(function) else known)(*args)
-    return stage(lower(flat, supposes=has_suppositions(flat)), "lower")
+    return stage(lower(flat, supposes=has_suppositions(flat)), "lower", lengths=False)
 
 
 def loaded(module: Module) -> Callable:

@@ -5,20 +5,46 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..errors import VerifyError
 from .builder import Builder
-from .graph import Block, Function, Value, walk
-from .types import join
+from .graph import Block, Function, Value, blocks_of, walk
+from .rebuild import clone
+from .types import Array, Extent, List, Tuple, Type, join
 
 
-def verify(function: Function) -> Function:
-    """`function` itself, if every invariant holds; otherwise VerifyError."""
-    values_are_defined_once(function)
-    values_are_defined_before_use(function)
-    outputs_know_their_op(function)
-    blocks_match_their_op(function)
-    types_are_inferred(function)
+def verify(function: Function, lengths: bool = True) -> Function:
+    """`function` itself, if every invariant holds; otherwise VerifyError.
+
+    Without `lengths` an extent may be called one name here and another there, as in the loop form, which has asked whether they are equal.
+    """
+    checked = function if lengths else _without_names(clone(function))
+    values_are_defined_once(checked)
+    values_are_defined_before_use(checked)
+    outputs_know_their_op(checked)
+    blocks_match_their_op(checked)
+    types_are_inferred(checked)
     return function
+
+
+def _without_names(function: Function) -> Function:
+    """`function`, in whose types all extents but 1 are one."""
+    for block in blocks_of(function.block):
+        for value in (*block.params, *(y for op in block.ops for y in op.outputs)):
+            value.type = _of_one_extent(value.type)
+    return function
+
+
+def _of_one_extent(type: Type) -> Type:
+    match type:
+        case Array(dtype, dims):
+            return Array(dtype, tuple(1 if d == 1 else Extent("n", 0, False) for d in dims))
+        case List(item):
+            return replace(type, item=_of_one_extent(item))
+        case Tuple(items):
+            return replace(type, items=tuple(map(_of_one_extent, items)))
+    return type
 
 
 def values_are_defined_once(function: Function) -> None:

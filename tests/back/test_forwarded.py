@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import s2s
+from s2s import pipeline
 
 
 def sweep(u, k, n):
@@ -329,7 +330,8 @@ HANDED_ON = [sweep, downwards, two_back, far_back, pushes_ahead, pushes_behind, 
 
 
 def loops_of(t, *args):
-    text = t.lower(*args).loops
+    with pipeline.checked():
+        text = t.lower(*args).loops
     namespace = {}
     exec(text, namespace)
     return namespace[f"\n{text}"[f"\n{text}".rindex("\ndef ") + 5:].split("(")[0]], text
