@@ -105,7 +105,7 @@ def spread_alike(a: Value, b: Value) -> list[tuple[Value, bool, bool]] | None:
             return None
         first = 0 if dims[0] != 1 else 1
         n = length((a, b)[first], axis=axes[first]) if axes[first] >= 0 else value(1)
-        if 1 not in dims:
+        if 1 not in dims and dims[0] != dims[1]:
             n = same_length_op(n, length(b, axis=axes[1]))
         found.append((n, axes[0] >= 0 and (dims[0] != 1 or dims == [1, 1]), axes[1] >= 0 and (dims[1] != 1 or dims == [1, 1])))
     return found
@@ -116,6 +116,7 @@ def product_of_stacks(a: Value, b: Value, above: Sequence[tuple[Value, bool, boo
     a, b = contiguous(a), contiguous(b)
     lengths = [n for n, _, _ in above]
     made = empty((*lengths, length(a, axis=rank(a) - 2), length(b, axis=rank(b) - 1)), dtype=a.type.dtype)
+    made.type = matmul.infer(a, b)  # of lengths that are known elsewhere
 
     def along(made: Value, index: tuple[Value, ...]) -> Value:
         if len(index) == len(above):

@@ -63,7 +63,7 @@ from ..ops.elementwise import (
 from ..ops.fourier import as_writes, multiples
 from ..ops.join import concatenate_record
 from ..ops.lists import native_exact_sum
-from ..ops.record import RECORDS, value
+from ..ops.record import RECORDS, Record, rank, value
 from ..ops.reduce import sum_record
 from ..ops.special import SCIPYS_ALONE
 from ..ops.ufunc import IN_MATH
@@ -77,6 +77,7 @@ from .products import (
     multiplied,
     of_dtype,
 )
+from .stacked import OF_STACKS, one_by_one
 
 REWRITTEN = ("einsum", "outer", "stack", "append", "convolve", "correlate", "math.fmod", "math.cbrt", "hypotenuse", "exact_sum", "compensated_sum",
              "fitted", "fftfreq", "rfftfreq",
@@ -88,9 +89,24 @@ def simpler(function: Function, has_blas: bool = True) -> Function:
     return rebuild(function, rule=functools.partial(_rewrite, has_blas=has_blas))
 
 
+def simplified(record: Record, inputs: Sequence[Value], has_blas: bool) -> Value:
+    """What an op of this record gives, rewritten where the table above says so."""
+    op = Op(record, list(inputs))
+    op.outputs = [Value(record.infer(*inputs), "", op)]
+    made = _rewrite(op, list(inputs), has_blas)
+    return record(*inputs) if made is None else made[0]
+
+
 def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | None:
     if op.name in SCIPYS_ALONE and not has_blas:
         raise UnsupportedError(f"scipy.special.{op.name} on a GPU", op.line, 'leave target="cuda" away, or call it outside of what is compiled')
+    if op.name in OF_STACKS and has_blas and rank(inputs[-1 if op.name == "inverse_or_nan_of_each" else 0]) > 2:
+        def of_one(record, xs):
+            return simplified(record, xs, has_blas)
+
+        made = one_by_one(op, inputs, of_one)
+        if made is not None:
+            return [made]
     match op.name:
         case "outer":
             a, b = inputs
