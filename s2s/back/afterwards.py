@@ -7,10 +7,17 @@
                                                     if n > 0:
                                                         d_bar += r * d_bar_1
 
-Each trip has a product less: the adjoint of `s -= p[k] * f * d`, where d is the same for all k, multiplies by the cotangent of s, which is the same
+    for j in range(m):                              for j in range(m):
+        c_bar_i += u[j] * v[j] / c[i]   becomes         c_bar_i += u[j] * v[j]
+                                                    if m > 0:
+                                                        c_bar_i /= c[i]
+
+Each trip has a product or a quotient less: the adjoint of `s -= p[k] * f * d`, where d is the same for all k, multiplies by the cotangent of s, which is the same
 for all k, too.  That of a Newton iteration over payments, whose trips do as much arithmetic as the processor can begin, took 1.08 times as long.
 
-What is left of the term has to be a product still: that and the addition are one instruction.  Where all terms have the factor no second sum
+What is left of a term that loses factors has to be a product still: that and the addition are one instruction.  A quotient costs as much as ten of them.
+An element of an array that the loop does not write, at a place that it does not change, comes from outside, too; it is read again after the loop, where
+there was a trip.  Where all terms have the factor no second sum
 is needed.  A loop that makes no trip adds nothing, where an infinite factor would make NaN of the sum of nothing.
 
 Like the order in which contributions are added (chains.py), it is chosen here; the user's own sums stay as they are written.  It comes after
@@ -20,19 +27,20 @@ divided by it: not where it may be zero.
 
 from __future__ import annotations
 
-from ..ir.builder import Builder, at
+from ..ir.builder import Builder, at, emit
 from ..ir.graph import MISSING, OPERATORS, Block, Function, Op, Value, blocks_of
 from ..ir.substitute import substitute
 from ..ops.control import if_
 from ..ops.fold import base_offset
+from ..ops.index import getitem
 from ..ops.record import value
 from .access import op_named
 from .chains import is_float, is_sum, terms_of, uses_in
 from .factors import is_product
-from .reductions import zero_of
+from .reductions import sum_step, zero_of
 from .vector import is_short
 
-Product = tuple[Value, ...]
+Product = tuple[tuple[str, Value], ...]  # "multiply" or "divide", and by what
 MOST = 2  # sums that a loop gets beside its own: registers are few
 
 
@@ -42,11 +50,22 @@ def multiply_afterwards(function: Function) -> bool:
     for block in list(blocks_of(function.block)):
         for op in list(block.ops):
             if op.name == "for" and not op.attrs["breaks"] and op.inputs[2].constant in (1, -1) and not is_short(op) \
-                    and any(map(is_sum, op.blocks[0].ops)) and not any(each.name in ("for", "while") for each in op.blocks[0].ops):
+                    and any(map(is_adjoint, op.blocks[0].ops)) and not any(each.name in ("for", "while") for each in op.blocks[0].ops):
                 same.update(_Sums(op).taken_apart(block))
     if same:
         substitute(function.block, same)
     return bool(same)
+
+
+def is_adjoint(op: Op) -> bool:
+    """Whether `op` adds up what an adjoint does, in the order of the text or in any."""
+    return is_sum(op) or op.record is sum_step and op.line is not None and op.line.backwards and not op.line.again and is_float(op.output) \
+        and all(x.type == op.output.type for x in op.inputs)
+
+
+def is_quotient(op: Op) -> bool:
+    """Whether `op` divides floats, of one dtype, as NumPy does."""
+    return op.name == "divide" and is_float(op.output) and all(is_float(x) and x.type.dtype == op.output.type.dtype for x in op.inputs)
 
 
 class _Sums:
@@ -56,8 +75,8 @@ class _Sums:
         self.loop, self.body = loop, loop.blocks[0]
         self.uses = uses_in(self.body)
         self.inside = {*self.body.params, *(y for op in self.body.ops for y in op.outputs)}
-        self.products = {op for op in self.body.ops if is_product(op) and self.uses.get(op.output) == 1}
-        sums = {op for op in self.body.ops if is_sum(op)}
+        self.products = {op for op in self.body.ops if (is_product(op) or is_quotient(op)) and self.uses.get(op.output) == 1}
+        sums = {op for op in self.body.ops if is_adjoint(op)}
         summed = {x for op in sums for x in op.inputs}
         self.inner = {op for op in sums if self.uses.get(op.output) == 1 and op.output in summed}
         self.roots = sums - self.inner
@@ -89,8 +108,9 @@ class _Sums:
         for old, total in self.before.items():
             for factors, x in self.terms[old]:
                 is_first = x is total
-                for factor in factors:
-                    x = op_named("multiply", factor, x)
+                for name, factor in factors:
+                    factor = self.read_again(factor) if factor in self.inside else factor
+                    x = op_named(name, *((factor, x) if name == "multiply" else (x, factor)))
                 total = x if is_first else op_named("add", total, x)
             found.append(total)
         return found
@@ -106,7 +126,7 @@ class _Sums:
             return None
         with Builder(Block()) as inside, at(root.line):
             found = [(t, *self.parted(t.x)) for t in terms if t.x is not param]
-        found = [each for each in found if each[1] and self.is_product(each[2]) and each[2].type.dtype == param.type.dtype]
+        found = [each for each in found if each[1] and self.is_worth_it(*each[1:]) and each[2].type.dtype == param.type.dtype]
         groups = dict.fromkeys(factors for _, factors, _ in found)
         is_whole = len(groups) == 1 and len(found) == len(terms) - 1
         if not found or not is_whole and self.more + len(groups) > MOST:
@@ -117,7 +137,7 @@ class _Sums:
                 total = self.body.params[1 + carry]
                 for t, its, x in found:
                     if its == factors:
-                        total = op_named("add" if t.added else "subtract", total, x)
+                        total = emit(sum_step, total, x) if root.record is sum_step else op_named("add" if t.added else "subtract", total, x)
                 self.body.yields[carry] = total
             if not is_whole:
                 self.body.yields[k] = self.rest(root.output, {t.x for t, _, _ in found})
@@ -133,19 +153,38 @@ class _Sums:
 
     def parted(self, x: Value) -> tuple[Product, Value | None]:
         """`x` as the factors that come from outside the loop, and the product of the others, in the order in which they are multiplied."""
-        if x not in self.inside:
-            return ((x,), None) if is_float(x) else ((), x)
+        if self.is_outside(x):
+            return ((("multiply", x),), None) if is_float(x) else ((), x)
         if x.op not in self.products:
             return (), x
+        if is_quotient(x.op):
+            above, below = x.op.inputs
+            factors, left = self.parted(above)
+            if not self.is_outside(below) or left is None:
+                return (), x
+            return (*factors, ("divide", below)), left
         parts = [self.parted(y) for y in x.op.inputs]
         factors, left = tuple(y for its, _ in parts for y in its), [y for _, y in parts if y is not None]
         if not factors:
             return (), x
         return factors, op_named(x.op.name, *left) if len(left) == len(parts) else left[0] if left else None
 
-    def is_product(self, x: Value | None) -> bool:
-        """Whether `x` is a product that nothing else reads."""
-        return x is not None and is_float(x) and x.op is not None and x.op.name == "multiply" and (x.op in self.products or x not in self.inside)
+    def is_outside(self, x: Value) -> bool:
+        """Whether `x` is the same in all trips."""
+        return x not in self.inside or x.op is not None and x.op.name == "getitem" and all(
+            y not in self.inside or y.constant is not MISSING for y in x.op.inputs)
+
+    @staticmethod
+    def read_again(element: Value) -> Value:
+        """An element that is the same in all trips, after the loop."""
+        return getitem(*(y if y.constant is MISSING else value(y.constant) for y in element.op.inputs), **element.op.attrs)
+
+    def is_worth_it(self, factors: Product, x: Value | None) -> bool:
+        """Whether a trip is shorter where these are taken off, and `x` is added up: a product that nothing else reads, or what would be divided."""
+        if x is None or not is_float(x):
+            return False
+        return any(name == "divide" for name, _ in factors) or x.op is not None and x.op.name == "multiply" and (
+            x.op in self.products or x not in self.inside)
 
     def another(self, param: Value, block: Block) -> int:
         """The number of a new sum, which starts from zero."""

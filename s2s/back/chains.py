@@ -83,7 +83,7 @@ class Term:
 def terms_of(op: Op, inner: set[Op], added: bool = True, depth: int = 1) -> list[Term]:
     """What is added up to `op`, in order."""
     found: list[Term] = []
-    for x, its in zip(op.inputs, (added, added == (op.record is OPERATORS["add"]))):
+    for x, its in zip(op.inputs, (added, added == (op.name == "add"))):
         found += terms_of(x.op, inner, its, depth + 1) if x.op in inner else [Term(x, its, depth)]
     return found
 

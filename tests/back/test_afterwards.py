@@ -1,5 +1,7 @@
 """Factors that all trips share, multiplied after the loop in compiled adjoints (back/afterwards.py)."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -120,3 +122,31 @@ def test_a_loop_without_trips_adds_nothing():
     run, _ = loops_of(s2s.grad(f, argnums=1), np.ones(0), 2.0)
     with np.errstate(all="ignore"):
         assert s2s.tree.leaves(run(np.ones(0), 2.0)) == [0.0]
+
+
+def unit_rows(A, b):
+    return np.sum(A / np.sqrt(np.sum(A * A, axis=1, keepdims=True)) * b) ** 2
+
+
+def of_each(A, c):
+    return np.sum(np.sum(np.tanh(A / c[:, None]), axis=1) ** 2)
+
+
+def mixed(A, c):
+    return np.sum((np.sin(A) * A / c[:, None] + A * c[:, None]) ** 3)
+
+
+@pytest.mark.parametrize("f, second", [(unit_rows, 4), (of_each, 5), (mixed, 5)])
+@pytest.mark.compile
+def test_what_is_divided_by_the_same_is_divided_after_the_loop(f, second):
+    A, b = RNG.normal(size=(5, 4)), 1.0 + RNG.random(second)
+    gradient = s2s.jit(s2s.grad(f, (0, 1)))
+    for found, wanted in zip(gradient(A, b), s2s.grad(f, (0, 1))(A, b)):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    for empty in ((0, 4), (5, 0)):
+        given = RNG.normal(size=empty), 1.0 + RNG.random(empty[0] if second == 5 else empty[1])
+        for found, wanted in zip(gradient(*given), s2s.grad(f, (0, 1))(*given)):
+            np.testing.assert_array_equal(found, wanted)
+    text = gradient.lower(A, b).loops
+    assert "total += " in text or "total -= " in text, text
+    assert not re.search(r"[+-]= .* / ", text), text
