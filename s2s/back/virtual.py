@@ -38,12 +38,15 @@ KINDS: dict[str, Callable] = {}
 def virtual(scope, op: Op) -> bool:
     """Make the result of `op` index arithmetic; False where that cannot be."""
     kind = KINDS.get(op.name)
-    if kind is None or len(op.outputs) != 1 or not isinstance(op.output.type, Array):
+    if kind is None or len(op.outputs) != 1 or not isinstance(op.output.type, Array) and op.name != "squeeze":
         return False
     made = kind(scope, op)
     if made is None:
         return False
-    scope.set(op.output, made)
+    if isinstance(op.output.type, Array):
+        scope.set(op.output, made)
+    else:
+        scope.env[op.output] = made.at(())  # the only element
     return True
 
 

@@ -776,3 +776,14 @@ def test_slices_in_steps_are_indices(f):
             found, other = namespace(text)[f"{f.__name__}_value_and_grad"](x, a, b)
             np.testing.assert_allclose(found, value, rtol=1e-12)
             np.testing.assert_allclose(other, slope, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("f", [lambda x: np.sum(np.atleast_1d(x) ** 2), lambda x: np.sum(np.atleast_2d(x) @ np.ones((1, 3))),
+                               lambda x: np.squeeze(np.expand_dims(x, (0, 1)) * x)])
+def test_the_only_element_of_an_array_is_read(f):
+    """It took Python, called from native code, to take the axes away."""
+    text = s2s.grad(f).lower(2.0).loops
+    assert "objmode" not in text, text
+    namespace = {}
+    exec(text, namespace)
+    assert namespace[f"\n{text}".rpartition("\ndef ")[2].partition("(")[0]](2.0) == s2s.grad(f)(2.0)
