@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, field
 
+ERRORS = ("divide", "over", "under", "invalid")  # of floating-point numbers, as NumPy calls them
+
 
 @dataclass(frozen=True)
 class Source:
@@ -19,6 +21,7 @@ class Source:
     text: str = field(repr=False)  # dedented
     name: str = "<function>"
     head: int = 0  # number, in the file, of the line with `def`, below the decorators; 0: the first line
+    silent: set[str] = field(default_factory=set, repr=False, compare=False)  # the errors of NumPy's that it ignores somewhere
 
     @property
     def begins(self) -> Line:

@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..errors import Line
+from ..errors import ERRORS, Line
 from ..ir.forms import stores_its_arguments, with_attributes
 from ..ir.graph import Function, Op, walk
 from ..ir.turns import made_in_turn
@@ -278,9 +278,19 @@ def definition(
     for arg in arguments.args:
         arg.arg = renamed.get(arg.arg, arg.arg)
     rename_marks(nodes, renamed)
-    tree = ast.FunctionDef(name, arguments, body or [ast.Pass()], [])
+    tree = ast.FunctionDef(name, arguments, body or [ast.Pass()], [] if annotate or native else _silences(function))
     tree.function = function
     return tree
+
+
+def _silences(function: Function) -> list[ast.expr]:
+    """The decorator that has NumPy ignore what the functions ignore of which `function` is made: front/quiet.py."""
+    sources = {function.source, *(op.line.source for op in walk(function.block) if op.line is not None)} - {None}
+    kinds = [kind for kind in ERRORS if any(kind in source.silent for source in sources)]
+    if not kinds:
+        return []
+    named = ", ".join(f"{kind}='ignore'" for kind in (["all"] if len(kinds) == len(ERRORS) else kinds))
+    return [ast.parse(f"np.errstate({named})", mode="eval").body]
 
 
 def _in_order(tree: ast.AST) -> Iterator[ast.AST]:

@@ -1,4 +1,10 @@
-"""The context managers that change no result: np.errstate, contextlib.nullcontext."""
+"""The context managers that change no result: np.errstate, contextlib.nullcontext.
+
+What a function ignores somewhere, generated code ignores in all that it makes of that function: `@np.errstate(divide="ignore")` above
+what is printed (back/python.py).  Considered: a `with` around the statements that come of those inside the user's.  Passes move them out
+of loops, share them, and put the way back of one beside that of another; each would have to keep a block of the program
+that means nothing to it, and the text would hold several for one of the user's.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +14,7 @@ from dataclasses import dataclass
 import gast
 import numpy as np
 
+from ..errors import ERRORS
 from .frame import Frame
 
 
@@ -20,9 +27,12 @@ class Context:
 
 def _errstate(frame: Frame, node, **settings):
     for kind, setting in settings.items():
-        if frame.static(setting, "what np.errstate does", node) not in ("ignore", "warn", None):
+        does = frame.static(setting, "what np.errstate does", node)
+        if does not in ("ignore", "warn", None):
             raise frame.refuse(f"np.errstate({kind}={setting!r})", node,
                                "test for the condition; generated code ignores these errors or warns")
+        if does == "ignore":
+            frame.source.silent.update(ERRORS if kind == "all" else (kind,))
     return Context()
 
 

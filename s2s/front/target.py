@@ -15,14 +15,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import SourceError
+from ..errors import SourceError, UnsupportedError
 from ..ir.graph import identifier
 from ..ops.checkpoint import Checkpointed
 from ..ops.record import FUNCTIONS
 from ..ops.rules import RULES
-from .find import REMEDY
+from .find import REMEDY, definition_of
 
 CACHED = type(functools.lru_cache(len))
+SILENCED = np.errstate()(len).__code__  # of what np.errstate makes of a function
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ def meant(function: Callable) -> Callable:
 def target_of(function: Callable) -> Target:
     """Take apart methods, partials, callable objects, Numba dispatchers; SourceError where there is no Python."""
     match function:
+        case types.FunctionType() if function.__code__ is SILENCED:
+            return target_of(_silenced(function))
         case types.FunctionType():
             return Target(function)
         case Keyworded() | Checkpointed():
@@ -89,6 +92,20 @@ def target_of(function: Callable) -> Target:
     if called is not None:
         return target_of(types.MethodType(called, function))
     raise without_python(function)
+
+
+def _silenced(function: types.FunctionType) -> Callable:
+    """What stands below `@np.errstate(...)`, which is printed with it again: quiet.py."""
+    inner = function.__wrapped__
+    state = next(cell.cell_contents for cell in function.__closure__ if isinstance(cell.cell_contents, np.errstate))
+    with np.errstate(all="warn"):
+        does = state(np.geterr)()
+    if not {*does.values()} <= {"ignore", "warn"}:
+        raise UnsupportedError(f"{inner.__name__} below @np.errstate(...), which has NumPy raise or call", None,
+                               "test for the condition; generated code ignores these errors or warns")
+    if isinstance(inner, types.FunctionType):
+        definition_of(inner).source.silent.update(kind for kind, setting in does.items() if setting == "ignore")
+    return inner
 
 
 def call_of(function) -> Callable | None:
@@ -118,6 +135,8 @@ def without_python(function) -> SourceError:
 def signature_of(function: Callable) -> inspect.Signature:
     """What `function` itself takes, whatever it says of what it wraps; SourceError where there is no telling."""
     match function:
+        case types.FunctionType() if function.__code__ is SILENCED:
+            return signature_of(function.__wrapped__)
         case types.FunctionType():
             return _of_code(function)
         case Checkpointed():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import runpy
+import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -334,6 +336,55 @@ def errors_on(x):
 def test_errors_that_numpy_raises_on_request_are_refused():
     with pytest.raises(UnsupportedError, match=r"np.errstate\(divide='raise'\)(.|\n)*test for the condition"):
         s2s.grad(errors_on)(0.5)
+
+
+def masked_logarithm(x):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        y = np.log(x)
+    with np.errstate(over="warn"):
+        return np.sum(np.where(x > 0, y, 0.0) + x * x)
+
+
+def test_what_the_program_silences_is_silent_in_what_is_made_of_it(tmp_path):
+    x = np.array([0.0, 0.5, 2.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gradient = s2s.grad(masked_logarithm)
+        gradient(x), s2s.jvp(masked_logarithm, (x,), (np.ones(3),)), s2s.hessian(masked_logarithm)(x)
+        s2s.vmap(gradient)(np.stack([x, x])), s2s.vjp(masked_logarithm, x)[1](1.0), s2s.vmap(masked_logarithm)(np.stack([x, x]))
+        s2s.grad(lambda x: 2.0 * masked_logarithm(x))(x)
+        gradient.export(tmp_path / "masked.py", x)
+        names = runpy.run_path(str(tmp_path / "masked.py"))
+        names["masked_logarithm_grad"](x)
+    assert '@np.errstate(divide="ignore", invalid="ignore")\ndef masked_logarithm_grad(x):' in gradient.source
+    assert "errstate" not in s2s.jit(gradient).lower(x).loops
+    assert np.geterr() == {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+
+
+@np.errstate(all="ignore")
+def below_errstate(x, k=2.0):
+    return np.sum(np.where(x > 0, np.log(x), 0.0) + x * k)
+
+
+@np.errstate(invalid="raise")
+def raising_below_errstate(x):
+    return np.sum(np.log(x))
+
+
+def test_functions_below_errstate_are_read():
+    x = np.array([0.0, 0.5, 2.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gradient = s2s.grad(below_errstate)
+        np.testing.assert_array_equal(gradient(x)[1:], [4.0, 2.5])
+        np.testing.assert_array_equal(s2s.grad(lambda x: below_errstate(x, k=1.0) * 2.0)(x)[1:], [6.0, 3.0])
+    assert '@np.errstate(all="ignore")\ndef below_errstate_grad(x, k=2.0):' in gradient.source
+    names = {}
+    exec(gradient.source, names)
+    again = s2s.from_source(gradient.source + "\ndef twice(x):\n    return np.sum(below_errstate_grad(x) ** 2)\n", names)
+    np.testing.assert_allclose(s2s.grad(again)(x)[1:], [-2 * 4.0 / 0.25, -2 * 2.5 / 4.0])
+    with pytest.raises(UnsupportedError, match=r"raising_below_errstate below @np.errstate(.|\n)*test for the condition"):
+        s2s.grad(raising_below_errstate)(x)
 
 
 def too_many_positions(x):
