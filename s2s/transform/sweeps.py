@@ -95,6 +95,7 @@ class Sweeps:
 
         Of what is saved whole, no elements need be saved beside it.
         """
+        self.asked = {region: dict(region.lasts) for region in self.regions.values()}  # by the adjoint, before anything is decided
         self.decide(self.regions[self.primal.block])
         self.decide_again(read_throughout(self.primal))
         self.decide_again({v for (_, v), kind in self.kinds.items() if kind in ("array", "stack", "end") and isinstance(v.type, Array)})
@@ -104,7 +105,7 @@ class Sweeps:
         if not more & self.unstable:
             return
         decided, before, unstable, stable = self.decided(), self.bytes(), self.unstable, self.stable
-        self.restore({region: Region(region.primal) for region in decided[0]}, {}, {})
+        self.restore({region: Region(region.primal, lasts=dict(asked)) for region, asked in self.asked.items()}, {}, {})
         self.stable = stable | more
         self.unstable = unstable_values(self.primal.block, stable=self.stable)
         self.decide(self.regions[self.primal.block])
