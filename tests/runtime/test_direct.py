@@ -238,6 +238,14 @@ def test_what_is_held_is_freed_where_something_raises(name, request):
     assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free
 
 
+def test_a_list_of_which_nothing_is_known_yet_is_left_to_numba():
+    """A function of the module would be compiled for it."""
+    text = ("@njit(pipeline_class=Effort)\ndef among(xs, n):\n    return len(xs) + n\n"
+            "def f(n):\n    xs = []\n    k = among(xs, n)\n    xs.append(n * 0.5)\n    return k + among(xs, n)")
+    _, compiled = both(text, njit=njit, Effort=Effort)
+    assert compiled(3) == 7 and not is_direct(compiled)
+
+
 @pytest.mark.parametrize("text, args", [
     ("def f(x):\n    y = x * 2.0\n    y += x\n    return y", (np.arange(3.0),)),
     ("def f(n):\n    xs = [1]\n    for i in range(n):\n        xs.append(i * 0.5)\n    return xs[0] + xs[-1]", (3,)),

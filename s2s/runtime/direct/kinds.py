@@ -311,6 +311,8 @@ class Kinds:
 
     def signature(self, function: object, kinds: tuple, keywords: Mapping[str, types.Type]):
         """What Numba's tables say of a call of this, with arguments of these types."""
+        if any(isinstance(kind, Unfilled) for kind in (*kinds, *keywords.values())):  # a function of the module would be compiled for it
+            raise NotDirect
         key = function, kinds, tuple(keywords.items())
         found = _signatures.get(key)
         if found is None:
