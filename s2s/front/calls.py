@@ -107,6 +107,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         case functools.partial():
             given, named = _parts(frame, function)
             return apply(frame, function.func, [*given, *args], {**named, **keywords}, node)
+        case types.MethodDescriptorType() | types.WrapperDescriptorType() if args:  # np.ndarray.sum(x)
+            return apply_method(frame, args[0], function.__name__, args[1:], keywords, node)
         case types.FunctionType() | types.MethodType() if (said := logger(function)) is not None:
             return log(frame, node, said, args, keywords)
         case types.MethodType() if hasattr(function.__func__, "function_for"):

@@ -119,3 +119,15 @@ def test_defaults_that_are_names_of_modules_are_printed_with_their_imports():
     namespace = {}
     exec(gradient.source, namespace)
     assert namespace["f_grad"](0.5) == math.cos(0.5)
+
+
+def test_methods_are_called_by_the_names_of_their_classes():
+    def f(x):
+        kept = [x]
+        list.append(kept, x * x)
+        return np.ndarray.sum(kept[1]) * len(str.upper("abc")) + sum(map(np.ndarray.mean, kept)) + np.ndarray.dot(x, x)
+
+    x = np.array([0.5, -1.0, 2.0])
+    np.testing.assert_allclose(s2s.grad(f)(x), 6 * x + (1 + 2 * x) / 3 + 2 * x, rtol=1e-14)
+    with pytest.raises(s2s.UnsupportedError, match="the method __add__"):
+        s2s.grad(lambda x: float.__add__(x, 1.0))(2.0)
