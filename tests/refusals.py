@@ -72,13 +72,59 @@ section("Statements and expressions")
 
 
 @refused(0.3)
-def a_generator(x):
+def a_function_that_yields(x):
     yield x * x
 
 
 @instead()
-def a_generator_followed(x):
+def a_function_that_yields_followed(x):
     return x * x
+
+
+def halves(x):
+    while True:
+        x = 0.5 * x
+        yield x
+
+
+@refused(0.3)
+def a_generator_without_an_end(x):
+    for y in halves(x):
+        if y < 0.1:
+            break
+    return y * y
+
+
+@instead()
+def a_generator_without_an_end_followed(x):
+    y = 0.5 * x
+    while y >= 0.1:
+        y = 0.5 * y
+    return y * y
+
+
+def running_sums(x):
+    sums = np.zeros(3)
+    for k in range(3):
+        sums[k] = np.sum(x[:k])
+        yield sums
+
+
+@refused(A)
+def a_generator_of_what_it_changes(x):
+    return sum([np.sum(sums) for sums in running_sums(x)])
+
+
+def copied_sums(x):
+    sums = np.zeros(3)
+    for k in range(3):
+        sums[k] = np.sum(x[:k])
+        yield sums.copy()
+
+
+@instead()
+def a_generator_of_what_it_changes_followed(x):
+    return sum([np.sum(sums) for sums in copied_sums(x)])
 
 
 @refused(0.3)

@@ -163,6 +163,7 @@ class Heap:
         # of a list of known length, the bindings of its items; of a container, those of its members by key
         self.contents: dict[Cell | Container, Value | tuple | dict] = {}
         self.seen: dict[Cell, tuple[Value, Value]] = {}  # view -> (base's Value then, its own)
+        self.written: set | None = None  # the roots that a generator writes into, while one is run
 
     def new(self, content: Value | tuple, origins: Iterable[Cell] = (), owner: str = "") -> Cell:
         """A cell for a fresh array."""
@@ -294,6 +295,8 @@ class Heap:
         what the statement makes of any array in its place.
         """
         named = through.bases
+        if self.written is not None:
+            self.written.update(cell.roots)
         for root in cell.roots:
             kind = root.cls.__name__ if isinstance(root, Container) else "list" if self.is_list(root) else "array"
             if root.owner:

@@ -17,7 +17,7 @@ from ..ops.acts import has_effects
 from ..ops.checkpoint import Checkpointed
 from ..ops.control import make_undefined
 from ..ops.rules import rules_given
-from . import of_arrays, sequences, trees  # noqa: F401
+from . import of_arrays, of_numba, sequences, trees  # noqa: F401
 from .activation import run
 from .alias import cells_in
 from .builtin import BUILTINS

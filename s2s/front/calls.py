@@ -50,6 +50,7 @@ from .demand import demand
 from .enclosed import Enclosed, Enclosing
 from .find import definition_of, lambda_body
 from .frame import Ended, Frame, Object, Text, Thrown
+from .generators import generated, is_generator, is_generator_function
 from .guards import guard_function
 from .instances import ABOUT_CLASSES
 from .iterables import Iterable, members_of
@@ -64,7 +65,7 @@ from .recursion import Definition, call_recursive, is_open
 from .said import column
 from .said_of_scipy import SAID
 from .said_of_scipy import __name__ as SCIPY  # noqa: N812
-from .target import meant, names_of, signature_of, target_of
+from .target import meant, names_of, of_numba, signature_of, target_of
 from .texts import method as text_method
 from .views import shared_result
 from .writers import METHOD_WRITERS, out_of, write_out, writer
@@ -86,6 +87,11 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         function, args = np.zeros, [0]
     if (inner := meant(function)) is not function and may_call_itself(inner):
         return _apply_decorated(frame, inner, args, keywords, node)
+    match of_numba(function):
+        case "class", inner:
+            return apply(frame, inner, args, keywords, node)
+        case "elements", inner:
+            return BUILTINS[np.vectorize](frame, node, inner).run(frame, node, *args, **keywords)
     match function:
         case Local():
             return _apply_local(frame, function, args, keywords, node)
@@ -401,7 +407,7 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
     """A call of a function of the user's own, or of one that another calls in which SciPy is said."""
     if function.__module__ == SCIPY:
         return in_place(frame, function, args, keywords, node, current().line)
-    if frame.session.tries or may_call_itself(function) or any(_needs_the_caller(frame, a) for a in (*args, *keywords.values())):
+    if frame.session.tries or may_call_itself(function) or is_generator_function(plain_function(function)[0]) or any(_needs_the_caller(frame, a) for a in (*args, *keywords.values())):
         return in_place(frame, function, args, keywords, node)
     if frame.session.recursions:
         plain, owner = plain_function(function)
@@ -573,9 +579,15 @@ def in_place(frame: Frame, function: Callable, args: list, keywords: dict, node:
     if may_call_itself(function):
         return call_recursive(frame, outside_definition(plain), bindings, node)
     closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
-    inner = Frame(definition.node, definition.body, definition.source, frame.session, plain.__globals__, closure,
-                  caller=frame, place=place)
-    return run(inner, bindings, node)
+
+    def activation(node_run, names):
+        inner = Frame(node_run, lambda_body(node_run) if isinstance(node_run, gast.Lambda) else node_run.body, definition.source,
+                      frame.session, plain.__globals__, closure, caller=frame, place=place)
+        return run(inner, {**bindings, **names}, node)
+
+    if is_generator(definition.node):
+        return generated(frame, node, definition.node, list(bindings.values()), activation)
+    return activation(definition.node, {})
 
 
 def outside_definition(plain: types.FunctionType) -> Definition:
@@ -602,12 +614,18 @@ def _apply_local(frame: Frame, local: Local, args: list, keywords: dict, node: g
         definition = Definition(("inside", id(local.node), id(outer)), identifier(name), local.node, body, outer.source,
                                 outer.globals, outer.closure, outer)
         return call_recursive(frame, definition, bindings, node)
-    inner = Frame(local.node, body, outer.source, frame.session, outer.globals, outer.closure, outer, frame)
-    borrowed = borrow(inner, node)
-    result = run(inner, bindings, node)
-    for name in borrowed:
-        frame.env[name] = inner.env[name]
-    return result
+
+    def activation(definition, body, names):
+        inner = Frame(definition, body, outer.source, frame.session, outer.globals, outer.closure, outer, frame)
+        borrowed = borrow(inner, node)
+        result = run(inner, {**bindings, **names}, node)
+        for name in borrowed:
+            frame.env[name] = inner.env[name]
+        return result
+
+    if is_generator(local.node):
+        return generated(frame, node, local.node, [*bindings.values(), local], lambda made, names: activation(made, made.body, names))
+    return activation(local.node, body, {})
 
 
 def local_signature(frame: Frame, local: Local) -> inspect.Signature:

@@ -172,7 +172,7 @@ def _is_foreign(cls: type) -> bool:
     root = cls.__module__.split(".")[0]
     if root in ("typing", "abc") or cls.__module__ == Set.__module__:
         return False  # Generic, Protocol, ABC: nothing is held there
-    return root in ("numpy", "scipy", "s2s") or root in sys.stdlib_module_names
+    return root in ("numpy", "scipy", "numba", "s2s") or root in sys.stdlib_module_names
 
 
 def instantiate(frame: Frame, cls: type, args: list, keywords: dict, node: gast.AST):

@@ -17,7 +17,7 @@ from .alias import Cell
 from .builtin import BUILTINS
 from .calls import apply, in_place, operate
 from .frame import Frame
-from .lists import is_list
+from .lists import is_list, new_list
 from .made import Known
 
 
@@ -204,9 +204,23 @@ def _condition(frame: Frame, node, x, p=None):
     return _run(frame, node, said.condition_number, _array(frame, node, x))
 
 
+def _squares(frame: Frame, node, a):
+    """A stack of matrices that must be square: where only the run knows it, the reshape raises if they are not."""
+    *above, rows, columns = frame.value(a).type.dims
+    if isinstance(rows, int) and isinstance(columns, int) and rows != columns:
+        raise frame.refuse("np.linalg.svd with all of U and V", node, "pass full_matrices=False")
+    return a if rows == columns else _run(frame, node, said.square_matrices, a)
+
+
 def _svd(frame: Frame, node, a, full_matrices=True, compute_uv=True, hermitian=False):
     a = _array(frame, node, a)
     content, known = frame.value(a), all(map(frame.is_static, (full_matrices, compute_uv, hermitian)))
+    if known and (rank(content) or 0) > 2 and not frame.static(hermitian, "hermitian="):
+        if not frame.static(compute_uv, "compute_uv="):
+            return _run(frame, node, said.singular_values_of_each, a)
+        if not frame.static(full_matrices, "full_matrices="):
+            return _run(frame, node, said.singular_parts_of_each, a)
+        return _run(frame, node, said.singular_parts_of_each, _squares(frame, node, a))
     if known and rank(content) == 2 and frame.static(full_matrices, "full_matrices=") and frame.static(compute_uv, "compute_uv=") \
             and not frame.static(hermitian, "hermitian="):
         rows, columns = content.type.dims
@@ -251,17 +265,179 @@ def _average(frame: Frame, node, a, axis=None, weights=None, returned=False, *, 
     return operate(frame, np.average, [a], {"axis": axis, "weights": weights, "returned": returned, "keepdims": keepdims}, node)
 
 
-OF_MATRICES = {1: (said.largest_sum, 0), np.inf: (said.largest_sum, 1), -1: (said.least_sum, 0), -np.inf: (said.least_sum, 1),
-               2: (said.largest_value,), -2: (said.least_value,), "nuc": (said.sum_of_values,)}
+OF_MATRICES = {1: (said.largest_sum, -2), np.inf: (said.largest_sum, -1), -1: (said.least_sum, -2), -np.inf: (said.least_sum, -1),
+               2: (said.largest_value,), -2: (said.least_value,), "nuc": (said.sum_of_values,), "fro": (said.root_of_squares,)}
 
 
 def _norm(frame: Frame, node, x, ord=None, axis=None, keepdims=False):
     x = _array(frame, node, x)
-    if ord is not None and axis is None and keepdims is False and rank(frame.value(x)) == 2:
-        function, *args = OF_MATRICES.get(frame.static(ord, "ord=", node), (None,))
-        if function is not None:
-            return _run(frame, node, function, x, *args)
+    along = frame.static(axis, "axis=", node)
+    pair = isinstance(along, (tuple, list)) and len(along) == 2
+    if ord is not None and rank(frame.value(x)) is not None and (pair or along is None and rank(frame.value(x)) == 2):
+        name = frame.static(ord, "ord=", node)
+        function, *args = OF_MATRICES.get(name, (None,))
+        if function is not None and (pair or name != "fro"):
+            return _norm_of_matrices(frame, node, x, along if pair else (0, 1), keepdims, function, args)
     return operate(frame, np.linalg.norm, [x], {"ord": ord, "axis": axis, "keepdims": keepdims}, node)
+
+
+def _norm_of_matrices(frame: Frame, node, x, axes: tuple, keepdims, function: Callable, args: list):
+    """A norm over two axes, which are moved behind the others."""
+    count = rank(frame.value(x))
+    places = [k % count for k in axes]
+    if places != [count - 2, count - 1]:
+        x = apply(frame, np.moveaxis, [x, tuple(places), (-2, -1)], {}, node)
+    found = _run(frame, node, function, x, *args)
+    kept = frame.static(keepdims, "keepdims=", node)
+    return apply(frame, np.expand_dims, [found, tuple(sorted(places))], {}, node) if kept else found
+
+
+def _of_each(function: Callable, each: Callable) -> Callable:
+    """A function of one matrix; `each` says it for a stack of them."""
+    def called_with(frame: Frame, node, a, *args, **keywords):
+        a = _array(frame, node, a)
+        if (rank(frame.value(a)) or 0) > 2 and not args and not keywords:
+            return _run(frame, node, each, a)
+        return operate(frame, function, [a, *args], keywords, node)
+
+    return called_with
+
+
+def _eigh(function: Callable, each: Callable) -> Callable:
+    """np.linalg.eigh or eigvalsh: of an upper half it is that of the transpose, conjugated."""
+    one = _of_each(function, each)
+
+    def called_with(frame: Frame, node, a, UPLO="L"):  # noqa: N803  NumPy's own name
+        a = _array(frame, node, a)
+        half = frame.static(UPLO, "UPLO=", node)
+        if half not in ("L", "U", "l", "u"):
+            raise TypeMismatchError("UPLO argument must be 'L' or 'U'", current().line, "say which half holds the matrix")
+        if half in "Uu":
+            a = apply(frame, np.swapaxes, [apply(frame, np.conj, [a], {}, node), -1, -2], {}, node)
+        return one(frame, node, a)
+
+    return called_with
+
+
+def _qr(frame: Frame, node, a, mode="reduced"):
+    a, mode = _array(frame, node, a), frame.static(mode, "mode=", node)
+    dims = frame.value(a).type.dims if rank(frame.value(a)) == 2 else None
+    if mode == "complete" and dims is not None and dims[0] == dims[1]:
+        mode = "reduced"
+    if mode not in ("reduced", "r"):
+        return operate(frame, np.linalg.qr, [a], {"mode": mode}, node)
+    parts = _of_each(np.linalg.qr, said.qr_of_each)(frame, node, a)
+    return frame.members(parts)[1] if mode == "r" else parts
+
+
+def _cholesky(frame: Frame, node, a, *, upper=False):
+    a = _array(frame, node, a)
+    if not frame.static(upper, "upper=", node):
+        return operate(frame, np.linalg.cholesky, [a], {}, node)
+    turned = apply(frame, np.swapaxes, [operate(frame, np.linalg.cholesky, [apply(frame, np.swapaxes, [a, -1, -2], {}, node)], {}, node), -1, -2], {}, node)
+    return turned
+
+
+def _trace(frame: Frame, node, x, *, offset=0, dtype=None):
+    return apply(frame, np.trace, [x, offset, -2, -1], {} if dtype is None else {"dtype": dtype}, node)
+
+
+def _diagonal(frame: Frame, node, x, *, offset=0):
+    return apply(frame, np.diagonal, [x, offset, -2, -1], {}, node)
+
+
+def _rolled(frame: Frame, node, a, axis, start=0):
+    a = _array(frame, node, a)
+    count = rank(frame.value(a))
+    if count is None:
+        raise frame.refuse("np.rollaxis of an array of unknown rank", node, "use np.moveaxis")
+    axis, start = frame.static(axis, "axis", node), frame.static(start, "start=", node)
+    return _run(frame, node, said.axis_rolled, a, axis % count, start + count if start < 0 else start)
+
+
+def _gradient(frame: Frame, node, f, *varargs, axis=None, edge_order=1):
+    """np.gradient: along one axis an array, along several a tuple of them, with one distance or vector of places for each or for all."""
+    f = _array(frame, node, f)
+    count, along = rank(frame.value(f)), frame.static(axis, "axis=", node)
+    if count is None:
+        return operate(frame, np.gradient, [f, *varargs], {"axis": axis, "edge_order": edge_order}, node)
+    axes = range(count) if along is None else along if isinstance(along, (tuple, list)) else (along,)
+    steps = [_array(frame, node, x) for x in varargs] or [1.0]
+    steps = steps * len(axes) if len(steps) == 1 else steps
+    if len(steps) != len(axes):
+        raise TypeMismatchError("invalid number of arguments", current().line, "give np.gradient one distance, or one for each axis")
+    found = []
+    for k, step in zip(axes, steps):
+        if rank(frame.value(step)) == 1:
+            if frame.static(edge_order, "edge_order=", node) != 1:
+                raise frame.refuse("np.gradient of samples at unequal distances with edge_order=2", node, "write the differences with slices")
+            found.append(_run(frame, node, said.gradient_between, f, step, k))
+        else:
+            found.append(operate(frame, np.gradient, [f, step], {"axis": k, "edge_order": edge_order}, node))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _vander(frame: Frame, node, x, N=None, increasing=False):  # noqa: N803  NumPy's own name
+    x = _array(frame, node, x)
+    count = frame.static(N, "N", node) if frame.is_static(N) else N
+    if count is None and rank(frame.value(x)) == 1 and not isinstance(frame.value(x).type.dims[0], int):
+        return _run(frame, node, said.powers, x, frame.static(increasing, "increasing=", node))
+    return operate(frame, np.vander, [x, N], {"increasing": increasing}, node)
+
+
+def _choose(frame: Frame, node, a, choices, mode="raise"):
+    members = frame.members(choices)
+    if members is None or frame.static(mode, "mode=", node) != "raise":
+        raise frame.refuse("np.choose among an unknown number of arrays, or with a mode", node, "use np.where or np.select")
+    return _run(frame, node, said.chosen, _array(frame, node, a), tuple(_array(frame, node, c) for c in members))
+
+
+def _roots(frame: Frame, node, p):
+    return _run(frame, node, said.roots, _of_rank(frame, node, p, (1,), "np.roots"))
+
+
+def _between(ufunc: np.ufunc) -> Callable:
+    def reduceat(frame: Frame, node, x, indices, axis=0):
+        x, indices = _array(frame, node, x), _array(frame, node, indices)
+        if axis != 0:
+            raise frame.refuse("ufunc.reduceat along another axis than the first", node, "move the axis with np.moveaxis")
+        return _run(frame, node, said.folded_between, ufunc, x, indices)
+
+    return reduceat
+
+
+def _einsum(frame: Frame, node, *operands, optimize=False):
+    """np.einsum: lists of axes after the operands are subscripts, too."""
+    if operands and isinstance(operands[0], str) or not operands or frame.is_static(operands[0]) and isinstance(frame.static(operands[0], ""), str):
+        return operate(frame, np.einsum, list(operands), {}, node)
+    terms = [frame.members(x) for x in operands[1::2]]
+    result = frame.members(operands[-1]) if len(operands) % 2 else None
+    if None in terms or len(operands) % 2 and result is None:
+        raise frame.refuse("np.einsum with axes that are not written out", node, 'write "ij,jk->ik"')
+    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+    def named(term) -> str:
+        return "".join("..." if k is Ellipsis else letters[frame.static(k, "an axis", node)] for k in term)
+
+    text = ",".join(map(named, terms)) + (f"->{named(result)}" if result is not None else "")
+    xs = operands[:-1:2] if len(operands) % 2 else operands[::2]
+    return operate(frame, np.einsum, [text, *(_array(frame, node, x) for x in xs)], {}, node)
+
+
+def _empty(frame: Frame, node, shape, dtype=float):
+    """np.ndarray(shape): memory that holds nothing yet."""
+    return apply(frame, np.empty, [shape], {"dtype": dtype}, node)
+
+
+def _list_of(function: Callable) -> Callable:
+    """A function whose parts NumPy returns in a list."""
+    return lambda frame, node, *args, **keywords: new_list(frame, operate(frame, function, list(args), keywords, node))
+
+
+def _cumulative_sum(frame: Frame, node, x, *, axis=None, dtype=None, out=None, include_initial=False):
+    if frame.static(include_initial, "include_initial=", node):
+        raise frame.refuse("np.cumulative_sum with include_initial=", node, "put a zero in front with np.concatenate")
+    return apply(frame, np.cumsum, [x], {k: v for k, v in (("axis", axis), ("dtype", dtype), ("out", out)) if v is not None}, node)
 
 
 def _chain(frame: Frame, node, arrays):
@@ -331,6 +507,11 @@ BUILTINS.update({
     np.r_: _joined_rows, np.c_: _joined_columns, np.mgrid: _grid, np.ogrid: _open_grid, np.array_equal: _equal, np.block: _block,
     np.indices: _indices, np.fromfunction: _from_function, np.piecewise: _piecewise,
     np.apply_along_axis: _along_axis, np.lib.stride_tricks.sliding_window_view: _windows,
+    np.linalg.eigh: _eigh(np.linalg.eigh, said.values_and_vectors_of_each), np.linalg.eigvalsh: _eigh(np.linalg.eigvalsh, said.values_of_each),
+    np.linalg.pinv: _of_each(np.linalg.pinv, said.pseudo_inverses_of_each), np.linalg.qr: _qr, np.linalg.cholesky: _cholesky,
+    np.linalg.tensorsolve: _plainly(said.solution_of_tensors), np.linalg.tensorinv: _plainly(said.inverse_of_tensor),
+    np.rollaxis: _rolled, np.gradient: _gradient, np.vander: _vander, np.choose: _choose, np.roots: _roots,
+    np.resize: _plainly(said.resized), np.einsum: _einsum, np.ndarray: _empty,
     np.linalg.svd: _svd, np.linalg.norm: _norm, np.linalg.cond: _condition, np.linalg.multi_dot: _chain, np.polyfit: _fitted,
 })
 for _module, _name, _function in [
@@ -344,9 +525,17 @@ for _module, _name, _function in [
 ]:
     if hasattr(_module, _name):  # of NumPy 2
         BUILTINS[getattr(_module, _name)] = _plainly(_function)
-for _name, _function in [("cross", np.cross), ("diagonal", np.diagonal), ("matmul", np.matmul), ("matrix_transpose", np.matrix_transpose),
-                         ("outer", np.outer), ("tensordot", np.tensordot), ("trace", np.trace)] if hasattr(np.linalg, "matmul") else []:
+for _name, _function in [("cross", np.cross), ("matmul", np.matmul), ("matrix_transpose", np.matrix_transpose),
+                         ("outer", np.outer), ("tensordot", np.tensordot)] if hasattr(np.linalg, "matmul") else []:
     BUILTINS[getattr(np.linalg, _name)] = _renamed(_function)
+if hasattr(np.linalg, "trace"):
+    BUILTINS.update({np.linalg.trace: _trace, np.linalg.diagonal: _diagonal})
+if hasattr(np, "fix"):  # which a later NumPy calls trunc
+    BUILTINS[np.fix] = _plainly(said.truncated)
+BUILTINS.update({f: _list_of(f) for f in (np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit)})
+if hasattr(np, "cumulative_sum"):
+    BUILTINS[np.cumulative_sum] = _cumulative_sum
 UFUNCS = [f for f in FUNCTIONS if isinstance(f, np.ufunc) and f.nin == 2 and f.nout == 1 and f.signature is None]
 BUILTINS.update({f.outer: _outer(f) for f in UFUNCS})
+BUILTINS.update({f.reduceat: _between(f) for f in UFUNCS})
 BUILTINS.update({f.reduce: _folded(f) for f in UFUNCS if f.reduce not in BUILTINS})

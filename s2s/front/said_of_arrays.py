@@ -333,14 +333,17 @@ def sliding_windows(x, window_shape):
     return x[np.arange(len(x) - window_shape + 1)[:, None] + np.arange(window_shape)]
 
 
-def matrix_norm(x, ord="fro"):
-    """np.linalg.matrix_norm of one matrix."""
-    return np.linalg.norm(x, ord)
+def matrix_norm(x, keepdims=False, ord="fro"):
+    """np.linalg.matrix_norm, of each of a stack."""
+    return np.linalg.norm(x, ord, axis=(-2, -1), keepdims=keepdims)
 
 
-def vector_norm(x, axis=None, ord=2):
+def vector_norm(x, axis=None, keepdims=False, ord=2):
     """np.linalg.vector_norm."""
-    return np.linalg.norm(np.ravel(x), ord) if axis is None else np.linalg.norm(x, ord, axis=axis)
+    if axis is not None:
+        return np.linalg.norm(x, ord, axis=axis, keepdims=keepdims)
+    found = np.linalg.norm(np.ravel(x), ord)
+    return np.reshape(found, [1] * np.ndim(x)) if keepdims else found
 
 
 def matrix_rank(A):  # noqa: N803  NumPy's own name
@@ -362,29 +365,34 @@ def svd_of_square(a):
     return np.linalg.svd(a, full_matrices=False)
 
 
+def root_of_squares(x):
+    """np.linalg.norm of matrices with ord "fro"."""
+    return np.linalg.norm(x, axis=(-2, -1))
+
+
 def largest_sum(x, axis):
-    """np.linalg.norm of a matrix with ord 1 or inf."""
-    return np.max(np.sum(np.abs(x), axis=axis))
+    """np.linalg.norm of matrices with ord 1 or inf."""
+    return np.max(np.sum(np.abs(x), axis=axis), axis=-1)
 
 
 def least_sum(x, axis):
-    """np.linalg.norm of a matrix with ord -1 or -inf."""
-    return np.min(np.sum(np.abs(x), axis=axis))
+    """np.linalg.norm of matrices with ord -1 or -inf."""
+    return np.min(np.sum(np.abs(x), axis=axis), axis=-1)
 
 
 def largest_value(x):
-    """np.linalg.norm of a matrix with ord 2."""
-    return np.max(np.linalg.svd(x, compute_uv=False))
+    """np.linalg.norm of matrices with ord 2."""
+    return np.max(np.linalg.svd(x, compute_uv=False), axis=-1)
 
 
 def least_value(x):
-    """np.linalg.norm of a matrix with ord -2."""
-    return np.min(np.linalg.svd(x, compute_uv=False))
+    """np.linalg.norm of matrices with ord -2."""
+    return np.min(np.linalg.svd(x, compute_uv=False), axis=-1)
 
 
 def sum_of_values(x):
-    """np.linalg.norm of a matrix with ord "nuc"."""
-    return np.sum(np.linalg.svd(x, compute_uv=False))
+    """np.linalg.norm of matrices with ord "nuc"."""
+    return np.sum(np.linalg.svd(x, compute_uv=False), axis=-1)
 
 
 def chain_of_three(a, b, c):
@@ -404,3 +412,161 @@ def fitted(x, y, deg):
     lhs = lhs / scale
     found = np.linalg.lstsq(lhs, y)[0]
     return (found.T / scale).T
+
+
+def axis_rolled(a, axis, start=0):
+    """np.rollaxis, of an axis and a place counted from 0."""
+    return np.moveaxis(a, axis, start - 1 if axis < start else start)
+
+
+def truncated(x):
+    """np.fix."""
+    return np.trunc(x)
+
+
+def gradient_between(f, x, axis):
+    """np.gradient of samples at the places `x`, along an axis."""
+    f = np.moveaxis(f, axis, -1)
+    h = np.diff(x)
+    before, after = h[:-1], h[1:]
+    slopes = np.zeros(f.shape)
+    slopes[..., 1:-1] = (f[..., :-2] * (-after / (before * (before + after))) + f[..., 1:-1] * ((after - before) / (before * after))
+                         + f[..., 2:] * (before / (after * (before + after))))
+    slopes[..., 0] = (f[..., 1] - f[..., 0]) / h[0]
+    slopes[..., -1] = (f[..., -1] - f[..., -2]) / h[-1]
+    return np.moveaxis(slopes, -1, axis)
+
+
+def powers(x, increasing):
+    """np.vander with as many columns as rows."""
+    n = len(x)
+    y = np.ones((n, n)) * np.ones_like(x)
+    for k in range(1, n):
+        y[:, k] = y[:, k - 1] * x
+    return y if increasing else y[:, ::-1]
+
+
+def roots(p):
+    """np.roots: the eigenvalues of the companion matrix, and zeros for the coefficients of 0 at the end."""
+    places = np.flatnonzero(p)
+    if len(places) == 0:
+        return np.zeros(0) + 0j
+    zeros = len(p) - 1 - places[-1]
+    q = p[places[0]:places[-1] + 1]
+    if len(q) < 2:
+        return np.zeros(zeros) + 0j
+    a = np.diag(np.ones(len(q) - 2), -1)
+    a[0] = -q[1:] / q[0]
+    return np.concatenate((np.linalg.eigvals(a), np.zeros(zeros)))
+
+
+def chosen(k, choices):
+    """np.choose."""
+    if np.any((k < 0) | (k >= len(choices))):
+        raise ValueError("invalid entry in choice array")
+    y = choices[0]
+    for place in range(1, len(choices)):
+        y = np.where(k == place, choices[place], y)
+    return y
+
+
+def resized(a, new_shape):
+    """np.resize: the elements again and again."""
+    flat = np.ravel(a)
+    y = np.zeros(new_shape, flat.dtype)
+    return np.reshape(flat[np.arange(y.size) % len(flat)], np.shape(y))
+
+
+def folded_between(ufunc, x, indices):
+    """ufunc.reduceat, along the first axis."""
+    y = x[indices]
+    for k in range(len(indices)):
+        end = indices[k + 1] if k + 1 < len(indices) else len(x)
+        for i in range(indices[k] + 1, end):
+            y[k] = ufunc(y[k], x[i])
+    return y
+
+
+def values_and_vectors_of_each(a):
+    """np.linalg.eigh of a stack of matrices, one behind the other."""
+    n = a.shape[-1]
+    flat = np.reshape(a, (-1, n, n))
+    w, v = np.zeros(flat.shape[:2]), np.zeros(flat.shape, a.dtype)
+    for k in range(len(flat)):
+        w[k], v[k] = np.linalg.eigh(flat[k])
+    return np.reshape(w, a.shape[:-1]), np.reshape(v, a.shape)
+
+
+def values_of_each(a):
+    """np.linalg.eigvalsh of a stack."""
+    n = a.shape[-1]
+    flat = np.reshape(a, (-1, n, n))
+    w = np.zeros(flat.shape[:2])
+    for k in range(len(flat)):
+        w[k] = np.linalg.eigvalsh(flat[k])
+    return np.reshape(w, a.shape[:-1])
+
+
+def singular_parts_of_each(a):
+    """np.linalg.svd of a stack, with full_matrices=False."""
+    m, n = a.shape[-2:]
+    r = min(m, n)
+    flat = np.reshape(a, (-1, m, n))
+    u, s, vt = np.zeros((len(flat), m, r), a.dtype), np.zeros((len(flat), r)), np.zeros((len(flat), r, n), a.dtype)
+    for k in range(len(flat)):
+        u[k], s[k], vt[k] = np.linalg.svd(flat[k], full_matrices=False)
+    above = a.shape[:-2]
+    return np.reshape(u, (*above, m, r)), np.reshape(s, (*above, r)), np.reshape(vt, (*above, r, n))
+
+
+def square_matrices(a):
+    """A stack of matrices, which must be square."""
+    if a.shape[-1] != a.shape[-2]:
+        raise NotImplementedError("all of U and V of matrices that are not square: pass full_matrices=False")
+    return a
+
+
+def singular_values_of_each(a):
+    """np.linalg.svd of a stack, with compute_uv=False."""
+    m, n = a.shape[-2:]
+    flat = np.reshape(a, (-1, m, n))
+    s = np.zeros((len(flat), min(m, n)))
+    for k in range(len(flat)):
+        s[k] = np.linalg.svd(flat[k], compute_uv=False)
+    return np.reshape(s, (*a.shape[:-2], min(m, n)))
+
+
+def qr_of_each(a):
+    """np.linalg.qr of a stack."""
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    flat = np.reshape(a, (-1, m, n))
+    q, r = np.zeros((len(flat), m, k)), np.zeros((len(flat), k, n))
+    for j in range(len(flat)):
+        q[j], r[j] = np.linalg.qr(flat[j])
+    return np.reshape(q, (*a.shape[:-2], m, k)), np.reshape(r, (*a.shape[:-2], k, n))
+
+
+def pseudo_inverses_of_each(a):
+    """np.linalg.pinv of a stack."""
+    m, n = a.shape[-2:]
+    flat = np.reshape(a, (-1, m, n))
+    y = np.zeros((len(flat), n, m))
+    for k in range(len(flat)):
+        y[k] = np.linalg.pinv(flat[k])
+    return np.reshape(y, (*a.shape[:-2], n, m))
+
+
+def solution_of_tensors(a, b):
+    """np.linalg.tensorsolve, of axes in their order."""
+    n = b.size
+    return np.reshape(np.linalg.solve(np.reshape(a, (n, n)), np.ravel(b)), np.shape(a)[np.ndim(b):])
+
+
+def inverse_of_tensor(a, ind=2):
+    """np.linalg.tensorinv."""
+    before, after = np.shape(a)[:ind], np.shape(a)[ind:]
+    n = 1
+    for length in before:
+        n = n * length
+    return np.reshape(np.linalg.inv(np.reshape(a, (n, n))), (*after, *before))

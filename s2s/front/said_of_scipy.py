@@ -77,11 +77,16 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
 
 
 def eigh(a, b=None, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, check_finite=True):
-    """scipy.linalg.eigh of one matrix."""
-    if b is not None:
-        raise NotImplementedError("scipy.linalg.eigh of two matrices: divide by a Cholesky factor of the second")
-    a = a if lower else np.transpose(a)
-    return np.linalg.eigvalsh(a) if eigvals_only else np.linalg.eigh(a)
+    """scipy.linalg.eigh; of two matrices as LAPACK's sygvd does it, with a Cholesky factor of the second."""
+    a = a if lower else np.conj(np.transpose(a))
+    if b is None:
+        return np.linalg.eigvalsh(a) if eigvals_only else np.linalg.eigh(a)
+    L = np.linalg.cholesky(b if lower else np.conj(np.transpose(b)))  # noqa: N806
+    inner = np.linalg.solve(L, np.conj(np.transpose(np.linalg.solve(L, a))))
+    if eigvals_only:
+        return np.linalg.eigvalsh(inner)
+    w, v = np.linalg.eigh(inner)
+    return w, np.linalg.solve(np.conj(np.transpose(L)), v)
 
 
 def eigvalsh(a, b=None, lower=True, overwrite_a=False, overwrite_b=False, check_finite=True):
@@ -263,6 +268,99 @@ def multigammaln(a, d):
     for j in range(d):
         total = total + special.gammaln(a - 0.5 * j)
     return total
+
+
+# ------------------------------------------------------------------------------------------- polynomials
+#
+# Of a degree that is an integer: the recurrences that SciPy runs, of the differences of neighbours (legendre, laguerre, jacobi), or Clenshaw's.
+
+
+def degree(n):
+    """A degree, which must be an integer."""
+    if not isinstance(n, (int, np.integer)):
+        raise NotImplementedError("polynomials of scipy.special of a degree that is no integer")
+    return n
+
+
+def eval_jacobi(n, alpha, beta, x):
+    """scipy.special.eval_jacobi."""
+    d = 0.0 * x
+    p = d + 1.0
+    for k in range(degree(n)):
+        if k == 0:
+            d = (alpha + beta + 2.0) * (x - 1.0) / (2.0 * (alpha + 1.0))
+        else:
+            t = 2.0 * k + alpha + beta
+            d = (t * (t + 1.0) * (t + 2.0) * (x - 1.0) * p + 2.0 * k * (k + beta) * (t + 2.0) * d) / (
+                2.0 * (k + alpha + 1.0) * (k + alpha + beta + 1.0) * t)
+        p = d + p
+    return special.binom(n + alpha, n) * p
+
+
+def eval_legendre(n, x):
+    """scipy.special.eval_legendre."""
+    d = 0.0 * x
+    p = d + 1.0
+    for k in range(degree(n)):
+        d = (2.0 * k + 1.0) / (k + 1.0) * (x - 1.0) * p + k / (k + 1.0) * d
+        p = d + p
+    return p
+
+
+def eval_gegenbauer(n, alpha, x):
+    """scipy.special.eval_gegenbauer."""
+    before = 0.0 * x
+    y = before + 1.0
+    for k in range(degree(n)):
+        before, y = y, (2.0 * (k + alpha) * x * y - (k + 2.0 * alpha - 1.0) * before) / (k + 1.0)
+    return y
+
+
+def eval_genlaguerre(n, alpha, x):
+    """scipy.special.eval_genlaguerre."""
+    d = 0.0 * x
+    p = d + 1.0
+    for k in range(degree(n)):
+        d = -x / (k + alpha + 1.0) * p + k / (k + alpha + 1.0) * d
+        p = d + p
+    return special.binom(n + alpha, n) * p
+
+
+def eval_laguerre(n, x):
+    """scipy.special.eval_laguerre."""
+    return eval_genlaguerre(n, 0.0, x)
+
+
+def eval_chebyt(n, x):
+    """scipy.special.eval_chebyt."""
+    return 0.5 * (eval_chebyu(n, x) - eval_chebyu(n - 2, x)) if degree(n) > 1 else x if n == 1 else 0.0 * x + 1.0
+
+
+def eval_chebyu(n, x):
+    """scipy.special.eval_chebyu."""
+    before = 0.0 * x
+    y = before + 1.0
+    for _ in range(degree(n)):
+        before, y = y, 2.0 * x * y - before
+    return y
+
+
+def eval_hermitenorm(n, x):
+    """scipy.special.eval_hermitenorm."""
+    before = 0.0 * x
+    y = before + 1.0
+    for k in range(degree(n)):
+        before, y = y, x * y - k * before
+    return y
+
+
+def eval_hermite(n, x):
+    """scipy.special.eval_hermite."""
+    before = 0.0 * x
+    y = before + 1.0
+    for k in range(degree(n)):
+        before, y = y, 2.0 * (x * y - k * before)
+    return y
 
 
 # ----------------------------------------------------------------------------------------- distributions
@@ -504,6 +602,10 @@ for _module, _name, _function in [
     ("scipy.spatial.distance", "pdist", pair_distances), ("scipy.spatial.distance", "euclidean", distance),
     ("scipy.signal", "convolve", convolve), ("scipy.signal", "fftconvolve", fast_convolve), ("scipy.signal", "lfilter", filtered),
     ("scipy.stats", "zscore", zscore),
+    ("scipy.special", "eval_jacobi", eval_jacobi), ("scipy.special", "eval_legendre", eval_legendre),
+    ("scipy.special", "eval_gegenbauer", eval_gegenbauer), ("scipy.special", "eval_genlaguerre", eval_genlaguerre),
+    ("scipy.special", "eval_laguerre", eval_laguerre), ("scipy.special", "eval_chebyt", eval_chebyt), ("scipy.special", "eval_chebyu", eval_chebyu),
+    ("scipy.special", "eval_hermite", eval_hermite), ("scipy.special", "eval_hermitenorm", eval_hermitenorm),
     ("scipy.special", "multigammaln", multigammaln), ("scipy.special", "comb", combinations), ("scipy.special", "factorial", factorial),
 ]:
     SAID[Named(_module, _name)] = _function

@@ -67,6 +67,19 @@ def meant(function: Callable) -> Callable:
     return function
 
 
+def of_numba(function) -> tuple[str, Callable | type] | None:
+    """What Numba made a class of its own of, ("class", the class), or a ufunc, ("elements", the function of numbers); None of others."""
+    kind = type(function)
+    if not kind.__module__.startswith("numba."):
+        return None
+    match kind.__name__:
+        case "JitClassType":
+            return "class", function.__bases__[0]
+        case "DUFunc":
+            return "elements", function._dispatcher.py_func
+    return None
+
+
 def target_of(function: Callable) -> Target:
     """Take apart methods, partials, callable objects, Numba dispatchers; SourceError where there is no Python."""
     match function:

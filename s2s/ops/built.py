@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import UnsupportedError
 from ..ir.builder import current
 from ..ir.graph import Value
-from .arrange import expand_dims, flip, swapaxes
+from .arrange import expand_dims, flip, moveaxis, swapaxes
 from .copy import copy
 from .create import arange, ones
 from .elementwise import clip, remainder, where
@@ -22,20 +22,22 @@ from .reduce import as_array
 from .repeat import broadcast_to
 from .reshape import reshape
 from .search import nonzero
-from .shape import length
+from .shape import length, members
+from .ufunc import is_none
 
 
 @numpy_function(np.kron)
 def kron(a, b) -> Value:
-    """np.kron of two vectors or of two matrices."""
+    """np.kron: each axis of the result runs over one of `a` and, within its steps, over one of `b`."""
     a, b = as_array(a), as_array(b)
-    if rank(a) != rank(b) or rank(a) not in (1, 2):
-        raise UnsupportedError("np.kron of something else than two vectors or two matrices", current().line,
-                               "call the function once, or use np.multiply with new axes")
-    sizes = [length(a, axis=k) * length(b, axis=k) for k in range(rank(a))]
-    if rank(a) == 1:
-        return reshape(expand_dims(a, 1) * expand_dims(b, 0), *sizes)
-    return reshape(expand_dims(a, (1, 3)) * expand_dims(b, (0, 2)), *sizes)
+    if None in (rank(a), rank(b)):
+        raise UnsupportedError("np.kron of an array of unknown rank", current().line, "call the function once, or annotate the parameter")
+    axes = max(rank(a), rank(b))
+    if 0 in (rank(a), rank(b)):
+        return a * b
+    a, b = (expand_dims(x, tuple(range(axes - rank(x)))) if rank(x) < axes else x for x in (a, b))
+    sizes = [length(a, axis=k) * length(b, axis=k) for k in range(axes)]
+    return reshape(expand_dims(a, tuple(range(1, 2 * axes, 2))) * expand_dims(b, tuple(range(0, 2 * axes, 2))), *sizes)
 
 
 @numpy_function(np.rot90)
@@ -119,11 +121,11 @@ def _in_space(x: Value) -> Value:
 
 @numpy_function(np.cross)
 def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None) -> Value:
-    """np.cross of vectors of length 3 along the last axis."""
-    a, b = as_array(a), as_array(b)
-    if any(static(x) not in (-1, None) for x in (axisa, axisb, axisc, axis)):
-        raise UnsupportedError("np.cross along another axis than the last", current().line, "move the axis with np.moveaxis")
-    return _cross(a, b)
+    """np.cross of vectors of length 3."""
+    axes = [static(k if is_none(axis) else axis, "an axis") for k in (axisa, axisb, axisc)]
+    a, b = (x if k == -1 else moveaxis(x, k, -1) for x, k in zip((as_array(a), as_array(b)), axes))
+    found = _cross(a, b)
+    return found if axes[2] == -1 or rank(found) == 1 else moveaxis(found, -1, axes[2])
 
 
 @numpy_function(np.pad)
@@ -131,20 +133,34 @@ def pad(array, pad_width, mode="constant", constant_values=0) -> Value:
     """np.pad with mode constant, edge, wrap, reflect or symmetric."""
     x, mode = as_array(array), static(mode)
     widths = np.broadcast_to(static(pad_width, "pad_width"), (rank(x), 2))
-    for axis, (before, after) in enumerate(widths.tolist()):
+    constants = _constants(constant_values, rank(x)) if mode == "constant" else [()] * rank(x)
+    for axis, ((before, after), constant) in enumerate(zip(widths.tolist(), constants)):
         if before or after:
             n = length(x, axis=axis)
-            x = _padded(x, n, axis, before, after, mode, constant_values)
+            x = _padded(x, n, axis, before, after, mode, constant)
     return x
 
 
-def _padded(x: Value, n: Value, axis: int, before: int, after: int, mode: str, constant) -> Value:
+def _constants(given, axes: int) -> list[tuple]:
+    """What each axis is padded with, before and after: a number for all, a pair for all, or a pair for each axis."""
+    pair = members(given)
+    if pair is None:
+        return [(given, given)] * axes
+    pairs = [members(x) for x in pair]
+    if all(p is None for p in pairs) and len(pair) in (1, 2):
+        return [(pair[0], pair[-1])] * axes
+    if None in pairs or len(pairs) not in (1, axes) or any(len(p) not in (1, 2) for p in pairs):
+        raise UnsupportedError("np.pad with other constants than one, a pair, or a pair for each axis", current().line, "write the pairs out")
+    return [(p[0], p[-1]) for p in (pairs * axes if len(pairs) == 1 else pairs)]
+
+
+def _padded(x: Value, n: Value, axis: int, before: int, after: int, mode: str, constants: tuple) -> Value:
     if mode == "constant":
-        def block(width: int) -> list[Value]:
+        def block(width: int, constant) -> list[Value]:
             sizes = tuple(width if k == axis else length(x, axis=k) for k in range(rank(x)))
             return [FUNCTIONS[np.full](sizes, constant, value(np.dtype(x.type.dtype)))] if width else []
 
-        return concatenate_record(*block(before), x, *block(after), axis=axis)
+        return concatenate_record(*block(before, constants[0]), x, *block(after, constants[1]), axis=axis)
     places = arange(-before, n + after)
     match mode:
         case "edge":

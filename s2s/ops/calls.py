@@ -158,10 +158,15 @@ def allclose(a: Value, b: Value, rtol=1e-05, atol=1e-08, equal_nan=False) -> Val
 
 
 @numpy_function(method="item")
-def item_method(x: Value) -> Value:
-    """x.item(), of a number."""
+def item_method(x: Value, *places) -> Value:
+    """x.item(), of a number or of an array of one; x.item(i, j), the element there, x.item(k), that of the raveled array."""
     if not isinstance(x.type, Scalar):
-        raise UnsupportedError("the method item of an array", current().line, "index the element")
+        if rank(x) is None:
+            raise UnsupportedError("the method item of an array of unknown rank", current().line, "call the function once, or annotate the parameter")
+        if len(places) > 1:
+            x = take(x, tuple(places))
+        else:
+            x = take(FUNCTIONS[np.ravel](x if places else FUNCTIONS[np.reshape](x, 1)), places[0] if places else 0)
     return {"b": bool_, "i": int_, "u": int_, "f": float_, "c": complex_}[np.dtype(x.type.dtype).kind](x)
 
 

@@ -338,8 +338,12 @@ linspace_record = define(
 
 
 @numpy_function(np.linspace)
-def linspace(start, stop, num=50, endpoint=True, dtype=None) -> Value:
-    return as_dtype(linspace_record(value(start), value(stop), value(num), endpoint=static(endpoint)), dtype)
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0) -> Value:
+    start, stop, num, endpoint = value(start), value(stop), value(num), static(endpoint)
+    if static(axis) != 0:
+        raise UnsupportedError("np.linspace along another axis than the first", current().line, "move the axis with np.moveaxis")
+    found = as_dtype(linspace_record(start, stop, num, endpoint=endpoint), dtype)
+    return value((found, (stop - start) / (num - 1 if endpoint else num))) if static(retstep) else found
 
 
 def _eye_syntax(n: ast.expr, m: ast.expr, *, k: int, dtype: str) -> ast.expr:

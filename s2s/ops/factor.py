@@ -25,26 +25,27 @@ from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Type
 from .arrange import expand_dims
 from .create import eye
-from .elementwise import equal, where
+from .elementwise import conjugate, equal, where
+from .elementwise import real as real_part
 from .index import take
 from .linalg import inv, linalg_call, real_dtype, solve, square_dims
 from .pick import diagonal, tril
 from .product import check_inner, matmul, matrix_transposed, product_dtype
 from .record import define, dtype_of, numpy_function, rank, static, value
-from .reduce import as_array
+from .reduce import as_array, is_complex
 from .shape import length
 
 t = matrix_transposed
 
 
-def _matrix(a, what: str) -> Value:
-    """`a`, one real matrix."""
+def _matrix(a, what: str, real: bool = True) -> Value:
+    """`a`, one matrix, of real numbers unless `real` is False."""
     a = as_array(a)
     if rank(a) != 2:
         raise UnsupportedError(f"{what} of something else than one matrix", current().line,
                                "call it for each matrix, in a loop or under s2s.vmap" if rank(a) is not None else
                                "call the function once, or annotate the parameter")
-    if (dtype_of(a.type) or "").startswith("complex"):
+    if real and is_complex(a):
         raise UnsupportedError(f"{what} of a complex matrix", current().line, "split it into its real and imaginary parts")
     return a
 
@@ -65,8 +66,27 @@ def gaps_between(w: Value) -> Value:
     return _over(expand_dims(w, 0) - expand_dims(w, 1))
 
 
+def _conjugate(x: Value) -> Value:
+    return conjugate(x) if is_complex(x) else x
+
+
+def _adjoint(x: Value) -> Value:
+    """The conjugate transpose."""
+    return t(_conjugate(x))
+
+
 def _symmetric(x: Value) -> Value:
-    return 0.5 * (x + t(x))
+    return 0.5 * (x + _adjoint(x))
+
+
+def _real(x: Value) -> Value:
+    return real_part(x) if is_complex(x) else x
+
+
+def _size_dtype(dtype: str | None) -> str | None:
+    """The dtype of eigenvalues of Hermitian matrices, and of singular values."""
+    dtype = real_dtype(dtype)
+    return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
 
 
 # ------------------------------------------------------------------------------------------------ eigh
@@ -74,30 +94,30 @@ def _symmetric(x: Value) -> Value:
 
 def _infer_eigh(a: Value) -> list[Type]:
     dims = square_dims(a, "np.linalg.eigh")
-    dtype = real_dtype(dtype_of(a.type))
-    return [Array(dtype, dims[:1]), Array(dtype, dims)]
+    dtype = dtype_of(a.type)
+    return [Array(_size_dtype(dtype), dims[:1]), Array(real_dtype(dtype), dims)]
 
 
 def _vjp_eigh(bars, ys, a):
     (w_bar, v_bar), (w, v) = bars, ys
     if is_zero(v_bar):
-        return (matmul(v * w_bar, t(v)),)
+        return (matmul(_conjugate(v) * w_bar, t(v)),)
     inner = gaps_between(w) * matmul(t(v), v_bar)
     if not is_zero(w_bar):
         inner = inner + eye(length(w, axis=0)) * w_bar
-    return (_symmetric(matmul(matmul(v, inner), t(v))),)
+    return (_symmetric(matmul(matmul(_conjugate(v), inner), t(v))),)
 
 
 def _jvp_eigh(dots, ys, a):
     if dots[0] is None:
         return None
     w, v = ys
-    inner = matmul(matmul(t(v), _symmetric(dots[0])), v)
-    return diagonal(inner), matmul(v, gaps_between(w) * inner)
+    inner = matmul(matmul(_adjoint(v), _symmetric(dots[0])), v)
+    return _real(diagonal(inner)), matmul(v, gaps_between(w) * inner)
 
 
 eigh_record = define(
-    "eigh",  # of a symmetric matrix: the cotangent is symmetric too
+    "eigh",  # of a symmetric or Hermitian matrix, and so is the cotangent
     evaluate=lambda a: tuple(np.linalg.eigh(a)),
     infer=_infer_eigh,
     vjp=_vjp_eigh,
@@ -108,22 +128,22 @@ eigh_record = define(
 
 @numpy_function(np.linalg.eigh)
 def eigh(a, UPLO="L") -> Value:  # noqa: N803  NumPy's own name
-    """np.linalg.eigh of one symmetric matrix: eigenvalues and eigenvectors."""
+    """np.linalg.eigh of one symmetric or Hermitian matrix: eigenvalues and eigenvectors."""
     if static(UPLO) != "L":
         raise UnsupportedError("np.linalg.eigh of an upper half", current().line, "give it the transpose, a.T")
-    return value(eigh_record(_matrix(a, "np.linalg.eigh")))
+    return value(eigh_record(_matrix(a, "np.linalg.eigh", real=False)))
 
 
 def _vjp_eigenvalues(bar, y, a):
     v = eigh_record(a)[1]
-    return (matmul(v * bar, t(v)),)
+    return (matmul(_conjugate(v) * bar, t(v)),)
 
 
 def _jvp_eigenvalues(dots, y, a):
     if dots[0] is None:
         return None
     v = eigh_record(a)[1]
-    return diagonal(matmul(matmul(t(v), _symmetric(dots[0])), v))
+    return _real(diagonal(matmul(matmul(_adjoint(v), _symmetric(dots[0])), v)))
 
 
 eigenvalues = define(
@@ -134,7 +154,7 @@ eigenvalues = define(
     jvp=_jvp_eigenvalues,
     syntax=lambda a: linalg_call("eigvalsh", a),
 )
-numpy_function(np.linalg.eigvalsh)(lambda a: eigenvalues(_matrix(a, "np.linalg.eigvalsh")))
+numpy_function(np.linalg.eigvalsh)(lambda a: eigenvalues(_matrix(a, "np.linalg.eigvalsh", real=False)))
 
 
 # ------------------------------------------------------------------------------------------------- svd
@@ -148,13 +168,13 @@ def _shorter(a: Value):
 
 def _infer_svd(a: Value) -> list[Type]:
     (m, n), k, dtype = a.type.dims, _shorter(a), real_dtype(dtype_of(a.type))
-    return [Array(dtype, (m, k)), Array(dtype, (k,)), Array(dtype, (k, n))]
+    return [Array(dtype, (m, k)), Array(_size_dtype(dtype), (k,)), Array(dtype, (k, n))]
 
 
 def _vjp_svd(bars, ys, a):
     (u_bar, s_bar, vt_bar), (u, s, vt) = bars, ys
-    v_bar, v = t(vt_bar), t(vt)
-    total = None if is_zero(s_bar) else matmul(u * s_bar, vt)
+    v_bar, v, uc, vc = _adjoint(vt_bar), _adjoint(vt), _conjugate(u), _conjugate(vt)
+    total = None if is_zero(s_bar) else matmul(uc * s_bar, vc)
     column, gaps, over = expand_dims(s, 1), gaps_between(s * s), _over(s)
 
     def add(term: Value) -> Value:
@@ -163,13 +183,16 @@ def _vjp_svd(bars, ys, a):
     if not is_zero(u_bar):
         turned = matmul(t(u), u_bar)
         inner = gaps * turned
-        total = add(matmul(matmul(u, (inner + t(inner)) * s), vt))
-        total = total + matmul((u_bar - matmul(u, turned)) * over, vt)
+        inner = (inner + _adjoint(inner)) * s
+        if is_complex(a):  # the phases, which go to u
+            inner = inner + eye(length(s, axis=0)) * (0.5 * (turned - _conjugate(turned)) * over)
+        total = add(matmul(matmul(uc, inner), vc))
+        total = total + matmul((u_bar - matmul(uc, turned)) * over, vc)
     if not is_zero(vt_bar):
         turned = matmul(t(v), v_bar)
         inner = gaps * turned
-        total = add(matmul(matmul(u, column * (inner + t(inner))), vt))
-        total = total + matmul(u * over, t(v_bar - matmul(v, turned)))
+        total = add(matmul(matmul(uc, column * (inner + _adjoint(inner))), vc))
+        total = total + matmul(uc * over, _adjoint(v_bar - matmul(_conjugate(v), turned)))
     return (total,)
 
 
@@ -177,12 +200,15 @@ def _jvp_svd(dots, ys, a):
     if dots[0] is None:
         return None
     u, s, vt = ys
-    dot, v, column, over = dots[0], t(vt), expand_dims(s, 1), _over(s)
-    inner, gaps = matmul(matmul(t(u), dot), v), gaps_between(s * s)
-    beside_u, beside_v = matmul(dot, v), matmul(t(dot), u)
-    u_dot = matmul(u, gaps * (inner * s + column * t(inner))) + (beside_u - matmul(u, matmul(t(u), beside_u))) * over
-    v_dot = matmul(v, gaps * (column * inner + t(inner) * s)) + (beside_v - matmul(v, matmul(vt, beside_v))) * over
-    return u_dot, diagonal(inner), t(v_dot)
+    dot, v, column, over = dots[0], _adjoint(vt), expand_dims(s, 1), _over(s)
+    inner, gaps = matmul(matmul(_adjoint(u), dot), v), gaps_between(s * s)
+    beside_u, beside_v = matmul(dot, v), matmul(_adjoint(dot), u)
+    turn = gaps * (inner * s + column * _adjoint(inner))
+    if is_complex(a):
+        turn = turn + eye(length(s, axis=0)) * (0.5 * (inner - _conjugate(inner)) * over)
+    u_dot = matmul(u, turn) + (beside_u - matmul(u, matmul(_adjoint(u), beside_u))) * over
+    v_dot = matmul(v, gaps * (column * inner + _adjoint(inner) * s)) + (beside_v - matmul(v, matmul(vt, beside_v))) * over
+    return u_dot, _real(diagonal(inner)), _adjoint(v_dot)
 
 
 svd_record = define(
@@ -196,7 +222,7 @@ svd_record = define(
 singular_values = define(
     "singular_values",
     evaluate=lambda a: np.linalg.svd(a, compute_uv=False),
-    infer=lambda a: Array(real_dtype(dtype_of(a.type)), (_shorter(a),)),
+    infer=lambda a: Array(_size_dtype(dtype_of(a.type)), (_shorter(a),)),
     vjp=lambda bar, y, a: (_through_svd(bar, a),),
     jvp=lambda dots, y, a: None if dots[0] is None else _along_svd(dots[0], a),
     syntax=lambda a: _keyworded("svd", a, compute_uv=False),
@@ -205,12 +231,12 @@ singular_values = define(
 
 def _through_svd(bar: Value, a: Value) -> Value:
     u, _, vt = svd_record(a)
-    return matmul(u * bar, vt)
+    return matmul(_conjugate(u) * bar, _conjugate(vt))
 
 
 def _along_svd(dot: Value, a: Value) -> Value:
     u, _, vt = svd_record(a)
-    return diagonal(matmul(matmul(t(u), dot), t(vt)))
+    return _real(diagonal(matmul(matmul(_adjoint(u), dot), _adjoint(vt))))
 
 
 def _keyworded(name: str, a: ast.expr, **keywords) -> ast.expr:
@@ -222,7 +248,7 @@ def _keyworded(name: str, a: ast.expr, **keywords) -> ast.expr:
 @numpy_function(np.linalg.svd)
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False) -> Value:
     """np.linalg.svd of one matrix, with full_matrices=False unless it is square."""
-    a = _matrix(a, "np.linalg.svd")
+    a = _matrix(a, "np.linalg.svd", real=False)
     if static(hermitian):
         raise UnsupportedError("np.linalg.svd with hermitian=", current().line, "leave it out, or use np.linalg.eigh")
     if not static(compute_uv):
@@ -233,7 +259,7 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False) -> Value:
 
 
 if hasattr(np.linalg, "svdvals"):
-    numpy_function(np.linalg.svdvals)(lambda x: singular_values(_matrix(x, "np.linalg.svdvals")))
+    numpy_function(np.linalg.svdvals)(lambda x: singular_values(_matrix(x, "np.linalg.svdvals", real=False)))
 
 # -------------------------------------------------------------------------------------------------- qr
 

@@ -15,9 +15,19 @@ from .arrange import expand_dims, moveaxis
 from .copy import copy
 from .create import arange, array, zeros
 from .index import additem, put, setitem, take
-from .join import along
+from .join import along, concatenate_record
 from .pattern import parse_index
-from .record import RECORDS, define, dims_of, dtype_of, numpy_function, rank, static, value
+from .record import (
+    FUNCTIONS,
+    RECORDS,
+    define,
+    dims_of,
+    dtype_of,
+    numpy_function,
+    rank,
+    static,
+    value,
+)
 from .reduce import sum_record
 from .reshape import ravel
 from .shape import (
@@ -30,20 +40,23 @@ from .shape import (
     static_axis,
     zeros_of,
 )
+from .ufunc import is_none
 
 
 @numpy_function(np.take, method="take")
 def take_(x: Value, indices, axis=None, out=None, mode="raise") -> Value:
-    """np.take: along an axis, or of the raveled array."""
+    """np.take: along an axis, or of the raveled array; with mode="wrap" and "clip" no index is out of bounds."""
     x, axis = value(x), static_axis(axis)
-    if static(mode) != "raise":
-        raise UnsupportedError(
-            f"np.take with mode={static(mode)!r}",
-            current().line,
-            "take remainders of the indices first",
-        )
     entry = indices if members(indices) is None else array(indices)
-    return take(ravel(x), entry) if axis is None else taken(x, axis, entry)
+    x, axis = (ravel(x), 0) if axis is None else (x, axis)
+    match static(mode):
+        case "wrap":
+            entry = RECORDS["remainder"](value(entry), length(x, axis=axis))
+        case "clip":
+            entry = RECORDS["clip"](value(entry), value(0), length(x, axis=axis) - 1)
+        case other if other != "raise":
+            raise UnsupportedError(f"np.take with mode={other!r}", current().line, 'say "raise", "wrap" or "clip"')
+    return taken(x, axis, entry)
 
 
 def taken(x: Value, axis: int, entry) -> Value:
@@ -121,7 +134,7 @@ def take_along_axis(x: Value, indices, axis=-1) -> Value:
 
 
 @numpy_function(np.sort)
-def sort(x: Value, axis=-1) -> Value:
+def sort(x: Value, axis=-1, kind=None, *, stable=None) -> Value:
     """np.sort: the derivative goes where the elements went."""
     x, axis = value(x), static_axis(axis)
     if axis is None:
@@ -145,10 +158,15 @@ argsort = define(
 
 
 @numpy_function(np.argsort, method="argsort")
-def argsort_(x: Value, axis=-1) -> Value:
-    """np.argsort; it has no derivative."""
-    axis = static_axis(axis)
-    return argsort(ravel(value(x)), axis=0) if axis is None else argsort(value(x), axis=axis)
+def argsort_(x: Value, axis=-1, kind=None, *, stable=None) -> Value:
+    """np.argsort; it has no derivative.  Equal elements stay in order where that is asked for, which np.lexsort does."""
+    x, axis = value(x), static_axis(axis)
+    x, axis = (ravel(x), 0) if axis is None else (x, axis)
+    if not (static(kind) in ("stable", "mergesort") or static(stable)):
+        return argsort(x, axis=axis)
+    if rank(x) != 1:
+        raise UnsupportedError("a stable np.argsort of something else than a vector", current().line, "sort row by row, or leave kind= out")
+    return FUNCTIONS[np.lexsort]((x,))
 
 
 argpartition = define(
@@ -297,10 +315,22 @@ triu, tril = _triangle("triu", np.triu), _triangle("tril", np.tril)
 # ---------------------------------------------------------------------------------------- differences
 
 
+def _end(x: Value, end: Value, axis: int) -> Value:
+    """What goes before or after `x` along an axis: a number is one element, everywhere."""
+    if rank(end) != 0 or rank(x) is None:
+        return end
+    axis = normal_axis(axis, rank(x))
+    return RECORDS["broadcast_to"](end, *(value(1) if k == axis else length(x, axis=k) for k in range(rank(x))))
+
+
 @numpy_function(np.diff)
-def diff(x: Value, n=1, axis=-1) -> Value:
-    """np.diff, n times."""
+def diff(x: Value, n=1, axis=-1, prepend=None, append=None) -> Value:
+    """np.diff, n times; of what is put before or after the array as well."""
     x, axis = value(x), static_axis(axis)
+    ends = [None if is_none(end) else value(end) for end in (prepend, append)]
+    if ends != [None, None]:
+        before, after = ([] if end is None else [_end(x, end, axis)] for end in ends)
+        x = concatenate_record(*before, x, *after, axis=axis)
     for _ in range(static(n)):
         x = take(x, along(axis, slice(1, None))) - take(x, along(axis, slice(None, -1)))
     return x

@@ -36,6 +36,7 @@ from .elementwise import (
     power,
     real,
     root,
+    sign,
     where,
 )
 from .join import concatenate_record
@@ -62,7 +63,7 @@ from .shape import (
     spread,
     static_axis,
 )
-from .ufunc import builtin_syntax
+from .ufunc import builtin_syntax, is_none
 
 # -------------------------------------------------------------------------------------------- in common
 
@@ -456,10 +457,14 @@ def norm(x, ord=None, axis=None, keepdims=False) -> Value:
 @numpy_function(Named("scipy.special", "logsumexp"))
 def logsumexp(x, axis=None, b=None, keepdims=False, return_sign=False) -> Value:
     """scipy.special.logsumexp of finite numbers: the maximum is taken out, and carries no derivative."""
-    if b is not None and static(b) is not None or static(return_sign):
-        raise UnsupportedError(
-            "logsumexp with b= or return_sign=", current().line, "multiply before the logarithm"
-        )
     x, axis, keepdims = as_array(x), static_axis(axis), static(keepdims)
-    top = barrier(max_record(x, axis=axis, keepdims=keepdims))
-    return log(sum_record(exp(x - over(top, axis, keepdims)), axis=axis, keepdims=keepdims)) + top
+    if is_none(b):
+        if static(return_sign):
+            raise UnsupportedError("logsumexp with return_sign= and without b=", current().line, "leave it out: the sign is 1")
+        top = barrier(max_record(x, axis=axis, keepdims=keepdims))
+        return log(sum_record(exp(x - over(top, axis, keepdims)), axis=axis, keepdims=keepdims)) + top
+    b = as_array(b)
+    counts = not_equal(b, 0)
+    top = barrier(max_record(where(counts, x, -np.inf), axis=axis, keepdims=keepdims))
+    total = sum_record(b * exp(where(counts, x - over(top, axis, keepdims), 0.0)), axis=axis, keepdims=keepdims)
+    return value((log(absolute(total)) + top, sign(total))) if static(return_sign) else log(total) + top

@@ -14,6 +14,7 @@ from ..ir.types import Array, Extent, Scalar, Type, Unknown
 from .copy import copy
 from .index import take
 from .record import (
+    RECORDS,
     array_type,
     define,
     dims_of,
@@ -27,6 +28,7 @@ from .record import (
 from .shape import (
     extent_of,
     is_array,
+    length,
     lengths_of,
     named_extent,
     numpy_call,
@@ -178,21 +180,33 @@ reshape_like = define(
 
 @numpy_function(np.reshape)
 def reshape_(x: Value, shape, order="C", *, copy=None) -> Value:
-    """np.reshape, in C order."""
-    if static(order) != "C":
-        raise UnsupportedError(
-            f"reshape with order={static(order)!r}", current().line, "transpose before reshaping"
-        )
-    x = value(x)
-    giver = shape_giver(shape)
+    """np.reshape; in Fortran's order it is the transpose of the transpose, reshaped in C's."""
+    x, giver, sizes = value(x), shape_giver(shape), lengths_of(shape)
+    if _is_of_fortran(order):
+        if giver is not None and rank(giver) is not None:
+            sizes = [length(giver, axis=k) for k in range(rank(giver))]
+        if sizes is None or rank(x) is None:
+            raise UnsupportedError("reshape with order='F' of arrays or to shapes of unknown rank", current().line,
+                                   "call the function once, or write the lengths one by one")
+        return _turned(reshape(_turned(x), *reversed(sizes)))
     if giver is not None:
         return reshape_like(x, giver)
-    sizes = lengths_of(shape)
     if sizes is None:
         raise UnsupportedError(
             "a shape of unknown length", current().line, "write its members one by one"
         )
     return reshape(x, *sizes)
+
+
+def _is_of_fortran(order) -> bool:
+    """Whether the first index runs fastest."""
+    if static(order) not in ("C", "F"):
+        raise UnsupportedError(f"reshape with order={static(order)!r}", current().line, "say 'C' or 'F'")
+    return static(order) == "F"
+
+
+def _turned(x: Value) -> Value:
+    return RECORDS["transpose"](x, axes=None) if rank(x) > 1 else x
 
 
 @numpy_function(method="reshape")
@@ -225,8 +239,13 @@ ravel = define(
 
 @numpy_function(np.ravel, method="ravel")
 def ravel_(x: Value, order="C") -> Value:
-    """np.ravel, in C order."""
-    return reshape_(x, -1, order) if static(order) != "C" else ravel(value(x))
+    """np.ravel; in Fortran's order that of the transpose."""
+    x = value(x)
+    if not _is_of_fortran(order):
+        return ravel(x)
+    if rank(x) is None:
+        raise UnsupportedError("ravel with order='F' of an array of unknown rank", current().line, "call the function once, or annotate the parameter")
+    return ravel(_turned(x))
 
 
 @numpy_function(method="flatten")

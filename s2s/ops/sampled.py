@@ -60,8 +60,9 @@ def trapezoid(y, x=None, dx=1.0, axis=-1) -> Value:
 def gradient(f, *varargs, axis=None, edge_order=1) -> Value:
     """np.gradient along one axis, of samples at equal distances."""
     f, axis = as_array(f), static_axis(axis)
-    if static(edge_order) != 1 or len(varargs) > 1 or (varargs and rank(value(varargs[0])) != 0):
-        raise UnsupportedError("np.gradient of samples at unequal distances, or with edge_order=2", current().line,
+    order = static(edge_order)
+    if order not in (1, 2) or len(varargs) > 1 or (varargs and rank(value(varargs[0])) != 0):
+        raise UnsupportedError("np.gradient of samples at unequal distances, or of higher order", current().line,
                                "write the differences with slices")
     if rank(f) != 1 and axis is None:
         raise UnsupportedError("np.gradient along all axes", current().line, "call it for each axis, with axis=")
@@ -70,8 +71,13 @@ def gradient(f, *varargs, axis=None, edge_order=1) -> Value:
     f = f if is_inexact(dtype_of(f.type)) else as_dtype(f, "float64")
     inner = (take(f, along(axis, slice(2, None))) - take(f, along(axis, slice(None, -2)))) / (2.0 * step)
     slopes = put(empty_like(f), along(axis, slice(1, -1)), inner)
-    for end, (a, b) in ((0, (1, 0)), (-1, (-1, -2))):
-        slopes = put(slopes, along(axis, end), (take(f, along(axis, a)) - take(f, along(axis, b))) / step)
+    for end, inwards in ((0, 1), (-1, -1)):
+        first, second, *third = (take(f, along(axis, end + k * inwards)) for k in range(order + 1))
+        if order == 1:
+            slope = (second - first if inwards == 1 else first - second) / step
+        else:
+            slope = first * (-1.5 * inwards / step) + second * (2.0 * inwards / step) + third[0] * (-0.5 * inwards / step)
+        slopes = put(slopes, along(axis, end), slope)
     return slopes
 
 

@@ -22,12 +22,22 @@ from ..ir.types import Array, Scalar, Type, Unknown, is_inexact
 from .arrange import transpose_record
 from .chain import like_operand
 from .create import linspace
-from .elementwise import clip, greater_equal, less_equal, logical_and, logical_not, where
+from .elementwise import clip, equal, greater_equal, less_equal, logical_and, logical_not, where
 from .index import additem, take
 from .join import along, concatenate_record, stack_record
 from .pattern import parse_index
 from .pick import diff
-from .record import array_type, define, dims_of, dtype_of, numpy_function, rank, static, value
+from .record import (
+    RECORDS,
+    array_type,
+    define,
+    dims_of,
+    dtype_of,
+    numpy_function,
+    rank,
+    static,
+    value,
+)
 from .reduce import as_array, sum_record
 from .reshape import ravel, reshape_like
 from .shape import length, members, named_extent, numpy_call, zeros_of
@@ -92,12 +102,21 @@ def argwhere(c: Value) -> Value:
     return transpose_record(stack_record(*nonzero_record(c), axis=0), axes=None)
 
 
-@numpy_function(np.compress, method="compress")
+@numpy_function(np.compress)
 def compress(condition: Value, x: Value, axis=None, out=None) -> Value:
     """np.compress: the rows where the condition holds, which may be shorter than there are rows."""
     x, axis = value(x), None if is_none(axis) else static(axis, "an axis")
-    found = flatnonzero_record(as_array(condition))
+    condition = as_array(condition)
+    if rank(condition) != 1:
+        raise TypeMismatchError(f"np.compress with a condition that is {condition.type}", current().line, "give it a vector")
+    found = flatnonzero_record(condition)
     return take(ravel(x), found) if axis is None else take(x, along(axis, found))
+
+
+@numpy_function(method="compress")
+def compress_method(x: Value, condition: Value, axis=None, out=None) -> Value:
+    """x.compress(condition): the method takes the array first."""
+    return compress(condition, x, axis, out)
 
 
 @numpy_function(np.extract)
@@ -318,6 +337,13 @@ histogram_record = define(
 )
 
 
+def _bounds(x: Value) -> tuple[Value, Value]:
+    """The least and the largest value, half a unit apart from it where all are one."""
+    lo, hi = (extreme(x, axis=None, keepdims=False) for extreme in (RECORDS["min"], RECORDS["max"]))
+    alike = equal(lo, hi)
+    return where(alike, lo - 0.5, lo), where(alike, hi + 0.5, hi)
+
+
 @numpy_function(np.histogram)
 def histogram(x: Value, bins=10, range=None, density=None, weights=None) -> Value:
     """np.histogram between edges that are an array, or as many equal bins between given bounds: (counts, edges).
@@ -326,17 +352,9 @@ def histogram(x: Value, bins=10, range=None, density=None, weights=None) -> Valu
     """
     edges, x = value(bins), as_array(x)
     if isinstance(edges.type, Scalar):
-        if is_none(range):
-            raise UnsupportedError("np.histogram with bins between the least and the largest value", current().line,
-                                   "say where the bins are: range=(x.min(), x.max())")
-        lo, hi = members(range)
+        lo, hi = _bounds(x) if is_none(range) else members(range)
         edges = linspace(lo, hi, edges + 1)
-    if not is_none(weights) and not isinstance(value(bins).type, Scalar):
-        weights = as_array(weights)
-    elif not is_none(weights):
-        raise UnsupportedError("np.histogram with weights and a number of bins", current().line,
-                               "pass the edges as an array: np.linspace(lo, hi, bins + 1)")
-    counts = histogram_record(x, edges, *([] if is_none(weights) else [weights]))
+    counts = histogram_record(x, edges, *([] if is_none(weights) else [as_array(weights)]))
     if not is_none(density) and static(density):
         counts = counts / diff(edges) / sum_record(counts, axis=None, keepdims=False)
     return value((counts, edges))

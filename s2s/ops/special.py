@@ -28,8 +28,10 @@ from .elementwise import (
     less_equal,
     log,
     log1p,
+    maximum,
     minimum,
     sign,
+    sin,
     where,
 )
 from .record import Record, define, numpy_function, static
@@ -247,6 +249,115 @@ expn = _of_order("expn", lambda y, x, *, order: -expn(x, order=order - 1) if ord
 expi = _special("expi",                        lambda y, x: exp(x) / x)
 exp1 = _special("exp1",                        lambda y, x: -exp(-x) / x)
 rgamma = _special("rgamma",                    lambda y, x: -y * digamma(x))
+
+stdtr = _of_order("stdtr", lambda y, x, *, order: math.exp(math.lgamma(0.5 * order + 0.5) - math.lgamma(0.5 * order)) / math.sqrt(
+    math.pi * order) * (1 + x * x / order) ** (-0.5 * order - 0.5))
+chdtr = _of_order("chdtr", lambda y, x, *, order: 0.5 * exp((0.5 * order - 1) * log(0.5 * x) - 0.5 * x - math.lgamma(0.5 * order)))
+chdtrc = _of_order("chdtrc", lambda y, x, *, order: -0.5 * exp((0.5 * order - 1) * log(0.5 * x) - 0.5 * x - math.lgamma(0.5 * order)))
+gammaincinv = _of_order("gammaincinv", lambda y, x, *, order: exp(y - (order - 1) * log(y) + math.lgamma(order)))
+gammainccinv = _of_order("gammainccinv", lambda y, x, *, order: -exp(y - (order - 1) * log(y) + math.lgamma(order)))
+betaincinv = _of_order("betaincinv", lambda y, x, *, a, b: 1 / _density_of_beta(y, a, b), ("a", "b"))
+erfi = _special("erfi",                        lambda y, x: 2 / math.sqrt(math.pi) * exp(x * x))
+ndtri_exp = _special("ndtri_exp",              lambda y, x: math.sqrt(2 * math.pi) * exp(x + 0.5 * y * y))
+spence = _special("spence",                    lambda y, x: _log_over(x))
+#                                              ∂y/∂h                                                        ∂y/∂a
+owens_t = _special("owens_t",                  lambda y, h, a: -erf(a * h / math.sqrt(2)) * exp(-0.5 * h * h) / (2 * math.sqrt(2 * math.pi)),
+                   lambda y, h, a: exp(-0.5 * h * h * (1 + a * a)) / (2 * math.pi * (1 + a * a)))
+
+
+def _log_over(x):
+    """log(x) / (1 - x), and its limit at 1."""
+    at_one = equal(x, 1)
+    return where(at_one, -1.0, log(x) / where(at_one, 1, 1 - x))
+
+
+# -------------------------------------------------------------- elliptic integrals, hypergeometric functions
+#                                              ∂y/∂x
+
+
+def _over_twice(y, x, limit):
+    """y / (2 x), and its limit at 0."""
+    at_zero = equal(x, 0)
+    return where(at_zero, limit, 0.5 * y / where(at_zero, 1, x))
+
+
+ellipk = _special("ellipk",                    lambda y, x: _over_twice(ellipe(x) / (1 - x) - y, x, math.pi / 8))
+ellipe = _special("ellipe",                    lambda y, x: _over_twice(y - ellipk(x), x, -math.pi / 8))
+ellipkm1 = _special("ellipkm1",                lambda y, x: -_over_twice(ellipe(1 - x) / x - y, 1 - x, math.pi / 8))
+hyp1f1 = _of_order("hyp1f1", lambda y, x, *, a, b: a / b * hyp1f1(x, a=a + 1, b=b + 1), ("a", "b"))
+hyp2f1 = _of_order("hyp2f1", lambda y, x, *, a, b, c: a * b / c * hyp2f1(x, a=a + 1, b=b + 1, c=c + 1), ("a", "b", "c"))
+#                                              ∂y/∂a                                            ∂y/∂b
+poch = _special("poch",                        lambda y, a, b: y * (digamma(a + b) - digamma(a)),
+                                                                                lambda y, a, b: y * digamma(a + b))
+binom = _special("binom",                      lambda y, a, b: y * (digamma(a + 1) - digamma(a - b + 1)),
+                                                                                lambda y, a, b: y * (digamma(a - b + 1) - digamma(b + 1)))
+
+# ------------------------------------------------------------------------------------- more Bessel functions
+#                                              ∂y/∂x
+
+k0 = _special("k0",                            lambda y, x: -k1(x))
+k1 = _special("k1",                            lambda y, x: -k0(x) - y / x)
+k0e = _special("k0e",                          lambda y, x: y - k1e(x))
+k1e = _special("k1e",                          lambda y, x: y - k0e(x) - y / x)
+ive = _of_order("ive", lambda y, x, *, order: 0.5 * (ive(x, order=order - 1) + ive(x, order=order + 1)) - sign(x) * y)
+kve = _of_order("kve", lambda y, x, *, order: y - 0.5 * (kve(x, order=order - 1) + kve(x, order=order + 1)))
+
+
+@numpy_function(scipys("yn"))
+def yn(n, x) -> Value:
+    """The Bessel function of the second kind of an order that is an integer."""
+    return yv(x, order=static(n, "the order of yn"))
+
+
+# ---------------------------------------------------------------------- powers, angles in degrees, losses
+#                                              ∂y/∂x
+
+
+def _quotient(y, x, limit):
+    """y / x, and its limit at 0."""
+    at_zero = equal(x, 0)
+    return where(at_zero, limit, y / where(at_zero, 1, x))
+
+
+exp10 = _special("exp10",                      lambda y, x: math.log(10.0) * y)
+exprel = _special("exprel",                    lambda y, x: _quotient(exp(x) - y, x, 0.5))
+cosm1 = _special("cosm1",                      lambda y, x: -sin(x))
+sindg = _special("sindg",                      lambda y, x: math.pi / 180 * cosdg(x))
+cosdg = _special("cosdg",                      lambda y, x: -math.pi / 180 * sindg(x))
+tandg = _special("tandg",                      lambda y, x: math.pi / 180 * (1 + y * y))
+
+
+def _transformed(x, power):
+    """The derivative of (x**power - 1) / power, or log(x), by the power."""
+    none, log_x = equal(power, 0), log(x)
+    power = where(none, 1, power)
+    return where(none, 0.5 * log_x * log_x, (x**power * log_x - (x**power - 1) / power) / power)
+
+
+def _transformed_back(y, x, power):
+    """The derivative of (power * x + 1)**(1 / power), or exp(x), by the power."""
+    none, inside = equal(power, 0), power * x + 1
+    safe = where(none, 1, power)
+    return where(none, -0.5 * x * x, x / (safe * inside) - log(inside) / (safe * safe)) * y
+
+
+#                                              ∂y/∂a                                    ∂y/∂b
+boxcox = _special("boxcox",                    lambda y, a, b: a ** (b - 1),            lambda y, a, b: _transformed(a, b))
+boxcox1p = _special("boxcox1p",                lambda y, a, b: (1 + a) ** (b - 1),      lambda y, a, b: _transformed(1 + a, b))
+inv_boxcox = _special("inv_boxcox",            lambda y, a, b: y / (a * b + 1),         lambda y, a, b: _transformed_back(y, a, b))
+inv_boxcox1p = _special("inv_boxcox1p",        lambda y, a, b: (1 + y) / (a * b + 1),   lambda y, a, b: _transformed_back(1 + y, a, b))
+powm1 = _special("powm1",                      lambda y, a, b: b * a ** (b - 1),        lambda y, a, b: (y + 1) * log(a))
+huber = _special("huber",                      lambda y, a, b: maximum(absolute(b) - a, 0.0),
+                                                                                        lambda y, a, b: where(less_equal(absolute(b), a), b, a * sign(b)))
+
+
+def _stretch(a, b):
+    """sqrt(1 + (b / a)**2)."""
+    return (1 + (b / a) * (b / a)) ** 0.5
+
+
+pseudo_huber = _special("pseudo_huber",        lambda y, a, b: 2 * a * (_stretch(a, b) - 1) - b * b / (a * _stretch(a, b)),
+                                                                                        lambda y, a, b: b / _stretch(a, b))
 
 # -------------------------------------------------------------------------------- logistic functions
 

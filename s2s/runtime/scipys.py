@@ -34,11 +34,12 @@ DIGAMMA = "psi"
 def _callable(name: str, arity: int) -> Callable:
     """The function that native code calls."""
     plain = Named("scipy.special", name)
-    function = {1: lambda x: plain(x), 2: lambda a, b: plain(a, b), 3: lambda a, b, x: plain(a, b, x)}[arity]
+    function = {1: lambda x: plain(x), 2: lambda a, b: plain(a, b), 3: lambda a, b, x: plain(a, b, x), 4: lambda a, b, c, x: plain(a, b, c, x)}[arity]
     function.__name__ = function.__qualname__ = f"scipys_{name}"
     function.__doc__ = f"scipy.special.{name} of numbers."
 
-    type_callable(function)(lambda context: {1: lambda x: _type(x), 2: lambda a, b: _type(a, b), 3: lambda a, b, x: _type(a, b, x)}[arity])
+    type_callable(function)(lambda context: {1: lambda x: _type(x), 2: lambda a, b: _type(a, b), 3: lambda a, b, x: _type(a, b, x),
+                                             4: lambda a, b, c, x: _type(a, b, c, x)}[arity])
 
     @lower_builtin(function, *[types.Any] * arity)
     def lowered(context, builder, sig, args):

@@ -13,12 +13,27 @@ A = np.array([0.5, 1.5, 2.5])
 M = np.arange(6.0).reshape(2, 3) + 1
 S = M[:, :2] + np.array([[0.3, 0.1], [-0.2, 0.5]])
 N = np.array([0.5, np.nan, 2.5, 0.1])
+CUBE = np.arange(24.0).reshape(2, 3, 4) / 9
+STACK = np.array([[[4.0, 1.0], [1.0, 3.0]], [[5.0, -0.4], [-0.4, 2.0]]])
+HERMITIAN = np.array([[2.0, 0.3 - 1j, 0.5j], [0.3 + 1j, 3.0, 0.2], [-0.5j, 0.2, 1.0]])
+EYE6 = (np.eye(6) + np.arange(36.0).reshape(6, 6) / 70).reshape(2, 3, 2, 3)
+NEW = hasattr(np, "vecmat")  # NumPy 2.2
 C = [1.0, 0.4, -2.0, 0.3, 0.7]
 
 
 def svd_of_square(x):
     u, s, vt = np.linalg.svd(S * x + np.diag(S[0]))
     return np.abs(u[0, 0] * vt[0, 1]) + s[1]
+
+
+def _of_complex_parts(a):
+    u, s, vt = np.linalg.svd(a[:, :2], full_matrices=False)
+    return np.sum(np.abs(u.conj().T @ a * s[:, None]) ** 2 * A) + np.sum(np.abs(vt @ HERMITIAN[:2]) ** 4) + np.real(np.sum((u * s**2) @ vt * a[:, 1:]))
+
+
+def _filled(y, v):
+    y[:] = v
+    return np.sum(y**2)
 
 
 FUNCTIONS = {
@@ -98,10 +113,50 @@ FUNCTIONS = {
     "unravel_index": lambda x: (M * x)[np.unravel_index(np.argmax(M * x), M.shape)],
     "unravel_index of a list": lambda x: (M * x)[np.unravel_index(4, (2, 3))] + np.unravel_index([1, 5], (2, 3))[1].sum() * x,
     "ravel_multi_index": lambda x: np.ravel(M * x)[np.ravel_multi_index((1, 2), (2, 3))],
+    "compress": lambda x: np.sum(np.compress([1, 0, 2], A * x) ** 2) + np.sum((A * x).compress([1, 0, 1]) ** 2)
+    + np.sum((M * x).compress(A > 1, axis=1) ** 2 * np.array([1.0, 2.0])),
+    "item": lambda x: (M * x).item(4) * (M * x).item(1, 2) + (A * x)[:1].item(),
+    "in Fortran's order": lambda x: np.sum(np.reshape(M * x, (3, 2), order="F") ** 2 * M.T) + np.sum((M * x).ravel("F") * np.arange(6) ** 2)
+    + np.sum((M * x).flatten(order="F")[:2]) + np.sum((M * x).reshape(-1, order="F")[1:3] ** 2),
+    "rollaxis": lambda x: np.sum(np.rollaxis(M * x, 1)[0] ** 2) + np.sum(np.rollaxis(M * x, 0, 2)[1] ** 3),
+    "gradient": lambda x: np.sum(np.gradient(M * x * M)[1] ** 2) + np.sum(np.gradient(M * x, 0.5, A)[1] ** 2)
+    + np.sum(np.gradient(A**2 * x, A * x) ** 2 * A) + np.sum(np.gradient(A**3 * x, 0.1, edge_order=2) * A),
+    "vander of any length": lambda x: np.sum(np.vander(A[A > 0] * x) ** 2 * A) + np.sum(np.vander(A[A > 0] * x, increasing=True)[1]),
+    "roots": lambda x: np.sum(np.abs(np.roots([1.0, -3 * x, x, 0.4, 0.0])) ** 2),
+    "choose": lambda x: np.sum(np.choose([0, 2, 1], [A * x, x, A**2 * x]) ** 2),
+    "take": lambda x: np.sum(np.take(A * x, [-1, 4, 1], mode="wrap") ** 2 * A) + np.sum((M * x).take([[-5, 1], [9, 0]], axis=1, mode="clip") ** 2),
+    "resize": lambda x: np.sum(np.resize(A * x, (2, 4)) ** 2 * np.arange(4)),
+    "add.reduceat": lambda x: np.sum(np.add.reduceat(A * x, [0, 2, 1]) ** 2) + np.sum(np.maximum.reduceat(M * x, [0, 1])[0]),
+    "einsum of axes": lambda x: np.sum(np.einsum(M * x, [0, 1], A, [1], [0]) ** 2) + np.einsum(M * x, [0, ...], M, [0, ...], [...])[1],
+    "fix": lambda x: np.sum(np.fix(A * x) * x),
+    "kron of any axes": lambda x: np.sum(np.kron(A * x, M) ** 2 * np.arange(9)) + np.sum(np.kron(x, A)) + np.sum(np.kron(M[None] * x, M)[0, 3]),
+    "cross along an axis": lambda x: np.sum(np.cross(M.T * x, M.T**2, axis=0) * M.T) + np.sum(np.cross(M.T * x, M**2, axisa=0, axisc=0)[1] ** 2),
+    "diff with ends": lambda x: np.sum(np.diff(A * x, prepend=0.0, append=x) ** 2) + np.sum(np.diff(M * x, axis=0, append=M[:1]) ** 2),
+    "linspace with its step": lambda x: np.linspace(x, 3.0, 5, retstep=True)[1] + np.sum(np.linspace(0.0, x, 4, False, True)[0] ** 2),
+    "pad with pairs": lambda x: np.sum(np.pad(A * x, 2, constant_values=(3.0, x)) ** 2) + np.sum(np.pad(A * x, (1, 0), constant_values=(x,)) ** 2)
+    + np.sum(np.pad(M * x, 1, constant_values=((x, 2.0), (3.0, 4.0))) ** 2 * np.arange(5)),
+    "stable argsort": lambda x: np.sum(np.array([2.0, x, 2.0])[np.argsort([2.0, 1.0, 2.0], kind="stable")] * np.arange(3)) + np.sort(A * x, kind="stable")[0],
+    "parts in a list": lambda x: sum([np.sum(part**2) * k for k, part in enumerate(np.split(M * x, 3, axis=1) + np.array_split(A * x, 2))]),
+    "histogram between least and largest": lambda x: np.sum(np.histogram(A * x, 4)[1] ** 2) + np.sum(np.histogram(A, 3, weights=A * x)[0] ** 2)
+    + np.histogram([x, x], 2)[1][0],
+    "norms of matrices": lambda x: np.sum(np.linalg.norm(STACK * x, "nuc", axis=(0, 2)) ** 2) + np.sum(np.linalg.norm(STACK * x, axis=(2, 1)))
+    + np.linalg.norm(STACK * x, 1, axis=(1, 2), keepdims=True)[1, 0, 0] + np.linalg.norm(M * x, "fro"),
+    "each of a stack": lambda x: np.sum(np.linalg.eigvalsh(STACK * x)[1] ** 3) + np.sum(np.abs(np.linalg.eigh(STACK * x, UPLO="U")[1]) * STACK)
+    + np.sum(np.linalg.svd(STACK * x, compute_uv=False) ** 3) + np.sum(np.abs(np.linalg.svd(STACK + x, full_matrices=False)[0]) * STACK)
+    + np.sum(np.abs(np.linalg.qr(STACK + x)[0]) * STACK) + np.sum(np.abs(np.linalg.qr(STACK[0] * x, "r"))) + np.sum(np.linalg.pinv(STACK + x)),
+    "Hermitian matrices": lambda x: np.sum(np.linalg.eigvalsh(HERMITIAN * x + np.diag(A)) ** 3) + np.sum(
+        np.abs(np.linalg.eigh(HERMITIAN + np.diag(A) * x, "U")[1].conj().T @ (HERMITIAN + 1)) ** 2 * A),
+    "complex matrices": lambda x: np.sum(np.linalg.svd(HERMITIAN * 1j + x, compute_uv=False) ** 3) + _of_complex_parts(HERMITIAN + 0.3j * np.diag(A) * x),
+    "cholesky of the upper half": lambda x: np.sum(np.linalg.cholesky(STACK[1] * x, upper=True) * STACK[0]) if NEW else x,
+    "tensors": lambda x: np.sum(np.linalg.tensorsolve(EYE6 * x + EYE6**2, M) ** 2) + np.sum(np.linalg.tensorinv(EYE6 * x)[0, 1] ** 2),
+    "ndarray": lambda x: _filled(np.ndarray(3, dtype=np.float64), A * x),
     "logaddexp2": lambda x: np.sum(np.logaddexp2(A * x, A * x * x)),
 }
 if hasattr(np, "vecmat"):  # NumPy 2.2
     FUNCTIONS.update({
+        "of the last axes": lambda x: np.sum(np.linalg.trace(CUBE * x) ** 2) + np.sum(np.linalg.diagonal(CUBE * x, offset=1) ** 2)
+        + np.sum(np.linalg.matrix_norm(CUBE * x, keepdims=True)[1]) + np.linalg.vector_norm(CUBE * x, keepdims=True)[0, 0, 0]
+        + np.sum(np.cumulative_sum(A * x) ** 2),
         "vecdot": lambda x: np.sum(np.vecdot(M * x, M)),
         "matvec": lambda x: np.sum(np.matvec(M * x, A)),
         "vecmat": lambda x: np.sum(np.vecmat(A, M.T * x)),
@@ -111,8 +166,9 @@ if hasattr(np, "vecmat"):  # NumPy 2.2
         + np.sum(np.linalg.diagonal(M * x) ** 2) + np.sum(np.linalg.tensordot(M * x, M.T, axes=1)),
     })
 COMPILED = ["divmod", "modf", "places without NaN", "unravel_index", "poly", "r_", "c_ of vectors", "mgrid", "allclose", "array_equal", "add.outer", "logaddexp.reduce", "polyval", "legval", "hanning", "block", "fromfunction", "piecewise", "along columns",
+            "compress", "in Fortran's order", "gradient", "add.reduceat", "each of a stack", "parts in a list",
             "sliding windows", "svd", "norm 2", "norm along an axis", "cov of two", "logaddexp2"]
-ROUNDED = ("legval", "legval, two", "polyfit")  # NumPy has written these in more than one order
+ROUNDED = ("legval", "legval, two", "polyfit", "Hermitian matrices", "each of a stack")  # NumPy has written these in more than one order
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -124,6 +180,17 @@ def test_derivatives(name):
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled(name):
     check_compiled(FUNCTIONS[name])
+
+
+def test_norms_of_zeros_have_a_slope():
+    zeros = np.zeros((2, 2, 2))
+    for f in (lambda a: np.sum(np.linalg.norm(a, axis=(1, 2))), lambda a: np.sum(np.linalg.norm(a, "fro", axis=(0, 1)))):
+        np.testing.assert_array_equal(s2s.grad(f)(zeros), zeros)
+
+
+def test_parts_stand_in_a_list():
+    parts = s2s.jvp(lambda x: np.split(x, 3), (A,), (A,))[0]
+    assert isinstance(parts, list) and len(parts) == 3
 
 
 def test_exponents_beyond_those_of_numbers():

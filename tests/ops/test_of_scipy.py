@@ -58,6 +58,18 @@ FUNCTIONS = {
     + special.expi(x) + special.rgamma(3 * x) + special.expn(0, x) + special.multigammaln(3 * x, 3),
     "distribution functions": lambda x: np.sum(stats.expon.cdf([-1.0, x], scale=x) + stats.uniform.cdf([x, 9.0], scale=2.0))
     + np.sum(stats.logistic.cdf(A, x, x) + stats.cauchy.cdf(A * x, 0.1, x)),
+    "more of an order": lambda x: np.sum(special.stdtr(3, A * x) + special.chdtr(3, A * x) ** 2 + special.chdtrc(3, A * x) * A + special.ive(1.5, A * x)
+                                        + special.kve(1, A * x) + special.hyp1f1(0.5, 1.5, A * x)
+                                        + special.hyp2f1(0.5, 1.5, 2.5, A * x / 4) + special.yn(2, A * x))
+    + special.gammaincinv(2.5, x) + special.gammainccinv(2.5, x) ** 2 + special.betaincinv(1.5, 2.5, x),
+    "polynomials": lambda x: np.sum(A * (special.eval_legendre(4, A * x) + special.eval_jacobi(3, 0.5, 0.3, A * x) + special.eval_gegenbauer(3, 0.7, A * x)
+                                         + special.eval_genlaguerre(3, 0.5, A * x) + special.eval_laguerre(4, A * x) + special.eval_chebyt(5, A * x)
+                                         + special.eval_chebyu(4, A * x) + special.eval_hermite(4, A * x) + special.eval_hermitenorm(3, A * x)))
+    + special.eval_legendre(0, x) + special.eval_chebyt(1, x) + special.eval_jacobi(0, 1.0, 2.0, x) + special.eval_hermite(1, x),
+    "logsumexp of weights": lambda x: special.logsumexp(A * x, b=[1.0, 0.0, -0.1]) + special.logsumexp(M * x, axis=1, b=M, return_sign=True)[0][1]
+    + np.sum(special.logsumexp(M * x, axis=0, keepdims=True, b=A[:, None]) ** 2),
+    "eigh of two matrices": lambda x: np.sum(la.eigh(S * x + np.diag(A), M @ M.T + np.diag(A**2))[0] ** 2 * A)
+    + np.sum(np.abs(la.eigh(np.diag(A**2), S * x)[1]) * M) + la.eigvalsh(S + np.diag(A) * x, S, lower=False)[1],
     "norm.": lambda x: np.sum(stats.norm.logpdf(A, x, 2 * x) + stats.norm.pdf(A * x) + stats.norm.cdf(A * x, 1.0, x) + stats.norm.sf(A * x)),
     "norm, its tails": lambda x: np.sum(stats.norm.logcdf(A * x) + stats.norm.logsf(A * x, scale=x)) + stats.norm.ppf(x * 0.5, x),
     "expon.": lambda x: np.sum(stats.expon.logpdf(A * x, 0.1, x)) + np.sum(stats.expon.pdf([-1.0, x], scale=x)),
@@ -167,13 +179,13 @@ def test_a_hermitian_toeplitz_matrix():
 
 @pytest.mark.parametrize("f, error, text", [
     (lambda x: np.sum(signal.lfilter([x], [1.0], B)), NotImplementedError, "of other than vectors"),
-    (lambda x: np.sum(la.eigh(S * x, S)[0]), NotImplementedError, "of two matrices"),
+    (lambda x: special.eval_legendre(1.5, x), NotImplementedError, "a degree that is no integer"),
     (lambda x: np.sum(la.solve(M * x, A, assume_a="lower triangular")), NotImplementedError, "parts are not read"),
     (lambda x: np.sum(la.qr(B * x)[0]), NotImplementedError, "pass mode='economic'"),
     (lambda x: integrate.simpson(np.ones(4) * x), NotImplementedError, "an even number of samples"),
     (lambda x: np.sum(distance.cdist(B * x, B, "cityblock")), NotImplementedError, "of another metric"),
     (lambda x: integrate.quad(lambda t: t * x, 0, 1)[0], S2SError, "s2s does not know scipy.integrate"),
-    (lambda x: special.hyp2f1(1.0, 2.0, 3.0, x), S2SError, "s2s does not know scipy.special.hyp2f1"),
+    (lambda x: special.hyperu(1.0, 2.0, x), S2SError, "s2s does not know scipy.special.hyperu"),
 ])
 def test_what_is_left_is_refused(f, error, text):
     with pytest.raises(error, match=text):
