@@ -73,8 +73,10 @@ def hold(xs: Cell, cells: frozenset) -> None:
     xs.root.held |= cells
 
 
-def hold_items(xs: Cell, ys: Cell) -> None:
-    """Note that `xs` holds the items of the list `ys`, too."""
+def hold_items(frame: Frame, xs: Cell, ys: Cell) -> None:
+    """Note that `xs` holds the items of the run-time list `ys`, too."""
+    if holds_shared(frame.heap.read(ys).type.item):
+        ys.root.held |= {Cell()}
     hold(xs, ys.root.held)
     xs.root.alike |= ys.root.alike
 
@@ -214,7 +216,7 @@ def _put_slice(frame: Frame, xs: Cell, items: tuple | None, key: slice, new) -> 
     _not_run_over(frame, xs, None)
     more = new if isinstance(new, Cell) else new_list(frame, members)
     content, added = as_list(frame, xs), as_list(frame, more)
-    hold_items(xs, more)
+    hold_items(frame, xs, more)
     lo, hi = (None if _is_none(b) else frame.value(b) for b in bounds[:2])
     parts = [added]
     if lo is not None:
@@ -403,9 +405,10 @@ def _append(frame: Frame, xs: Cell, items, new) -> None:
 
 
 def _extend(frame: Frame, xs: Cell, items, more) -> None:
-    joined = _joined(frame, xs, more)
-    hold_items(xs, joined)
-    frame.write(xs, frame.heap.read(joined))
+    more = more if isinstance(more, Cell) else new_list(frame, more)
+    content, added = as_list(frame, xs), as_list(frame, more)
+    hold_items(frame, xs, more)
+    frame.write(xs, ops.list_join(content, added))
 
 
 def _insert(frame: Frame, xs: Cell, items, i, new) -> None:
@@ -478,7 +481,7 @@ def _joined(frame: Frame, *parts) -> Cell:
     parts = [part if isinstance(part, Cell) else new_list(frame, part) for part in parts]
     joined = frame.heap.new(functools.reduce(ops.list_join, [as_list(frame, part) for part in parts]))
     for part in parts:
-        hold_items(joined, part)
+        hold_items(frame, joined, part)
     return joined
 
 

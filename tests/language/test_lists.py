@@ -964,8 +964,29 @@ def a_row_that_is_kept(x, n):
     return rows[n + 1][0]
 
 
+def rows_grown(x, n):
+    rows = [[x, 1.0]]
+    for i in range(n):
+        rows.append([x * (i + 2), 2.0])
+    return rows
+
+
+def a_list_joined_with_nothing(x, n):
+    rows = rows_grown(x, n)
+    more = rows + []
+    more[1][0] = 9 * x
+    return rows[1][0]
+
+
+def a_slice_that_becomes_another_list(x, n):
+    rows, more = rows_grown(x, n), rows_grown(x, n)
+    rows[1:2] = more
+    more[1][0] = 9 * x
+    return rows[2][0]
+
+
 @pytest.mark.parametrize("f, args", [*((one_row_twice, (0.5, 3, put)) for put in ("extend", "tuple", "plus", "repeated", "slice")),
-                                     (a_row_that_is_kept, (0.5, 3))])
+                                     *((f, (0.5, 3)) for f in (a_row_that_is_kept, a_list_joined_with_nothing, a_slice_that_becomes_another_list))])
 def test_what_a_list_is_given_twice_at_once_is_not_written_into(f, args):
     """What was written into the one was not read from the other."""
     with pytest.raises(S2SError, match="may or may not share memory"):
