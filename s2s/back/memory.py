@@ -241,9 +241,10 @@ class Memory:
             views = ()
         if op.name == "call":
             shared, borrowed = results_of_call(op)[0 if "unpacked" in op.attrs else op.outputs.index(output)]
+            own = _sites_of(output, output.type)
             if borrowed:
-                self.borrowed.add(output)
-            return frozenset({(output, False)}).union(*(self.entering(op, k) for k in shared))
+                self.borrowed.update(own)
+            return frozenset((site, False) for site in own).union(*(self.entering(op, k) for k in shared))
         if op.name == "foreign":
             self.borrowed.add(output)
             views = tuple(range(len(op.inputs)))

@@ -991,3 +991,13 @@ def test_what_a_list_is_given_twice_at_once_is_not_written_into(f, args):
     """What was written into the one was not read from the other."""
     with pytest.raises(S2SError, match="may or may not share memory"):
         s2s.grad(f)(*args)
+
+
+def elements_of_rows_exchanged(x, n):
+    rows = rows_grown(x, n)
+    rows[n][0], rows[0][0] = rows[0][0], rows[n][0]
+    return rows[n][0] + 2 * rows[0][0] + 3 * rows[1][0]
+
+
+def test_what_is_in_a_list_that_a_function_returns_is_read_before_it_is_overwritten():
+    judge(elements_of_rows_exchanged, 0.5, 3)
