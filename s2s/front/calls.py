@@ -144,7 +144,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         anyhow = function in (sorted, len, min, max, any, all)
         if function not in ABOUT_CLASSES:
             args = [members_of(frame, a, node, anyhow) if isinstance(a, Container) else a for a in args]
-        if function not in ABOUT_OBJECTS and not hasattr(function, "function_for"):
+        if function not in ABOUT_OBJECTS and not hasattr(function, "function_for") and not (
+                _hashable(function) and hasattr(BUILTINS.get(function), "opens")):
             args, keywords = [frame.opened(a) for a in args], {k: frame.opened(a) for k, a in keywords.items()}
     macro = function if isinstance(function, Macro) else MACROS.get(function) if _hashable(function) else None
     if macro is not None:
@@ -172,9 +173,7 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
             return write_out(frame, _caller(frame, node), function, args, keywords, out, node)
         if function in KNOWN_NOW and _all_static(frame, args, keywords):
             return _now(frame, function, args, keywords, node)
-        if frame.session.tries:
-            guard_function(frame, function, args)
-        return operate_as(frame, rule, _name_of(function), args, keywords, node, function=function)
+        return operate(frame, function, args, keywords, node)
     if hasattr(function, "function_for"):
         function = function.named_by(keywords) if hasattr(function, "named_by") else function
         args = ordered(frame, signature_of(function), _name_of(function), args, keywords, node)
@@ -254,6 +253,8 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
 
 def operate(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
     """A call of a function that ops know."""
+    if frame.session.tries:
+        guard_function(frame, function, args)
     return operate_as(frame, FUNCTIONS[function], _name_of(function), args, keywords, node, function=function)
 
 

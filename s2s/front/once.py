@@ -84,12 +84,16 @@ def once(frame: Frame, content, what: str, reads, is_early: bool = False) -> Onc
 def gives_iterator(function: Callable, what: str) -> Callable:
     """`function`, of builtin.py or sequences.py, whose result is an iterator in Python."""
     def make(frame: Frame, node, *args, **keywords):
+        opened, named = [frame.opened(a) for a in args], {name: frame.opened(a) for name, a in keywords.items()}
+        # what an iterator given to it reads, and when, is lost once that is opened
+        reads = [a if isinstance(a, Once) else b for a, b in zip((*args, *keywords.values()), (*opened, *named.values()))]
         before = dict(frame.heap.contents)
-        made = once(frame, function(frame, node, *args, **keywords), what, [*args, *keywords.values()])
+        made = once(frame, function(frame, node, *opened, **named), what, reads)
         if made.was_early and acted(frame, before):
             made.refuse(frame)
         return made
 
+    make.opens = True
     return make
 
 

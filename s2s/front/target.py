@@ -70,7 +70,7 @@ def meant(function: Callable) -> Callable:
 def of_numba(function) -> tuple[str, Callable | type] | None:
     """What Numba made a class of its own of, ("class", the class), or a ufunc, ("elements", the function of numbers); None of others."""
     kind = type(function)
-    if not kind.__module__.startswith("numba."):
+    if not str(kind.__module__).startswith("numba."):  # of a class of Cython's it is a descriptor
         return None
     match kind.__name__:
         case "JitClassType":

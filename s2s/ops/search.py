@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current
 from ..ir.graph import Value
-from ..ir.types import Array, Scalar, Type, Unknown, is_inexact
+from ..ir.types import Array, Scalar, Static, Type, Unknown, is_inexact
 from .arrange import transpose_record
 from .chain import like_operand
 from .create import linspace
@@ -351,6 +351,8 @@ def histogram(x: Value, bins=10, range=None, density=None, weights=None) -> Valu
     Counts have no derivative, weights and edges have.
     """
     edges, x = value(bins), as_array(x)
+    if isinstance(edges.type, Static) and isinstance(edges.type.value, str):
+        raise UnsupportedError("np.histogram whose number of bins NumPy chooses", current().line, "say how many there are")
     if isinstance(edges.type, Scalar):
         lo, hi = _bounds(x) if is_none(range) else members(range)
         edges = linspace(lo, hi, edges + 1)

@@ -164,6 +164,50 @@ def written_while_pairs_run(x):
     return total
 
 
+@refused
+def counted_while_written(x):
+    """enumerate and zip read what they are given no earlier than they are read themselves."""
+    y, total = x.copy(), 0.0
+    for k, v in enumerate(v * 2 for v in y if v < 10):
+        total = total + v * v
+        if k < 2:
+            y[k + 1] = v * 3
+    return total
+
+
+@refused
+def paired_while_written(x):
+    y, total = x.copy(), 0.0
+    for k, v in zip(range(3), filter(lambda v: v < 10, y)):
+        total = total + v * v
+        if k < 2:
+            y[k + 1] = v * 3
+    return total
+
+
+def doubled(y):
+    for k in range(3):
+        yield y[k] * 2
+
+
+@refused
+def counted_before_it_is_written(x):
+    y = x.copy()
+    counted = enumerate(doubled(y))
+    y[1] = 7 * x[0]
+    return sum(k * v for k, v in counted)
+
+
+@refused
+def yielded_while_written(x):
+    y, total = x.copy(), 0.0
+    for k, v in enumerate(doubled(y)):
+        total = total + v * v
+        if k < 2:
+            y[k + 1] = v * 3
+    return total
+
+
 @pytest.mark.parametrize("f", RIGHT, ids=lambda f: f.__name__)
 def test_what_is_read_late_is_right(f):
     judge(f, X)
