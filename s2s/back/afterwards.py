@@ -35,7 +35,7 @@ from ..ops.fold import base_offset
 from ..ops.index import getitem
 from ..ops.record import value
 from .access import op_named
-from .chains import is_float, is_sum, terms_of, uses_in
+from .chains import is_float, is_of_adjoint, is_sum, terms_of, uses_in
 from .factors import is_product
 from .reductions import sum_step, zero_of
 from .vector import is_short
@@ -59,8 +59,7 @@ def multiply_afterwards(function: Function) -> bool:
 
 def is_adjoint(op: Op) -> bool:
     """Whether `op` adds up what an adjoint does, in the order of the text or in any."""
-    return is_sum(op) or op.record is sum_step and op.line is not None and op.line.backwards and not op.line.again and is_float(op.output) \
-        and all(x.type == op.output.type for x in op.inputs)
+    return is_sum(op) or op.record is sum_step and is_of_adjoint(op)
 
 
 def is_quotient(op: Op) -> bool:

@@ -67,8 +67,12 @@ def is_float(x: Value) -> bool:
 
 def is_sum(op: Op) -> bool:
     """Whether `op` adds or subtracts numbers of one dtype where an adjoint runs."""
-    return any(op.record is OPERATORS[name] for name in ("add", "subtract")) and op.line is not None and op.line.backwards \
-        and not op.line.again and is_float(op.output) and all(x.type == op.output.type for x in op.inputs)
+    return any(op.record is OPERATORS[name] for name in ("add", "subtract")) and is_of_adjoint(op)
+
+
+def is_of_adjoint(op: Op) -> bool:
+    """Whether `op` computes a number of numbers of one dtype where an adjoint runs."""
+    return op.line is not None and op.line.backwards and not op.line.again and is_float(op.output) and all(x.type == op.output.type for x in op.inputs)
 
 
 @dataclass(frozen=True, eq=False)

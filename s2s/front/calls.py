@@ -75,7 +75,7 @@ _signature = functools.cache(inspect.signature)
 KNOWN_NOW = {np.finfo, np.iinfo, np.dtype, np.issubdtype, np.result_type, np.promote_types, np.can_cast, str, repr,
              id, issubclass, bool, int, float, complex, sum, min, max, abs, round, divmod, pow,
              any, all, sorted, frozenset, set, dict}
-ABOUT_OBJECTS = (len, iter, next, id, setattr, *ABOUT_CLASSES)  # which ask nothing about the members
+ABOUT_OBJECTS = (len, iter, next, id, setattr)  # which ask nothing about the members
 
 SPECIAL = {abs: "__abs__", float: "__float__", int: "__int__", complex: "__complex__", round: "__round__",
            math.floor: "__floor__", math.ceil: "__ceil__", math.trunc: "__trunc__"}
@@ -113,7 +113,7 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         case functools.partial():
             given, named = _parts(frame, function)
             return apply(frame, function.func, [*given, *args], {**named, **keywords}, node)
-        case types.MethodDescriptorType() | types.WrapperDescriptorType() if args:  # np.ndarray.sum(x)
+        case types.MethodDescriptorType() | types.WrapperDescriptorType() if args and function not in BUILTINS:  # np.ndarray.sum(x)
             return apply_method(frame, args[0], function.__name__, args[1:], keywords, node)
         case types.FunctionType() | types.MethodType() if (said := logger(function)) is not None:
             return log(frame, node, said, args, keywords)
@@ -140,12 +140,11 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         return function.apply_in(frame, args, keywords, node)
     if RULES and _hashable(function) and function in RULES:
         return RULES[function].apply_in(frame, args, keywords, node)
-    if not is_plain(function):
+    own = BUILTINS.get(function) if _hashable(function) else None
+    if not is_plain(function) and (own is None or function not in ABOUT_CLASSES):
         anyhow = function in (sorted, len, min, max, any, all)
-        if function not in ABOUT_CLASSES:
-            args = [members_of(frame, a, node, anyhow) if isinstance(a, Container) else a for a in args]
-        if function not in ABOUT_OBJECTS and not hasattr(function, "function_for") and not (
-                _hashable(function) and hasattr(BUILTINS.get(function), "opens")):
+        args = [members_of(frame, a, node, anyhow) if isinstance(a, Container) else a for a in args]
+        if function not in ABOUT_OBJECTS and not hasattr(function, "function_for") and not hasattr(own, "opens"):
             args, keywords = [frame.opened(a) for a in args], {k: frame.opened(a) for k, a in keywords.items()}
     macro = function if isinstance(function, Macro) else MACROS.get(function) if _hashable(function) else None
     if macro is not None:
@@ -153,7 +152,6 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         args = [frame.static(a, "an option", node) if macro.is_option(k) else a for k, a in enumerate(args)]
         keywords = {k: frame.static(a, k, node) if macro.is_option(k) else a for k, a in keywords.items()}
         return macro.expand(lambda f, *xs: apply(frame, f, list(xs), {}, node), *args, **keywords)
-    own = BUILTINS.get(function) if _hashable(function) else None
     if own is not None:
         try:
             _signature(own).bind(frame, node, *args, **keywords)

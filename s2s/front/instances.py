@@ -18,7 +18,7 @@ import gast
 import numpy as np
 
 from ..ir.graph import Value
-from ..ir.types import Array, Scalar, Unknown
+from ..ir.types import Array, Scalar, Type, Unknown
 from .alias import Cell, Container
 from .collected import STANDS_FOR
 from .frame import Frame, Object, Text
@@ -53,9 +53,12 @@ def classes_of(frame: Frame, binding) -> tuple[type, ...] | None:
     return (type(binding),)
 
 
+def _type_of_data(frame: Frame, binding: Value | Cell) -> Type:
+    return frame.heap.type_of(binding) if isinstance(binding, Cell) else binding.type
+
+
 def _classes_of_data(frame: Frame, binding: Value | Cell) -> tuple[type, ...] | None:
-    type = frame.heap.read(binding).type if isinstance(binding, Cell) else binding.type
-    match type:
+    match _type_of_data(frame, binding):
         case Array():
             return (np.ndarray,)
         case Scalar() if isinstance(binding, Cell) and not binding.doubtful:
@@ -76,8 +79,7 @@ def answer(frame: Frame, node: gast.AST, binding, question: Callable[[type], boo
     """Whether `question` is so of the class of a binding's value."""
     found = classes_of(frame, binding)
     if found is None:
-        content = frame.heap.read(binding) if isinstance(binding, Cell) else binding
-        if isinstance(content.type, Unknown) and all(map(question, NUMBERS)):
+        if isinstance(_type_of_data(frame, binding), Unknown) and all(map(question, NUMBERS)):
             return True
         raise frame.refuse(f"{what} of a value whose type is known only at a call", node,
                            "call the function first, or annotate the parameter")
@@ -107,8 +109,8 @@ def has_attribute(frame: Frame, node: gast.AST, base, name) -> bool:
     """hasattr(base, name)."""
     name, cls = frame.static(name, "the name of an attribute", node), class_of(base)
     if cls is not None:
-        return name in getattr(base, "members", ()) or found_in(cls, name)[0] is not None and not isinstance(
-            found_in(cls, name)[1], types.MemberDescriptorType)
+        owner, defined = found_in(cls, name)
+        return name in getattr(base, "members", ()) or owner is not None and not isinstance(defined, types.MemberDescriptorType)
     if isinstance(base, Object):
         return hasattr(base.content, name)
     if isinstance(base, (Value, Cell, Container, tuple, list, Text, Made)):
@@ -138,7 +140,7 @@ def is_scalar(frame: Frame, node: gast.AST, element) -> bool:
 
 def is_iterable(frame: Frame, node: gast.AST, y) -> bool:
     """np.iterable(y)."""
-    if isinstance(y, Cell) and isinstance(frame.heap.read(y).type, Scalar) and not y.doubtful:
+    if isinstance(y, Cell) and isinstance(_type_of_data(frame, y), Scalar) and not y.doubtful:
         return False  # an array of rank 0
     return answer(frame, node, y, lambda kind: defines(kind, "__iter__"), "np.iterable")
 

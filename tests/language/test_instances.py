@@ -1,6 +1,7 @@
 """What programs ask about the classes of their values is what Python says of the values of a call."""
 
 import collections.abc
+import dataclasses
 import functools
 import math
 import numbers
@@ -131,3 +132,39 @@ def test_methods_are_called_by_the_names_of_their_classes():
     np.testing.assert_allclose(s2s.grad(f)(x), 6 * x + (1 + 2 * x) / 3 + 2 * x, rtol=1e-14)
     with pytest.raises(s2s.UnsupportedError, match="the method __add__"):
         s2s.grad(lambda x: float.__add__(x, 1.0))(2.0)
+
+
+@dataclasses.dataclass
+class Unhashable:
+    k: float
+
+    def __call__(self, x):
+        return self.k * x
+
+
+@dataclasses.dataclass(frozen=True)
+class Doubled:
+    k: float
+
+    def __post_init__(self):
+        object.__setattr__(self, "k", self.k * 2)
+
+
+class Plainly:
+    def __init__(self, k):
+        super().__init__()
+        self.k = k
+
+
+scaled = Unhashable(3.0)
+
+
+@pytest.mark.parametrize("f, slope", [(lambda x: scaled(x), 3.0), (lambda x: Doubled(x).k * x, 8.0), (lambda x: Plainly(x).k * x, 4.0)])
+def test_what_is_called_may_have_no_hash_or_be_a_method_of_object(f, slope):
+    assert s2s.grad(f)(2.0) == slope
+
+
+def test_a_callable_object_of_a_librarys_without_a_hash_is_refused():
+    polynomial = np.poly1d([1.0, 2.0])
+    with pytest.raises(s2s.UnsupportedError):
+        s2s.grad(lambda x: polynomial(x))(2.0)

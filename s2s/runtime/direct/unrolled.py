@@ -58,9 +58,10 @@ class Unrolling:
                 self.visit(inner, known)
                 return True
             case ast.For(ast.Name(counter), ast.Call(ast.Name("range"), bounds), inner):
-                is_known = stmt not in self.collapsed and all(isinstance(n, (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context))
+                is_asked = stmt in self.collapsed
+                is_known = not is_asked and all(isinstance(n, (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context))
                                or isinstance(n, ast.Name) and n.id in known for bound in bounds for n in ast.walk(bound))
-                is_short = stmt not in self.collapsed and has_few_trips(bounds)
+                is_short = not is_asked and has_few_trips(bounds)
                 has_long = self.visit(inner, known | {counter} if is_known else known - {counter})
                 if is_known and has_long:
                     self.left.add(stmt)
