@@ -2,7 +2,7 @@
 
 `compiled(function)` is a callable on flat positional arguments.  Its module is the same text that
 `.lower().loops` shows, with `@njit` above each function; layouts and read-only flags are told apart by
-Numba's own dispatcher, in C, and each is compiled when it is first met.
+Numba's own dispatcher, in C.  It is compiled for C order, and what comes in another is put in order first where that pays (ordered.py).
 
 Note [Indices]
 An index out of range raises IndexError.  Ranges prove most indices; for others back/ranges.py says what
@@ -44,6 +44,7 @@ from .kept import Facts, Program
 from .lengths import ByLengths, has_use
 from .load import load
 from .modules import NotCompiled, OtherKind, decorated, loaded
+from .ordered import overlaps_itself
 from .otherwise import Otherwise
 from .printed import after, printed
 from .raised import raised_again
@@ -137,12 +138,13 @@ class Native:
         """What returns what the code returns, or raises: nothing is known of the arguments yet, they may be of another kind."""
         return self.where_it_holds if self.required else self.dispatcher
 
-    def dispatcher_of(self, checks: bool) -> Callable:
-        """Numba's dispatcher of the code, with checks of indices or without."""
+    def dispatcher_of(self, checks: bool, in_order: bool = True) -> Callable:
+        """Numba's dispatcher of the code, with checks of indices or without, whose arguments are put `in_order` first (ordered.py), or not."""
         with taking_turns():
             native = self.drafted.native(self.parts, "checked" if checks else "plain", lambda: decorated(
                 self.module, self.fastmath, checks, True, self.conditions(checks)))
-            found = getattr(loaded(native, self.cache, [p.type for p in self.function.params]), native.entry)
+            params = [p.type for p in self.function.params]
+            found = getattr(loaded(native, self.cache, params, len(params) if in_order else None), native.entry)
             self.modules[found.py_func.__code__.co_filename] = native
             return found
 
@@ -157,7 +159,7 @@ class Native:
 
         native = self.drafted.native(self.parts, "into", make)
         taken = [type for type in types if isinstance(type, Array)]
-        return getattr(loaded(native, self.cache, [*params, *taken]), native.entry)
+        return getattr(loaded(native, self.cache, [*params, *taken], len(params)), native.entry)
 
     def of_numbers(self) -> Callable:
         """What to call where all arguments are numbers of Python's, of the parameters' dtypes: past the dispatcher, if they have been met."""
@@ -181,15 +183,16 @@ class Native:
         if self.is_in_python:
             return interpreted(self.function, args)
         args = in_own_order(args)
+        overlap = any(map(overlaps_itself, args))
         function, is_disproved = self.function, False
         before = printed() if self.prints else 0
         drawn = [args[k].bit_generator.state for k in self.generators]
         try:
             if self.holds is None or self.holds(*args):
-                result = self.dispatcher(*args)
+                result = self.dispatcher(*args) if not overlap else self.dispatcher_of(self.checks, in_order=False)(*args)
             else:
                 if self.careful is None:
-                    self.careful = self.dispatcher_of(checks=True)
+                    self.careful = self.dispatcher_of(checks=True, in_order=False)
                 result = self.careful(*args)
             if self.is_trap and first_bad(result) is not None:
                 return interpreted(function, args, printed() - before if self.prints else 0)

@@ -41,8 +41,8 @@ LETTERS = {types.float64: "d", types.float32: "s"}
 BLAS = ("trsm", "trsv")
 BYTE, INT, WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 BYTES = cgutils.voidptr_t
-BLOCK = 8  # columns that are read at a time where rows become columns: so many lines of the cache
-NEAR = 2048  # numbers of a matrix that is in the nearest cache as a whole
+LINE = 64  # bytes of a line of the cache: so many columns are read at a time where these lie in one piece as fill one
+SIDE = 4  # of squares that are turned in registers
 SINGULAR = (np.linalg.LinAlgError, ("Singular matrix",))
 
 
@@ -407,7 +407,7 @@ class Code:
         """Write rows and columns of what lies at `data`, so many bytes apart, one after the other."""
         function = copier(self.builder.module, self.real, self.size)
         self.builder.call(function, [self.builder.bitcast(to, self.real.as_pointer()), self.builder.bitcast(data, BYTES),
-                                     rows, columns, over_rows, over_columns])
+                                     rows, columns, over_rows, over_columns, columns])
 
     def divide(self, triangle: str, form: str, diagonal: str, a: ir.Value, n: ir.Value, x: ir.Value, columns: ir.Value) -> None:
         """Rows of right sides, times the inverse of a triangle on the left: of what LAPACK sees, on the right."""
@@ -440,35 +440,74 @@ class Code:
 
 
 def copier(module: ir.Module, real: ir.Type, size: int) -> ir.Function:
-    """The function of the module that copies a matrix row by row; where its columns lie in one piece, a few of them at a time."""
+    """The function of the module that copies rows and columns into rows that begin so many numbers apart.
+
+    Where columns are further apart than rows, a few of them at a time, and in squares if they lie in one piece.
+    """
     name = f"s2s_in_rows_{real}"
     if name in module.globals:
         return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [real.as_pointer(), BYTES, WORD, WORD, WORD, WORD]), name)
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [real.as_pointer(), BYTES, WORD, WORD, WORD, WORD, WORD]), name)
     function.linkage = "internal"
     for attribute in ("nounwind", "noinline", "optsize"):
         function.attributes.add(attribute)
-    to, data, rows, columns, over_rows, over_columns = function.args
+    to, data, rows, columns, over_rows, over_columns, apart = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
+
+    def copy(first_row: ir.Value, last_row: ir.Value, first_column: ir.Value, last_column: ir.Value) -> None:
+        """These rows and columns, number by number."""
+        with cgutils.for_range_slice(builder, first_row, last_row, WORD(1)) as (row, _):
+            start, target = builder.gep(data, [builder.mul(row, over_rows)]), builder.gep(to, [builder.mul(row, apart)])
+            with cgutils.for_range_slice(builder, first_column, last_column, WORD(1)) as (column, _):
+                number = builder.load(builder.bitcast(builder.gep(start, [builder.mul(column, over_columns)]), real.as_pointer()))
+                builder.store(number, builder.gep(target, [column]))
+
     with builder.if_else(builder.icmp_signed("==", over_columns, WORD(size))) as (then, otherwise):
         with then, cgutils.for_range(builder, rows) as row:
             start = builder.gep(data, [builder.mul(row.index, over_rows)])
-            cgutils.raw_memcpy(builder, builder.gep(to, [builder.mul(row.index, columns)]), builder.bitcast(start, real.as_pointer()), columns, size)
+            cgutils.raw_memcpy(builder, builder.gep(to, [builder.mul(row.index, apart)]), builder.bitcast(start, real.as_pointer()), columns, size)
         with otherwise:
-            is_near = builder.and_(builder.icmp_signed("<=", builder.mul(rows, columns), WORD(NEAR)), builder.icmp_signed(">", columns, WORD(0)))
-            most = builder.select(is_near, columns, WORD(BLOCK))
-            blocks = builder.sdiv(builder.sub(builder.add(columns, most), WORD(1)), most)
-            with cgutils.for_range(builder, blocks) as block:
-                first = builder.mul(block.index, most)
-                left = builder.sub(columns, first)
-                width = builder.select(builder.icmp_signed("<", left, most), left, most)
-                with cgutils.for_range(builder, rows) as row, cgutils.for_range(builder, width) as column:
-                    k = builder.add(first, column.index)
-                    offset = builder.add(builder.mul(row.index, over_rows), builder.mul(k, over_columns))
-                    number = builder.load(builder.bitcast(builder.gep(data, [offset]), real.as_pointer()))
-                    builder.store(number, builder.gep(to, [builder.add(builder.mul(row.index, columns), k)]))
+            is_far = builder.icmp_signed(">", *(builder.select(builder.icmp_signed("<", x, WORD(0)), builder.neg(x), x) for x in (over_columns, over_rows)))
+            wide = max(LINE // size, 1)
+            many = builder.and_(is_far, builder.icmp_signed(">=", rows, WORD(SIDE)))
+            ends = cgutils.alloca_once_value(builder, WORD(0))
+            with builder.if_then(many):
+                whole = builder.mul(builder.sdiv(columns, WORD(wide)), WORD(wide))
+                builder.store(whole, ends)
+                is_piece = builder.icmp_signed("==", over_rows, WORD(size))
+                with cgutils.for_range_slice(builder, WORD(0), whole, WORD(wide)) as (first, _):
+                    done = cgutils.alloca_once_value(builder, WORD(0))
+                    builder.store(WORD(0), done)
+                    if isinstance(real, (ir.DoubleType, ir.FloatType)):
+                        with builder.if_then(is_piece):
+                            end = builder.mul(builder.sdiv(rows, WORD(SIDE)), WORD(SIDE))
+                            builder.store(end, done)
+                            with cgutils.for_range_slice(builder, WORD(0), end, WORD(SIDE)) as (row, _):
+                                for k in range(0, wide, SIDE):
+                                    square(builder, real, size, to, data, row, builder.add(first, WORD(k)), over_columns, apart)
+                    copy(builder.load(done), rows, first, builder.add(first, WORD(wide)))
+            copy(WORD(0), rows, builder.load(ends), columns)
     builder.ret_void()
     return function
+
+
+def square(builder, real: ir.Type, size: int, to: ir.Value, data: ir.Value, row: ir.Value, column: ir.Value, over_columns: ir.Value, apart: ir.Value) -> None:
+    """Copy SIDE by SIDE numbers, whose columns lie in one piece, as so many vectors: of pairs of these halves are exchanged."""
+    several, index = ir.VectorType(real, SIDE), ir.VectorType(ir.IntType(32), SIDE)
+
+    def mixed(a: ir.Value, b: ir.Value, *places: int) -> ir.Value:
+        return builder.shuffle_vector(a, b, ir.Constant(index, list(places)))
+
+    vectors = []
+    for k in range(SIDE):
+        place = builder.add(builder.mul(builder.add(column, WORD(k)), over_columns), builder.mul(row, WORD(size)))
+        vectors.append(builder.load(builder.bitcast(builder.gep(data, [place]), several.as_pointer()), align=size))
+    a, b, c, d = vectors
+    low, high, low_, high_ = mixed(a, b, 0, 4, 2, 6), mixed(a, b, 1, 5, 3, 7), mixed(c, d, 0, 4, 2, 6), mixed(c, d, 1, 5, 3, 7)
+    made = [mixed(low, low_, 0, 1, 4, 5), mixed(high, high_, 0, 1, 4, 5), mixed(low, low_, 2, 3, 6, 7), mixed(high, high_, 2, 3, 6, 7)]
+    for k, vector in enumerate(made):
+        place = builder.add(builder.mul(builder.add(row, WORD(k)), apart), column)
+        builder.store(vector, builder.bitcast(builder.gep(to, [place]), several.as_pointer()), align=size)
 
 
 @functools.cache

@@ -30,6 +30,7 @@ from .effort import Effort
 from .extremes import shadowing
 from .into import HELPERS, into_form
 from .load import TEXT, register
+from .ordered import door, in_order
 from .parts import natural
 from .printed import counted
 from .spelling import NATURAL, allocating, imports, not_negative
@@ -39,7 +40,7 @@ from .trapped import trapped
 from .worth import MoreWork
 
 FLAGS = {False: "{'contract'}", True: "{'contract', 'reassoc', 'nsz', 'arcp'}"}
-_modules: dict[str, types.ModuleType] = {}  # by key: the same program is loaded once in a process
+_modules: dict[tuple, types.ModuleType] = {}  # by key, and by what is put in order: the same program is loaded once in a process
 _entries: list = []  # the dispatchers made in this process
 
 
@@ -96,13 +97,16 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, c
     return Module("\n".join(text) + "\n", module.entry, lines, module.given, raises)
 
 
-def loaded(module: Module, cache: bool, params: Sequence[Type]) -> types.ModuleType:
-    """The module object of the text of a function of `params`, its dispatchers connected with the cache on disk."""
+def loaded(module: Module, cache: bool, params: Sequence[Type], arguments: int | None = None, own: Mapping[str, object] | None = None) -> types.ModuleType:
+    """The module object of the text of a function of `params`, its dispatchers connected with the cache on disk.
+
+    The first `arguments` of the parameters are put in order on the way in; None: all are taken as they lie.  The text says of `own` objects what they are.
+    """
     key = disk.key_of(module.text, ", ".join(["cpu", *map(str, params)]))
     if module.given:  # objects of this process, which no other knows
         key, cache = f"{key}_{'_'.join(str(id(x)) for x in module.given.values())}", False
-    if key in _modules:
-        return _modules[key]
+    if (key, arguments) in _modules:
+        return _modules[key, arguments]
     name = f"s2s_{module.entry}_{key}"
     folder = disk.private_directory() if cache else None
     filename = register(module.text, module.entry) if folder is None else str(folder / f"{module.entry}-{key}.py")
@@ -112,15 +116,17 @@ def loaded(module: Module, cache: bool, params: Sequence[Type]) -> types.ModuleT
     made.__file__ = filename
     made.print = counted
     made.__dict__.update(module.given)
+    made.__dict__.update(own or {})
     made.__dict__[TEXT] = module.text
-    sys.modules[name] = made  # machine code from the cache refers to its module by name
+    sys.modules.setdefault(name, made)  # machine code from the cache refers to its module by name
     exec(compile(module.text, filename, "exec"), made.__dict__)
     entry = getattr(made, module.entry)
     _entries.append(entry)
     if folder is not None:
         entry._cache = disk.DiskCache(folder, f"{module.entry}-{key}")
-    admitting(entry, module.entry, params)
-    _modules[key] = made
+    if own is None:
+        admitting(entry, module, cache, params, arguments, key)
+    _modules[key, arguments] = made
     return made
 
 
@@ -141,18 +147,31 @@ def keep_text(filename: str, text: str) -> None:
     disk.write(path, text.encode(), plain=True)
 
 
-def admitting(dispatcher: Callable, name: str, params: Sequence[Type]) -> None:
-    """Have the dispatcher compile for other layouts only, not for other dtypes and ranks, when arguments come that it does not know."""
+def admitting(dispatcher: Callable, module: Module, cache: bool, params: Sequence[Type], arguments: int | None, key: str) -> None:
+    """Have the dispatcher compile for other layouts only, not for other dtypes and ranks, when arguments come that it does not know.
+
+    Layouts of the first `arguments` that are not the code's own are for a door (ordered.py).
+    """
     compile_for = dispatcher._compile_for_args
 
-    def admit(*args, **keywords):
+    def for_layouts(*args):
+        kinds = tuple(map(dispatcher.typeof_pyval, args))
+        inside = in_order(kinds, module.text, module.entry, arguments or 0)
+        if inside == kinds:
+            return compile_for(*args)
+        made = door(dispatcher, kinds, inside, module.text, key, lambda text, own: getattr(loaded(text, cache and not module.given, params, own=own), text.entry))
+        entered = made.compile(kinds)
+        dispatcher.add_overload(made.overloads[kinds])
+        return entered
+
+    def admit(*args):
         if not all(map(is_of_type, args, params)):
             raise OtherKind
         if any(isinstance(x, list) and any(isinstance(item, list) for item in x) for x in args):
             raise NotCompiled("it is handed lists of lists, which Numba does not take from Python: put arrays into the list")
-        with taking_turns(), telling(name):
+        with taking_turns(), telling(module.entry):
             try:
-                return compile_for(*args, **keywords)
+                return for_layouts(*args)
             except NumbaError:
                 raise
             except Exception as error:  # nothing that the program would raise

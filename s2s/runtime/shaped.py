@@ -101,7 +101,7 @@ def copied(context, builder, kind: types.Array, made: types.Array, array: ir.Val
 
 
 def _copy(context, kind: types.Array, builder, data: ir.Value, *given: ir.Value) -> None:
-    """The memory of a copy in order, whose last two axes one function of the module goes along."""
+    """The memory of a copy in order."""
     shape, strides = given[:kind.ndim], given[kind.ndim:]
     item_type, word = context.get_data_type(kind.dtype), given[0].type
     step = word(context.get_abi_sizeof(item_type))
@@ -109,15 +109,28 @@ def _copy(context, kind: types.Array, builder, data: ir.Value, *given: ir.Value)
     with builder.if_then(cgutils.is_null(builder, builder.extract_value(memory, 0)), likely=False):
         builder.ret(memory)
     made = builder.bitcast(builder.extract_value(memory, 1), item_type.as_pointer())
-    (rows, columns), (over_rows, over_columns) = ([first, *last][-2:] for first, last in ((word(1), shape), (word(0), strides)))
     copy = copier(builder.module, item_type, step.constant)
-    with cgutils.loop_nest(builder, shape[:-2], word) as index:
-        count, offset = word(0), word(0)
-        for i, n, over in zip(index, shape, strides):
-            count, offset = builder.add(builder.mul(count, n), i), builder.add(offset, builder.mul(i, over))
-        start = builder.gep(builder.bitcast(data, cgutils.voidptr_t), [offset])
-        builder.call(copy, [builder.gep(made, [builder.mul(count, builder.mul(rows, columns))]), start, rows, columns, over_rows, over_columns])
+    if kind.ndim == 1:
+        builder.call(copy, [made, builder.bitcast(data, cgutils.voidptr_t), word(1), shape[0], word(0), strides[0], shape[0]])
+    else:
+        _copy_planes(builder, copy, step, made, data, shape, strides)
     builder.ret(memory)
+
+
+def _copy_planes(builder, copy: ir.Function, step: ir.Value, made: ir.Value, data: ir.Value, shape: Sequence[ir.Value], strides: Sequence[ir.Value]) -> None:
+    """Copy plane after plane: those of the last axis and the one before it, or the first, if the numbers of that lie side by side."""
+    places = [step.type(1)]  # of neighbours, in the copy
+    for n in reversed(shape[1:]):
+        places.insert(0, builder.mul(places[0], n))
+    is_first = builder.icmp_signed("==", strides[0], step)
+    rows, over_rows, apart = (builder.select(is_first, of[0], of[-2]) for of in (shape, strides, places))
+    lengths, over, steps = ([builder.select(is_first, b, a) for a, b in zip(of[:-2], of[1:-1])] for of in (shape, strides, places))
+    with cgutils.loop_nest(builder, lengths, step.type) as index:
+        to, offset = step.type(0), step.type(0)
+        for i, stride, place in zip(index, over, steps):
+            to, offset = builder.add(to, builder.mul(i, place)), builder.add(offset, builder.mul(i, stride))
+        start = builder.gep(builder.bitcast(data, cgutils.voidptr_t), [offset])
+        builder.call(copy, [builder.gep(made, [to]), start, rows, shape[-1], over_rows, strides[-1], apart])
 
 
 @type_callable(native_reshaped)
