@@ -257,7 +257,8 @@ class Split:
             count = self.unused("trips")  # a check, which is made once
             before, trips = parsed(f"{count} = {ast.unparse(trips)}"), ast.Name(count, ast.Load())
         how = dict(zip(loop.carried, self.roles.of(loop.op)))
-        dtypes = dict(zip(loop.carried, (p.type.dtype for p in loop.op.blocks[0].params[1:])))
+        types = dict(zip(loop.carried, (p.type for p in loop.op.blocks[0].params[1:])))
+        dtypes = {x: type.dtype for x, type in types.items()}
         name = self.unused(f"{self.tree.name}_part")
         part, start, stop = (unused_name(x, self.taken) for x in ("part", "start", "stop"))
         own_sums = {x: self.unused(f"{x}_parts") for x in sums}
@@ -269,7 +270,7 @@ class Split:
         known = parsed(f"{loop.target.id} = natural({loop.target.id})") if found.down and ast.unparse(loop.iter.args[1]) == "-1" else []
         kernel = _function(f"def {name}({', '.join([part, start, stop, *arguments])}): pass")
         kernel.body = [
-            *(s for x in scratch for s in parsed(f"{x} = apart(np.empty_like({x}))")),
+            *(s for x in scratch for s in parsed(f"{x} = apart({_like(x, types[x])})")),
             *(parsed(f"if {part} > 0:\n" + "".join(f"    {x} = {own}[{part} - 1]\n" for x, own in own_arrays.items())) if own_arrays else ()),
             *(s for x, start in zip(loop.carried, loop.op.inputs[3:]) if x in arguments and x not in scratch and is_buffer(start)
               for s in parsed(f"{x} = apart({x})")),
@@ -318,6 +319,14 @@ def _span(low: ast.expr, start: str, stop: str, down: bool) -> str:
     first = ast.unparse(low) if isinstance(low, ast.BinOp) and isinstance(low.op, (ast.Add, ast.Sub, ast.Mult)) else as_factor(ast.unparse(low))
     sign = "-" if down else "+"
     return f"{first} {sign} {start}, {first} {sign} {stop}" + (", -1" if down else "")
+
+
+def _like(x: str, type: Array) -> str:
+    """An array like `x`; lengths that are known stand there."""
+    if not all(isinstance(d, int) for d in type.dims):
+        return f"np.empty_like({x})"
+    lengths = ", ".join(map(str, type.dims))
+    return f"np.empty({lengths if len(type.dims) == 1 else f'({lengths})'}{dtype_argument(type.dtype)})"
 
 
 def _lengths(x: str, rank: int) -> list[str]:

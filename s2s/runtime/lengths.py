@@ -31,8 +31,8 @@ MANY = 256  # calls of which it is remembered what runs
 def has_use(function: Function) -> bool:
     """Whether there may be calls of `function` that do much with short arrays."""
     shapes = [p.type.dims for p in function.params if isinstance(p.type, Array)]
-    loops = any(op.name in ("for", "while") for op in walk(function.block))
-    return bool(symbols(function)) and (loops or any(len(dims) > 1 for dims in shapes)) and not recursive_callees(function)
+    many = any(op.name in ("for", "while") or any(isinstance(x.type, Array) and len(x.type.dims) > 1 for x in op.outputs) for op in walk(function.block))
+    return bool(symbols(function)) and (many or any(len(dims) > 1 for dims in shapes)) and not recursive_callees(function)
 
 
 def symbols(function: Function) -> dict[str, tuple[int, int]]:

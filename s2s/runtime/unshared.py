@@ -98,9 +98,13 @@ def had(builder, memory: ir.Value) -> tuple[ir.Value, ir.Value]:
 def described(context, builder, kind: types.Array, shape: Sequence[ir.Value], memory: tuple[ir.Value, ir.Value]) -> New:
     """A new array in C order in this memory."""
     meminfo, place = memory
-    word, item_type = context.get_value_type(types.intp), context.get_data_type(kind.dtype)
-    step = ir.Constant(word, context.get_abi_sizeof(item_type))
-    data = with_promise(builder, builder.bitcast(place, item_type.as_pointer()))
+    return laid_out(context, builder, kind, shape, meminfo, with_promise(builder, builder.bitcast(place, context.get_data_type(kind.dtype).as_pointer())))
+
+
+def laid_out(context, builder, kind: types.Array, shape: Sequence[ir.Value], meminfo: ir.Value, data: ir.Value) -> New:
+    """An array in C order whose elements are at `data`."""
+    word = context.get_value_type(types.intp)
+    step = ir.Constant(word, context.get_abi_sizeof(data.type.pointee))
     count, strides = shape[0], [step]
     for n in shape[1:]:
         count = builder.mul(count, n)

@@ -14,6 +14,7 @@ its own up after the last statement that reads it, a slot when it is bound again
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,12 +25,15 @@ from numba.core import cgutils, types
 from numba.core.ir import Loc
 
 from ..elements import count_of, field, item
+from ..unshared import laid_out
 from .collapsed import Nest
 from .expressions import Expressions, Given
 from .failing import Failing
 from .kinds import BINARY, MIXED, Types
+from .on_stack import on_stack
 from .unrolled import leave
 
+ALIGNED = 32  # bytes of a vector, to which short arrays are aligned
 STRETCH = 32  # loops and branches one after the other, between two rests
 
 
@@ -61,6 +65,7 @@ class Statements(Expressions):
         self.slots: dict[tuple[str, types.Type], ir.Value] = {}
         self.trips: list[Trip] = []
         self.nests = nests
+        self.on_stack = on_stack(function, inference.kinds)
         self.bounds: dict[int, list[ir.Value]] = {}  # of loops of nests that may run as one
 
     # ------------------------------------------------------------------------------------------------ names
@@ -221,6 +226,8 @@ class Statements(Expressions):
                 for k, (t, kind) in enumerate(zip(targets, whole.kind.types)):
                     self.bind(t, t.id, Given(self.builder.extract_value(whole.value, k), kind))
                 self.drop(whole)
+            case ast.Name(name), _ if id(value) in self.on_stack:
+                self.bind(target, name, self.short(self.kinds[id(value)], *self.on_stack[id(value)]))
             case ast.Name(name), _:
                 self.bind(target, name, self.expression(value))
             case ast.Subscript(array, index), _:
@@ -230,6 +237,20 @@ class Statements(Expressions):
                 else:
                     self.put_element(of, self.indices(index), x)
                     self.drop(of)
+
+    def short(self, kind: types.Array, shape: Sequence[int], zero: bool) -> Given:
+        """A short array, on the stack."""
+        item_type = self.context.get_data_type(kind.dtype)
+        size = math.prod(shape)
+        memory = cgutils.alloca_once(self.builder, ir.ArrayType(item_type, size))
+        memory.align = ALIGNED
+        if zero:
+            self.builder.store(ir.Constant(memory.type.pointee, None), memory)
+        word = self.context.get_value_type(types.intp)
+        null = ir.Constant(cgutils.voidptr_t, None)
+        data = self.builder.bitcast(memory, item_type.as_pointer())
+        made = laid_out(self.context, self.builder, kind, [word(n) for n in shape], null, data)
+        return Given(made.value, kind, lasting=True)
 
     def add_to(self, stmt: ast.AugAssign, target: ast.expr, function, value: ast.expr) -> None:
         if isinstance(target, ast.Name):
