@@ -103,7 +103,7 @@ def compute(op_record, *xs: Value, of: Sequence[Value] = (), **attrs) -> Value:
     if op_record.name == "power" and isinstance(of[-1].type, Array) and all(np.dtype(x.type.dtype).kind in "biu" for x in xs):
         xs = xs[0], as_dtype(natural_exponent_op(xs[1]), xs[1].type.dtype)
     if any(x.type.dtype == "bool" for x in xs):
-        op_record, changed = _of_truths(op_record, xs)
+        op_record, changed = _of_truths(op_record, xs, of)
         xs, of = changed, [x if x is y else z for x, y, z in zip(changed, xs, of)]
     types = [Scalar(x.type.dtype) if isinstance(y.type, Array) else x.type for x, y in zip(xs, of)]
     if all(t.dtype in PLAIN for t in types):
@@ -124,10 +124,12 @@ def compute(op_record, *xs: Value, of: Sequence[Value] = (), **attrs) -> Value:
     return convert(y, dtype=y.type.dtype) if y.type.dtype not in PLAIN and common != y.type.dtype else y
 
 
-def _of_truths(op_record, xs: tuple[Value, ...]):
+def _of_truths(op_record, xs: tuple[Value, ...], of: Sequence[Value]):
     """Arithmetic of truth values, whose sum is an int in Python and a truth value in NumPy."""
-    if op_record.name in LOGICAL and all(x.type.dtype == "bool" and not x.type.weak for x in xs):
+    if op_record.name in LOGICAL and all(x.type.dtype == "bool" and (isinstance(y.type, Array) or not x.type.weak) for x, y in zip(xs, of)):
         return RECORDS[LOGICAL[op_record.name]], xs
+    if op_record.name == "invert" and isinstance(of[0].type, Array) and xs[0].type == BOOL:  # an element that is written as Python's
+        return RECORDS["logical_not"], xs
     if op_record.name in OF_INTEGERS and all(x.type in (BOOL, INT) for x in xs):
         return op_record, [int_(x) for x in xs]
     return op_record, xs

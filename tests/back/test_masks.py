@@ -66,3 +66,12 @@ def test_as_many_rows_as_are_true():
         np.testing.assert_array_equal(fast(X, v), f(X, v))
     with pytest.raises(ValueError):
         fast(X, np.ones((count + 1, 2)))
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("made", ["np.eye(n, dtype=bool)", "np.ones(n, dtype=bool)", "np.zeros((2, n), dtype=bool)", "np.full(n, True)"])
+def test_what_a_mask_that_is_made_leaves(made):
+    """Its elements are written as Python's truth values, and ~True is -2 in Python."""
+    f = s2s.from_source(f"def f(n):\n    e = {made}\n    return ~e, np.where(~e, 1.0, 2.0), np.sum(np.invert(e)), ~e | e\n")
+    for found, expected in zip(s2s.jit(f)(3), f(3)):
+        np.testing.assert_array_equal(found, expected)
