@@ -12,16 +12,21 @@ Where a real value meets a complex derivative, in either mode, the real part is 
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 
 from ..ir.builder import current
 from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Scalar, Type, carries_derivative, is_inexact
 from .record import RECORDS, deriving, dtype_of, same_shape, value
-from .shape import spread, sum_to
+from .shape import shaped_like, spread, sum_to
+
+MOST_TERMS = 32  # of one cotangent
+FIRST_OF = ("negative", "divide", "quotient", "single_quotient")  # 0 where the first operand is
 
 
-def times(bar, partial, atoms: tuple = ()):
+def times(bar, partial, atoms: tuple = (), left_out: bool = False):
     """`bar * partial` as a person would write it: bar, -bar, bar / b, 2 * bar * x, where(c, bar, 0).
 
     If `bar` is spread over a shape, the partial must broadcast to that shape.
@@ -30,7 +35,8 @@ def times(bar, partial, atoms: tuple = ()):
 
     Note [Masks stay outermost]: a choice with a constant side, `where(c, p, 0)`, becomes a choice between
     products, in the partial as in the cotangent, and so through a whole chain of ops: what belongs to the
-    side not taken never multiplies, so an inf or a nan there stays there.
+    side not taken never multiplies, so an inf or a nan there stays there.  A sum of which each term is such a choice is one, too:
+    what no term chooses has no part in it.  With `left_out` that is seen to.
     """
     if not isinstance(partial, Value):
         return _times_number(bar, partial)
@@ -42,25 +48,78 @@ def times(bar, partial, atoms: tuple = ()):
         return partial
     if bar.op is not None and bar.op.name == "spread":
         s, like = bar.op.inputs
-        product = times(s, partial, atoms)
+        product = times(s, partial, atoms, left_out)
         return product if same_shape(product.type, bar.type) else spread(product, like)
-    if bar.op is not None and bar.op.name in ("where", "select") and any(_is_zero(x) for x in bar.op.inputs[1:]):
-        condition, *sides = bar.op.inputs
+    choice = bar.op.inputs[0].op if bar.op is not None and bar.op.record is shaped_like else bar.op
+    if choice is not None and choice.name in ("where", "select") and any(_is_zero(x) for x in choice.inputs[1:]):
+        condition, *sides = choice.inputs
         return RECORDS["where"](condition, *(x if _is_zero(x) else times(x, partial, atoms) for x in sides))
     if bar.op is not None and bar.op.name == "negative":
-        return -times(bar.op.inputs[0], partial, atoms)
+        return -times(bar.op.inputs[0], partial, atoms, left_out)
+    if not left_out and (chosen := chosen_by_a_term(bar)) is not None:
+        return where_chosen(chosen, times(bar, partial, atoms, left_out=True))
     if partial.op is not None and all(partial is not atom for atom in atoms):
         inputs = partial.op.inputs
         match partial.op.name:
             case "negative":
-                return -times(bar, inputs[0], atoms)
+                return -times(bar, inputs[0], atoms, left_out)
             case "divide" | "quotient" | "single_quotient":
-                return times(bar, inputs[0], atoms) / inputs[1]
+                return times(bar, inputs[0], atoms, left_out) / inputs[1]
             case "multiply" if not (_is_seed(bar) and inputs[0].constant is not MISSING):
-                return times(times(bar, inputs[0], atoms), inputs[1], atoms)
+                return times(times(bar, inputs[0], atoms, left_out), inputs[1], atoms, left_out)
             case "where" | "select" if any(x.constant is not MISSING for x in inputs[1:]):
-                return RECORDS["where"](inputs[0], times(bar, inputs[1], atoms), times(bar, inputs[2], atoms))
+                return RECORDS["where"](inputs[0], times(bar, inputs[1], atoms, left_out), times(bar, inputs[2], atoms, left_out))
     return bar * partial
+
+
+def chosen_by_a_term(*bars: Value) -> Value | None:
+    """Where one of `bars`, or of the terms of which it is the sum, is not left out; None if not all terms are choices with 0."""
+    terms, conditions, seen = [*bars], {}, 0
+    while terms:
+        x, seen = terms.pop(), seen + 1
+        if _is_zero(x):
+            continue
+        if x.op is None or seen > MOST_TERMS:
+            return None
+        if (found := _choice(x)) is not None:
+            conditions[found] = None
+        elif x.op.name in ("add", "subtract"):
+            terms += reversed(x.op.inputs)
+        elif x.op.record is shaped_like or x.op.name in FIRST_OF:
+            terms.append(x.op.inputs[0])
+        elif x.op.name == "multiply" and (factor := next((y for y in x.op.inputs if _is_left_out(y)), None)) is not None:
+            terms.append(factor)
+        else:
+            return None
+    if not conditions or len({condition for condition, _ in conditions}) < len(conditions):
+        return None  # or one takes what the other leaves
+    chosen = [c if holds else RECORDS["logical_not"](c) for c, holds in conditions]
+    return reduce(RECORDS["bitwise_or"], chosen)
+
+
+def _choice(x: Value) -> tuple[Value, bool] | None:
+    """The condition of a choice between something and 0, and whether 0 is what is taken where it does not hold."""
+    if x.op.name not in ("where", "select") or dtype_of(x.op.inputs[0].type) != "bool":
+        return None
+    is_zero = [_is_zero(side) for side in x.op.inputs[1:]]
+    return (x.op.inputs[0], is_zero[1]) if is_zero[0] != is_zero[1] else None
+
+
+def _is_left_out(x: Value) -> bool:
+    """Whether an earlier derivative has left elements of `x` out: what the program itself multiplies by may stay in the product."""
+    while x.op is not None and x.op.line is not None and x.op.line.backwards:
+        if x.op.name in ("multiply", "add", "subtract") or _choice(x) is not None:
+            return chosen_by_a_term(x) is not None
+        if x.op.name not in FIRST_OF and x.op.record is not shaped_like:
+            break
+        x = x.op.inputs[0]
+    return False
+
+
+def where_chosen(chosen: Value, x: Value) -> Value:
+    """`x`, and 0 where it is not chosen."""
+    is_not = chosen.op is not None and chosen.op.name == "logical_not"
+    return RECORDS["where"](chosen.op.inputs[0], 0.0, x) if is_not else RECORDS["where"](chosen, x, 0.0)
 
 
 def _is_zero(x: Value) -> bool:

@@ -9,6 +9,7 @@ makes the primal values available where they are read.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from ..errors import DerivativeError
 from ..ir.builder import Builder, add_op, at, current, join_types
@@ -17,7 +18,7 @@ from ..ir.rebuild import emit_block
 from ..ir.substitute import substitute
 from ..ir.types import INT, Array, List, Scalar, Tape, Tuple, carries_derivative
 from ..ops.acts import has_effects
-from ..ops.chain import like_operand, times
+from ..ops.chain import chosen_by_a_term, like_operand, times, where_chosen
 from ..ops.checkpoint import Rerun
 from ..ops.control import Known, call, for_loop, if_record
 from ..ops.elementwise import and_, equal, not_, or_, real
@@ -27,6 +28,7 @@ from ..ops.repeat import broadcast_to_record
 from ..ops.shape import shaped_like, spread, zeros_of
 from .activity import active_values, loop_parts
 from .checkpoint import Rerunning, rerun_vjp
+from .elementwise import is_elementwise, may_be_infinite
 from .leaving import asked_to_leave
 from .tape import Region, calls_made_again
 
@@ -171,8 +173,27 @@ class Adjoint:
             self.calls[op] = pair.forward, kept
         seeds = [self.take(op.outputs[k]) for k in seeded]
         bars = call(*(op.inputs[k] for k in pair.arguments), *kept, *seeds, callee=Known(pair.backward))
+        ends = {op.outputs[k]: seed for k, seed in zip(seeded, seeds)}
         for k, bar in zip(pair.wrt, bars if isinstance(bars, tuple) else (bars,), strict=True):
-            self.add(op.inputs[k], bar)
+            self.add(op.inputs[k], self.left_out(op, ends, op.inputs[k], bar))
+
+    def left_out(self, op: Op, ends: dict[Value, Value], x: Value, bar: Value) -> Value:
+        """`bar`, what `x` gets from the cotangents `ends` of outputs of `op`, with 0 where those leave all elements out.
+
+        Note [Masks stay outermost], for what a loop or a call does element by element.
+        """
+        if not isinstance(bar.type, (Scalar, Array)) or not self.may_be_infinite:
+            return bar
+        chosen = chosen_by_a_term(*ends.values())
+        if chosen is None or not (isinstance(chosen.type, Scalar) or isinstance(x.type, Array) and chosen.type.dims == x.type.dims
+                                  and is_elementwise(op, x, list(ends))):
+            return bar
+        return where_chosen(chosen, bar)
+
+    @cached_property
+    def may_be_infinite(self) -> bool:
+        """Whether there is a slope in the function that may be infinite, or NaN."""
+        return may_be_infinite(self.function.block.ops)
 
     def call_again(self, op: Op, wrt: list[int]) -> None:
         """A call that is checkpointed: both sweeps of the callee, run now, from its arguments."""
@@ -246,6 +267,7 @@ class Adjoint:
         if not any(op.outputs[k] in self.bars for k in carried):
             return
         read = [x for x in free_values(body) if x in self.active]
+        given = {op.outputs[k]: self.bars[op.outputs[k]] for k in carried if op.outputs[k] in self.bars}
         starts = [self.take(op.outputs[k]) for k in carried]
         starts += [self.bars[x] if x in self.bars else zeros_of(x) for x in read]
         outside = self.bars
@@ -269,9 +291,10 @@ class Adjoint:
         outs = for_loop(lo, hi, step, starts, backwards, names=names, index=index)
         self.bars = outside
         # what was accumulated includes what there was before, so it replaces it; what a carry started from adds
-        self.bars.update(zip(read, outs[len(carried):]))
+        for x, out in zip(read, outs[len(carried):]):
+            self.bars[x] = out if x in outside else self.left_out(op, given, x, out)
         for k, out in zip(carried, outs):
-            self.add(inits[k], in_kind(out, inits[k]))
+            self.add(inits[k], in_kind(self.left_out(op, given, inits[k], out), inits[k]))
 
     def answers(self, op: Op, region: Region, trip: Value, last: Value) -> dict[Value, Value]:
         """What a trip of a loop asked before it left the loop or went on: known but for the last (leaving.py)."""

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from ..ir.graph import Block, Function, Op, Value, walk
-from ..ir.types import Array, List, Scalar, Tape, Tuple, Type, Unknown
+from ..ir.graph import MISSING, Block, Function, Op, Value, walk
+from ..ir.types import Array, List, Scalar, Tape, Tuple, Type, Unknown, is_inexact
+from ..ops.record import dtype_of
 
 _TOTAL_SHAPES = ("constant", "length", "size", "tuple", "item", "undefined", "sum", "spread", "transpose")
 _DIVIDES = ("divide", "floor_divide", "remainder", "power", "reciprocal")
 _PARTIAL = ("int_", "round_to_int", "left_shift", "right_shift", "max_", "min_", "not_", "and_", "or_", "bool_")
+
+# finite slopes wherever the operands are finite, unless they overflow
+_TAME = {"astype", "convert", "float_", "complex_", "add", "subtract", "multiply", "negative", "positive", "exp", "exp2", "expm1", "square",
+         "logaddexp", "logaddexp2", "hypot", "root", "sin", "cos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "degrees", "radians", "sinc",
+         "maximum", "minimum", "fmax", "fmin", "where", "select", "clip", "absolute", "fabs", "nan_to_num", "nextafter", "copysign",
+         "heaviside", "real", "imag", "conjugate", "complex_of", "erf", "erfc", "ndtr", "log_ndtr", "expit", "log_expit"}
 
 
 def is_total(op: Op) -> bool:
@@ -27,6 +34,18 @@ def is_total(op: Op) -> bool:
         return False
     arrays = {x for x in op.inputs if not isinstance(x.type, Scalar)}
     return len(arrays) <= 1 or len({getattr(x.type, "dims", x) for x in arrays}) == 1
+
+
+def is_steep(op: Op) -> bool:
+    """Whether a slope of `op` may be infinite, or NaN, at finite operands."""
+    if not op.record.elementwise or op.name in _TAME or not any(is_inexact(dtype_of(y.type)) for y in op.outputs):
+        return False
+    match op.name:
+        case "divide":
+            return op.inputs[1].constant is MISSING
+        case "power":
+            return op.inputs[1].constant is MISSING or op.inputs[1].constant < 1
+    return True
 
 
 def maybe_unbound(function: Function) -> set[Value]:

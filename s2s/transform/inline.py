@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from ..ir.graph import MISSING, Block, Function, Op, Value, walk
+from ..ir.graph import MISSING, Block, Function, Op, Value, blocks_of, walk
 from ..ir.rebuild import emit_block, rebuild
 from ..ir.types import Array
 from ..ops.checkpoint import Rerun, again, anew
@@ -25,6 +25,7 @@ from ..ops.draws import first_draw
 from ..ops.pattern import paired
 from ..ops.recursive import calls_itself
 from ..ops.rules import is_ruled
+from .elementwise import may_be_infinite
 
 SMALL = 6  # ops: what reads better in place than under a name of its own
 
@@ -36,18 +37,31 @@ SMALL = 6  # ops: what reads better in place than under a name of its own
 # do.  It would stay a call, but one that writes into its arguments, for whoever reads or calls it.
 
 
+# Note [Masks of masks]
+# A derivative leaves out what np.where did not choose.  Its own derivative does so as long as it sees the choice: what one part of
+# it was handed from another, a square root, say, gets a cotangent that is 0 there, and would multiply it by the slope of the root, which is
+# NaN.  So what calls such a derivative is differentiated with it in place.
+
+
 def inline(function: Function) -> Function:
     """`function` with calls of small straight-line functions replaced by what they do; not where they have rules.
 
-    In loops also calls of those that look into an array: Note [Helpers that look into an array].
+    In loops also calls of those that look into an array: Note [Helpers that look into an array]; and all calls where derivatives leave out
+    what a choice did not take: Note [Masks of masks].  A function that is computed everywhere, with a slope that may be infinite, and whose
+    results np.where chooses from, is run in place, too: what is left out of its results has no part in any of its cotangents.
     """
+    if any(map(leaves_out, (op for op in walk(function.block) if op.name == "call"))):
+        return inlined(function, lambda callee, again, op: not again)
     repeated: set[Op] = set(calls_in_loops(function.block))
+    chosen = {op for block in blocks_of(function.block) for op in calls_to_choose_from(block)}
 
     def wanted(callee: Function, again: bool, op: Op) -> bool:
         if again:
             return False
         calls = [each for each in walk(callee.block) if each.name == "call"]
         inner = calls if op in repeated else calls_in_loops(callee.block)
+        if op in chosen and may_be_infinite(callee.block.ops):
+            return True
         found = is_small(callee) or op in repeated and looks_into(callee) or any(map(looks, calls_in_loops(callee.block)))
         if found:
             repeated.update(inner)
@@ -83,6 +97,30 @@ def looks_into(callee: Function) -> bool:
         if op.name == "call" and not arrays.isdisjoint(op.inputs) and looks(op):
             return True
     return False
+
+
+def calls_to_choose_from(block: Block) -> set[Op]:
+    """The calls in `block` of whose results np.where there may leave elements out."""
+    found, sides = set(), [x for op in block.ops if op.name in ("where", "select") for x in op.inputs[1:]]
+    seen = set(sides)
+    while sides:
+        op = sides.pop().op
+        if op is not None and op.name == "call":
+            found.add(op)
+        elif op is not None and op.record.elementwise or op is not None and op.name == "item":
+            sides += [x for x in op.inputs if x not in seen]
+            seen.update(op.inputs)
+    return found
+
+
+def leaves_out(op: Op) -> bool:
+    """Whether `op` is a call that runs a sweep back which leaves out what a choice did not take."""
+    callee = op.attrs["callee"]
+    if calls_itself(callee) or isinstance(callee, Rerun) or is_ruled(callee):
+        return False
+    return any(each.name == "call" and leaves_out(each) or each.name in ("where", "select") and each.line is not None and each.line.backwards
+               and any(type(side.constant) in (int, float) and side.constant == 0 for side in each.inputs[1:])
+               for each in walk(callee.function_for(op.inputs).block))
 
 
 def inline_all(function: Function) -> Function:

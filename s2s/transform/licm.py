@@ -70,6 +70,7 @@ from ..ops.control import if_record
 from ..ops.record import RECORDS, dtype_of, value
 from .effects import (
     is_buffer,
+    is_steep,
     is_total,
     maybe_unbound,
     owned_buffers,
@@ -77,11 +78,6 @@ from .effects import (
     values_of,
 )
 
-# finite slopes wherever the operands are finite, unless they overflow
-_TAME = {"astype", "convert", "float_", "complex_", "add", "subtract", "multiply", "negative", "positive", "exp", "exp2", "expm1", "square",
-         "logaddexp", "logaddexp2", "hypot", "root", "sin", "cos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "degrees", "radians", "sinc",
-         "maximum", "minimum", "fmax", "fmin", "where", "select", "clip", "absolute", "fabs", "nan_to_num", "nextafter", "copysign",
-         "heaviside", "real", "imag", "conjugate", "complex_of", "erf", "erfc", "ndtr", "log_ndtr", "expit", "log_expit"}
 # finite values and slopes where every operand is 1
 _TAME_AT_ONE = {"quotient", "single_quotient", "power", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "reciprocal", "tan", "arctan2"}
 
@@ -120,7 +116,7 @@ def _untested(loop: Op, owned: set, unbound: set, above: set, differentiable: bo
     runs = runs_at_least_once(loop)
     sure = set(loop.blocks[0].ops) if loop.name == "while" else set()
     gone = _leaving(loop, owned, unbound, runs, differentiable)
-    steep = {op for op in gone if _is_steep(op) and op not in sure} if differentiable and not runs else set()
+    steep = {op for op in gone if is_steep(op) and op not in sure} if differentiable and not runs else set()
     return _on_ones(loop, gone, steep, above) if steep else gone
 
 
@@ -144,23 +140,11 @@ def _invariants(loop: Op, owned: set, unbound: set, runs: bool, differentiable: 
         for op in block.ops:
             certain = certain and not has_effects(op)  # what may raise stays behind what acts
             safe = certain or (is_total(op) and not any(x in unbound for x in op.inputs)
-                               and not (differentiable and _is_steep(op) and not (quick and op.name in _TAME_AT_ONE)))
+                               and not (differentiable and is_steep(op) and not (quick and op.name in _TAME_AT_ONE)))
             if safe and _may_leave(op, varies, owned):
                 found.append(op)
                 varies.difference_update(op.outputs)
     return found
-
-
-def _is_steep(op: Op) -> bool:
-    """Whether a slope of `op` may be infinite, or NaN, at finite operands."""
-    if not op.record.elementwise or op.name in _TAME or not any(is_inexact(dtype_of(y.type)) for y in op.outputs):
-        return False
-    match op.name:
-        case "divide":
-            return op.inputs[1].constant is MISSING
-        case "power":
-            return op.inputs[1].constant is MISSING or op.inputs[1].constant < 1
-    return True
 
 
 def _on_ones(loop: Op, gone: list[Op], steep: set[Op], above: set) -> list[Op]:
@@ -214,7 +198,8 @@ def _behind_a_test(loop: Op, owned: set, unbound: set, above: set) -> list[Op]:
     with Builder(before, above=above):
         runs = _makes_a_trip(loop)
         arm.ops = [*_leaving(loop, owned, unbound, True), loop]
-        arm.yields = loop.outputs = [Value(y.type, y.name, loop) for y in outputs]
+        loop.outputs = [Value(y.type, y.name, loop) for y in outputs]
+        arm.yields = [*loop.outputs]  # a list of its own: carries that nothing needs leave the loop's
         made = add_op(if_record, [runs], {}, [y.type for y in outputs], [arm, Block(yields=inits)], [y.name for y in outputs])
     made.line, made.outputs = loop.line, outputs
     for y in outputs:

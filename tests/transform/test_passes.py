@@ -165,6 +165,21 @@ def test_what_goes_through_an_array_leaves_a_loop_behind_a_test(name):
         assert interpret(after, A, np.ones(5), *no_trips) == interpret(f, A, x, *no_trips)
 
 
+def test_a_loop_behind_a_test_loses_a_carry_that_nothing_reads():
+    def f(a, m, n):
+        for _ in range(len(a)):
+            for _ in range(n % 3):
+                fs = [lambda u, k=k: u * k for k in range(3)]  # noqa: F841  only what leaks from it is carried
+            for w in (m[0], m):
+                s = np.mean(w)
+        return s
+
+    a, m = np.ones(3), np.ones((2, 3))
+    np.testing.assert_allclose(s2s.grad(f, argnums=1)(a, m, 2), m / 6)
+    with pytest.raises(UnboundLocalError):
+        s2s.grad(f, argnums=1)(a[:0], m, 2)
+
+
 STEEP = {  # of slopes that are infinite at 0, in loops that make no trip where k is 0
     "log": "    for i in range(n):\n        r += x * np.log(k)\n    return r",
     "root": "    for i in range(n):\n        r += x * k**0.5\n    return r",
