@@ -44,7 +44,7 @@ def told(x) -> object:
     if kind is CodeType:
         return "code", told_code(x)
     if kind is FunctionType:
-        if x.__dict__.keys() - {"__wrapped__"} and not x.__module__.startswith(OWN):
+        if x.__dict__.keys() - {"__wrapped__"} and not (x.__module__ or "").startswith(OWN):
             raise Untold("a function with attributes")
         return "function", x.__module__, x.__qualname__, told_code(x.__code__), told(x.__defaults__), told(x.__kwdefaults__)
     if kind is ModuleType and sys.modules.get(x.__name__) is x:

@@ -422,3 +422,11 @@ def test_a_module_that_is_an_argument_is_kept_by_its_name(process):
     assert [(found, made > 0) for found, made in (process.run(program, 0.5) for _ in range(2))] == [(np.cos(0.5), True), (np.cos(0.5), False)]
     found, made = process.run(WRITTEN_ONCE.format(default="math", function="sin"), 0.5)
     assert made and found == np.cos(0.5)
+
+
+def test_a_function_of_no_module_with_attributes(process):
+    inner = s2s.from_source("def inner(x):\n    return np.sum(np.sin(x) * x)\n", {"np": np})
+    inner.order = 2
+    outer = s2s.from_source("def outer(x):\n    return inner(x) ** 2\n", {"inner": inner})
+    assert inner.__module__ is None
+    np.testing.assert_allclose(s2s.jit(s2s.grad(outer))(X), s2s.grad(outer)(X), rtol=1e-12)
