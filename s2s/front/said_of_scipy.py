@@ -413,7 +413,7 @@ def expon_logpdf(x, loc=0, scale=1):
 
 def expon_pdf(x, loc=0, scale=1):
     z = standard(x, loc, scale)
-    return np.where(z < 0, 0.0, np.exp(-np.maximum(z, 0.0)) / scale)
+    return np.where(z < 0, 0.0, np.exp(-np.where(z < 0, 0.0, z)) / scale)
 
 
 def expon_cdf(x, loc=0, scale=1):
@@ -542,15 +542,22 @@ def t_pdf(x, df, loc=0, scale=1):
 
 
 def gamma_pdf(x, a, loc=0, scale=1):
-    return np.exp(gamma_logpdf(x, a, loc, scale))
+    """Where it begins a power, of which the slope is known: that of the logarithm is infinite there."""
+    z = standard(x, loc, scale)
+    begins = np.where(z == 0, z, 1.0) ** (a - 1.0) * np.exp(-special.gammaln(positive(a))) / scale
+    return np.where(z == 0, begins, np.exp(gamma_logpdf(x, a, loc, scale)))
 
 
 def chi2_pdf(x, df, loc=0, scale=1):
-    return np.exp(chi2_logpdf(x, df, loc, scale))
+    return gamma_pdf(x, 0.5 * np.asarray(df), loc, 2.0 * np.asarray(scale))
 
 
 def beta_pdf(x, a, b, loc=0, scale=1):
-    return np.exp(beta_logpdf(x, a, b, loc, scale))
+    """At both ends powers, as in gamma_pdf."""
+    z, ends = standard(x, loc, scale), -special.betaln(positive(a), positive(b))
+    edge = (z == 0) | (z == 1)
+    left, right = np.where(edge, z, 0.5) ** (a - 1.0), np.where(edge, 1.0 - z, 0.5) ** (b - 1.0)
+    return np.where(edge, left * right * np.exp(ends) / scale, np.exp(beta_logpdf(x, a, b, loc, scale)))
 
 
 def lognorm_pdf(x, s, loc=0, scale=1):

@@ -113,11 +113,33 @@ KINDS = np.array([0.5, 1.0, 2.0])  # infinite, finite and 0 where it begins
 
 @pytest.mark.parametrize("f", [
     lambda x: stats.gamma.logpdf(x, KINDS), lambda x: stats.chi2.logpdf(x, 2.0 * KINDS), lambda x: stats.gamma.pdf(x, KINDS),
+    lambda x: stats.chi2.pdf(x, 2.0 * KINDS),
     lambda x: stats.beta.logpdf(x, KINDS, 1.5), lambda x: stats.beta.logpdf(1.0 - x, 1.5, KINDS),
 ])
 def test_where_a_distribution_begins(f):
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(s2s.jvp(f, (0.0,), (0.0,))[0], f(0.0), rtol=1e-13)
+
+
+EDGES = {  # densities where they begin or end, with the slope from inside and that by their first parameter
+    "expon": (lambda x, s: stats.expon.pdf(x, 0.0, s), 0.0, 2.0, -0.25, -0.25),
+    "gamma": (lambda x, a: stats.gamma.pdf(x, a, 0.0, 0.5), 0.0, 2.0, 4.0, 0.0),
+    "steep gamma": (lambda x, a: stats.gamma.pdf(x, a), 0.0, 2.5, 0.0, 0.0),
+    "flat gamma": (lambda x, a: stats.gamma.pdf(x, a), 0.0, 3.0, 0.0, 0.0),
+    "chi2": (lambda x, df: stats.chi2.pdf(x, df), 0.0, 4.0, 0.25, 0.0),
+    "left of beta": (lambda x, a: stats.beta.pdf(x, a, 3.0), 0.0, 2.0, 12.0, 0.0),
+    "right of beta": (lambda x, b: stats.beta.pdf(x, 3.0, b), 1.0, 2.0, -12.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_slopes_where_a_density_begins(name):
+    f, x, p, *slopes = EDGES[name]
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(s2s.grad(f, argnums=(0, 1))(x, p), slopes, rtol=1e-12)
+        np.testing.assert_allclose(s2s.grad(lambda x, p: np.sum(f(x, p)), argnums=0)(np.array([x, 0.4]), p), [
+            slopes[0], s2s.grad(f)(0.4, p)], rtol=1e-12)
+    s2s.check_grads(f, (0.4, p))
 
 
 AT = [-np.inf, -1.5, -0.0, 0.0, 0.25, 0.5, 1.0, 2.0, 2.5, 3.0, 40.0, np.inf, np.nan]  # inside, outside and at the edges
