@@ -17,6 +17,7 @@ from ..ir.builder import current
 from ..ir.graph import MISSING, OPERATORS, Value
 from ..ir.types import Array, List, Scalar
 from ..ops.create import array
+from ..ops.lists import list_stack
 from ..ops.record import RECORDS, value
 from . import said
 from .alias import Cell, Container, cells_in
@@ -81,8 +82,9 @@ def _of_lists(frame: Frame, name: str, a, b, node: gast.AST):
     content = frame.value(other) if isinstance(other, (Value, Cell, *NUMBERS)) else None
     if content is not None and not is_list(frame, other):
         if isinstance(content.type, Array):
-            parts = [array(frame.value(x)) if x is xs else x for x in (a, b)]
-            return _operator(frame, name, *parts)
+            listed = frame.value(xs)
+            made = list_stack(listed) if isinstance(listed.type, List) else array(listed)
+            return _operator(frame, name, *(made if x is xs else x for x in (a, b)))
         if name == "multiply" and getattr(content.type, "dtype", "") in ("int64", "bool"):
             items = frame.heap.items(xs)
             if items is not None and len(items) == 1 and isinstance(items[0], tuple) and not frame.is_static(other) and next(

@@ -1001,3 +1001,17 @@ def elements_of_rows_exchanged(x, n):
 
 def test_what_is_in_a_list_that_a_function_returns_is_read_before_it_is_overwritten():
     judge(elements_of_rows_exchanged, 0.5, 3)
+
+
+def lists_beside_arrays(x):
+    doubled = [2 * v for v in x]
+    return np.sum(doubled * x) + np.sum(x - doubled[::-1]) + np.sum(sorted(x) * np.arange(4)) + np.sum(np.ones(2) / [v for v in x][1:3])
+
+
+def test_lists_of_run_time_length_beside_arrays():
+    judge(lists_beside_arrays, V)
+
+
+@pytest.mark.compile
+def test_lists_of_run_time_length_beside_arrays_in_native_code():
+    judge(lists_beside_arrays, V, compiled=True, second=False)
