@@ -23,7 +23,7 @@ from .record import RECORDS, deriving, dtype_of, same_shape, value
 from .shape import shaped_like, spread, sum_to
 
 MOST_TERMS = 32  # of one cotangent
-FIRST_OF = ("negative", "divide", "quotient", "single_quotient")  # 0 where the first operand is
+FIRST_OF = ("negative", "divide", "quotient", "single_quotient", "astype", "convert", "real", "imag", "conjugate")  # 0 where the first operand is
 
 
 def times(bar, partial, atoms: tuple = (), left_out: bool = False):

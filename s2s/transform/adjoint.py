@@ -175,20 +175,20 @@ class Adjoint:
         bars = call(*(op.inputs[k] for k in pair.arguments), *kept, *seeds, callee=Known(pair.backward))
         ends = {op.outputs[k]: seed for k, seed in zip(seeded, seeds)}
         for k, bar in zip(pair.wrt, bars if isinstance(bars, tuple) else (bars,), strict=True):
-            self.add(op.inputs[k], self.left_out(op, ends, op.inputs[k], bar))
+            chosen = self.not_left_out(op, ends, op.inputs[k])
+            self.add(op.inputs[k], bar if chosen is None else where_chosen(chosen, bar))
 
-    def left_out(self, op: Op, ends: dict[Value, Value], x: Value, bar: Value) -> Value:
-        """`bar`, what `x` gets from the cotangents `ends` of outputs of `op`, with 0 where those leave all elements out.
+    def not_left_out(self, op: Op, ends: dict[Value, Value], x: Value) -> Value | None:
+        """Where the cotangents `ends` of outputs of `op` have a part in that of `x`; None if that is everywhere, as far as is known.
 
         Note [Masks stay outermost], for what a loop or a call does element by element.
         """
-        if not isinstance(bar.type, (Scalar, Array)) or not self.may_be_infinite:
-            return bar
+        if not isinstance(x.type, (Scalar, Array)) or not self.may_be_infinite:
+            return None
         chosen = chosen_by_a_term(*ends.values())
-        if chosen is None or not (isinstance(chosen.type, Scalar) or isinstance(x.type, Array) and chosen.type.dims == x.type.dims
-                                  and is_elementwise(op, x, list(ends))):
-            return bar
-        return where_chosen(chosen, bar)
+        is_for_all = chosen is not None and isinstance(chosen.type, Scalar)
+        return chosen if is_for_all or chosen is not None and isinstance(x.type, Array) and chosen.type.dims == x.type.dims and is_elementwise(
+            op, x, list(ends)) else None
 
     @cached_property
     def may_be_infinite(self) -> bool:
@@ -269,7 +269,8 @@ class Adjoint:
         read = [x for x in free_values(body) if x in self.active]
         given = {op.outputs[k]: self.bars[op.outputs[k]] for k in carried if op.outputs[k] in self.bars}
         starts = [self.take(op.outputs[k]) for k in carried]
-        starts += [self.bars[x] if x in self.bars else zeros_of(x) for x in read]
+        chosen = {x: self.not_left_out(op, given, x) for x in (*read, *(inits[k] for k in carried))}
+        starts += [self.bars[x] if x in self.bars and chosen[x] is None else zeros_of(x) for x in read]
         outside = self.bars
         self.open(body, op)
         region = self.regions[body]
@@ -292,9 +293,13 @@ class Adjoint:
         self.bars = outside
         # what was accumulated includes what there was before, so it replaces it; what a carry started from adds
         for x, out in zip(read, outs[len(carried):]):
-            self.bars[x] = out if x in outside else self.left_out(op, given, x, out)
+            if chosen[x] is None:
+                self.bars[x] = out
+            else:
+                self.add(x, where_chosen(chosen[x], out))
         for k, out in zip(carried, outs):
-            self.add(inits[k], in_kind(self.left_out(op, given, inits[k], out), inits[k]))
+            mask = chosen[inits[k]]
+            self.add(inits[k], in_kind(out if mask is None else where_chosen(mask, out), inits[k]))
 
     def answers(self, op: Op, region: Region, trip: Value, last: Value) -> dict[Value, Value]:
         """What a trip of a loop asked before it left the loop or went on: known but for the last (leaving.py)."""

@@ -66,12 +66,30 @@ def a_call_of_numbers(x):
     return c
 
 
+def newton(x):
+    y = np.sqrt(x)
+    k = 0
+    while k < 3:
+        y = y + 0.15 * (x - y * y) / y
+        k += 1
+    return y * np.log(x)
+
+
+def two_calls_that_loop(x):
+    return np.where(x > 0.6, newton(x), x) + np.where(x > 0, newton(x) * 0.1, 0.0)
+
+
+def of_complex_numbers(x):
+    u = np.sqrt(x)
+    return np.real(np.where(x > 0, (1.0 + 2.0j) * u, 0.0) + np.where(x > 1, u**2 * 1j, 0.0))
+
+
 def roots_below_zero(x):
     return np.where(x > 0, np.sqrt(x) + x**1.5 + np.log(x), np.exp(-x) / x)
 
 
 WITHOUT_LOOPS = [two_choices, a_choice_of_what_was_chosen, one_takes_what_the_other_leaves, numbers_left_out, roots_below_zero]
-WITH_LOOPS = [a_loop, a_call, two_results_of_a_call, a_call_of_numbers]
+WITH_LOOPS = [a_loop, a_call, two_results_of_a_call, a_call_of_numbers, two_calls_that_loop, of_complex_numbers]
 
 
 def along(f):
