@@ -26,7 +26,7 @@ from .shaped import copied
 from .small import dots, row
 from .unshared import MEMORY, NO_MEMORY, allocate, allocated, described, had
 
-KINDS = {types.float64: "d", types.float32: "s"}
+KINDS = {types.float64: "d", types.float32: "s", types.complex128: "z", types.complex64: "c"}
 BYTE, STATUS = ir.IntType(8), ir.IntType(32)
 FEW, SMALL = 32, 32 * 32  # rows in memory, and numbers, of a matrix; up to them, gemv takes longer than small.py
 
@@ -141,8 +141,9 @@ def _fill(context, builder, a: Operand, b: Operand, shape: Sequence[ir.Value], m
 
 def _multiply(context, builder, a: Operand, b: Operand, made: ir.Value) -> None:
     """The call of gemm, or of gemv and what is faster for a small matrix."""
-    real = context.get_value_type(a.kind.dtype)
-    one, zero = (_in_memory(builder, ir.Constant(real, x)) for x in (1.0, 0.0))
+    number = context.get_value_type(a.kind.dtype)
+    is_complex = isinstance(a.kind.dtype, types.Complex)
+    one, zero = (_in_memory(builder, ir.Constant(number, [x, 0.0] if is_complex else x)) for x in (1.0, 0.0))
     kind = _letter(KINDS[a.kind.dtype])
     if a.kind.ndim == b.kind.ndim:
         (n, k), m = a.shape, b.shape[1]
@@ -155,13 +156,15 @@ def _multiply(context, builder, a: Operand, b: Operand, made: ir.Value) -> None:
     n, m = matrix.shape
     lead, others = (m, n) if matrix.kind.layout == "C" else (n, m)
     dotted = (matrix.kind.layout == "C") == of_rows
+    args = [kind, _letter("t" if dotted else "n"), lead, others, one, matrix.data, lead, vector.data, zero, made]
+    if is_complex:
+        return _call(builder, "numba_xxgemv", args)
     few, small = (builder.icmp_signed("<=", x, ir.Constant(lead.type, most)) for x, most in ((others, FEW), (builder.mul(lead, others), SMALL)))
     with builder.if_else(builder.and_(few, small)) as (then, otherwise):
         with then:
-            builder.call((dots if dotted else row)(builder.module, real), [matrix.data, lead, others, vector.data, made])
+            builder.call((dots if dotted else row)(builder.module, number), [matrix.data, lead, others, vector.data, made])
         with otherwise:
-            _call(builder, "numba_xxgemv", [kind, _letter("t" if dotted else "n"), lead, others,
-                                            one, matrix.data, lead, vector.data, zero, made])
+            _call(builder, "numba_xxgemv", args)
 
 
 def _letter(letter: str) -> ir.Constant:

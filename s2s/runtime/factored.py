@@ -42,7 +42,7 @@ from .lapack import (
     lapack_solution_of_upper,
 )
 
-DTYPES = ("float64", "float32")
+DTYPES = ("float64", "float32", "complex128", "complex64")
 FROM_FACTORS = {"inv": lapack_inverse, "inverse_or_nan": lapack_inverse_or_nan, "is_singular": lapack_is_singular,
                 "det": lapack_determinant, "sign_of_det": lapack_sign, "log_of_det": lapack_log}
 FROM_MATRIX = {"cholesky": lapack_cholesky, "is_indefinite": lapack_is_indefinite}

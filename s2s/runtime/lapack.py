@@ -28,6 +28,7 @@ from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 from numba.core.imputils import impl_ret_new_ref
+from numba.core.typing import signature
 from numba.extending import get_cython_function_address, lower_builtin, type_callable
 
 from ..later import later
@@ -37,7 +38,7 @@ from .unshared import allocated
 scipy_linalg = later("scipy.linalg")
 
 PREFIX = "s2s_lapack"  # symbols: s2s_lapack_dgetrf
-LETTERS = {types.float64: "d", types.float32: "s"}
+LETTERS = {types.float64: "d", types.float32: "s", types.complex128: "z", types.complex64: "c"}
 BLAS = ("trsm", "trsv")
 BYTE, INT, WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 BYTES = cgutils.voidptr_t
@@ -70,7 +71,7 @@ def lapack_inverse(lu, p):
 
 
 def lapack_sign(lu, p):
-    """The sign of the determinant."""
+    """The sign of the determinant: of a complex one, the number of absolute value 1."""
     return np.prod(np.sign(np.diag(lu))) * (-1.0) ** np.sum(p != np.arange(len(p)))
 
 
@@ -121,6 +122,10 @@ def is_matrix(a) -> bool:
     return isinstance(a, types.Array) and a.ndim == 2 and a.dtype in LETTERS
 
 
+def real_of(dtype: types.Type) -> types.Type:
+    return dtype.underlying_float if isinstance(dtype, types.Complex) else dtype
+
+
 def _in_rows(b: types.Array) -> types.Array:
     return types.Array(b.dtype, b.ndim, "C")
 
@@ -134,8 +139,9 @@ for _function in (lapack_solution, lapack_solution_of_transposed):
     type_callable(_function)(lambda context: lambda lu, p, b: _in_rows(b) if is_matrix(lu) and b.dtype == lu.dtype and b.ndim in (1, 2) else None)
 for _function in (lapack_solution_of_lower, lapack_solution_of_upper):
     type_callable(_function)(lambda context: lambda a, b: _in_rows(b) if is_matrix(a) and b.dtype == a.dtype and b.ndim in (1, 2) else None)
-for _function in (lapack_sign, lapack_log, lapack_determinant):
+for _function in (lapack_sign, lapack_determinant):
     type_callable(_function)(lambda context: lambda lu, p: lu.dtype if is_matrix(lu) else None)
+type_callable(lapack_log)(lambda context: lambda lu, p: real_of(lu.dtype) if is_matrix(lu) else None)
 for _function in (lapack_inverse, lapack_inverse_or_nan):
     type_callable(_function)(lambda context: lambda lu, p: _in_rows(lu) if is_matrix(lu) else None)
 type_callable(lapack_is_singular)(lambda context: lambda lu, p: types.boolean if is_matrix(lu) else None)
@@ -191,12 +197,12 @@ def _lower_inverse(raises: bool) -> Callable:
             code.is_regular(lu.data, n)
         x = allocated(context, builder, sig.return_type, [n, n], zero=True)
         with cgutils.for_range(builder, n) as loop:
-            builder.store(ir.Constant(code.real, 1.0), code.on_diagonal(x.data, n, loop.index))
+            builder.store(code.constant(1.0), code.on_diagonal(x.data, n, loop.index))
         with builder.if_then(code.is_some(n)):
             code.solve_rows(lu.data, p.data, n, x.data, n, False)
         if not raises:
             with builder.if_then(code.is_singular(lu.data, n), likely=False), cgutils.for_range(builder, builder.mul(n, n)) as loop:
-                builder.store(ir.Constant(code.real, float("nan")), builder.gep(x.data, [loop.index]))
+                builder.store(code.constant(float("nan")), builder.gep(x.data, [loop.index]))
         return impl_ret_new_ref(context, builder, sig.return_type, x.value)
 
     return lower
@@ -215,7 +221,7 @@ def _lower_is_singular(context, builder, sig, args):
 
 def _lower_determinant(result: Callable) -> Callable:
     def lower(context, builder, sig, args):
-        code = Code(context, builder, sig.return_type)
+        code = Code(context, builder, sig.args[0].dtype)
         lu, (n, _) = code.array(sig.args[0], args[0])
         p, _ = code.array(sig.args[1], args[1])
         return result(code, *code.sign_and_log(lu.data, p.data, n))
@@ -224,7 +230,7 @@ def _lower_determinant(result: Callable) -> Callable:
 
 
 for _function, _result in ((lapack_sign, lambda code, sign, log: sign), (lapack_log, lambda code, sign, log: log),
-                           (lapack_determinant, lambda code, sign, log: code.builder.fmul(sign, code.math("llvm.exp", log)))):
+                           (lapack_determinant, lambda code, sign, log: code.scaled(sign, code.math("llvm.exp", log)))):
     lower_builtin(_function, types.Array, types.Array)(_lower_determinant(_result))
 
 
@@ -302,9 +308,10 @@ class Code:
     """What these functions are made of, for numbers of one dtype."""
 
     def __init__(self, context, builder, dtype: types.Type):
-        self.context, self.builder, self.letter = context, builder, LETTERS[dtype]
-        self.real = context.get_value_type(dtype)
-        self.size = context.get_abi_sizeof(self.real)
+        self.context, self.builder, self.letter, self.dtype = context, builder, LETTERS[dtype], dtype
+        self.number, self.real = (context.get_value_type(t) for t in (dtype, real_of(dtype)))
+        self.is_complex = dtype != real_of(dtype)
+        self.size = context.get_abi_sizeof(self.number)
 
     def array(self, kind: types.Array, value: ir.Value) -> tuple:
         """An array and its lengths."""
@@ -327,7 +334,7 @@ class Code:
         if isinstance(x, str):
             x = BYTE(ord(x))
         elif isinstance(x, float):
-            x = ir.Constant(self.real, x)
+            x = self.constant(x)
         else:
             x = INT(x) if isinstance(x, int) else self.builder.trunc(x, INT)
         place = cgutils.alloca_once(self.builder, x.type)
@@ -363,8 +370,7 @@ class Code:
         found = cgutils.alloca_once_value(self.builder, cgutils.false_bit)
         with cgutils.for_range(self.builder, n) as loop:
             number = self.builder.load(self.on_diagonal(data, n, loop.index))
-            is_zero = self.builder.fcmp_ordered("==", number, ir.Constant(self.real, 0.0))
-            self.builder.store(self.builder.or_(self.builder.load(found), is_zero), found)
+            self.builder.store(self.builder.or_(self.builder.load(found), self.is_zero(number)), found)
         return self.builder.load(found)
 
     def give_up(self, kind: types.Array, made) -> None:
@@ -372,6 +378,35 @@ class Code:
         self.context.nrt.decref(self.builder, kind, made.value)
 
     # ----------------------------------------------------------------------------------------- numbers
+
+    def constant(self, x: float) -> ir.Constant:
+        return ir.Constant(self.number, [ir.Constant(self.real, x), ir.Constant(self.real, 0.0)] if self.is_complex else x)
+
+    def members(self, x: ir.Value) -> list[ir.Value]:
+        """The number, or its real and its imaginary part."""
+        return cgutils.unpack_tuple(self.builder, x, 2) if self.is_complex else [x]
+
+    def of_members(self, members: Sequence[ir.Value]) -> ir.Value:
+        return cgutils.make_anonymous_struct(self.builder, members, self.number) if self.is_complex else members[0]
+
+    def is_zero(self, x: ir.Value) -> ir.Value:
+        zero = ir.Constant(self.real, 0.0)
+        return functools.reduce(self.builder.and_, [self.builder.fcmp_ordered("==", each, zero) for each in self.members(x)])
+
+    def scaled(self, x: ir.Value, factor: ir.Value) -> ir.Value:
+        return self.of_members([self.builder.fmul(each, factor) for each in self.members(x)])
+
+    def times(self, x: ir.Value, y: ir.Value) -> ir.Value:
+        """The product of two complex numbers."""
+        (a, b), (c, d) = self.members(x), self.members(y)
+        add, sub, mul = self.builder.fadd, self.builder.fsub, self.builder.fmul
+        return self.of_members([sub(mul(a, c), mul(b, d)), add(mul(a, d), mul(b, c))])
+
+    def absolute(self, x: ir.Value) -> ir.Value:
+        """The absolute value, of a complex number as Numba works it out, which neither overflows nor underflows."""
+        if not self.is_complex:
+            return self.math("llvm.fabs", x)
+        return self.context.get_function(abs, signature(real_of(self.dtype), self.dtype))(self.builder, [x])
 
     def on_diagonal(self, data: ir.Value, n: ir.Value, k: ir.Value) -> ir.Value:
         return self.builder.gep(data, [self.builder.mul(k, self.builder.add(n, WORD(1)))])
@@ -381,17 +416,27 @@ class Code:
 
     def sign_and_log(self, lu: ir.Value, p: ir.Value, n: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Of the determinant, added up as NumPy does it; 0 and -inf where a pivot is 0."""
-        builder, one, zero = self.builder, ir.Constant(self.real, 1.0), ir.Constant(self.real, 0.0)
-        sign, log = (cgutils.alloca_once_value(builder, x) for x in (one, zero))
+        builder = self.builder
+        sign, log = cgutils.alloca_once_value(builder, self.constant(1.0)), cgutils.alloca_once_value(builder, ir.Constant(self.real, 0.0))
         with cgutils.for_range(builder, n) as loop:
             pivot = builder.load(self.on_diagonal(lu, n, loop.index))
             is_moved = builder.icmp_signed("!=", builder.sext(builder.load(builder.gep(p, [loop.index])), WORD), builder.add(loop.index, WORD(1)))
-            is_negative = builder.fcmp_ordered("<", pivot, zero)
-            old = builder.load(sign)
-            builder.store(builder.select(builder.xor(is_moved, is_negative), builder.fneg(old), old), sign)
-            builder.store(builder.fadd(builder.load(log), self.math("llvm.log", self.math("llvm.fabs", pivot))), log)
+            size = self.absolute(pivot)
+            builder.store(self.turned(builder.load(sign), pivot, size, is_moved), sign)
+            builder.store(builder.fadd(builder.load(log), self.math("llvm.log", size)), log)
         none = self.is_singular(lu, n)
-        return builder.select(none, zero, builder.load(sign)), builder.select(none, ir.Constant(self.real, float("-inf")), builder.load(log))
+        return (builder.select(none, self.constant(0.0), builder.load(sign)),
+                builder.select(none, ir.Constant(self.real, float("-inf")), builder.load(log)))
+
+    def turned(self, sign: ir.Value, pivot: ir.Value, size: ir.Value, is_moved: ir.Value) -> ir.Value:
+        """The sign of a determinant with one pivot more, whose row has been moved or not."""
+        builder = self.builder
+        if self.is_complex:
+            sign = self.times(sign, self.of_members([builder.fdiv(each, size) for each in self.members(pivot)]))
+            negative = self.of_members([builder.fneg(each) for each in self.members(sign)])
+            return builder.select(is_moved, negative, sign)
+        is_negative = builder.fcmp_ordered("<", pivot, ir.Constant(self.real, 0.0))
+        return builder.select(builder.xor(is_moved, is_negative), builder.fneg(sign), sign)
 
     # --------------------------------------------------------------------------------- right sides in rows
 
@@ -405,8 +450,8 @@ class Code:
 
     def copy(self, to: ir.Value, data: ir.Value, rows: ir.Value, columns: ir.Value, over_rows: ir.Value, over_columns: ir.Value) -> None:
         """Write rows and columns of what lies at `data`, so many bytes apart, one after the other."""
-        function = copier(self.builder.module, self.real, self.size)
-        self.builder.call(function, [self.builder.bitcast(to, self.real.as_pointer()), self.builder.bitcast(data, BYTES),
+        function = copier(self.builder.module, self.number, self.size)
+        self.builder.call(function, [self.builder.bitcast(to, self.number.as_pointer()), self.builder.bitcast(data, BYTES),
                                      rows, columns, over_rows, over_columns, columns])
 
     def divide(self, triangle: str, form: str, diagonal: str, a: ir.Value, n: ir.Value, x: ir.Value, columns: ir.Value) -> None:

@@ -76,6 +76,59 @@ def test_as_interpreted(f):
                 np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * np.max(np.abs(y)))
 
 
+def complex_solutions(A, b, B):
+    x, y = np.linalg.solve(A, b), np.linalg.solve(A.T, B[:, ::2])
+    return np.sum(np.abs(x) ** 2) + np.sum(np.abs(y + np.linalg.solve(np.conj(A).T, np.conj(B[:, ::2]))) ** 2)
+
+
+def complex_inverse_and_determinants(A, b, B):
+    sign, size = np.linalg.slogdet(A / len(b))
+    return np.real(b @ np.linalg.inv(A) @ b) + size + np.imag(sign) + np.abs(np.linalg.det(A / len(b)) - 1.0) ** 2 + np.sum(np.real(np.linalg.inv(A.T) @ B))
+
+
+def complex_triangles(A, b, B):
+    L = np.linalg.cholesky(A @ np.conj(A).T + np.eye(len(b)))
+    y = np.linalg.solve(np.conj(L).T, np.linalg.solve(L, B))
+    return np.sum(np.abs(np.linalg.solve(L, b)) ** 2) + np.sum(np.abs(y) ** 2) + np.sum(np.log(np.real(np.diag(L))))
+
+
+def complex_loop(A, b, B):
+    total = 0.0
+    for k in range(B.shape[1]):
+        total = total + np.abs(np.sum(np.linalg.solve(A, B[:, k]) * np.linalg.solve(A.T[::-1, ::-1], b)))
+    return total
+
+
+@pytest.mark.parametrize("f", [complex_solutions, complex_inverse_and_determinants, complex_triangles, complex_loop], ids=lambda f: f.__name__)
+def test_complex_matrices_as_interpreted(f):
+    def of_parts(A, C, b, d, B, D):
+        return f(A + 1j * C, b + 1j * d, B + 1j * D)
+
+    gradient = s2s.value_and_grad(of_parts, argnums=(0, 1, 2, 3, 4, 5))
+    fast = s2s.jit(gradient)
+    for dtype, tolerance in ((np.float64, 1e-9), (np.float32, 2e-2)):
+        for n, m in ((9, 4), (17, 17), (1, 3), (33, 1)):
+            args = [RNG.normal(size=shape).astype(dtype) for shape in ((n, n), (n, n), n, n, (n, m), (n, m))]
+            args[0] += 3 * np.sqrt(n).astype(dtype) * np.eye(n, dtype=dtype)
+            (value, found), (expected, wanted) = fast(*args), gradient(*args)
+            for x, y in zip((value, *found), (expected, *wanted), strict=True):
+                assert np.shape(x) == np.shape(y) and np.asarray(x).dtype == np.asarray(y).dtype
+                np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * np.max(np.abs(y)))
+
+
+def test_complex_matrices_that_are_singular_indefinite_or_empty():
+    programs = [lambda A: np.linalg.solve(A, np.ones(len(A)) + 0j), np.linalg.inv, np.linalg.cholesky, np.linalg.det, lambda A: tuple(np.linalg.slogdet(A))]
+    for f in programs:
+        fast = s2s.jit(f)
+        for A in (SINGULAR * (1 - 2j), -np.eye(12) + 0j, HUGE * 1j, np.zeros((0, 0)) + 0j, np.zeros((1, 1)) + 0j, np.array([[2j]]), np.diag([1j, 0, 3])):
+            found, expected = outcome(fast, A), outcome(f, A)
+            if isinstance(expected, type):
+                assert found is expected
+            else:
+                for x, y in zip(found if isinstance(found, tuple) else [found], expected if isinstance(expected, tuple) else [expected], strict=True):
+                    np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-300)
+
+
 SINGULAR = RNG.normal(size=(12, 12))
 SINGULAR[3] = 0
 HUGE = np.diag([1e200, 1e200, 1e-300, *np.ones(9)])
