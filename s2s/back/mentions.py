@@ -82,10 +82,19 @@ def stored_in(body: Sequence[ast.stmt]) -> Iterator[str]:
 
 def loaded_in(trees: Sequence[ast.AST]) -> Iterator[str]:
     """The names that are read, in the order of the text."""
-    for tree in trees:
-        if isinstance(tree, ast.Name) and isinstance(tree.ctx, ast.Load):
-            yield tree.id
-        yield from loaded_in(list(ast.iter_child_nodes(tree)))
+    ahead = list(reversed(trees))
+    while ahead:
+        tree = ahead.pop()
+        if isinstance(tree, ast.Name):
+            if isinstance(tree.ctx, ast.Load):
+                yield tree.id
+            continue
+        for name in reversed(tree._fields):
+            x = getattr(tree, name, None)
+            if isinstance(x, list):
+                ahead += [each for each in reversed(x) if isinstance(each, ast.AST)]
+            elif isinstance(x, ast.AST) and name != "ctx":
+                ahead.append(x)
 
 
 def names_in(tree: ast.AST) -> set[str]:

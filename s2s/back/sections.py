@@ -21,6 +21,7 @@ last.  Handing statements to the pool as they come, to wait where a result is re
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Container, Sequence
 
 from ..ir.graph import Op, Value, free_values
@@ -37,12 +38,49 @@ NEW = frozenset({"zeros", "empty", "ones", "full", "zeros_like", "empty_like"}) 
 OF_NUMBERS = frozenset({"unshared_zeros", "unshared_empty", "unshared_like", "len", "float", "int", "bool", "abs", "max", "min"})
 
 
+class Facts:
+    """What is asked of statements again and again while loops are compared, each found once: as long as nobody changes them."""
+
+    def __init__(self, body: Sequence[ast.stmt]):
+        self.body = body
+        self.stored = functools.cache(lambda statement: frozenset(stored_in([statement])))
+        self.names = functools.cache(names_in)
+        self.written = functools.cache(written)
+        self.is_plain = functools.cache(is_plain)
+        self.checks = functools.cache(checks)
+        self.left_by = functools.cache(self.find_left)
+        self.section = functools.cache(lambda loop: [*beginning(body, loop), loop])
+        self.memory = functools.cache(memory_of)
+
+    def find_left(self, loop: ast.For) -> set[str]:
+        """The names that statements below a loop may read as it has left them."""
+        return set(exposed(self.body[self.body.index(loop) + 1:], set(self.stored(loop))))
+
+    def are_apart(self, loop: ast.For, other: ast.For) -> bool:
+        """Whether neither of two loops writes to memory that the other uses."""
+        (changed, used), (others, also) = self.memory(loop.op), self.memory(other.op)
+        return not (ANYTHING in used | also or ARGUMENT in changed | others or changed & also or others & used)
+
+    def passes(self, statement: ast.stmt, other: ast.stmt) -> bool:
+        """Whether a statement may run before or after another, all the same."""
+        if not self.is_plain(statement) or not (self.is_plain(other) or isinstance(other, ast.For)):
+            return False
+        read = self.names(statement)
+        # an array that the other writes to: what is plain reads none of its elements, and a new name for it is bound to it
+        return not (self.stored(statement) & self.names(other) or self.stored(other) & read or self.written(other) & read)
+
+    def leaves_numbers(self, loop: ast.For) -> bool:
+        """Whether what statements below read of what a loop leaves is numbers that it carries."""
+        return self.left_by(loop) <= {name for name, p in zip(loop.carried, loop.op.blocks[0].params[1:]) if isinstance(p.type, Scalar)}
+
+
 def groups(body: Sequence[ast.stmt], is_in_order: Callable[[ast.For], bool]) -> list[list[ast.For]]:
     """The loops among these statements, of those that are `is_in_order`, that can run at the same time."""
     found: list[list[ast.For]] = []
     loops = [s for s in body if isinstance(s, ast.For) and hasattr(s, "op") and is_in_order(s) and carries_little(s)]
+    facts = Facts(body)
     for loop in loops if len(loops) <= FEW else ():
-        group = next((g for g in found if order(body, [*g, loop]) is not None), None)
+        group = next((g for g in found if order(facts, [*g, loop]) is not None), None)
         if group is None:
             found.append([loop])
         else:
@@ -69,45 +107,31 @@ def beginning(body: Sequence[ast.stmt], loop: ast.For) -> list[ast.stmt]:
     return found
 
 
-def order(body: Sequence[ast.stmt], group: Sequence[ast.For]) -> tuple[list[ast.stmt], list[list[ast.stmt]], list[ast.stmt]] | None:
+def order(facts: Facts, group: Sequence[ast.For]) -> tuple[list[ast.stmt], list[list[ast.stmt]], list[ast.stmt]] | None:
     """The statements before the loops of a group, a section for each loop, and the statements after; None if they cannot run at once."""
+    body = facts.body
     first, last = body.index(group[0]), body.index(group[-1])
-    sections = [[*beginning(body, loop), loop] for loop in group]
+    sections = [facts.section(loop) for loop in group]
     inside = [statement for section in sections for statement in section]
     for k, loop in enumerate(group):
-        left = left_by(loop, body)
-        if not left <= {name for name, p in zip(loop.carried, loop.op.blocks[0].params[1:]) if isinstance(p.type, Scalar)}:
-            return None
         for j, other in enumerate(group[k + 1:], k + 1):
-            if left & set(stored_in(sections[j])) or any(exposed(sections[j], set(stored_in([loop])))) or not apart(loop.op, other.op):
+            if (not facts.are_apart(loop, other) or any(facts.left_by(loop) & facts.stored(s) for s in sections[j])
+                    or any(exposed(sections[j], set(facts.stored(loop))))):
                 return None
+    if not all(map(facts.leaves_numbers, group)):
+        return None
     before, after = [s for s in body[:first] if s not in inside], []
     for statement in body[first:last]:
         if statement in inside:
             continue
-        if all(passes(statement, other) for other in [*after, *(g for g in group if body.index(g) < body.index(statement))]):
+        if all(facts.passes(statement, other) for other in [*after, *(g for g in group if body.index(g) < body.index(statement))]):
             before.append(statement)
         else:
             after.append(statement)
     for statement in after:
-        if checks(statement) or not all(passes(statement, g) for g in group if body.index(g) > body.index(statement)):
+        if facts.checks(statement) or not all(facts.passes(statement, g) for g in group if body.index(g) > body.index(statement)):
             return None
     return before, sections, [*after, *body[last + 1:]]
-
-
-def left_by(loop: ast.For, body: Sequence[ast.stmt]) -> set[str]:
-    """The names that statements below a loop may read as it has left them."""
-    return set(exposed(body[body.index(loop) + 1:], set(stored_in([loop]))))
-
-
-def passes(statement: ast.stmt, other: ast.stmt) -> bool:
-    """Whether a statement may run before or after another, all the same."""
-    if not is_plain(statement) or not (is_plain(other) or isinstance(other, ast.For)):
-        return False
-    bound, also = set(stored_in([statement])), set(stored_in([other]))
-    read = names_in(statement)
-    # an array that the other writes to: what is plain reads none of its elements, and a new name for it is bound to it
-    return not (bound & names_in(other) or also & read or written(other) & read)
 
 
 def is_plain(statement: ast.stmt) -> bool:
@@ -167,11 +191,9 @@ def written(statement: ast.stmt) -> set[str]:
 # ------------------------------------------------------------------------------------------------- memory
 
 
-def apart(loop: Op, other: Op) -> bool:
-    """Whether neither of two loops writes to memory that the other uses."""
-    changed = [origins(op.inputs[3:]) for op in (loop, other)]
-    used = [origins([*op.inputs, *free_values(op.blocks[0])]) for op in (loop, other)]
-    return not (ANYTHING in used[0] | used[1] or ARGUMENT in changed[0] | changed[1] or changed[0] & used[1] or changed[1] & used[0])
+def memory_of(loop: Op) -> tuple[set[object], set[object]]:
+    """Where the memory comes from to which a loop writes, and which it uses."""
+    return origins(loop.inputs[3:]), origins([*loop.inputs, *free_values(loop.blocks[0])])
 
 
 def origins(values: Sequence[Value]) -> set[object]:
@@ -204,17 +226,18 @@ def in_sections(body: Sequence[ast.stmt], group: Sequence[ast.For], name: str, u
 
     Arrays that `is_own` holds of are the function's own.
     """
-    found = order(body, group)
+    facts = Facts(body)
+    found = order(facts, group)
     if found is None:
         return None
     before, sections, after = found
+    ends = [sorted(facts.left_by(loop)) for loop in group]
     part, section, start, stop = (unused(x) for x in ("part", "section", "start", "stop"))
     own: dict[str, str] = {}
     made: list[str] = []
     kernel: list[ast.stmt] = []
     arguments: dict[str, None] = {}
-    for k, (loop, statements) in enumerate(zip(group, sections)):
-        left = sorted(left_by(loop, body))
+    for k, (loop, statements, left) in enumerate(zip(group, sections, ends)):
         dtypes = {each: p.type.dtype for each, p in zip(loop.carried, loop.op.blocks[0].params[1:])}
         arguments.update(dict.fromkeys(exposed(statements, set(locals))))
         others = {name for other in sections if other is not statements for each in other for name in names_in(each)}

@@ -23,13 +23,14 @@ class Builder:
     those of its parameters that are carries start as.  `above` are values whose types' symbols a new block
     will meet although it has not made them: what is fresh in it is called otherwise.  `meetings` takes what
     is asked of extents that ops put side by side: given for the block that every run of a function runs.
+    `trips` is the range that the block's first parameter counts through, of a loop's block.
     """
 
     def __init__(self, block: Block | None = None, line: Line | None = None,
                  inits: dict[Value, Value] | None = None, above: Iterable[Value] = (),
-                 meetings: list[Meeting] | None = None):
+                 meetings: list[Meeting] | None = None, trips: tuple[Value, Value, Value] | None = None):
         self.block = Block() if block is None else block
-        self.meetings = meetings
+        self.meetings, self.trips = meetings, trips
         outer = _stack[-1] if _stack else None
         self.outer = outer if inits is not None else None
         self.inits = inits or {}
@@ -82,6 +83,11 @@ def in_scope(value: Value) -> bool:
     """Whether the blocks being emitted into, or those around them, have defined `value`."""
     return any(value in builder.block.params or (value.op is not None and value.op in builder.block.ops)
                for builder in _stack)
+
+
+def trips_of(counter: Value) -> tuple[Value, Value, Value] | None:
+    """The range that one of the loops being emitted counts through, if `counter` is what it counts with."""
+    return next((builder.trips for builder in _stack if builder.trips is not None and builder.block.params[0] is counter), None)
 
 
 class at:

@@ -53,9 +53,10 @@ WIDEN_AFTER = 8  # rounds after which a carry that still changes is of unknown r
 # ---------------------------------------------------------------------------------------- builders
 
 
-def _yielding(body: Callable, params: Sequence[Value] = (), inits: Sequence[Value] = ()) -> tuple[Block, list[Value]]:
+def _yielding(body: Callable, params: Sequence[Value] = (), inits: Sequence[Value] = (),
+              trips: tuple[Value, Value, Value] | None = None) -> tuple[Block, list[Value]]:
     block = Block(params=list(params))
-    with Builder(block, inits=dict(zip(params[len(params) - len(inits):], inits))):
+    with Builder(block, inits=dict(zip(params[len(params) - len(inits):], inits)), trips=trips):
         block.yields = [value(y) for y in body(*params)]
     return block, block.yields
 
@@ -265,7 +266,7 @@ def for_loop(lo, hi, step, inits: Sequence, body: Callable, breaks: bool = False
         return tuple(inits)
 
     def emit_body(params):
-        block, yields = _yielding(body, [Value(INT, index), *params], inits)
+        block, yields = _yielding(body, [Value(INT, index), *params], inits, (lo, hi, step))
         return [block], yields[1:] if breaks else yields
 
     types, blocks = _carries(inits, names, emit_body, before, spread)

@@ -12,16 +12,18 @@ and the operands it consumes, in order.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from ..errors import TypeMismatchError, UnsupportedError
-from ..ir.builder import current, fresh_extent
+from ..ir.builder import current, fresh_extent, trips_of
 from ..ir.graph import Value
 from ..ir.lengths import is_supposing
 from ..ir.types import (
     Array,
+    Dim,
     Extent,
     Scalar,
     is_inexact,
@@ -33,7 +35,7 @@ from .record import (
     static,
     value,
 )
-from .shape import extent_of, named_extent, supposed_extent
+from .shape import base_offset, extent_of, named_extent, supposed_extent
 
 Pattern = tuple
 
@@ -175,20 +177,56 @@ def _slice_extent(extent, lo, hi, step):
     if start in (None, 0) and stop is None and stride in (None, 1, -1):
         return extent
     key = "slice", extent, *(k if k != "?" else b for k, b in zip(known, bounds))
+    supposes = is_supposing() and not _comes_to_one(extent, lo, hi)
     if isinstance(extent, int):
-        return (supposed_extent if is_supposing() else named_extent)(key) if "?" in known else len(range(extent)[slice(*known)])
+        return (supposed_extent if supposes else named_extent)(key) if "?" in known else len(range(extent)[slice(*known)])
     if stop == "?" and isinstance(start, int | None) and (start or 0) >= 0:
         stop = _from_the_end(extent, bounds[1])
     if stride not in (None, 1) or "?" in (start, stop) or extent.accepts_any:
-        return fresh_extent() if extent.accepts_any else supposed_extent(key) if is_supposing() and stride in (None, 1) else named_extent(key)
+        return fresh_extent() if extent.accepts_any else supposed_extent(key) if supposes and stride in (None, 1) else named_extent(key)
     start = start or 0
     if start >= 0 and (stop is None or stop < 0):
         rest = replace(extent, offset=extent.offset - start + (stop or 0))
-        return supposed_extent(key) if is_supposing() and rest.may_be_one_though_long else rest
+        return supposed_extent(key) if supposes and rest.may_be_one_though_long else rest
     if (known_length := _length_inside(extent, start, stop)) is not None:
         return known_length
     is_one = start == -1 if stop is None else stop - start == 1
-    return supposed_extent(key) if is_supposing() and not is_one else named_extent(key)
+    return supposed_extent(key) if supposes and not is_one else named_extent(key)
+
+
+def _comes_to_one(extent: Dim, lo: Value | None, hi: Value | None) -> bool:
+    """Whether a slice that grows or shrinks with the trips of a loop, x[:i] or x[i:], has length 1 in one of them."""
+    if hi is not None and (lo is None or lo.constant == 0):
+        shortest = _extreme(hi, of_all=min)
+    elif lo is not None and (hi is None or extent_of(hi) == extent):
+        shortest = _difference(extent, _extreme(lo, of_all=max))
+    else:
+        return False
+    return isinstance(shortest, int) and shortest <= 1
+
+
+def _extreme(bound: Value, of_all: Callable) -> Dim | None:
+    """The least, or the greatest, of all values of a bound that changes by 1 from trip to trip of a loop, as an extent; None of other bounds."""
+    base, offset = base_offset(bound)
+    if base is None:
+        return None
+    if base.op is not None and base.op.name == "subtract":
+        found = _difference(extent_of(base.op.inputs[0]), _extreme(base.op.inputs[1], max if of_all is min else min))
+        return None if found is None else found + offset
+    trips = trips_of(base)
+    if trips is None or trips[2].constant not in (1, -1):
+        return None
+    start, stop, step = trips
+    is_first = (step.constant == 1) == (of_all is min)
+    found, offset = extent_of(start if is_first else stop), offset if is_first else offset - step.constant
+    return found + offset if isinstance(found, int) else replace(found, offset=found.offset + offset)
+
+
+def _difference(n: Dim, m: Dim | None) -> int | None:
+    """n - m, if that is the same number for all lengths."""
+    if isinstance(n, Extent) and isinstance(m, Extent):
+        return n.offset - m.offset if n.symbol == m.symbol else None
+    return n - m if isinstance(n, int) and isinstance(m, int) else None
 
 
 def _length_inside(extent: Extent, start: int, stop: int | None) -> int | None:

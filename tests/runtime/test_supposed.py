@@ -188,3 +188,55 @@ def test_in_parts(monkeypatch):
     for m, n in [(8, 4), (9, 1), (9, 8)]:
         ys = RNG.normal(size=(300, m))
         agree(fast(ys, n), gradient(ys, n))
+
+
+def growing(x, w):
+    total = 0.0
+    for i in range(len(x)):
+        total = total + np.sum(np.sin(x[:i + 1]) * w[:i + 1]) * x[i]
+    return total
+
+
+def shrinking(x, w):
+    total = 0.0
+    for i in range(len(x)):
+        total = total + np.sum(np.sin(x[i:]) * w[:len(x) - i]) * x[i]
+    return total
+
+
+def shrinking_backwards(x, w):
+    total = 0.0
+    for i in range(len(x) - 1, -1, -1):
+        total = total + np.sum(np.sin(x[i:]) * np.sum(w[:i + 1])) * x[i]
+    return total
+
+
+def longer(x, w):
+    total = 0.0
+    for i in range(1, len(x)):
+        total = total + np.sum(np.sin(x[:i + 1]) * w[:i + 1]) * x[i]
+    return total
+
+
+def lagged(x, w):
+    total = 0.0
+    for k in range(1, 3):
+        total = total + np.tanh(np.sum(x[k:] * w[:-k]))
+    return total
+
+
+@pytest.mark.parametrize("f, supposes", [(growing, False), (shrinking, False), (shrinking_backwards, False), (longer, True), (lagged, True)], ids=lambda x: getattr(x, "__name__", ""))
+def test_of_a_slice_that_comes_to_length_one_nothing_is_supposed(f, supposes):
+    """In one of the trips its length is 1: the code would be made twice."""
+    text = s2s.jit(s2s.grad(f, argnums=(0, 1))).lower(RNG.normal(size=9), RNG.normal(size=9)).loops
+    assert ("supposed_length(" in text) == supposes
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [growing, shrinking, shrinking_backwards, longer, lagged], ids=lambda f: f.__name__)
+def test_slices_that_grow_or_shrink(f):
+    gradient = s2s.value_and_grad(f, argnums=(0, 1))
+    fast = s2s.jit(gradient)
+    for n, m in ((9, 9), (9, 12), (2, 2), (1, 1), (3, 1), (9, 8), (0, 0)):
+        x, w = RNG.normal(size=n), RNG.normal(size=m)
+        agree(outcome(fast, x, w), outcome(gradient, x, w))
