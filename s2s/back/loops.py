@@ -72,6 +72,7 @@ from .stacks import stack_rows, stack_tapes
 from .stages import in_stages
 from .stored import read_what_is_stored
 from .strips import in_strips
+from .supposed import as_supposed
 from .tables import tables
 from .tapes import type_tapes
 from .together import compared, join_loops
@@ -87,7 +88,7 @@ def lower(function: Function, asks: bool = True, supposes: bool = False) -> Func
     """
     if supposes:
         with supposing():
-            return lower(rebuild(function), asks)
+            return lower(rebuild(function, [as_supposed(p.type) for p in function.params]), asks)
     lowered = _lowered(with_callees(function, lambda callee: _lowered(callee, asks)), asks)
     if asks:  # what runs kernels is Python, which need not know what a list holds
         for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):

@@ -35,12 +35,15 @@ class Extent:
     offset: int = 0
     symbol_may_be_one: bool = True
     symbol_is_long: bool = False
+    symbol_is_supposed: bool = False  # not to be what makes a slice of it have length 1: Note [Supposed lengths] in ir/lengths.py
 
     @property
     def may_be_one(self) -> bool:
-        """Whether this length may turn out to be 1: of n + 2, never, and of n - 2 not where n is long."""
-        if self.symbol_may_be_one or not 1 < 1 - self.offset < LONG:
+        """Whether this length may turn out to be 1: of n + 2, never, and of n - 2 not where n is long, or supposed not to be 3."""
+        if self.symbol_may_be_one or not self.leaves_out_few:
             return self.offset < 2 if self.offset else self.symbol_may_be_one
+        if self.symbol_is_supposed:
+            return False
         ask()
         return not self.symbol_is_long
 
@@ -51,6 +54,11 @@ class Extent:
             return max(self.offset, 0)
         ask()
         return LONG + self.offset
+
+    @property
+    def leaves_out_few(self) -> bool:
+        """Whether so few elements are left out that it is not 1 if the axis is long: n - 7."""
+        return 1 - LONG < self.offset < 0
 
     @property
     def may_be_one_though_long(self) -> bool:
@@ -65,7 +73,8 @@ class Extent:
     @property
     def is_supposed(self) -> bool:
         """Whether that it is not 1 is asked when it is known.  See Note [Supposed lengths] in ir/lengths.py."""
-        return self.symbol.startswith("supposed") and "." not in self.symbol and not self.offset
+        return (self.symbol_is_supposed and self.leaves_out_few
+                or self.symbol.startswith("supposed") and "." not in self.symbol and not self.offset)
 
     def __str__(self) -> str:
         return self.symbol if not self.offset else f"{self.symbol}{self.offset:+d}"
