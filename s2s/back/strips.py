@@ -29,6 +29,7 @@ from ..ir.builder import Builder, add_op
 from ..ir.graph import MISSING, Block, Function, Op, Value
 from ..ir.substitute import substitute
 from ..ir.types import Array, Scalar
+from ..ops.alike import key_of
 from ..ops.independent import Trip, least_index
 from ..ops.index import getitem
 from ..ops.record import value
@@ -50,12 +51,30 @@ def in_strips(function: Function) -> Function:
         if plan is None:
             kept.append(op)
             continue
+        read_once(op.blocks[0])
+        plan = planned(op)
         with Builder(Block(), op.line) as builder:
             same.update(zip(op.outputs, made(op, plan)))
         kept += builder.block.ops
     function.block.ops = kept
     substitute(function.block, same)
     return function
+
+
+def read_once(body: Block) -> None:
+    """Share what loops that have become one read and compute each for itself: what is read takes room in a strip for each time."""
+    table: dict[tuple, Op] = {}
+    same: dict[Value, Value] = {}
+    kept = []
+    for op in body.ops:
+        key = key_of(op, same) if all(isinstance(x.type, Scalar) for x in op.outputs) else None
+        first = table.setdefault(key, op) if key is not None else op
+        if first is op or [x.type for x in first.outputs] != [x.type for x in op.outputs]:
+            kept.append(op)
+        else:
+            same.update(zip(op.outputs, first.outputs))
+    body.ops = kept
+    substitute(body, same)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from ..ir.graph import Block, Function, Op, Value
 from ..ir.substitute import substitute
-from .cse import key_of
+from ..ops.alike import key_of
 from .effects import maybe_unbound, values_of
 
 MADE = ("zeros_like", "ones_like", "list_zeros")  # as long as what there is already: these cannot raise

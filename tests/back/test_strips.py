@@ -144,6 +144,31 @@ def test_what_is_picked_is_read_before_it_is_computed_with():
     assert places[0] < min(reads) <= max(reads) < places[1] < min(computes) <= max(computes) < places[2]
 
 
+def test_what_several_statements_pick_is_read_once():
+    def f(x, y, a, b):
+        r = np.exp(-(x[a, 0] - y[b, 0]) ** 2 - (x[a, 1] - y[b, 1]) ** 2)
+        return np.sum(r * np.sin(x[a, 0] * y[b, 1]) + np.tanh(x[a, 1] * y[b, 0]) / r)
+
+    args = wave(12).reshape(6, 2), wave(10).reshape(5, 2), np.arange(700) % 6, np.arange(700) % 5
+    gradient = s2s.value_and_grad(f, argnums=(0, 1))
+    text = gradient.lower(*args).loops
+    first = text.split("range((t + 255) // 256)")[1].split("for j")[1]
+    assert [first.count(part) for part in ("= x[", "= y[")] == [2, 2], text
+    (_, slopes), expected = gradient(*args), [central(lambda v: f(v, *args[1:]), args[0]), central(lambda v: f(args[0], v, *args[2:]), args[1])]
+    for a, b in zip(slopes, expected):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
+
+
+def central(f, x, h=1e-5):
+    """Central differences."""
+    found = np.empty_like(x)
+    for k in np.ndindex(*x.shape):
+        step = np.zeros_like(x)
+        step[k] = h
+        found[k] = (f(x + step) - f(x - step)) / (2 * h)
+    return found
+
+
 def test_strips_are_shared_among_threads():
     def f(x, indices):
         v = x[indices]
