@@ -189,20 +189,22 @@ def source_reader(scope, a: Value, v: Value, lengths: list[Value], dims: tuple) 
     if elements.value is None and not elements.generated and not is_view:
         elements = in_memory(scope.whole(v), elements.lengths, v.type)
     rank = len(lengths)
-    extra = v.type.rank - rank  # NumPy drops leading axes of length 1
-    maps: list = [None] * max(extra, 0)
-    for k, (d, m) in enumerate(zip(v.type.dims[max(extra, 0):], elements.lengths[max(extra, 0):])):
-        axis = k + max(-extra, 0)
+    extra = max(v.type.rank - rank, 0)
+    places: list[Callable] = []  # of each axis of `v`, by the index of the region
+    for d, m in zip(v.type.dims[:extra], elements.lengths):  # NumPy drops leading axes of length 1
+        first = value(0) if d == 1 else op_named("subtract", scope.same(value(1), m), 1)
+        places.append(lambda index, first=first: first)
+    for axis, (d, m) in enumerate(zip(v.type.dims[extra:], elements.lengths[extra:]), rank - (v.type.rank - extra)):
         if d == 1:
-            maps.append(None)
-        elif d == dims[axis]:
-            maps.append(axis)
-        elif (isinstance(d, Extent) and m is not lengths[axis]
-              and scope.equal.find(d) != scope.equal.find(dims[axis]) and d.may_be_one):
-            lengths[axis] = spread_length_op(lengths[axis], m)
-            maps.append((axis, select(op_named("equal", m, 1), value(0), value(1))))
-        else:
-            lengths[axis] = scope.same(lengths[axis], m)
-            maps.append(axis)
-    return lambda index: elements.at([value(0) if a is None else multiply(index[a[0]], a[1])
-                                      if isinstance(a, tuple) else index[a] for a in maps])
+            places.append(lambda index: value(0))
+            continue
+        factor = None
+        if d != dims[axis]:
+            if (isinstance(d, Extent) and m is not lengths[axis]
+                    and scope.equal.find(d) != scope.equal.find(dims[axis]) and d.may_be_one):
+                lengths[axis] = spread_length_op(lengths[axis], m)
+                factor = select(op_named("equal", m, 1), value(0), value(1))
+            else:
+                lengths[axis] = scope.same(lengths[axis], m)
+        places.append(lambda index, axis=axis, factor=factor: index[axis] if factor is None else multiply(index[axis], factor))
+    return lambda index: elements.at([place(index) for place in places])

@@ -11,8 +11,8 @@ import numpy as np
 from ..errors import S2SError, TypeMismatchError
 from ..ir.builder import at, current
 from ..ir.graph import Value
+from ..ir.types import Array, Tuple, Unknown
 from ..ir.types import Generator as Draws
-from ..ir.types import Tuple, Unknown
 from ..ops.record import ATTRIBUTES, METHODS, RECORDS, emit, value
 from . import said
 from .access import put, take, unpack
@@ -579,7 +579,10 @@ def _refuse_shared(frame: Frame, name: str, old: Cell, node: gast.AugAssign) -> 
 
 
 def _same_kind(frame: Frame, before: Value, after: Value) -> None:
-    """NumPy refuses to write floats into integers in place."""
+    """NumPy refuses to write floats into integers in place, and what has more axes than what it is written into, of whatever lengths."""
+    if isinstance(before.type, Array) and isinstance(after.type, Array) and after.type.rank > before.type.rank:
+        raise TypeMismatchError(f"a value of {after.type.rank} axes cannot be written in place into an array of {before.type.rank}", current().line,
+                                "index or reshape it to the axes of that array, or make a new one: `x = x + ...`")
     old, new = getattr(before.type, "dtype", None), getattr(after.type, "dtype", None)
     if old is not None and new is not None and not np.can_cast(new, old, "same_kind"):
         raise TypeMismatchError(f"{new} values cannot be written into an array of {old} in place", current().line,

@@ -113,6 +113,8 @@ def _check_fits(type: Type, dims: tuple) -> None:
             current().line,
             "write a number, or an array of that shape",
         )
+    for m in given[: max(extra, 0)]:  # leading axes of length 1 are dropped
+        meet(m, 1)
     for m, n in zip(given[::-1], dims[::-1]):
         if m not in (1, n):
             meet(n, m, broadcasts=may_be_one(n))

@@ -399,3 +399,70 @@ def test_refused(function, args, message, remedy, good):
     assert message in text and f"Instead: {caught.value.remedy}" in text and remedy in caught.value.remedy, text
     assert __file__ in text and "^" in text and f"in {function.__name__}" in text
     judge(good, *args, second=False)
+
+
+def put_whole(w, M):
+    w = w + 0.0
+    w[:] = M
+    return np.sum(w * w)
+
+
+def put_in_turns(w, M):
+    w = w + 0.0
+    for i in range(len(M) + 1):
+        w[:2] = np.sin(M[:i, :2])
+    return np.sum(w * w)
+
+
+def put_picked(w, M):
+    w = w + 0.0
+    w[np.array([2, 0, 1])] = M * w
+    return np.sum(w * w)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [put_whole, put_in_turns, put_picked], ids=lambda f: f.__name__)
+def test_leading_axes_of_what_is_written_have_length_one(f):
+    """NumPy drops them, and raises where they are longer, or empty."""
+    for shape in ((1, 3), (2, 3), (0, 3), (3, 3)):
+        args = np.arange(1.0, 4.0), np.ones(shape)
+        gradient = s2s.grad(f, argnums=(0, 1))
+        for g, plain in ((s2s.jit(f), f), (gradient, f), (s2s.jit(gradient), gradient)):
+            try:
+                expected = plain(*args)
+            except ValueError:
+                with pytest.raises(ValueError):
+                    g(*args)
+            else:
+                found = g(*args)
+                if plain is gradient:
+                    for a, b in zip(found, expected):
+                        np.testing.assert_allclose(a, b, rtol=1e-12)
+                elif g is not gradient:
+                    assert found == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (2, 3)])
+def test_an_operator_in_place_does_not_drop_axes(shape):
+    """`w += M` raises in NumPy where M has more axes than w, of whatever lengths."""
+    def names(w, M):
+        w = w + 0.0
+        w += M
+        return np.sum(w)
+
+    def parts(w, M):
+        w = w + 0.0
+        w[1:] *= M[:, 1:]
+        return np.sum(w)
+
+    def members(w, M):
+        held = {"w": w + 0.0}
+        held["w"] -= M
+        return np.sum(held["w"])
+
+    for f in (names, parts, members):
+        with pytest.raises(ValueError):
+            f(np.ones(3), np.ones(shape))
+        for g in (s2s.grad(f), s2s.jit(f)):
+            with pytest.raises(s2s.S2SError, match="2 axes cannot be written in place into an array of 1"):
+                g(np.ones(3), np.ones(shape))
