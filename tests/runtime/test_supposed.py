@@ -123,19 +123,19 @@ def test_gates_are_one_loop():
 
 @pytest.mark.compile
 def test_gates():
-    gradient = s2s.value_and_grad(gates, argnums=(0, 1))
+    gradient, rng = s2s.value_and_grad(gates, argnums=(0, 1)), np.random.default_rng(2)
     fast, lanes = s2s.jit(gradient), s2s.jit(s2s.vmap(gradient, in_axes=(None, 0, None)))
     for n in (4, 9, 1, 2):
-        W, h = 0.3 * RNG.normal(size=(3 * n, n)), RNG.normal(size=n)
+        W, h = 0.3 * rng.normal(size=(3 * n, n)), rng.normal(size=n)
         agree(fast(W, h, 3), gradient(W, h, 3))
-        hs = RNG.normal(size=(3, n))
+        hs = rng.normal(size=(3, n))
         agree(lanes(W, hs, 2), s2s.vmap(gradient, in_axes=(None, 0, None))(W, hs, 2))
-    W, h = 0.3 * RNG.normal(size=(12, 4)), RNG.normal(size=4)
+    W, h = 0.3 * rng.normal(size=(12, 4)), rng.normal(size=4)
     out = (0.0, (np.empty_like(W), np.empty_like(h)))
     for _ in range(3):
         agree(fast(W, h, 3, out=out), gradient(W, h, 3))
     for rows in (9, 11, 13):  # of 9 the last gate has length 1
-        W = RNG.normal(size=(rows, 4))
+        W = 0.3 * rng.normal(size=(rows, 4))
         agree(outcome(fast, W, h, 2), outcome(gradient, W, h, 2))
 
 
