@@ -47,12 +47,12 @@ def in_strips(function: Function) -> Function:
     kept: list[Op] = []
     same: dict[Value, Value] = {}
     for op in function.block.ops:
+        if planned(op) is not None:
+            read_once(op.blocks[0])
         plan = planned(op)
         if plan is None:
             kept.append(op)
             continue
-        read_once(op.blocks[0])
-        plan = planned(op)
         with Builder(Block(), op.line) as builder:
             same.update(zip(op.outputs, made(op, plan)))
         kept += builder.block.ops
