@@ -47,9 +47,9 @@ def in_strips(function: Function) -> Function:
     kept: list[Op] = []
     same: dict[Value, Value] = {}
     for op in function.block.ops:
-        if planned(op) is not None:
-            read_once(op.blocks[0])
         plan = planned(op)
+        if plan is not None and read_once(op.blocks[0]):
+            plan = planned(op)
         if plan is None:
             kept.append(op)
             continue
@@ -61,8 +61,8 @@ def in_strips(function: Function) -> Function:
     return function
 
 
-def read_once(body: Block) -> None:
-    """Share what loops that have become one read and compute each for itself: what is read takes room in a strip for each time."""
+def read_once(body: Block) -> bool:
+    """Share what loops that have become one read and compute each for itself, and takes room in a strip each time; whether there was such."""
     table: dict[tuple, Op] = {}
     same: dict[Value, Value] = {}
     kept = []
@@ -75,6 +75,7 @@ def read_once(body: Block) -> None:
             same.update(zip(op.outputs, first.outputs))
     body.ops = kept
     substitute(body, same)
+    return bool(same)
 
 
 @dataclass(frozen=True)
