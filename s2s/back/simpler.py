@@ -14,7 +14,7 @@
     k << n, of arrays        np.where(0 <= n < 64, k << n, 0), as NumPy does
     x ** 0.5, z ** -1, of arrays       np.sqrt(x), np.reciprocal(z), as NumPy computes them: of -inf, say, and of 0 where z is complex
     np.stack(xs, axis)       np.concatenate of xs with a new axis each
-    cofactors_of_each(det, a)                          cofactors_in_loops(det, a), a matrix at a time
+    cofactors_of_each(det, a)                          cofactors_in_loops(det, a), of complex matrices; others are a loop (stacked.py)
     np.append(a, v)          np.concatenate((a, np.array([v])))
     a < b, of complex numbers          by real parts, where those are equal by imaginary parts, as NumPy compares them
     z.astype(np.float64), of complex numbers           np.real(z).astype(np.float64)
@@ -77,7 +77,7 @@ from .products import (
     multiplied,
     of_dtype,
 )
-from .stacked import OF_STACKS, one_by_one
+from .stacked import OF_STACKS, matrices, one_by_one
 
 REWRITTEN = ("einsum", "outer", "stack", "append", "convolve", "correlate", "math.fmod", "math.cbrt", "hypotenuse", "exact_sum", "compensated_sum",
              "fitted", "fftfreq", "rfftfreq",
@@ -100,7 +100,7 @@ def simplified(record: Record, inputs: Sequence[Value], has_blas: bool) -> Value
 def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | None:
     if op.name in SCIPYS_ALONE and not has_blas:
         raise UnsupportedError(f"scipy.special.{op.name} on a GPU", op.line, 'leave target="cuda" away, or call it outside of what is compiled')
-    if op.name in OF_STACKS and has_blas and rank(inputs[-1 if op.name == "inverse_or_nan_of_each" else 0]) > 2:
+    if op.name in OF_STACKS and has_blas and rank(matrices(op, inputs)) > 2:
         def of_one(record, xs):
             return simplified(record, xs, has_blas)
 
@@ -156,7 +156,7 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
         case "einsum":
             made = contracted(op, inputs, {})
             return None if made is None else [made]
-        case "inv" | "inverse_or_nan" | "solve" | "det" | "sign_of_det" | "log_of_det" | "cholesky":
+        case "inv" | "inverse_or_nan" | "solve" | "det" | "sign_of_det" | "log_of_det" | "cofactors" | "cholesky":
             return eliminated(op, inputs)
         case "fitted":
             return [as_writes(*inputs, op.attrs["axis"])]

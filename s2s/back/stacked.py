@@ -18,20 +18,27 @@ from ..ir.types import Array, may_be_one
 from ..ops.control import for_loop
 from ..ops.create import empty
 from ..ops.determinant import inverse
+from ..ops.determinant import one as cofactors
 from ..ops.index import put, take
 from ..ops.record import Record, rank, value
 from ..ops.shape import length
 from .buffers import same_length_op
 
-OF_STACKS = frozenset({"inv", "solve", "det", "sign_of_det", "log_of_det", "cholesky", "inverse_or_nan_of_each"})
+OF_ONE = {"inverse_or_nan_of_each": inverse, "cofactors_of_each": cofactors}  # whose matrices come last
+OF_STACKS = frozenset({"inv", "solve", "det", "sign_of_det", "log_of_det", "cholesky", *OF_ONE})
 NUMBERS = frozenset({"det", "sign_of_det", "log_of_det"})  # one of each matrix
 FLOATS = ("float64", "float32")
+
+
+def matrices(op: Op, inputs: Sequence[Value]) -> Value:
+    """The stack of matrices among the inputs."""
+    return inputs[-1 if op.name in OF_ONE else 0]
 
 
 def one_by_one(op: Op, inputs: Sequence[Value], simpler: Callable[[Record, Sequence[Value]], Value]) -> Value | None:
     """What `op` gives of stacks, made of what it gives of each member, which `simpler(record, inputs)` emits; None where it is NumPy's."""
     arrays = [x for x in inputs if isinstance(x.type, Array)]
-    matrix = inputs[-1] if op.name == "inverse_or_nan_of_each" else inputs[0]
+    matrix = matrices(op, inputs)
     if len({x.type.dtype for x in arrays}) != 1 or matrix.type.dtype not in FLOATS:
         return None
     if op.name == "solve" and rank(inputs[0]) != rank(inputs[1]):
@@ -45,7 +52,7 @@ def one_by_one(op: Op, inputs: Sequence[Value], simpler: Callable[[Record, Seque
     for x, d in zip(stacks, firsts):
         if d != firsts[0]:
             count = same_length_op(count, value(d) if isinstance(d, int) else length(x, axis=0))
-    record = inverse if op.name == "inverse_or_nan_of_each" and rank(matrix) == 3 else op.record
+    record = OF_ONE.get(op.name, op.record) if rank(matrix) == 3 else op.record
     like = matrix if op.name in NUMBERS or op.name != "solve" else inputs[1]
     lengths = [value(d) if isinstance(d, int) else length(like, axis=k - rank(like)) for k, d in enumerate(like.type.dims)]
     own = lengths[-rank(op.output) + 1:] if op.name not in NUMBERS else lengths[1:-2]

@@ -28,6 +28,7 @@ from ..ir.types import Array, Scalar
 from ..ops.record import Record
 from .lapack import (
     lapack_cholesky,
+    lapack_cofactors,
     lapack_determinant,
     lapack_factors,
     lapack_inverse,
@@ -48,7 +49,7 @@ FROM_FACTORS = {"inv": lapack_inverse, "inverse_or_nan": lapack_inverse_or_nan, 
 FROM_MATRIX = {"cholesky": lapack_cholesky, "is_indefinite": lapack_is_indefinite}
 TRIANGULAR = {("lapack_cholesky", 0): "lower", ("numpy_qr", 1): "upper"}  # which results are triangles, and which
 FUNCTIONS = (lapack_factors, lapack_solution, lapack_solution_of_transposed, lapack_solution_of_lower,
-             lapack_solution_of_upper, *FROM_FACTORS.values(), *FROM_MATRIX.values())
+             lapack_solution_of_upper, lapack_cofactors, *FROM_FACTORS.values(), *FROM_MATRIX.values())
 
 
 def _calls(function: Callable) -> Record:
@@ -84,6 +85,10 @@ def with_factors(block: Block, around: Sequence[Scope] = (), repeats: bool = Fal
         elif op.name in FROM_FACTORS and is_plain(op):
             op.inputs = factors(op, op.inputs[-1], scopes)
             op.record = RECORDS[FROM_FACTORS[op.name]]
+        elif op.name == "cofactors" and is_plain(op):
+            det, a = op.inputs
+            op.inputs = [det, *factors(op, a, scopes), a]
+            op.record = RECORDS[lapack_cofactors]
         elif op.name == "solve" and is_plain(op):
             a, b = op.inputs
             base, is_transposed = untransposed(a)

@@ -1,6 +1,6 @@
 """Linear algebra of one matrix in compiled code, straight from LAPACK and BLAS.
 
-    lu, p = lapack_factors(a)               # for np.linalg.solve(a, b), solve(a.T, c), inv(a), det(a), slogdet(a)
+    lu, p = lapack_factors(a)               # for np.linalg.solve(a, b), solve(a.T, c), inv(a), det(a), slogdet(a), cofactors
     x = lapack_solution(lu, p, b)           # np.linalg.solve(a, b)
     l = lapack_cholesky(a)                  # np.linalg.cholesky(a)
     x = lapack_solution_of_lower(l, b)      # np.linalg.solve(l, b), where l is known to be triangular
@@ -20,6 +20,7 @@ each routine by its name once more in each process, with Python's lock.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Callable, Sequence
 
@@ -32,6 +33,7 @@ from numba.core.typing import signature
 from numba.extending import get_cython_function_address, lower_builtin, type_callable
 
 from ..later import later
+from ..ops.determinant import cofactors
 from ..ops.linalg import is_indefinite
 from .unshared import allocated
 
@@ -40,6 +42,7 @@ scipy_linalg = later("scipy.linalg")
 PREFIX = "s2s_lapack"  # symbols: s2s_lapack_dgetrf
 LETTERS = {types.float64: "d", types.float32: "s", types.complex128: "z", types.complex64: "c"}
 BLAS = ("trsm", "trsv")
+OF_SINGULAR = "cofactors"  # which is none of LAPACK's
 BYTE, INT, WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 BYTES = cgutils.voidptr_t
 LINE = 64  # bytes of a line of the cache: so many columns are read at a time where these lie in one piece as fill one
@@ -88,6 +91,11 @@ def lapack_determinant(lu, p):
 def lapack_inverse_or_nan(lu, p):
     """np.linalg.inv(a) of a matrix `a` that has been factored; NaN where it is singular."""
     return np.full_like(lu, np.nan) if lapack_is_singular(lu, p) else lapack_inverse(lu, p)
+
+
+def lapack_cofactors(det, lu, p, a):
+    """cofactors(det, a) of a matrix `a` that has been factored (ops/determinant.py)."""
+    return cofactors(det, a)
 
 
 def lapack_is_singular(lu, p):
@@ -144,6 +152,7 @@ for _function in (lapack_sign, lapack_determinant):
 type_callable(lapack_log)(lambda context: lambda lu, p: real_of(lu.dtype) if is_matrix(lu) else None)
 for _function in (lapack_inverse, lapack_inverse_or_nan):
     type_callable(_function)(lambda context: lambda lu, p: _in_rows(lu) if is_matrix(lu) else None)
+type_callable(lapack_cofactors)(lambda context: lambda det, lu, p, a: _in_rows(a) if is_matrix(a) and lu.dtype == a.dtype else None)
 type_callable(lapack_is_singular)(lambda context: lambda lu, p: types.boolean if is_matrix(lu) else None)
 type_callable(lapack_is_indefinite)(lambda context: lambda a: types.boolean if is_matrix(a) else None)
 type_callable(lapack_cholesky)(lambda context: lambda a: _in_rows(a) if is_matrix(a) else None)
@@ -210,6 +219,27 @@ def _lower_inverse(raises: bool) -> Callable:
 
 lower_builtin(lapack_inverse, types.Array, types.Array)(_lower_inverse(raises=True))
 lower_builtin(lapack_inverse_or_nan, types.Array, types.Array)(_lower_inverse(raises=False))
+
+
+@lower_builtin(lapack_cofactors, types.Number, types.Array, types.Array, types.Array)
+def _lower_cofactors(context, builder, sig, args):
+    code = Code(context, builder, sig.return_type.dtype)
+    det = context.cast(builder, args[0], sig.args[0], sig.return_type.dtype)
+    lu, (n, _) = code.array(sig.args[1], args[1])
+    p, _ = code.array(sig.args[2], args[2])
+    y = allocated(context, builder, sig.return_type, [n, n], zero=True)
+    with builder.if_else(builder.or_(code.is_zero(det), code.is_singular(lu.data, n)), likely=False) as (singular, regular):
+        with singular:
+            a, _ = code.array(sig.args[3], args[3])
+            with builder.if_then(code.cofactors_of_singular(a, n, y.data), likely=False):
+                code.give_up(sig.return_type, y)
+                code.fail(np.linalg.LinAlgError, ("SVD did not converge",))
+        with regular:
+            with cgutils.for_range(builder, n) as loop:
+                builder.store(det, code.on_diagonal(y.data, n, loop.index))
+            with builder.if_then(code.is_some(n)):
+                code.solve_rows(lu.data, p.data, n, y.data, n, True)
+    return impl_ret_new_ref(context, builder, sig.return_type, y.value)
 
 
 @lower_builtin(lapack_is_singular, types.Array, types.Array)
@@ -376,6 +406,15 @@ class Code:
     def give_up(self, kind: types.Array, made) -> None:
         """Free an array that was made here."""
         self.context.nrt.decref(self.builder, kind, made.value)
+
+    def cofactors_of_singular(self, a, n: ir.Value, to: ir.Value) -> ir.Value:
+        """Have Python write them there; whether it found none.  Few matrices are singular, and singular values are 3 s of Numba's time in each program."""
+        name = f"{PREFIX}_{self.letter}{OF_SINGULAR}"
+        provide([name])
+        given = [a.data, *cgutils.unpack_tuple(self.builder, a.strides, 2), n, to]
+        function = cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(INT, [BYTES, WORD, WORD, WORD, BYTES]), name)
+        given = [self.builder.bitcast(x, BYTES) if x.type.is_pointer else x for x in given]
+        return self.builder.icmp_signed("!=", self.builder.call(function, given), INT(0))
 
     # ----------------------------------------------------------------------------------------- numbers
 
@@ -556,8 +595,32 @@ def square(builder, real: ir.Type, size: int, to: ir.Value, data: ir.Value, row:
 
 
 @functools.cache
+def of_singular(letter: str):
+    """What native code calls for the cofactors of a singular matrix, which lies at an address; gives 1 where there are none."""
+    dtype = next(np.dtype(str(t)) for t, each in LETTERS.items() if each == letter)
+
+    def write(data: int, over_rows: int, over_columns: int, n: int, to: int) -> int:
+        rows = range(n)
+        a = np.array([[dtype.type(_number(data + i * over_rows + j * over_columns, dtype)) for j in rows] for i in rows], dtype).reshape(n, n)
+        try:
+            y = np.ascontiguousarray(cofactors(dtype.type(0), a), dtype)
+        except np.linalg.LinAlgError:
+            return 1
+        ctypes.memmove(to, y.ctypes.data, y.nbytes)
+        return 0
+
+    return ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, *[ctypes.c_int64] * 3, ctypes.c_void_p)(write)
+
+
+def _number(address: int, dtype: np.dtype):
+    return np.frombuffer(ctypes.string_at(address, dtype.itemsize), dtype)[0]
+
+
+@functools.cache
 def address(routine: str) -> int:
-    """Where a routine of SciPy's is in this process, by its letter and name."""
+    """Where a routine of SciPy's, or what stands beside them here, is in this process, by its letter and name."""
+    if routine[1:] == OF_SINGULAR:
+        return ctypes.cast(of_singular(routine[0]), ctypes.c_void_p).value
     return get_cython_function_address(f"scipy.linalg.cython_{'blas' if routine[1:] in BLAS else 'lapack'}", routine)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import s2s
-from s2s.back.elimination import determinant, eliminate, factorise
+from s2s.back.elimination import determinant, eliminate, factorise, minors
 
 RNG = np.random.default_rng(5)
 
@@ -32,6 +32,13 @@ def test_singular_matrices():
         assert np.prod(np.diag(w)) == 0.0
         with pytest.raises(np.linalg.LinAlgError):
             eliminate(np.hstack((a, np.eye(len(a)))))
+
+
+@pytest.mark.parametrize("n", (1, 2, 3))
+def test_cofactors_of_few_rows(n):
+    a = RNG.normal(size=(n, n))
+    np.testing.assert_allclose(minors(a), np.linalg.det(a) * np.linalg.inv(a).T, rtol=1e-9)
+    np.testing.assert_array_equal(minors(np.zeros((n, n), np.float32)), np.full((n, n), float(n == 1)))
 
 
 ODD = [np.diag(d) for d in ((1e200, 1e200, 1e-300), (1e-200, 1e-200, 1e300), (-1e-200, 1e-200, 1e300), (1e160, 1e160, 1e160), (1e-310, 1e10, 1e300),

@@ -77,6 +77,8 @@ PROGRAMS = {
     "from_the_end": ("def f(x, k):\n    x[-1] += x[k]\n    return x[k - 1], x[-2]", [(np.arange(5.0), 0), (np.arange(5.0), -2)]),
     "parameter": ("def f(n, x):\n    for i in range(3):\n        n = n + x\n    return n", [(1, 2), (1, 0.5)]),
     "swapped": ("def f(n):\n    a, b = 0, 1\n    for i in range(n):\n        a, b = b, a + b\n    return a", [(10,)]),
+    "swapped_elements": ("def f(x, X, k):\n    x[0], x[k] = x[k], -x[0]\n    X[0], y, X[1, :2] = X[2], x[0], x[1:3]\n    (X[2, 0], x[k]) = X.shape\n    return y",
+                         [(np.arange(5.0), np.arange(9.0).reshape(3, 3), 2), (np.arange(5.0), np.arange(9.0).reshape(3, 3), -1)]),
     "powers": ("def f(x, k):\n    return x**2, x**3, x**-1, x**k, x**0.5, 2**k, k % 3, -k // 3, -k % 3", [(2.5, 3), (0.5, 4)]),
     "of_numpy": ("def f(x):\n    return np.exp(x) + np.sqrt(x) * np.divide(x, 0.0) - np.inf, np.float32(x) * 2", [(2.0,), (0.0,)]),
     "truth": ("def f(x, n):\n    m = np.zeros(len(x), dtype=np.bool_)\n    for i in range(len(x)):\n        m[i] = x[i] > n\n    return m", [(np.arange(4.0), 1)]),
@@ -285,6 +287,20 @@ def test_gradients_of_loops_go_this_way():
         np.testing.assert_allclose(a, b, rtol=1e-13)
     (native,) = [each for each in s2s.runtime.modules._entries if each.py_func.__name__ == "program_grad"]
     assert is_direct(native)
+
+
+def of_determinants(A, B):
+    S, T = A @ A.T, np.array([[A[0, 0], 2.0], [A[1, 1], A[0, 1]]])
+    return np.log(np.linalg.det(S)) + np.linalg.det(T) ** 2 + np.sum(np.linalg.det(B))
+
+
+def test_gradients_of_determinants_go_this_way(monkeypatch):
+    A, B = np.linspace(-1.0, 2.0, 16).reshape(4, 4) + 3 * np.eye(4), np.arange(12.0).reshape(3, 2, 2)
+    wanted = s2s.grad(of_determinants, argnums=(0, 1))(A, B)
+    monkeypatch.setattr(DirectLowering, "forget", lambda state: pytest.fail("it goes the way of Numba"))
+    found = s2s.jit(s2s.grad(of_determinants, argnums=(0, 1)), cache=False)(A, B)
+    for a, b in zip(found, wanted):
+        np.testing.assert_allclose(a, b, rtol=1e-10)
 
 
 def test_numpys_function_of_a_number_is_no_loop():

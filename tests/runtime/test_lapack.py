@@ -253,6 +253,24 @@ def test_nothing_is_kept_where_a_matrix_is_singular():
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40_000  # kilobytes; each matrix has 1,250
 
 
+@pytest.mark.parametrize("dtype", ("float64", "float32", "complex128", "complex64"))
+def test_cofactors(dtype):
+    def real_part(a):
+        return np.real(np.linalg.det(a))
+
+    fast, slow = s2s.jit(s2s.grad(real_part)), s2s.grad(real_part)
+    for n, rank in ((0, 0), (1, 1), (4, 4), (4, 3), (9, 9), (9, 8), (9, 5)):
+        x, y = (RNG.normal(size=(n, rank)) + (1j if dtype.startswith("complex") else 0) * RNG.normal(size=(n, rank)) for _ in range(2))
+        a = (x @ y.T).astype(dtype)
+        if 0 < rank < n:  # for certain
+            a[-1] = a[0]
+        for layout in (a, np.asfortranarray(a), np.repeat(a, 2, axis=1)[:, ::2]):
+            found, wanted = fast(layout), slow(a)
+            size = max(1.0, np.linalg.norm(a)) ** max(n - 1, 0)
+            assert found.dtype == wanted.dtype == dtype and found.shape == a.shape
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=100 * np.finfo(dtype).eps * size)
+
+
 def test_from_the_cache(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("""
@@ -260,7 +278,7 @@ import numpy as np, s2s
 from s2s.runtime.modules import statistics
 
 def f(A, b):
-    return np.sum(np.linalg.solve(A @ A.T, b) ** 2) + np.linalg.slogdet(A)[1]
+    return np.sum(np.linalg.solve(A @ A.T, b) ** 2) + np.linalg.slogdet(A)[1] + np.linalg.det(A * (1 - b))
 
 fast = s2s.jit(s2s.grad(f))
 A, b = np.linspace(-1, 2, 100).reshape(10, 10) + 3 * np.eye(10), np.ones(10)

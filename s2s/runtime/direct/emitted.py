@@ -220,23 +220,29 @@ class Statements(Expressions):
                 if any(self.is_counted(x.kind) for x in given):  # a name that is bound first may be all that holds another
                     given = [x if x.lasting else self.own(x) for x in given]
                 for t, x in zip(targets, given):
-                    self.bind(t, t.id, x)
+                    self.bind_to(t, x)
             case ast.Tuple(targets), _:
                 whole = self.expression(value)
                 for k, (t, kind) in enumerate(zip(targets, whole.kind.types)):
-                    self.bind(t, t.id, Given(self.builder.extract_value(whole.value, k), kind))
+                    self.bind_to(t, Given(self.builder.extract_value(whole.value, k), kind))
                 self.drop(whole)
             case ast.Name(name), _ if id(value) in self.on_stack:
                 self.bind(target, name, self.short(self.kinds[id(value)], *self.on_stack[id(value)]))
-            case ast.Name(name), _:
-                self.bind(target, name, self.expression(value))
-            case ast.Subscript(array, index), _:
-                x, of = self.expression(value), self.expression(array)
-                if id(target) in self.calls:
-                    self.call(target, operator.setitem, [of, self.whole(index), x], {})
-                else:
-                    self.put_element(of, self.indices(index), x)
-                    self.drop(of)
+            case _:
+                self.bind_to(target, self.expression(value))
+
+    def bind_to(self, target: ast.Name | ast.Subscript, x: Given) -> None:
+        """Have it be what a name stands for, or what stands there."""
+        if isinstance(target, ast.Name):
+            self.bind(target, target.id, x)
+            return
+        with self.holding(x):
+            of = self.expression(target.value)
+        if id(target) in self.calls:
+            self.call(target, operator.setitem, [of, self.whole(target.slice), x], {})
+        else:
+            self.put_element(of, self.indices(target.slice), x)
+            self.drop(of)
 
     def short(self, kind: types.Array, shape: Sequence[int], zero: bool) -> Given:
         """A short array, on the stack."""

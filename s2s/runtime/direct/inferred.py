@@ -123,9 +123,13 @@ class Inference(Kinds):
                 raise NotDirect
 
     def bind_to(self, target: ast.expr, kind: types.Type, known: Types) -> None:
-        if not isinstance(target, ast.Name):
-            raise NotDirect
-        self.bind(target, target.id, kind, known)
+        match target:
+            case ast.Name(name):
+                self.bind(target, name, kind, known)
+            case ast.Subscript():
+                self.type(target, known, binds=kind)
+            case _:
+                raise NotDirect
 
     def bind(self, node: ast.AST, name: str, kind: types.Type, known: Types) -> None:
         if not is_handled(kind):
