@@ -40,6 +40,7 @@ from ..ops.lists import (
 )
 from ..ops.record import Record
 from .elimination import BY_ELIMINATION, DETERMINANT, MINORS
+from .searches import DIGITIZED
 from .unparse import expression_text
 
 numba, scipy = later("numba"), later("scipy")
@@ -50,7 +51,7 @@ FOUND = frozenset({"nonzero", "flatnonzero", "searchsorted", "digitize", "bincou
 KEPT = FOUND | {"matmul", "solve", "inv", "det", "cholesky", "sign_of_det", "log_of_det", "argsort", "tuple", "call",
                 "tape_push", "unique", "isin", "histogram", "lexsort", "delete", "insert", "list_of", "list_full", "list_set",
                 "list_add", "list_insert", "list_total", "list_unstack", "list_cut", "foreign",
-                "cofactors", "cofactors_along", "inverse_or_nan", *BY_ELIMINATION, DETERMINANT.name, MINORS.name, *TRANSFORMS}
+                "cofactors", "cofactors_along", "inverse_or_nan", *BY_ELIMINATION, DETERMINANT.name, MINORS.name, DIGITIZED.name, *TRANSFORMS}
 NATIVE = frozenset({"tuple", "item", "call", "tape_new", "tape_push", "tape_pop", "tape_len", "tape_copy", "tape_reversed", "tape_kept",
                     "getitem", "setitem",
                     "additem", "buffer", "length", "size", "shape", "ndim", "constant", "undefined", "stop_gradient", "copy", "contiguous",

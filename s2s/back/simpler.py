@@ -20,6 +20,7 @@
     z.astype(np.float64), of complex numbers           np.real(z).astype(np.float64)
     np.repeat(x, n), np.tile(x, ns), of one number     of an array of it; what is summed back to a number is np.sum
     np.argmax(x), of one number        0
+    np.searchsorted(a, v), np.digitize(x, bins)        loops over the elements of v and x (searches.py)
     fitted(x, n, axis)       a part of x, written into zeros
     np.fft.fftfreq(n, d)     0, 1, 2, ..., -2, -1, times 1.0 / (n * d); np.fft.rfftfreq likewise
 """
@@ -77,6 +78,7 @@ from .products import (
     multiplied,
     of_dtype,
 )
+from .searches import binned, searched
 from .stacked import OF_STACKS, matrices, one_by_one
 
 REWRITTEN = ("einsum", "outer", "stack", "append", "convolve", "correlate", "math.fmod", "math.cbrt", "hypotenuse", "exact_sum", "compensated_sum",
@@ -158,6 +160,9 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
             return None if made is None else [made]
         case "inv" | "inverse_or_nan" | "solve" | "det" | "sign_of_det" | "log_of_det" | "cofactors" | "cholesky":
             return eliminated(op, inputs)
+        case "searchsorted" | "digitize" if has_blas:
+            made = searched(op, *inputs) if op.name == "searchsorted" else binned(*inputs, **op.attrs)
+            return None if made is None else [made]
         case "fitted":
             return [as_writes(*inputs, op.attrs["axis"])]
         case "fftfreq" | "rfftfreq":
