@@ -18,7 +18,7 @@ def list_statement(writer, op: Op) -> ast.stmt:
         case "list_insert":
             return ast.Expr(_method(xs, "insert", rest[0], first))
         case "list_pop_at":
-            popped = _method(xs, "pop", first)
+            popped = _method(xs, "pop", first) if op.record.helper is None else op.record.syntax(xs, first)
             return writer.assign_all(op.outputs[1:], popped) if writer.reads.get(op.outputs[1]) else ast.Expr(popped)
     inner = xs
     for i in rest[:-1]:

@@ -28,12 +28,15 @@ from ..ir.graph import Op, Value
 from ..ir.types import Array, Generator, List, Scalar
 from ..later import later
 from ..ops.acts import Field, Operand, within
+from ..ops.control import item_type
 from ..ops.draws import NATIVE_DRAWS
 from ..ops.foreign import called, foreign, functions_in, objects_named
 from ..ops.lists import (
+    list_pop_at,
     native_array,
     native_concatenate,
     native_nested,
+    native_pop_at,
     native_stack,
     native_unstack,
     native_unstack_each,
@@ -72,7 +75,7 @@ def is_opaque(op: Op) -> bool:
 
 def is_native(op: Op) -> bool:
     """Whether Numba compiles `op` as it stands."""
-    if op.name in ("round_decimal", "foreign"):
+    if op.name in ("round_decimal", "foreign") or op.record is list_pop_at and not isinstance(item_type(op.inputs[0].type), Scalar):
         return False
     arrays = [x for x in (*op.inputs, *op.outputs) if isinstance(x.type, Array)]
     if not arrays and op.name not in IN_PYTHON or op.name in NATIVE or op.blocks or op.record.writes is not None or op.record.helper is not None:
@@ -92,6 +95,8 @@ def in_python(op: Op) -> Record:
     if op.name == "list_stack":
         item = op.inputs[0].type.item
         return native_array if isinstance(item, Scalar) else native_nested if isinstance(item, List) else native_stack
+    if op.record is list_pop_at:
+        return native_pop_at
     if op.name == "list_concatenate":
         return native_concatenate
     if op.name == "list_unstack":

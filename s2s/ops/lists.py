@@ -237,6 +237,22 @@ list_pop_at = define(
 )
 
 
+def taken_out(xs, i):
+    """xs.pop(i) of items that have memory: after its own, Numba frees at the next append what is still in the list."""
+    if i < 0:
+        i += len(xs)
+    if i < 0 or i >= len(xs):
+        raise IndexError("pop index out of range")
+    x = xs[i]
+    for k in range(i + 1, len(xs)):
+        xs[k - 1] = xs[k]
+    xs.pop()
+    return x
+
+
+native_pop_at = replace(list_pop_at, syntax=lambda xs, i: _call("taken_out", xs, i), helper=taken_out)
+
+
 def place(xs: Value, i: Value, more: int = 0) -> Value:
     """The index, counted from the start, at which `xs.insert(i, v)` puts v; `more`: where pop(i) of one more took it."""
     return insertion(i, tape_len(xs) + more if more else tape_len(xs))

@@ -16,7 +16,7 @@ import numpy as np
 from ..ir.builder import Builder, add_op, at, emit, join_types
 from ..ir.graph import MISSING, Block, Function, Op, Value, blocks_of, walk
 from ..ir.rebuild import emit_op
-from ..ir.types import Array, List, Scalar, Unknown
+from ..ir.types import Array, List, Scalar, Static, Tuple, Type, Unknown
 from ..ops.control import (
     Known,
     at_least_zero,
@@ -24,6 +24,7 @@ from ..ops.control import (
     for_loop,
     if_record,
     make_undefined,
+    packed,
     tape_len,
     tape_new,
     tape_pop,
@@ -437,7 +438,7 @@ class Sweeps:
                     else:
                         # a count may size a tape of the next derivative, which is allocated around the `if`
                         counts = isinstance(v.type, Scalar) and v.type.dtype == "int64"
-                        yields.append(zero_of_type(v) if in_loop or counts else make_undefined())
+                        yields.append(zero_of_type(v.type) if in_loop or counts else make_undefined())
                 block.yields = yields + [self.tapes[key] for key in tapes]
             blocks.append(block)
         self.tapes = before
@@ -462,7 +463,7 @@ class Sweeps:
             self.tapes[key].name = tape_name(param)
         starts = [*inputs[skip:], *counted, *(self.tapes[key] for key in tapes)]
         lasts = {v: last for v, last in self.regions[body].lasts.items() if last not in op.outputs}
-        starts[count + len(counted):count + len(counted)] = map(zero_of_type, lasts)
+        starts[count + len(counted):count + len(counted)] = (zero_of_type(v.type) for v in lasts)
         names = [p.name for p in params] + ["trips"] * len(counted) + [v.name for v in lasts] + [tape_name(v) for _, v in tapes]
         before, after = dict(self.tapes), count + len(counted) + len(lasts)
 
@@ -650,6 +651,11 @@ def tape_name(v: Value) -> str:
     return f"{v.name or 't'}_tape"
 
 
-def zero_of_type(v: Value) -> Value:
-    """Something of the type of `v` to save in the branch that does not compute it."""
-    return value({"bool": False}.get(v.type.dtype, 0 if "int" in v.type.dtype else 0.0))
+def zero_of_type(type: Type) -> Value:
+    """Something of this type to save in the branch that does not compute it."""
+    match type:
+        case Tuple(items):
+            return packed([empty((0,) * len(x.dims), x.dtype) if isinstance(x, Array) else zero_of_type(x) for x in items], type.form)
+        case Static(known):
+            return value(known)
+    return value({"bool": False}.get(type.dtype, 0 if "int" in type.dtype else 0.0))

@@ -1015,3 +1015,32 @@ def test_lists_of_run_time_length_beside_arrays():
 @pytest.mark.compile
 def test_lists_of_run_time_length_beside_arrays_in_native_code():
     judge(lists_beside_arrays, V, compiled=True, second=False)
+
+
+def a_window_that_slides(x, n):
+    rows, pairs = [], []
+    for k in range(n):
+        rows.append(x * k)
+        pairs.append((x + k, k))
+        if len(rows) > 3:
+            rows.pop(0)
+            del pairs[-3]
+    return sum(np.sum(row) for row in rows) + sum(k * np.sum(row**2) for row, k in pairs)
+
+
+def put_in_front(x, n):
+    rows = [x]
+    for k in range(n):
+        rows.insert(0, x * rows[-1] + k)
+        rows.insert(1, np.sin(rows[0]))
+    return np.sum(rows[2] * rows[-2]) + sum(np.sum(row) for row in rows)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [a_window_that_slides, put_in_front])
+def test_arrays_that_are_taken_out_of_a_list_are_freed_once(f):
+    """Numba's `xs.pop(i)` leaves the last item behind the end of the list, and what is appended next frees it, though it is still in the list."""
+    for n in (3, 9, 30):
+        judge(f, V, n, compiled=True)
+    with pytest.raises(IndexError):
+        s2s.jit(lambda x, k: [x * i for i in range(k)].pop(k)[0])(V, 3)
