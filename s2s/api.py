@@ -548,7 +548,8 @@ def same_structure(given, like, what: str, f: Callable) -> None:
 
 
 def _jvp_inside(call: Callable, f, primals, tangents, has_aux: bool = False):
-    found = call(cached(f, "jvp", len(primals)), *primals, *tangents)
+    args, dots = _directions_inside(f, primals, tangents)
+    found = call(cached(f, "jvp", len(args)), *args, *dots)
     if has_aux:
         (y, aux), (y_dot, _) = found
         return y, y_dot, aux
@@ -566,24 +567,35 @@ def _linearize_inside(call: Callable, f, *primals, has_aux: bool = False):
 def _halves_inside(call: Callable, f, primals: tuple, kind: str, has_aux: bool) -> tuple:
     """What vjp and linearize return inside a program: a call of the first half, and a function that calls the second."""
     first = First(cached(f, kind, None, has_aux=has_aux))
-    found = call(first, *primals)
+    args, rest = _directions_inside(f, primals, ())
+    named = [p for p in signature_of(f).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    found = call(first, *args[:len(args) - len(named)])
     halves = first.halves
-    given = [*(primals[k] for k in halves.arguments), *(found[j] for j in halves.saved)]
+    given = [*(args[k] for k in halves.arguments), *(found[j] for j in halves.saved)]
     now = Known(lambda frame, node, *bindings: [frame.value(x) for x in bindings])  # whatever is written into them later
     given = call(now, *given)
 
     def run(frame, node, *directions):
         if not all(in_scope(x) or x.constant is not MISSING for x in given):
             raise frame.refuse(f"{halves.second.name} outside the branch or loop in which it was made", node, "call it there")
+        if halves.together:
+            return apply(frame, Second(halves), [*directions, *rest, *given], {}, node)
         bars = apply(frame, Second(halves), [*directions, *given], {}, node)
-        return bars if halves.together or len(primals) != 1 else (bars,)
+        return (bars if len(args) != 1 else (bars,))[:len(primals)]
 
     names = [f"x{k}_dot" for k in range(len(primals))] if halves.together else ["y_bar"]
     return found[0], Known(run, tuple(given), positional(names)), *found[1:1 + has_aux]
 
 
 def _hvp_inside(call: Callable, f, primals, tangents, argnums=FIRST):
-    return call(cached(f, "hvp", len(primals), argnums=numbers(argnums)), *primals, *tangents)
+    args, dots = _directions_inside(f, primals, tangents)
+    return call(cached(f, "hvp", len(args), argnums=numbers(argnums)), *args, *dots)
+
+
+def _directions_inside(f, primals: Sequence, tangents: Sequence) -> tuple[tuple, tuple]:
+    """All arguments of a call of `f`, and a tangent for each: zeros for the defaults."""
+    args = with_defaults(f, tuple(primals))
+    return args, (*tangents, *(zeros(x) for x in args[len(primals):]))
 
 
 def _refused(name: str) -> Macro:

@@ -17,7 +17,7 @@ from .front.target import names_of
 from .ir.graph import Function
 from .ir.types import Generator, Static, Tuple, Type, Unknown, carries_derivative, has_unknown
 from .ops.checkpoint import Checkpointed
-from .signature import lane_type, parameters_of, signature_of
+from .signature import lane_type, parameters_of, signature_of, type_of
 
 
 @dataclass(frozen=True)
@@ -117,12 +117,17 @@ def first_of(t, types: tuple) -> Function:
 
 def batch_of(t, types: tuple) -> Function:
     in_axes, out_axes = t.options["in_axes"], t.options["out_axes"]
+    parameters = list(t.signature.parameters.values())
+    if len(parameters) != len(types) or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        parameters = [inspect.Parameter("_", inspect.Parameter.POSITIONAL_ONLY)] * len(types)
     if isinstance(in_axes, int):  # what is no data, such as the object of a method, all lanes share
         shared = t.options.get("shared", 0)
-        axes = [None if k < shared or isinstance(type, (Static, Generator)) else in_axes for k, type in enumerate(types)]
+        axes = [None if k < shared or isinstance(type, (Static, Generator)) else axis_left_open(t, p, type, in_axes)
+                for k, (p, type) in enumerate(zip(parameters, types))]
     else:
-        named = sum(p.kind is p.KEYWORD_ONLY for p in t.signature.parameters.values())
-        axes = [*in_axes, *[0] * (named if len(in_axes) + named == len(types) else 0)]
+        rest = list(zip(parameters, types))[len(in_axes):]
+        are_open = all(p.default is not p.empty or p.kind is p.KEYWORD_ONLY for p, _ in rest)
+        axes = [*in_axes, *(axis_left_open(t, p, type, 0) for p, type in rest if are_open)]
     if len(axes) != len(types):
         raise TypeMismatchError(f"{t.name} has {len(types)} arguments and in_axes {len(axes)} entries", None,
                                 "give one entry, or one for each argument")
@@ -132,6 +137,28 @@ def batch_of(t, types: tuple) -> Function:
     if known and any(isinstance(x.type, Tuple) for x in (*function.params, *function.results)):
         return assemble.batch_leaves(function, axes, out_axes, types)
     return assemble.batch(function, axes, out_axes, types if known else None)
+
+
+def axis_left_open(t, p: inspect.Parameter, type: Type, axis: int) -> int | None:
+    """The axis with the lanes of a parameter that has no entry of its own: None for what all share, such as defaults.
+
+    The function is generated for what it is given, and a default looks no different there from what a caller gives.  A number has
+    no lanes; an array has them where the default is none, or has an axis less.
+    """
+    if p.default is p.empty:
+        return axis
+    given, own = _ranks(type), _ranks(type_of(p.default, p.name))
+    if not any(given):
+        return None
+    if any(own) and not (len(given) == len(own) and all(a == b + 1 for a, b in zip(given, own))):
+        raise TypeMismatchError(f"{t.name}: whether lanes share {p.name} or have one each, in_axes does not say", None,
+                                f"give in_axes an entry for each argument, with None for {p.name} if they share it")
+    return axis
+
+
+def _ranks(type: Type) -> list:
+    """The number of axes of each leaf of a type, in one list."""
+    return [n for x in type.items for n in _ranks(x)] if isinstance(type, Tuple) else [len(getattr(type, "dims", ()))]
 
 
 def tangent_of(t, types: tuple) -> Function:

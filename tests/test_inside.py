@@ -233,3 +233,58 @@ def test_options_may_be_what_the_program_reads_from_outside(monkeypatch):
         options_from_outside(AXES)(x)
     with pytest.raises(s2s.S2SError):
         gradient(x)
+
+
+def with_defaults(x, y, p=2.0, n=3, mode="double", w=None, v=(1.0, 2.0), *, q=0.5):
+    if mode == "double":
+        x = x * v[1]
+    if w is not None:
+        x = x * w
+    for _ in range(n):
+        x = np.sin(x * p) + y * q
+    return np.sum(x * x)
+
+
+def forwards_along(x, y):
+    return s2s.jvp(with_defaults, (x, y), (y, x))
+
+
+def curved_along(x, y):
+    return s2s.hvp(with_defaults, (x, y), (y, x))
+
+
+def pulled_back(x, y):
+    value, pull = s2s.vjp(with_defaults, x, y)
+    return value, pull(1.0)
+
+
+def pushed(x, y):
+    value, push = s2s.linearize(with_defaults, x, y)
+    return value, push(y, x)
+
+
+def of_a_local_one(x, y):
+    total = np.sum(y)
+
+    def local(z, c=total, n=2):
+        for _ in range(n):
+            z = z * c + y
+        return np.sum(z * z)
+
+    return s2s.jvp(local, (x,), (y,)), s2s.hvp(local, (x,), (y,)), s2s.vjp(local, x)[1](1.0)
+
+
+@pytest.mark.parametrize("f", [forwards_along, curved_along, pulled_back, pushed, of_a_local_one])
+def test_parameters_may_be_left_to_their_defaults(f):
+    """They ended in a ValueError or an IndexError of the compiler's own."""
+    x, y = np.array([0.5, -1.0, 2.0]), np.array([0.3, 0.1, -0.4])
+    expected = s2s.tree.leaves(f(x, y))
+    weights = [np.cos(1.0 + k + np.arange(np.size(e))).reshape(np.shape(e)) for k, e in enumerate(expected)]
+
+    def inside(x, y):
+        return sum([np.sum(a * b) for a, b in zip(s2s.tree.leaves(f(x, y)), weights)])
+
+    inside_value, slope = s2s.value_and_grad(inside)(x, y)
+    np.testing.assert_allclose(inside_value, sum(np.sum(a * b) for a, b in zip(expected, weights)))
+    step = 1e-6 * np.array([1.0, -2.0, 0.5])
+    np.testing.assert_allclose(slope @ step * 2, inside(x + step, y) - inside(x - step, y), rtol=1e-5)

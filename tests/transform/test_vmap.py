@@ -431,3 +431,40 @@ def test_a_write_of_what_has_no_known_rank():
 
     a, b = np.arange(16.0).reshape(2, 4, 2), np.arange(8.0).reshape(2, 4)
     np.testing.assert_array_equal(s2s.vmap(s2s.grad(f))(a, b), np.stack([s2s.grad(f)(*each) for each in zip(a, b)]))
+
+
+def of_many_defaults(x, y, p=2.0, mode="square", n=2, w=None, *, q=3.0):
+    for _ in range(n):
+        x = x * x if mode == "square" else x
+    return np.sum(x * y * (1.0 if w is None else w)) * p * q
+
+
+@pytest.mark.parametrize("through", [lambda t: t, pytest.param(s2s.jit, marks=pytest.mark.compile)])
+def test_defaults_are_what_all_lanes_share(through):
+    """Without an entry of their own in `in_axes`, as in JAX."""
+    x, y = np.arange(6.0).reshape(3, 2) / 3, np.array([0.5, -1.0])
+    batched = through(s2s.vmap(of_many_defaults, in_axes=(0, None)))
+    np.testing.assert_allclose(batched(x, y), [of_many_defaults(row, y) for row in x])
+    np.testing.assert_allclose(batched(x, y, 1.5, n=3), [of_many_defaults(row, y, 1.5, n=3) for row in x])
+    each = np.array([1.0, 2.0, -1.0])
+    np.testing.assert_allclose(batched(x, y, w=each, q=each), [of_many_defaults(row, y, w=w, q=w) for row, w in zip(x, each)])
+    gradient = s2s.grad(of_many_defaults, argnums=(0, 1))
+    for got, wanted in zip(through(s2s.vmap(gradient))(x, x), zip(*(gradient(row, row) for row in x))):
+        np.testing.assert_allclose(got, wanted)
+    with pytest.raises(TypeMismatchError, match="7 arguments and in_axes 1 entries"):
+        s2s.vmap(of_many_defaults, in_axes=(0,))(x, y)
+
+
+def weighed(x, w=np.array([1.0, 2.0])):  # noqa: B008  the default is an array
+    return np.sum(x * w)
+
+
+def test_an_array_that_is_a_default_may_be_taken_two_ways():
+    """It was taken apart, one element for each lane."""
+    x = np.array([[0.5, 1.0], [-1.0, 2.0]])
+    for in_axes in (0, (0,)):
+        with pytest.raises(TypeMismatchError, match="whether lanes share w"):
+            s2s.vmap(weighed, in_axes)(x)
+        np.testing.assert_allclose(s2s.vmap(weighed, in_axes)(x, w=x), np.sum(x * x, axis=1))
+    np.testing.assert_allclose(s2s.vmap(weighed, (0, None))(x), [2.5, 3.0])
+    np.testing.assert_allclose(s2s.vmap(weighed, (0, 0))(x, np.ones(2)), [1.5, 1.0])
