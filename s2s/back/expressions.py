@@ -369,6 +369,8 @@ class Layout:
         if op.name == "item":
             return member_syntax(inputs[0], getattr(op.inputs[0].type, "form", None), op.attrs["index"])
         found = op.record.syntax(*inputs, **op.attrs)
+        if op.name == "length":
+            found.lengths = getattr(op.inputs[0].type, "rank", None)  # of all axes: they may be read together
         if functions_in(op):
             for node in ast.walk(found):
                 if hasattr(node, "function"):

@@ -83,9 +83,9 @@ def _shape_syntax(extents: Sequence[ast.expr]) -> ast.expr:
 
 
 def shape_tuple(extents: Sequence[ast.expr]) -> ast.expr:
-    """(n, m), or x.shape."""
+    """(n, m), or x.shape where these are the lengths of all axes of x, of which the text of a length says how many there are."""
     match extents:
-        case [ast.Call(ast.Name("len"), [x]), *rest] if rest and all(
+        case [ast.Call(ast.Name("len"), [x]), *rest] if rest and getattr(rest[-1], "lengths", None) == len(extents) and all(
                 ast.dump(n) == ast.dump(ast.Subscript(ast.Attribute(x, "shape", ast.Load()), ast.Constant(k), ast.Load()))
                 for k, n in enumerate(rest, 1)):
             return ast.Attribute(x, "shape", ast.Load())
