@@ -135,8 +135,10 @@ class _Sums:
             for factors, carry in carries.items():
                 total = self.body.params[1 + carry]
                 for t, its, x in found:
-                    if its == factors:
-                        total = emit(sum_step, total, x) if root.record is sum_step else op_named("add" if t.added else "subtract", total, x)
+                    if its == factors and root.record is sum_step:
+                        total = emit(sum_step, total, x if t.added else op_named("negative", x))
+                    elif its == factors:
+                        total = op_named("add" if t.added else "subtract", total, x)
                 self.body.yields[carry] = total
             if not is_whole:
                 self.body.yields[k] = self.rest(root.output, {t.x for t, _, _ in found})

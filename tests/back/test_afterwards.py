@@ -150,3 +150,34 @@ def test_what_is_divided_by_the_same_is_divided_after_the_loop(f, second):
     text = gradient.lower(A, b).loops
     assert "total += " in text or "total -= " in text, text
     assert not re.search(r"[+-]= .* / ", text), text
+
+
+def shares(A):
+    return np.sum((A / A.sum(axis=1, keepdims=True)) ** 2)
+
+
+def softmax(A):
+    w = np.exp(A - A.max(axis=1, keepdims=True))
+    w /= w.sum(axis=-1, keepdims=True)
+    return np.sum(w**3)
+
+
+def squashed(A):
+    n = np.sum(A * A, axis=1, keepdims=True)
+    return np.sum((A * n / (1 + n)) ** 2)
+
+
+@pytest.mark.parametrize("f", (shares, softmax, squashed))
+def test_terms_that_are_taken_off_a_sum_in_any_order(f):
+    A, along, h = RNG.uniform(0.5, 2.0, (4, 3)), RNG.normal(size=(4, 3)), 1e-6
+    gradient = s2s.grad(f)
+    wanted = (gradient(A + h * along) - gradient(A - h * along)) / (2 * h)
+
+    def along_of(A, along):
+        return s2s.jvp(gradient, (A,), (along,))[1]
+
+    text = s2s.jit(along_of).lower(A, along).loops
+    module = {}
+    exec(text, module)
+    np.testing.assert_allclose(module["along_of"](A, along), wanted, rtol=1e-6, atol=1e-8)
+    assert f is not shares or "-= " in text
