@@ -69,7 +69,7 @@ class Object:
     name: str
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Session:
     """What all activations of one `build` share."""
 
@@ -104,7 +104,7 @@ class Session:
     recursions: list = field(default_factory=list)  # functions that call themselves, in the order of their making
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Frame:
     """The activation of one function."""
 
@@ -128,6 +128,10 @@ class Frame:
     def __post_init__(self):
         self.outline = outline_of(self.node, self.body)
         self.env.update({EXIT: False, STOP: False, OUT: False, RETURNED: False, RAISED: False, CODE: 0})
+
+    def __repr__(self) -> str:
+        """Short, for errors that say what a function is: all that an activation holds, and those around, takes seconds to write."""
+        return f"<activation of {getattr(self.node, 'name', '<lambda>')}>"
 
     @property
     def liveness(self) -> Liveness:

@@ -589,6 +589,25 @@ def test_the_rule_of_a_fixed_point_solves_another():
         np.testing.assert_allclose(root(2.0), expected, rtol=1e-13 * 10**order)
 
 
+class NotShown:
+    def __repr__(self):
+        raise AssertionError("shown")
+
+
+def test_what_a_program_reads_is_not_written_out_for_an_error_that_nobody_sees():
+    text = """def f(x):
+    def twice(x):
+        return 2.0 * x
+    ruled = s2s.custom_vjp(twice)
+    ruled.defvjp(lambda x: (ruled(x), x), lambda kept, y_bar: (3.0 * y_bar,))
+    return ruled(x)
+"""
+    program = s2s.from_source(text, {"s2s": s2s, "around": NotShown()})
+    assert s2s.grad(program)(2.0) == 3.0
+    with pytest.raises(s2s.DerivativeError, match="twice has a rule for reverse mode only"):
+        s2s.jvp(program, (2.0,), (1.0,))
+
+
 def test_fixed_point():
     def iterate(f, y):
         while abs(f(y) - y) > 1e-14:
