@@ -35,6 +35,7 @@ CHOICES = (
     Point("np.where(x > 0, x, 0.0)", 0.0, 0.0, 0.0, 0.0),
     Point("np.where(x > 0, np.sqrt(x), 0.0)", 0.0, 0.0, 0.0, nan),
     Point("np.where(x == 0, 1.0, np.sin(x) / x)", 0.0, 0.0, 0.0, nan),
+    Point("np.sqrt(x)[x > 0]", (0.0, 4.0), (0.0, 0.25), None, None),
 )
 SIZES = (
     Point("abs(x)", 0.0, 0.0, 0.0, 1.0),

@@ -17,8 +17,9 @@ INTRODUCTION = """\
 
 At a tie, at a corner, at zero, a derivative is a convention.  Where several values are the largest, each gets an equal share of
 the derivative, as in JAX; Python's own `max` and `min` follow the operand that they return.  What grows like a distance has derivative 0
-at 0, the middle of its subgradients: `abs`, `hypot`, norms, standard deviations.  What `np.where` does not choose has no influence, not even a
-NaN.  Functions that grow infinitely steep have the derivative that NumPy's division gives: inf, or nan where even the limit is not known.
+at 0, the middle of its subgradients: `abs`, `hypot`, norms, standard deviations.  What `np.where` does not choose and `x[mask]` does not
+pick has no influence, not even a NaN, nor have numbers that the path taken does not read.  Functions that grow infinitely steep have the
+derivative that NumPy's division gives: inf, or nan where even the limit is not known.
 Second derivatives are those of the branch that the first chooses.
 
 Each line is checked in reverse, forwards and, of numbers, in second order; the column of JAX's values is compared with JAX.

@@ -13,21 +13,34 @@ from functools import cached_property
 
 from ..errors import DerivativeError
 from ..ir.builder import Builder, add_op, at, current, join_types
-from ..ir.graph import MISSING, Block, Function, Op, Value, blocks_of, free_values, op_free_values
+from ..ir.graph import (
+    MISSING,
+    Block,
+    Function,
+    Op,
+    Value,
+    blocks_of,
+    free_values,
+    op_free_values,
+    walk,
+)
 from ..ir.rebuild import emit_block
 from ..ir.substitute import substitute
-from ..ir.types import INT, Array, List, Scalar, Tape, Tuple, carries_derivative
+from ..ir.types import INT, Array, List, Scalar, Tape, Tuple, Type, carries_derivative
 from ..ops.acts import has_effects
+from ..ops.arrange import expand_dims
 from ..ops.chain import chosen_by_a_term, like_operand, times, where_chosen
 from ..ops.checkpoint import Rerun
 from ..ops.control import Known, call, for_loop, if_record
-from ..ops.elementwise import and_, equal, not_, or_, real
+from ..ops.elementwise import and_, bitwise_and, bitwise_or, equal, logical_not, not_, or_, real
 from ..ops.lists import sum_of
+from ..ops.record import value
 from ..ops.recursive import Recursive
 from ..ops.repeat import broadcast_to_record
 from ..ops.shape import shaped_like, spread, zeros_of
 from .activity import active_values, loop_parts
 from .checkpoint import Rerunning, rerun_vjp
+from .effects import handed_on
 from .elementwise import is_elementwise, may_be_infinite
 from .leaving import asked_to_leave
 from .tape import Region, calls_made_again
@@ -58,6 +71,7 @@ class Adjoint:
         self.pairs: dict[Op, object] = {}  # of calls of recursive functions: their pairs
         self.backs: dict[Op, tuple[Op, object]] = {}  # calls of backward parts being made: the call, and the pair
         self.reruns: dict[Op, tuple[Rerunning, list[Value]]] = {}  # loops that are checkpointed, and what they keep
+        self.parts: dict[Value, Value] = {}  # of cotangents that branches hand on: whether a branch that was run did
         self.leaving: dict[Value, tuple[Region, bool]] = {}  # what tells the trip that left a loop from those that went on: how it is in these
         self.incoming = {x: Value(x.type, bar_name(x)) for x in summed}
         self.seeded = differentiable_results(function) if seeded is None else [function.results[k] for k in seeded]
@@ -96,6 +110,58 @@ class Adjoint:
         if not bar.name and bar.op is not None and bar.constant is MISSING and bar not in self.home:
             bar.name = bar_name(x)
         return self.as_shaped(x, bar)
+
+    def take_chosen(self, x: Value) -> Value:
+        """The finished cotangent of `x`, as a choice where parts of `x` that may be infinite were not picked, or only on some paths."""
+        bar = self.take(x)
+        part = self.part_of(x, bar)
+        return bar if part is None else where_chosen(part, bar)
+
+    def part_of(self, x: Value, bar: Value) -> Value | None:
+        """Where what was made of `x`, whose cotangent is `bar`, has a part in the result; None if that is everywhere, as far as is known.
+
+        Note [Masks stay outermost], for what `x[mask]` did not pick, and for what branches did not read.
+        """
+        if x not in self.infinite or not isinstance(bar.type, (Scalar, Array)) or chosen_by_a_term(bar) is not None:  # which rules see themselves
+            return None
+        part = self.part(bar)
+        return part if part is not None and (isinstance(part.type, Scalar) or broadcasts(part.type, bar.type)) else None
+
+    def part(self, bar: Value) -> Value | None:
+        """Where a cotangent is not left as the zeros with which it began: the terms of a sum together, as `chosen_by_a_term` has it."""
+        if bar in self.parts:
+            return self.parts[bar]
+        if bar.op is None or bar.op.record is shaped_like:
+            return None if bar.op is None else self.part(bar.op.inputs[0])
+        if bar.op.name in ("add", "subtract"):
+            return either(*map(self.part, bar.op.inputs))
+        mask = mask_of(bar.op)
+        if mask is None:
+            return chosen_by_a_term(bar)
+        if not broadcasts(mask.type, bar.type):  # it is as long, or the program has raised
+            mask = self.as_long(mask, bar)
+        before = bar.op.inputs[0]
+        if bar.op.name == "additem" and before.op is not None and before.op.name == "zeros_like":
+            return mask
+        rest = self.part(before)
+        if bar.op.name == "additem":
+            return either(rest, mask)
+        if bar.op.inputs[1].constant != 0:
+            return None
+        return logical_not(mask) if rest is None else bitwise_and(rest, logical_not(mask))
+
+    def as_long(self, mask: Value, bar: Value) -> Value:
+        """`mask`, whose type now says that it is as long as `bar` where it is not of length 1: see `as_shaped`."""
+        dims = tuple(1 if m == 1 else n for m, n in zip(mask.type.dims, bar.type.dims))
+        made = add_op(shaped_like, [mask, bar], {}, [Array("bool", dims)]).output
+        self.shaped[made] = mask
+        return made
+
+    @cached_property
+    def infinite(self) -> set[Value]:
+        """The values of the function that may be infinite or NaN, or have such slopes, where what it is given is finite."""
+        steep = {y for op in walk(self.function.block) if not op.blocks and may_be_infinite([op]) for y in op.outputs}
+        return handed_on(self.function.block, steep, made=True) if steep else steep
 
     def as_shaped(self, x: Value, bar: Value) -> Value:
         """`bar`, the cotangent of `x`, whose type now says that it has the shape of `x`.
@@ -138,7 +204,7 @@ class Adjoint:
         if op.record.vjp is None:
             raise DerivativeError(f"{op.name} has no derivative", op.line,
                                   "keep what is differentiated out of its arguments with s2s.stop_gradient")
-        bars = tuple(self.take(out) for out in op.outputs)
+        bars = tuple(self.take_chosen(out) if op.record.elementwise else self.take(out) for out in op.outputs)
         single = len(op.outputs) == 1
         contributions = op.record.vjp(bars[0] if single else bars, op.output if single else tuple(op.outputs),
                                       *op.inputs, **op.attrs)
@@ -171,7 +237,7 @@ class Adjoint:
         self.home.update((v, self.home[op.outputs[0]]) for v in kept)
         if op not in self.made_again:
             self.calls[op] = pair.forward, kept
-        seeds = [self.take(op.outputs[k]) for k in seeded]
+        seeds = [self.take_chosen(op.outputs[k]) for k in seeded]
         bars = call(*(op.inputs[k] for k in pair.arguments), *kept, *seeds, callee=Known(pair.backward))
         ends = {op.outputs[k]: seed for k, seed in zip(seeded, seeds)}
         for k, bar in zip(pair.wrt, bars if isinstance(bars, tuple) else (bars,), strict=True):
@@ -245,16 +311,28 @@ class Adjoint:
             ends.append(self.bars)
         changed = [x for x in dict.fromkeys([*ends[0], *ends[1]])
                    if any(end.get(x) is not outside.get(x) for end in ends)]
-        for branch, end in zip(op.blocks, ends):
-            block = self.regions[branch].adjoint
+        blocks, parts = [self.regions[branch].adjoint for branch in op.blocks], []
+        for block, end in zip(blocks, ends):
             with Builder(block):
                 block.yields = [end[x] if x in end else zeros_of(x) for x in changed]
+                parts.append([self.part_on_path(end.get(x)) if x in self.infinite and isinstance(x.type, (Scalar, Array)) else value(True) for x in changed])
         self.bars = outside
         if changed:
-            blocks = [self.regions[branch].adjoint for branch in op.blocks]
+            asked = [k for k, both in enumerate(zip(*parts)) if any(part.constant is MISSING for part in both)]
+            for block, found in zip(blocks, parts):
+                block.yields += [found[k] for k in asked]
             types = [join_types(a.type, b.type) for a, b in zip(blocks[0].yields, blocks[1].yields)]
-            outs = add_op(if_record, [op.inputs[0]], {}, types, blocks, [bar_name(x) for x in changed]).outputs
+            outs = add_op(if_record, [op.inputs[0]], {}, types, blocks, [bar_name(x) for x in changed] + [""] * len(asked)).outputs
             self.bars.update(zip(changed, outs))
+            self.parts.update((outs[k], part) for k, part in zip(asked, outs[len(changed):]))
+            for out, first, second in zip(outs, *parts):
+                if (first.constant, second.constant) in ((True, False), (False, True)):
+                    self.parts[out] = op.inputs[0] if first.constant else not_(op.inputs[0])
+
+    def part_on_path(self, bar: Value | None) -> Value:
+        """Whether a path gives a value a cotangent, `bar`, as it may be decided on a path inside that one."""
+        part = self.part(bar) if bar is not None else value(False)
+        return part if part is not None and isinstance(part.type, Scalar) else value(True)
 
     def loop(self, op: Op) -> None:
         """A loop: the same trips in the opposite order.
@@ -267,7 +345,8 @@ class Adjoint:
         if not any(op.outputs[k] in self.bars for k in carried):
             return
         read = [x for x in free_values(body) if x in self.active]
-        given = {op.outputs[k]: self.bars[op.outputs[k]] for k in carried if op.outputs[k] in self.bars}
+        given = {y: self.bars[y] for y in (op.outputs[k] for k in carried) if y in self.bars}
+        given = {y: bar if (part := self.part_of(y, bar)) is None else where_chosen(part, bar) for y, bar in given.items()}
         starts = [self.take(op.outputs[k]) for k in carried]
         chosen = {x: self.not_left_out(op, given, x) for x in (*read, *(inits[k] for k in carried))}
         starts += [self.bars[x] if x in self.bars and chosen[x] is None else zeros_of(x) for x in read]
@@ -395,6 +474,28 @@ def total(a: Value, b: Value) -> Value:
     if any(x is not y for x, y in zip(a.op.inputs, b.op.inputs)):
         return a + b
     return a.op.record(times(a.op.inputs[0], 2), *a.op.inputs[1:])
+
+
+def mask_of(op: Op) -> Value | None:
+    """The truth values by which `op` writes into an array, of its rank; None of others."""
+    if op.name not in ("additem", "setitem") or op.attrs["pattern"] != ("i",):
+        return None
+    x, mask = op.inputs[0].type, op.inputs[2]
+    if not (isinstance(mask.type, Array) and mask.type.dtype == "bool" and isinstance(x, Array)):
+        return None
+    return mask if x.rank == mask.type.rank else expand_dims(mask, axis=tuple(range(mask.type.rank, x.rank)))
+
+
+def broadcasts(mask: Type, type: Type) -> bool:
+    """Whether an array of type `mask` is as long as one of `type` in each axis, or of length 1."""
+    return isinstance(type, Array) and len(mask.dims) == len(type.dims) and all(m in (1, n) for m, n in zip(mask.dims, type.dims))
+
+
+def either(a: Value | None, b: Value | None) -> Value | None:
+    """Where one of two conditions holds; None if one of them is None, or is written as what the other is not: that is everywhere."""
+    if a is None or b is None or any(x.op is not None and x.op.name in ("invert", "logical_not", "not_") and x.op.inputs[0] is y for x, y in ((a, b), (b, a))):
+        return None
+    return a if a is b else bitwise_or(a, b)
 
 
 def copies_late(ops: Sequence[Op]) -> list[Op]:

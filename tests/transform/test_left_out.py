@@ -187,3 +187,83 @@ def test_a_slope_that_is_infinite_is_not_hidden():
 
     with np.errstate(all="ignore"):
         assert np.isnan(s2s.grad(loss)(np.array([-1.0, 2.0]))[0])
+
+
+def picked(x):
+    r = np.sqrt(x)
+    return np.sum(r[x > 0] ** 3) + np.sum(np.sin(r * x)[x > 1])
+
+
+KEEP = X > 0
+
+
+def picked_by_another(x):
+    return np.sum(np.sqrt(x)[KEEP] * AT[KEEP])
+
+
+def rows_picked(x):
+    rows = np.log(x)[:, None] * np.ones(2) / x[:, None]
+    rows = np.sqrt(rows * rows + 1.0)
+    return np.sum(np.sin(rows[x > 0]))
+
+
+def overwritten(x):
+    r = np.log(x) * x
+    r[x <= 0] = 1.0
+    return np.sum(r * r * AT)
+
+
+def picked_of_a_call(x):
+    return np.sum(of_five_steps(x)[0][x > 0] * 1e-2)
+
+
+def read_on_some_paths(x):
+    total = 0.0
+    for k in range(len(x)):
+        r = np.sqrt(x[k]) * np.cos(x[k])
+        w = np.log(x[k]) / r
+        if x[k] > 1:
+            total = total + r * w
+        elif x[k] > 0:
+            total = total + 2 * r - w
+    return total
+
+
+def chosen_by_number(x):
+    total = 0.0
+    for k in range(len(x)):
+        r = np.sqrt(x[k]) + of_five_steps(x[k])[0] * 1e-2
+        total += r * AT[k] if x[k] > 0 else 0.0
+    return total
+
+
+PICKED = [picked, picked_by_another, rows_picked, overwritten, picked_of_a_call, read_on_some_paths, chosen_by_number]
+
+
+@pytest.mark.parametrize("f", PICKED)
+def test_what_is_not_picked_or_not_read_has_no_influence(f):
+    with np.errstate(all="ignore"):
+        slope = s2s.grad(f)(X)
+        np.testing.assert_allclose(slope, differences(f, X), rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(s2s.vmap(s2s.grad(f))(np.stack([X, X]))[1], slope, rtol=1e-12)
+        small = s2s.grad(f)(X.astype("float32"))
+        np.testing.assert_allclose(small, slope, rtol=1e-4, atol=1e-6)
+        if f in (picked, picked_by_another, overwritten, read_on_some_paths):
+            second = s2s.grad(lambda x: np.sum(s2s.grad(f)(x) * AT))(X)
+            np.testing.assert_allclose(second, differences(lambda x: np.sum(s2s.grad(f)(x) * AT), X), rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", PICKED)
+def test_what_is_not_picked_or_not_read_in_native_code(f):
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(s2s.jit(s2s.grad(f))(X), s2s.grad(f)(X), rtol=1e-12)
+
+
+def test_what_both_masks_pick_is_left_as_it_is():
+    def loss(x):
+        r = np.sqrt(x)
+        return np.sum(r[x > 1]) + np.sum(r[~(x > 1)] ** 2)
+
+    with np.errstate(all="ignore"):
+        assert np.isnan(s2s.grad(loss)(X)[0])
