@@ -55,6 +55,8 @@ def take(frame: Frame, base, key):
     if isinstance(base, Container) and base.is_dict:
         return entry(frame, base, key)
     if isinstance(base, Value) and isinstance(base.type, Scalar):
+        if key == () and isinstance(key, tuple) and not base.type.weak:  # a number of NumPy's is an array of no axes here
+            return base
         raise TypeMismatchError(f"{base.name or 'this'} is a number and cannot be indexed", current().line,
                                 "index an array")
     if isinstance(base, Object):

@@ -35,7 +35,7 @@ from ..ops.control import call as call_record
 from ..ops.control import never_returns
 from ..ops.draws import METHODS_OF_GENERATORS, shuffled
 from ..ops.lists import OF_LISTS, list_stack
-from ..ops.record import FUNCTIONS, MACROS, METHODS, RECORDS, Macro, emit, value
+from ..ops.record import FUNCTIONS, MACROS, METHODS, RECORDS, Macro, dtype_of, emit, value
 from ..ops.rules import RULES
 from .activation import run
 from .acts import is_exception, log, logger, make_exception
@@ -202,6 +202,9 @@ def _apply_decorated(frame: Frame, function, args: list, keywords: dict, node: g
     return found
 
 
+METHODS_OF_INTEGERS = {"bit_length": int.bit_length}
+
+
 def apply_generator_method(frame: Frame, rng: Value, name: str, args: list, keywords: dict, node: gast.Call):
     """A draw."""
     if name == "shuffle" and len(args) == 1 and isinstance(args[0], Cell) and not keywords:
@@ -241,6 +244,8 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
         if isinstance(base, str):
             return text_method(frame, node, base, name, args, keywords)
         raise frame.refuse(f"the method {name} of a {type(base).__name__}", node, "use arrays and numbers")
+    if name in METHODS_OF_INTEGERS and (dtype_of(base.type) if isinstance(base, Value) else "") in ("int64", "bool"):
+        return apply(frame, METHODS_OF_INTEGERS[name], [base, *args], keywords, node)
     if name not in METHODS:
         raise frame.refuse(f"the method {name}", node, "use a NumPy function that s2s knows, or write a loop")
     return operate_as(frame, METHODS[name], name, [base, *args], keywords, node, True)

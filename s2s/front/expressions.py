@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable, Collection
 
@@ -113,7 +114,7 @@ def _evaluate(frame: Frame, node: gast.AST):
         case gast.Tuple():
             return tuple(_items(frame, node.elts))
         case gast.List():
-            return new_list(frame, _items(frame, node.elts))
+            return _list(frame, node)
         case gast.NamedExpr():
             binding = evaluate_any(frame, node.value)
             frame.bind(node.target.id, binding)
@@ -165,11 +166,33 @@ def _items(frame: Frame, nodes: list) -> list:
     return items
 
 
-def _spread(frame: Frame, binding, node: gast.AST) -> list:
+def _list(frame: Frame, node: gast.List):
+    """A list: of several joined, where it says `*` of something whose length only a run knows."""
+    parts, items = [], []
+    for each in node.elts:
+        listed = _listed(frame, evaluate(frame, each.value)) if isinstance(each, gast.Starred) else None
+        if listed is None:
+            items.append(evaluate_any(frame, each))
+        elif (members := frame.members(listed)) is not None:
+            items += members
+        else:
+            parts += [new_list(frame, items), listed] if items else [listed]
+            items = []
+    if items or not parts:
+        parts.append(new_list(frame, items))
+    return functools.reduce(lambda a, b: binary(frame, gast.Add(), a, b, node), parts)
+
+
+def _listed(frame: Frame, binding):
+    """What `*` spreads, in a list of its own."""
     binding = frame.opened(binding)
     if isinstance(binding, Container) and binding.is_dict:
         binding = tuple(binding.members)
-    members = frame.members(frame.session.listed(frame, binding))
+    return frame.session.listed(frame, binding)
+
+
+def _spread(frame: Frame, binding, node: gast.AST) -> list:
+    members = frame.members(_listed(frame, binding))
     if members is None:
         raise LengthKept("`*` before something whose length is known only at run time", frame.line(node), "name the members first, a, b, c = xs, or pass xs itself")
     return list(members)

@@ -11,7 +11,7 @@ from ..ir.builder import current
 from ..ir.graph import Value
 from ..later import Named
 from ..ops.record import FUNCTIONS, dtype_of, rank
-from ..ops.shape import length
+from ..ops.shape import length, normal_axis
 from . import said_of_arrays as said
 from .alias import Cell
 from .builtin import BUILTINS
@@ -199,9 +199,53 @@ def _windows(frame: Frame, node, x, window_shape, axis=None):
 
 
 def _condition(frame: Frame, node, x, p=None):
-    if frame.static(p, "p=", node) not in (None, 2):
-        raise frame.refuse("np.linalg.cond in another norm", node, "write np.linalg.norm(x, p) * np.linalg.norm(np.linalg.inv(x), p)")
-    return _run(frame, node, said.condition_number, _array(frame, node, x))
+    x, known = _array(frame, node, x), frame.static(p, "p=", node)
+    if known in (None, 2, -2):
+        return _run(frame, node, said.least_condition if known == -2 else said.condition_number, x)
+    return _run(frame, node, said.condition_in_norm, x, known)
+
+
+def _insert(frame: Frame, node, arr, obj, values, axis=None):
+    arr, obj, values = (_array(frame, node, x) for x in (arr, obj, values))
+    along = frame.static(axis, "axis=", node)
+    if along is None:
+        arr = apply(frame, np.ravel, [arr], {}, node)
+    ranks = [rank(frame.value(x)) for x in (arr, obj, values)]
+    if None in ranks or dtype_of(frame.value(obj).type) == "bool" or ranks[1] > 1 or ranks[2] > ranks[0] or not ranks[0]:
+        raise frame.refuse("np.insert at truth values, or of arrays of unknown rank or with more axes", node,
+                           "put slices together with np.concatenate")
+    if ranks[:2] == [1, 0]:
+        return operate(frame, np.insert, [arr, obj, values], {}, node)
+    along = normal_axis(along or 0, ranks[0])
+    values = apply(frame, np.reshape, [values, (*[1] * (ranks[0] - ranks[2]), *frame.members(apply(frame, np.shape, [values], {}, node)))], {}, node) \
+        if ranks[2] < ranks[0] else values
+    if along and ranks[1]:  # at one place the first axis of what is put in is that of the places, whichever `axis` is
+        values = apply(frame, np.moveaxis, [values, along, 0], {}, node)
+    x = apply(frame, np.moveaxis, [arr, along, 0], {}, node) if along else arr
+    found = _run(frame, node, said.inserted_at if ranks[1] else said.inserted, x, obj, values)
+    return apply(frame, np.moveaxis, [found, 0, along], {}, node) if along else found
+
+
+def _nan_to_num(frame: Frame, node, x, copy=True, nan=0.0, posinf=None, neginf=None):
+    x = _array(frame, node, x)
+    plain = frame.is_static(nan) and frame.static(nan, "nan=") == 0 and all(
+        frame.is_static(n) and frame.static(n, "inf=") is None for n in (posinf, neginf))
+    if plain:
+        return operate(frame, np.nan_to_num, [x], {}, node)
+    dtype = dtype_of(frame.value(x).type)
+    if dtype is None or np.dtype(dtype).kind == "c":
+        raise frame.refuse(f"np.nan_to_num of {frame.value(x).type} with numbers of one's own", node, "use np.where(np.isnan(x), ..., x)")
+    if np.dtype(dtype).kind != "f":
+        return x
+    largest = np.finfo(dtype).max.item()
+    posinf, neginf = (default if frame.is_static(n) and frame.static(n, "inf=") is None else n for n, default in ((posinf, largest), (neginf, -largest)))
+    return _run(frame, node, said.without_infinite, x, nan, posinf, neginf)
+
+
+def _interp(frame: Frame, node, x, xp, fp, left=None, right=None, period=None):
+    if frame.is_static(period) and frame.static(period, "period=") is None:
+        return operate(frame, np.interp, [x, xp, fp], {"left": left, "right": right}, node)
+    return _run(frame, node, said.interpolated_around, *(_array(frame, node, each) for each in (x, xp, fp)), period)
 
 
 def _squares(frame: Frame, node, a):
@@ -442,10 +486,15 @@ def _cumulative_sum(frame: Frame, node, x, *, axis=None, dtype=None, out=None, i
 
 def _chain(frame: Frame, node, arrays):
     members = frame.members(arrays)
-    if members is None or len(members) not in (2, 3):
-        raise frame.refuse("np.linalg.multi_dot of other than two or three matrices", node, "write the products with @")
-    if len(members) == 2:
-        return apply(frame, np.dot, list(members), {}, node)
+    if members is None or len(members) < 2:
+        raise frame.refuse("np.linalg.multi_dot of fewer than two matrices, or of a list of run-time length", node, "write the products with @")
+    ranks = [rank(frame.value(_array(frame, node, x))) for x in members]
+    if len(members) != 3 or ranks != [2, 2, 2]:  # from the side where a vector stands
+        from_right = ranks[-1] == 1 and ranks[0] != 1
+        found, *others = reversed(members) if from_right else members
+        for x in others:
+            found = apply(frame, np.dot, [x, found] if from_right else [found, x], {}, node)
+        return found
     return _run(frame, node, said.chain_of_three, *(_of_rank(frame, node, x, (2,), "np.linalg.multi_dot") for x in members))
 
 
@@ -513,6 +562,7 @@ BUILTINS.update({
     np.rollaxis: _rolled, np.gradient: _gradient, np.vander: _vander, np.choose: _choose, np.roots: _roots,
     np.resize: _plainly(said.resized), np.einsum: _einsum, np.ndarray: _empty,
     np.linalg.svd: _svd, np.linalg.norm: _norm, np.linalg.cond: _condition, np.linalg.multi_dot: _chain, np.polyfit: _fitted,
+    np.insert: _insert, np.nan_to_num: _nan_to_num, np.interp: _interp,
 })
 for _module, _name, _function in [
     ("polynomial", "polyval", said.polynomial_rising), ("chebyshev", "chebval", said.chebyshev), ("legendre", "legval", said.legendre),

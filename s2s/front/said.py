@@ -419,3 +419,11 @@ def last_place(x):
 
 def distance(p, q):
     return math.hypot(*[a - b for a, b in zip(p, q)])
+
+
+def bit_length(n):
+    """int.bit_length."""
+    n, k = abs(n), 0
+    while n > 0:
+        n, k = n >> 1, k + 1
+    return k

@@ -570,3 +570,52 @@ def inverse_of_tensor(a, ind=2):
     for length in before:
         n = n * length
     return np.reshape(np.linalg.inv(np.reshape(a, (n, n))), (*after, *before))
+
+
+# ------------------------------------------------------------------------------------ put in, in other words
+
+
+def inserted(x, place, values):
+    """np.insert of rows, an array or a number, at one place."""
+    n = len(x)
+    if place < -n or place > n:
+        raise IndexError("index is out of bounds")
+    i = place + n if place < 0 else place
+    rows = np.broadcast_to(values, (len(values), *x.shape[1:])).astype(x.dtype)
+    return np.concatenate((x[:i], rows, x[i:]))
+
+
+def inserted_at(x, places, values):
+    """np.insert at an array of places: each comes before the row that has that number, of several there the first one first."""
+    n, count = len(x), max(len(places), len(values))
+    if np.any((places < -n) | (places > n)):
+        raise IndexError("index is out of bounds")
+    places = np.broadcast_to(np.where(places < 0, places + n, places), (count,))
+    rows = np.broadcast_to(values, (count, *x.shape[1:])).astype(x.dtype)
+    order = np.argsort(np.concatenate((2 * np.arange(n) + 1, 2 * places)), kind="stable")
+    return np.concatenate((x, rows))[order]
+
+
+def without_infinite(x, nan, posinf, neginf):
+    """np.nan_to_num with numbers of one's own."""
+    return np.where(np.isnan(x), nan, np.where(x == np.inf, posinf, np.where(x == -np.inf, neginf, x))).astype(x.dtype)
+
+
+def interpolated_around(x, xp, fp, period):
+    """np.interp of samples of something periodic."""
+    period = abs(period)
+    xp, fp = xp % period, fp + 0.0
+    order = np.argsort(xp)
+    xp, fp = xp[order], fp[order]
+    return np.interp(x % period, np.concatenate((xp[-1:] - period, xp, xp[:1] + period)), np.concatenate((fp[-1:], fp, fp[:1])))
+
+
+def condition_in_norm(x, p):
+    """np.linalg.cond in a norm other than the largest singular value."""
+    return np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, axis=(-2, -1))
+
+
+def least_condition(x):
+    """np.linalg.cond with p=-2."""
+    s = np.linalg.svd(x, compute_uv=False)
+    return s[..., -1] / s[..., 0]

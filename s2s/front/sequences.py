@@ -549,6 +549,7 @@ BUILTINS.update({
     math.prod: _prod, math.fsum: _fsum, math.isclose: _isclose, cmath.isclose: _isclose,
     math.gcd: _integers(math.gcd, said.greatest_divisor), math.lcm: _integers(math.lcm, said.least_multiple),
     math.factorial: _integers(math.factorial, said.factorial), math.comb: _integers(math.comb, said.choose),
+    int.bit_length: lambda frame, node, n: say(frame, node, said.bit_length, n),
     math.perm: _integers(math.perm, said.arrange), math.isqrt: _integers(math.isqrt, said.integer_root),
     math.modf: lambda frame, node, x: say(frame, node, said.parts, x),
     math.ldexp: lambda frame, node, x, i: say(frame, node, said.scaled, x, i),

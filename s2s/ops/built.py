@@ -83,9 +83,9 @@ def own(x: Value) -> Value:
 
 
 @numpy_function(np.tri)
-def tri(N, M=None, k=0) -> Value:  # noqa: N803  NumPy's own names
+def tri(N, M=None, k=0, dtype=float) -> Value:  # noqa: N803  NumPy's own names
     """np.tri."""
-    return tril(ones((N, N if M is None else M)), k)
+    return tril(ones((N, N if is_none(M) else M), dtype), k)
 
 
 @numpy_function(np.tril_indices)

@@ -37,6 +37,7 @@ FUNCTIONS[abs] = ew.abs_
 FUNCTIONS.update({operator.add: ew.add, operator.sub: ew.subtract, operator.mul: ew.multiply,
                   operator.truediv: ew.divide, operator.floordiv: ew.floor_divide, operator.mod: ew.remainder,
                   operator.pow: ew.power, operator.neg: ew.negative})
+METHODS["is_integer"] = lambda x: ew.equal(ew.remainder(x, 1), 0)
 METHODS["conj"] = METHODS["conjugate"] = ew.conjugate
 ATTRIBUTES["real"], ATTRIBUTES["imag"] = ew.real, ew.imag
 

@@ -54,7 +54,7 @@ def _infer_solve(a: Value, b: Value) -> Type:
             return Unknown(shape, dtype)
     if rank(a) is not None:
         check_inner(a.type.dims[-1], b.type.dims[0 if rank(b) == 1 else -2], "np.linalg.solve")
-        if rank(a) > 2 and rank(b) == rank(a) - 1:
+        if rank(a) > 2 and rank(b) == rank(a) - 1 and np.lib.NumpyVersion(np.__version__) < "2.0.0":  # which later is a matrix
             raise UnsupportedError(
                 "np.linalg.solve of a stack of systems with a stack of vectors",
                 current().line,

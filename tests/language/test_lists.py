@@ -362,6 +362,13 @@ def nested_calls(x, n):
     return np.dot(np.array(out), np.arange(len(out)))
 
 
+def starred(x):
+    xs = [1.0, *x, *[v * v for v in x if v > 0], *(2.0, x[0])]
+    xs[1] = 3.0
+    rows = [*np.outer(x, x), x]
+    return np.sum(np.array(xs) ** 2) * max([*x, 0.3]) + len(xs) + np.sum(np.stack(rows) ** 3)
+
+
 def mean_of(x):
     losses = []
     for v in x:
@@ -416,10 +423,11 @@ PROGRAMS = [
     (sum_start, (V,)),
     (nested_calls, (.7, 5,)),
     (mean_of, (V,)),
+    (starred, (V,)),
 ]
 QUICK = ("squares_of_positive", "gen_sum_if", "matrix_of_lists", "in_branches", "of_arrays", "pushdown", "tuples_in_list",
-         "list_of_list_append", "tangent_enumerate", "tangent_logsumexp", "exp_sum", "rebinding", "early", "mean_of")
-COMPILED = ("nested_list", "in_branches", "of_arrays", "sorted_list", "pushdown", "mapped", "list_of_list_append", "extend_slice")
+         "list_of_list_append", "tangent_enumerate", "tangent_logsumexp", "exp_sum", "rebinding", "early", "mean_of", "starred")
+COMPILED = ("nested_list", "in_branches", "of_arrays", "sorted_list", "pushdown", "mapped", "list_of_list_append", "extend_slice", "starred")
 
 
 def named(names) -> list:

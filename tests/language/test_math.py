@@ -92,3 +92,21 @@ def test_the_parts_of_a_number_that_may_not_be_finite(x):
     value, _ = s2s.jvp(lambda x: math.modf(x), (x,), (type(x)(1.0),))
     np.testing.assert_array_equal(value, math.modf(x))
     np.testing.assert_array_equal(np.signbit(value), np.signbit(math.modf(x)))
+
+
+def methods_of_numbers(x, n):
+    total = 0.0
+    for k in range(-n, n):
+        v = x * k
+        total += v * v if (10 * v).is_integer() else v * k.bit_length()
+    return total * n.bit_length() if (x / 0.25).is_integer() else total
+
+
+@pytest.mark.parametrize("of", [lambda f: f, pytest.param(s2s.jit, marks=pytest.mark.compile)])
+def test_methods_of_numbers(of):
+    for x in (0.25, 0.3, 0.1):
+        value, slope = of(s2s.value_and_grad(methods_of_numbers))(x, 9)
+        np.testing.assert_allclose(value, methods_of_numbers(x, 9), rtol=1e-14)
+        per = sum(2 * x * k * k if (10 * (x * k)).is_integer() else k * k.bit_length() for k in range(-9, 9))
+        np.testing.assert_allclose(slope, per * (4 if (x / 0.25).is_integer() else 1), rtol=1e-13)
+    assert not s2s.jvp(lambda x: x * float((x / 0.0).is_integer()), (np.float64(1.0),), (1.0,))[0]

@@ -410,10 +410,6 @@ def found_with_sorter(x):
     return x[np.searchsorted(x, 0.5, sorter=np.argsort(x))]
 
 
-def inserted_rows(x):
-    return np.sum(np.insert(x, 1, 2.0, axis=1))
-
-
 def one_sided(x):
     return np.sum(np.where(x > 0, x))
 
@@ -428,7 +424,6 @@ REFUSED = [
     (sliced_out, X, "np.delete of a slice", "put together what stays with np.concatenate"),
     (auto_bins, X, "np.histogram whose number of bins NumPy chooses", "say how many there are"),
     (found_with_sorter, X, "np.searchsorted with sorter=", "search in a[sorter]"),
-    (inserted_rows, M, "np.insert along another axis than the first", "put slices together with np.concatenate"),
     (one_sided, X, "np.where of two arguments", "say what both sides are, or neither"),
     (counted_floats, X, "np.bincount of float64", "count integers"),
 ]

@@ -151,6 +151,18 @@ FUNCTIONS = {
     "tensors": lambda x: np.sum(np.linalg.tensorsolve(EYE6 * x + EYE6**2, M) ** 2) + np.sum(np.linalg.tensorinv(EYE6 * x)[0, 1] ** 2),
     "ndarray": lambda x: _filled(np.ndarray(3, dtype=np.float64), A * x),
     "logaddexp2": lambda x: np.sum(np.logaddexp2(A * x, A * x * x)),
+    "insert along an axis": lambda x: np.sum(np.insert(M * x, -1, M[:, 0] * x, axis=1) ** 2 * np.arange(4)) + np.sum(np.insert(M * x, 1, x, axis=0) ** 2 * M[[0, 1, 0]])
+    + np.sum(np.insert(M * x, 3, [[x], [2.0]], axis=1)[1] ** 2 * np.arange(5)),
+    "insert at places": lambda x: np.sum(np.insert(M * x, [1, 1], M[:, :2] ** 2, axis=1) ** 2 * np.arange(5)) + np.sum(np.insert(A * x, [3, -2, 0], [x, 2.0, 4.0]) ** 2 * np.arange(6))
+    + np.sum(np.insert(M * x, [-2], A * x, axis=0) ** 2 * M[[0, 1, 0]]) + np.sum(np.insert(M * x, [2, 5], x) ** 2 * np.arange(8)),
+    "nan_to_num with numbers": lambda x: np.sum(np.nan_to_num(N * x, nan=x * x)) + np.sum(np.nan_to_num(np.array([np.inf, -np.inf, x, np.nan]), posinf=x**3, neginf=2.0)),
+    "interp with a period": lambda x: np.sum(np.interp(np.arange(-2.0, 7.0) * x, A[::-1], A * x, period=2.6) ** 2),
+    "cond in other norms": lambda x: np.linalg.cond(S * x + np.eye(2), 1) + np.sum(np.linalg.cond(STACK + x, "fro") * C[:2]) + np.linalg.cond(STACK[0] * x + S, -2)
+    + np.linalg.cond(S * x + np.eye(2), np.inf),
+    "multi_dot of four": lambda x: np.sum(np.linalg.multi_dot([M * x, M.T, M * x, A])) + np.linalg.multi_dot([A * x, M.T, M, M.T])[1],
+    "tri with a dtype": lambda x: np.sum(np.tri(3, dtype=bool) * A * x) + np.sum(np.tri(2, 3, -1, dtype=np.float32) * M * x),
+    "stacks of systems": lambda x: np.sum(np.linalg.solve(STACK + x, M * x) ** 2 * A) if NEW else x,
+    "a number's own index": lambda x: np.sum(A * x)[()] ** 2 + (A * x)[()][1],
 }
 if hasattr(np, "vecmat"):  # NumPy 2.2
     FUNCTIONS.update({
@@ -167,8 +179,8 @@ if hasattr(np, "vecmat"):  # NumPy 2.2
     })
 COMPILED = ["divmod", "modf", "places without NaN", "unravel_index", "poly", "r_", "c_ of vectors", "mgrid", "allclose", "array_equal", "add.outer", "logaddexp.reduce", "polyval", "legval", "hanning", "block", "fromfunction", "piecewise", "along columns",
             "compress", "in Fortran's order", "gradient", "add.reduceat", "each of a stack", "parts in a list",
-            "sliding windows", "svd", "norm 2", "norm along an axis", "cov of two", "logaddexp2"]
-ROUNDED = ("legval", "legval, two", "polyfit", "Hermitian matrices", "each of a stack")  # NumPy has written these in more than one order
+            "sliding windows", "svd", "norm 2", "norm along an axis", "cov of two", "logaddexp2", "insert along an axis", "insert at places", "nan_to_num with numbers", "interp with a period", "stacks of systems"]
+ROUNDED = ("legval", "insert at places", "legval, two", "polyfit", "Hermitian matrices", "each of a stack")  # NumPy has written these in more than one order
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -203,6 +215,13 @@ def test_polynomials_that_begin_with_zero_are_not_multiplied():
         s2s.grad(lambda x: np.sum(np.polymul(A * x, [0.0, x])))(0.7)
 
 
+@pytest.mark.parametrize("place, axis", [(4, 1), (-4, 1), ([0, 3], 0), ([-3, 0], 0)])
+def test_places_beyond_the_ends_stop(place, axis):
+    f = s2s.grad(lambda x: np.sum(np.insert(M * x, place, 2.0, axis=axis)))
+    with pytest.raises(IndexError, match="out of bounds"):
+        f(0.7)
+
+
 def test_all_of_u_and_v_need_a_square_matrix():
     f = s2s.grad(lambda a: np.sum(np.linalg.svd(a)[0]))
     with pytest.raises(NotImplementedError, match="full_matrices=False"):
@@ -218,8 +237,9 @@ def test_all_of_u_and_v_need_a_square_matrix():
     (lambda x: np.sum(np.apply_along_axis(np.sort, 5, M * x)), "axis 5 of an array of 2 axes"),
     (lambda x: np.unravel_index(x, (2, 3))[0] * x, "numbers that are no integers"),
     (lambda x: np.sum(np.lib.stride_tricks.sliding_window_view(A * x, 2, axis=1)), "axis 1 of a vector"),
-    (lambda x: np.linalg.cond(S * x, 1), "np.linalg.cond in another norm"),
-    (lambda x: np.sum(np.linalg.multi_dot([S * x] * 4)), "other than two or three matrices"),
+    (lambda x: np.sum(np.linalg.multi_dot([S * x])), "fewer than two matrices"),
+    (lambda x: np.sum(np.insert(A * x, np.array([True, False, True]), x)), "np.insert at truth values"),
+    (lambda x: np.sum(np.insert(A * x, 1, M)), "np.insert at truth values, or of arrays of unknown rank or with more axes"),
 ])
 def test_what_is_left_is_refused(f, text):
     with pytest.raises(S2SError, match=text):

@@ -163,7 +163,6 @@ def test_what_is_nan_has_derivative_zero():
     (lambda x: np.sum(np.gradient(x, x, edge_order=2)), "np.gradient of samples at unequal distances with edge_order=2"),
     (lambda x: np.sum(np.argsort(np.stack([x, x]), kind="stable") * x), "a stable np.argsort of something else than a vector"),
     (lambda x: np.quantile(x, 0.5, method="lower"), "a quantile with method='lower'"),
-    (lambda x: np.sum(np.interp(x, x, x, period=1.0)), "np.interp with a period"),
     (lambda x: np.sum(np.unwrap(x, discont=4.0)), "np.unwrap with discont="),
     (lambda x: np.sum(np.vander(x, int(x[0]))), "np.vander with a number of columns that depends on run-time data"),
     (lambda x: np.sum(np.geomspace(x, 2 * x, 3)), "np.geomspace of less than two numbers, or between arrays"),
