@@ -159,8 +159,12 @@ class Adjoint:
 
     @cached_property
     def infinite(self) -> set[Value]:
-        """The values of the function that may be infinite or NaN, or have such slopes, where what it is given is finite."""
-        steep = {y for op in walk(self.function.block) if not op.blocks and may_be_infinite([op]) for y in op.outputs}
+        """The values of the function that may be infinite or NaN, or have such slopes, where what it is given is finite.
+
+        Quotients of numbers are left out: who asks whether there is one asks before dividing, and every other one, in a loop with a branch, would be chosen twice.
+        """
+        steep = {y for op in walk(self.function.block) if not op.blocks and may_be_infinite([op]) for y in op.outputs
+                 if op.name != "divide" or isinstance(y.type, Array)}
         return handed_on(self.function.block, steep, made=True) if steep else steep
 
     def as_shaped(self, x: Value, bar: Value) -> Value:
