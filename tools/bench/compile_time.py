@@ -8,6 +8,10 @@ the derivative, compiles it and runs it once, at the case's own size.  CPU time 
 the libraries in turns: a machine that does other work as well disturbs that least.  Importing the libraries is not part of
 it, nor is what each does once in a process: a trivial function is compiled first.  "of it Numba" is what Numba and LLVM
 take of it; "lines" is how long the longest module is that they compile.  Peers that are not installed are left out.
+
+The network of convolutions is the one case that takes longer than JAX, two to three times: it is 33 nests of loops, and LLVM alone, at the
+lowest level that leaves them fast, takes as long for these (0.85 s, half of it to choose instructions and registers) as JAX does for all.  One
+function for nests that say the same would leave out 13 of them and an eighth of the time.  The adjoint written by hand takes Numba 6.4 s.
 """
 
 import argparse
