@@ -19,6 +19,7 @@ from .calls import apply, in_place, operate
 from .frame import Frame
 from .lists import is_list, new_list
 from .made import Known
+from .writers import write_out
 
 
 def _run(frame: Frame, node, function: Callable, *args):
@@ -227,10 +228,14 @@ def _insert(frame: Frame, node, arr, obj, values, axis=None):
 
 
 def _nan_to_num(frame: Frame, node, x, copy=True, nan=0.0, posinf=None, neginf=None):
-    x = _array(frame, node, x)
-    plain = frame.is_static(nan) and frame.static(nan, "nan=") == 0 and all(
-        frame.is_static(n) and frame.static(n, "inf=") is None for n in (posinf, neginf))
-    if plain:
+    found = _without_nan(frame, node, _array(frame, node, x), nan, posinf, neginf)
+    if frame.static(copy, "copy=", node):
+        return found
+    return write_out(frame, lambda *_: found, np.nan_to_num, [], {}, x, node)
+
+
+def _without_nan(frame: Frame, node, x, nan, posinf, neginf):
+    if _is_known(frame, nan, 0) and _is_known(frame, posinf, None) and _is_known(frame, neginf, None):
         return operate(frame, np.nan_to_num, [x], {}, node)
     dtype = dtype_of(frame.value(x).type)
     if dtype is None or np.dtype(dtype).kind == "c":
@@ -238,12 +243,17 @@ def _nan_to_num(frame: Frame, node, x, copy=True, nan=0.0, posinf=None, neginf=N
     if np.dtype(dtype).kind != "f":
         return x
     largest = np.finfo(dtype).max.item()
-    posinf, neginf = (default if frame.is_static(n) and frame.static(n, "inf=") is None else n for n, default in ((posinf, largest), (neginf, -largest)))
+    posinf, neginf = (default if _is_known(frame, n, None) else n for n, default in ((posinf, largest), (neginf, -largest)))
     return _run(frame, node, said.without_infinite, x, nan, posinf, neginf)
 
 
+def _is_known(frame: Frame, argument, content) -> bool:
+    """Whether an argument is known to be this."""
+    return frame.is_static(argument) and frame.static(argument, "an argument") == content
+
+
 def _interp(frame: Frame, node, x, xp, fp, left=None, right=None, period=None):
-    if frame.is_static(period) and frame.static(period, "period=") is None:
+    if _is_known(frame, period, None):
         return operate(frame, np.interp, [x, xp, fp], {"left": left, "right": right}, node)
     return _run(frame, node, said.interpolated_around, *(_array(frame, node, each) for each in (x, xp, fp)), period)
 

@@ -603,6 +603,8 @@ def without_infinite(x, nan, posinf, neginf):
 
 def interpolated_around(x, xp, fp, period):
     """np.interp of samples of something periodic."""
+    if period == 0:
+        raise ValueError("period must be a non-zero value")
     period = abs(period)
     xp, fp = xp % period, fp + 0.0
     order = np.argsort(xp)

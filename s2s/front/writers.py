@@ -91,8 +91,6 @@ def out_of(function, args: list, keywords: dict) -> tuple[list, dict, object]:
         if isinstance(out, (tuple, list)) and len(out) == 1:
             out = out[0]
         return args, keywords, out
-    if function is np.nan_to_num and keywords.get("copy") is False:
-        return args, {k: v for k, v in keywords.items() if k != "copy"}, args[0]
     place = _place_of_out(function) if len(args) > 1 or "out" in keywords else None
     if place is not None and len(args) > place:
         return args[:place], keywords, args[place]

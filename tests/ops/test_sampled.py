@@ -154,6 +154,25 @@ def test_nan_makes_a_median_nan():
     assert np.isnan(s2s.value_and_grad(lambda x: np.nanmax(x))(np.full(2, np.nan))[0])
 
 
+def test_numbers_in_the_place_of_others_in_place():
+    def f(x):
+        y = x * 1.0
+        np.nan_to_num(y, copy=False, nan=2.0, posinf=3.0)
+        return np.sum(y * y)
+
+    x = np.array([1.0, np.nan, np.inf, -2.0])
+    value, bar = s2s.value_and_grad(f)(x)
+    assert value == f(x) == 18.0
+    np.testing.assert_array_equal(bar, [2.0, 0.0, 0.0, -4.0])
+
+
+def test_a_period_of_zero_raises_as_in_numpy():
+    x = np.linspace(0.0, 1.0, 4)
+    for f in (np.interp, s2s.grad(lambda x, xp, fp, period: np.sum(np.interp(x, xp, fp, period=period)))):
+        with pytest.raises(ValueError, match="non-zero"):
+            f(x, x, x, period=0.0) if f is np.interp else f(x, x, x, 0.0)
+
+
 def test_what_is_nan_has_derivative_zero():
     slope = s2s.grad(lambda a: np.nanmean(a) + np.nansum(a) + np.nanmax(a) + np.nanstd(a))(HOLES)
     assert (slope[np.isnan(HOLES)] == 0).all() and np.isfinite(slope).all()
