@@ -47,6 +47,7 @@ from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from . import boxes, complexes, lapack, scipys
+from .abreast import hand_over
 
 ROOT = Path(__file__).parent.parent
 MAGIC = b"s2s machine code 2\n"
@@ -207,7 +208,7 @@ class DiskCache(_Cache):
         if content is None:
             return None
         try:
-            external, parts = pickle.loads(content)
+            external, parts, code = pickle.loads(content)
             rtsys.initialize(target_context)
             complexes.provide(external)
             lapack.provide(external)
@@ -215,6 +216,8 @@ class DiskCache(_Cache):
             boxes.is_known()  # by name
             if not all(map(binding.address_of_symbol, external)):
                 target_context.refresh()
+            if code is not None:
+                hand_over(target_context.codegen(), code)
             return compiler.CompileResult._rebuild(target_context, *parts)
         except Exception:  # whatever is wrong with it, compiling puts it right
             return None
@@ -223,6 +226,5 @@ class DiskCache(_Cache):
         """Keep compiled code; code that holds addresses of this process is not kept."""
         if not self.enabled or result.library.has_dynamic_globals or any(not x.can_cache for x in result.lifted):
             return
-        module = result.library._final_module
-        external = [x.name for x in (*module.functions, *module.global_variables) if x.is_declaration and not x.name.startswith("llvm.")]
-        write(self.path_of(signature), dumps((external, result._reduce())))
+        library = result.library
+        write(self.path_of(signature), dumps((library.external(), result._reduce(), library.code_beside)))

@@ -56,9 +56,11 @@ from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import PassManager
 from numba.core.environment import lookup_environment
 from numba.core.errors import NumbaError
+from numba.core.runtime import rtsys
 from numba.core.typed_passes import NoPythonBackend
 
 from ..later import later
+from .abreast import Abreast, beside, halves, hand_over, machine_code
 from .assigned import is_assignment, without_text
 from .boxes import with_boxes
 from .elements import item, short
@@ -69,7 +71,8 @@ direct = later(f"{__package__}.direct")  # code from the cache needs none of it
 FIRST, LARGE, LARGE_AND_DIRECT = 1, 2, 1  # levels: of the run before linking, and of the last one over what is large
 BLOCKS = 500  # of a module, from where on LLVM keeps a list of those that it has changed
 WITH_LIST = range(20, 23)  # the versions of LLVM that are known to have that option
-MANY = 1_900  # instructions before the last run: from here on a function is large
+MANY = 1_200  # instructions before the last run, without what Python calls: from here on a function is large
+INSTRUCTION = "\n  "  # before each, in the text of a module
 
 
 class Effort(Compiler):
@@ -135,6 +138,11 @@ def native_kind(kind: type) -> type:
         def pair_second(self, builder, val, ty):
             return item(builder, val, 1)
 
+        def create_cpython_wrapper(self, library, *args, **options):
+            if isinstance(library, Library):  # what Python computes inside a function is not
+                library.begin()
+            super().create_cpython_wrapper(library, *args, **options)
+
         def get_executable(self, library, fndesc, env):
             if not getattr(library, "is_part", False):
                 return super().get_executable(library, fndesc, env)
@@ -148,6 +156,34 @@ class Library(JITCodeLibrary):
     """The machine code of one function.  Note [What compiling costs]"""
 
     is_part = is_direct = is_unrolled = False
+    has_loops = True  # beside what Python calls, which is worth little of LLVM's work
+    size = None  # instructions, of all but what Python calls
+    beside: Abreast | None = None  # what compiles the function; what Python calls is compiled here
+    code_beside: bytes | None = None
+
+    def begin(self) -> None:
+        """Have LLVM begin with what is there, which is all but what Python calls.  abreast.py"""
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+            self.is_unrolled = self.is_unrolled or getattr(library, "is_unrolled", False)
+        self._linking_libraries = [library for library in self._linking_libraries if library is rtsys.library]  # counts references, here and there
+        text = str(self._final_module)
+        self.size = text.count(INSTRUCTION)
+        if text.count("\n  br ") > BLOCKS:
+            work_by_list()
+        found = halves(text)
+        if found is not None:
+            function, others, self.has_loops = found
+            codegen = beside(self._codegen)
+            self.beside = Abreast(function, codegen._tm, self.passes(codegen))
+            name, self._final_module = self._final_module.name, binding.parse_assembly(others)
+            self._final_module.name = name
+
+    @property
+    def modules(self) -> list[binding.ModuleRef]:
+        """What the code is made of, once it is made."""
+        return [self._final_module] if self.beside is None else [self.beside.module, self._final_module]
 
     def _optimize_functions(self, ll_module):
         if self.is_direct and not self.is_unrolled:
@@ -156,28 +192,71 @@ class Library(JITCodeLibrary):
         with at_level(FIRST):
             super()._optimize_functions(Definitions([f for f in ll_module.functions if not f.is_declaration]))
 
-    def _optimize_final_module(self):
+    def passes(self, codegen) -> list[tuple]:
+        """What LLVM's last run is: managers of passes, and their builders."""
+        if self.size is None:
+            self.size = instructions(self._final_module)
         is_unrolled = self.is_unrolled or any(getattr(library, "is_unrolled", False) for library in self._linking_libraries)
-        is_large = instructions(self._final_module) >= MANY
+        is_large = self.size >= MANY
         with at_level((LARGE_AND_DIRECT if self.is_direct and not is_unrolled else LARGE) if is_large else config.OPT, is_unrolled):
-            if is_large and self.is_direct:
-                self._optimize_once()
-            else:
-                super()._optimize_final_module()
+            found = [codegen._module_pass_manager()]
+            if not (is_large and self.is_direct):
+                found.insert(0, codegen._module_pass_manager(
+                    loop_vectorize=codegen._loopvect, slp_vectorize=False, opt=codegen._opt_level, cost="cheap"))
+            return found
 
-    def _optimize_once(self):
-        manager, builder = self._codegen._module_pass_manager()
-        with self._recorded_timings.record("Module passes", builder):
-            manager.run(self._final_module, builder)
+    def _optimize_final_module(self):
+        if self.has_loops:
+            passes = self.passes(self._codegen)
+        else:
+            with at_level(FIRST):
+                passes = [self._codegen._module_pass_manager()]
+        for manager, builder in passes:
+            with self._recorded_timings.record("Module passes", builder):
+                manager.run(self._final_module, builder)
+
+    def _finalize_final_module(self):
+        if self.beside is not None:  # before the engine has either: what it cannot link, it would meet again with whatever is compiled next
+            self._compiled_object = code = machine_code(self._codegen._tm, self._final_module)
+            _, self.code_beside = self.beside.result()
+        super()._finalize_final_module()
+        if self.beside is not None:
+            self._compiled_object = code  # the engine has asked for it, and it was forgotten
 
     def _finalize_specific(self):
-        if str(self._final_module).count("\n  br ") > BLOCKS:
-            work_by_list()
+        if self.beside is not None:
+            module = self.beside.module
+            self._dynamic_globals += [x.name for x in module.global_variables if x.name.startswith("numba.dynamic.globals")]
+            self._codegen._engine._load_defined_symbols(module)
+            hand_over(self._codegen, self.code_beside)
         super()._finalize_specific()
-        for variable in self._final_module.global_variables:
-            environment = lookup_environment(variable.name)
-            if environment is not None:
-                self._codegen.set_env(variable.name, environment)
+        for module in self.modules:
+            for variable in module.global_variables:
+                environment = lookup_environment(variable.name)
+                if environment is not None:
+                    self._codegen.set_env(variable.name, environment)
+
+    def _get_module_for_linking(self):
+        if self._shared_module is None and self.beside is not None:
+            self._ensure_finalized()
+            self._shared_module = binding.parse_bitcode(self.beside.module.as_bitcode())
+            self._shared_module.link_in(self._final_module.clone())
+            for function in self._shared_module.functions:
+                if not function.is_declaration and function.linkage in (binding.Linkage.external, binding.Linkage.weak_odr):
+                    function.linkage = "linkonce_odr"
+        return super()._get_module_for_linking()
+
+    def external(self) -> list[str]:
+        """The names of what the code refers to and does not define."""
+        content = [x for module in self.modules for x in (*module.functions, *module.global_variables)]
+        defined = {x.name for x in content if not x.is_declaration}
+        return sorted({x.name for x in content if x.is_declaration and not x.name.startswith("llvm.")} - defined)
+
+    def get_llvm_str(self):
+        return "\n".join(map(str, self.modules))
+
+    def get_asm_str(self):
+        return "\n".join(map(self._codegen._tm.emit_assembly, self.modules))
 
 
 def work_by_list() -> None:
@@ -236,4 +315,4 @@ def at_level(level: int, joins_lines: bool = False) -> Iterator[None]:
 
 def instructions(module) -> int:
     """How many instructions the functions of an LLVM module have: lines of its text, which is quicker than to ask for each."""
-    return str(module).count("\n  ")
+    return str(module).count(INSTRUCTION)

@@ -77,12 +77,12 @@ def test_machine_code_from_the_cache_imports_nothing_that_compiling_needs(tmp_pa
 def test_an_entry_that_takes_symbols_not_known_yet_has_everything_imported(folder, monkeypatch):
     s2s.jit(cube)(2.0)
     (entry,) = folder.glob("*.code")
-    external, parts = pickle.loads(cache.read(entry))
+    external, *rest = pickle.loads(cache.read(entry))
     assert external
     imported = []
     monkeypatch.setattr(CPUContext, "refresh", lambda self: imported.append(self))
     for symbols in (external, [*external, "no symbol of this name"]):
-        cache.write(entry, pickle.dumps((symbols, parts)))
+        cache.write(entry, pickle.dumps((symbols, *rest)))
         again(monkeypatch)
         assert s2s.jit(cube)(2.0) == 8.0
         assert modules.statistics() == (0, 1)

@@ -13,11 +13,13 @@ from numba.core import event
 from numba.core.runtime import _nrt_python, rtsys
 
 import s2s
+from s2s.runtime import effort
+from s2s.runtime.abreast import halves
 from s2s.runtime.direct import DirectLowering
 from s2s.runtime.direct.bindings import Bindings, NotDirect
 from s2s.runtime.direct.emitted import STRETCH
 from s2s.runtime.direct.unrolled import Unrolling
-from s2s.runtime.effort import BLOCKS, Effort, Library
+from s2s.runtime.effort import BLOCKS, Effort
 from s2s.runtime.load import TEXT
 
 pytestmark = pytest.mark.compile
@@ -310,7 +312,7 @@ def test_numpys_function_of_a_number_is_no_loop():
     native = s2s.jit(f, cache=False)
     assert native(0.5) == pytest.approx(np.exp(0.5) + np.arctan2(0.5, 2.0), rel=1e-15)
     (library,) = [o.library for o in s2s.runtime.modules._entries[-1].overloads.values()]
-    functions = [function for function in library._final_module.functions if not function.is_declaration]
+    functions = [function for module in library.modules for function in module.functions if not function.is_declaration]
     assert functions and not any("for.cond" in str(function) for function in functions)
 
 
@@ -352,7 +354,7 @@ def test_llvm_leaves_loops_around_long_ones():
     x, y = np.zeros(5), np.arange(9.0)
     np.testing.assert_allclose(native(x, y), spread(np.zeros(5), y), rtol=1e-13)
     (library,) = [o.library for o in s2s.runtime.modules._entries[-1].overloads.values()]
-    code = next(str(f) for f in library._final_module.functions if not f.is_declaration and "fdiv" in str(f) and "cpython" not in f.name)
+    code = next(str(f) for module in library.modules for f in module.functions if not f.is_declaration and "fdiv" in str(f) and "cpython" not in f.name)
     assert code.count("fdiv") <= 8
 
 
@@ -372,7 +374,7 @@ def test_arrays_are_made_and_multiplied_in_functions_of_the_module():
     for ours, theirs in zip(native(*given), layers(*given), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-13)
     (library,) = [o.library for o in s2s.runtime.modules._entries[-1].overloads.values()]
-    code = str(library._final_module)
+    code = library.get_llvm_str()
     assert code.count("call i32 @numba_xxgemm") == 1
     assert code.count("NRT_MemInfo_alloc_aligned(") <= 4  # its declaration, and a call for each rank
 
@@ -388,7 +390,7 @@ def test_loops_whose_trips_hand_nothing_on_are_not_repeated():
     for n in (0, 1, 2, 7, 64, 129):
         np.testing.assert_allclose(native(np.arange(float(n)), np.ones(n)), np.arange(float(n)) * 1.25 + 1.0, rtol=1e-15)
     (library,) = [o.library for o in s2s.runtime.modules._entries[-1].overloads.values()]
-    code = next(str(f) for f in library._final_module.functions if not f.is_declaration and "fmul" in str(f) and "cpython" not in f.name)
+    code = next(str(f) for module in library.modules for f in module.functions if not f.is_declaration and "fmul" in str(f) and "cpython" not in f.name)
     assert code.count("fmul") <= 3  # of a vector, of what is left of one, of a number
 
 
@@ -445,8 +447,7 @@ def test_names_that_are_read_no_more(text, over):
 def test_llvm_does_not_go_back_through_all_loops(monkeypatch):
     """Each stretch of loops ends where two ways meet."""
     texts = []
-    optimise = Library._optimize_final_module
-    monkeypatch.setattr(Library, "_optimize_final_module", lambda self: (texts.append(str(self._final_module)), optimise(self)))
+    monkeypatch.setattr(effort, "halves", lambda text: (texts.append(text), halves(text))[1])
     s2s.jit(long_function(STRETCH // 2), cache=False)(np.ones(5))
     s2s.jit(long_function(3 * STRETCH), cache=False)(np.ones(5))
     rests = [text.count('asm sideeffect ""') for text in texts]

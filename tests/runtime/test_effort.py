@@ -44,15 +44,15 @@ def many(x):
 @pytest.mark.parametrize("f", [three, many])
 def test_what_is_unrolled_becomes_vectors(f, monkeypatch):
     met = []
-    optimise = numba.core.codegen.CPUCodeLibrary._optimize_final_module
+    builder = numba.core.codegen.CPUCodegen._pass_builder
 
-    def watched(library):
+    def watched(codegen, **options):
         met.append(config.SLP_VECTORIZE)
-        return optimise(library)
+        return builder(codegen, **options)
 
-    monkeypatch.setattr(numba.core.codegen.CPUCodeLibrary, "_optimize_final_module", watched)
+    monkeypatch.setattr(numba.core.codegen.CPUCodegen, "_pass_builder", watched)
     assert s2s.jit(f, cache=False)(np.ones(3)) == 3.75
-    assert met[-1] == (f is three)
+    assert any(met) == (f is three)
 
 
 def test_a_lower_level_that_the_user_set_stays(monkeypatch):
@@ -73,6 +73,6 @@ def test_only_generated_code_has_levels_of_its_own():
     (library,) = [overload.library for overload in own.overloads.values()]
     assert not isinstance(library, Library)
     libraries = [overload.library for entry in s2s.runtime.modules._entries for overload in entry.overloads.values()]
-    module = libraries[-1]._final_module
-    counted = sum(1 for function in module.functions for block in function.blocks for _ in block.instructions)
-    assert isinstance(libraries[-1], Library) and 0 < counted <= instructions(module) <= counted + 10
+    for module in libraries[-1].modules:
+        counted = sum(1 for function in module.functions for block in function.blocks for _ in block.instructions)
+        assert isinstance(libraries[-1], Library) and 0 < counted <= instructions(module) <= counted + 10

@@ -4,16 +4,15 @@
     python tools/bench/compile_time.py [case ...] [--rounds N] [--record VERSION]
 
 The cases are those of run.py (tools/bench/cases) and the truncated Newton-CG programs of newton_cg.py.  The first call makes
-the derivative, compiles it and runs it once, at the case's own size.  CPU time of the process, least of the rounds, which take
-the libraries in turns: a machine that does other work as well disturbs that least.  Importing the libraries is not part of
+the derivative, compiles it and runs it once, at the case's own size.  CPU time of the process, and time by the clock, each the least of
+the rounds, which take the libraries in turns: the first is what a machine that does other work as well disturbs least, the second is what
+is waited for, and is less where a library compiles with several threads.  Importing the libraries is not part of
 it, nor is what each does once in a process: a trivial function is compiled first.  "of it Numba" is what Numba and LLVM
 take of it; "lines" is how long the longest module is that they compile.  Peers that are not installed are left out.
 
 The network of convolutions is the one case that takes longer than JAX, two to three times: it is 33 nests of loops, and LLVM alone, at the
 lowest level that leaves them fast, takes as long for these (0.85 s, half of it to choose instructions and registers) as JAX does for all.  One
 function for nests that say the same would leave out 13 of them and an eighth of the time.  The adjoint written by hand takes Numba 6.4 s.
-
-By the clock JAX takes some 0.65 of its CPU time, for it compiles with two threads; s2s takes all of its own.
 """
 
 import argparse
@@ -70,7 +69,7 @@ def warm_up(library: str) -> None:
 
 
 def work(connection, name: str, library: str) -> None:
-    """What the process of one library and case does: sends {seconds, numba, loops}."""
+    """What the process of one library and case does: sends {seconds, clock, numba, loops}."""
     os.environ["S2S_CACHE_DIR"] = tempfile.mkdtemp(prefix="s2s-bench-")
     libraries.limit_threads()
     try:
@@ -80,19 +79,21 @@ def work(connection, name: str, library: str) -> None:
         if library == "s2s":
             from numba.core import event
             with event.install_timer("numba:compiler_lock", lambda seconds: found.update(numba=seconds)):
-                began, wall = time.process_time(), time.perf_counter()
-                call()
-                found["seconds"], wall = time.process_time() - began, time.perf_counter() - wall
-            found["numba"] *= found["seconds"] / wall  # it is measured by the clock on the wall
+                found.update(timed(call))
             texts = [path for path in Path(os.environ["S2S_CACHE_DIR"]).rglob("*.py")]
             found["loops"] = max(len(path.read_text().splitlines()) for path in texts) if texts else None
         else:
-            began = time.process_time()
-            call()
-            found["seconds"] = time.process_time() - began
+            found.update(timed(call))
         connection.send(found)
     except Exception as error:
         connection.send({"failed": f"{type(error).__name__}: {error}"})
+
+
+def timed(call) -> dict[str, float]:
+    """CPU time of the process, and time by the clock, that a call takes."""
+    began, clock = time.process_time(), time.perf_counter()
+    call()
+    return {"seconds": time.process_time() - began, "clock": time.perf_counter() - clock}
 
 
 def measured(name: str, library: str) -> dict:
@@ -112,7 +113,9 @@ def measured(name: str, library: str) -> dict:
 
 def least(found: list[dict]) -> dict:
     good = [entry for entry in found if "seconds" in entry]
-    return min(good, key=lambda entry: entry["seconds"]) if good else found[0]
+    if not good:
+        return found[0]
+    return good[0] | {what: min(entry[what] for entry in good) for what in ("seconds", "clock", "numba") if good[0].get(what) is not None}
 
 
 def row(name: str, found: dict) -> str:
@@ -121,12 +124,14 @@ def row(name: str, found: dict) -> str:
     def text(value):
         return "" if value is None else f"{value:.2f}"
 
-    ratio = ours["seconds"] / jax["seconds"] if "seconds" in ours and "seconds" in jax else None
-    return (f"| {name} | {text(ours.get('seconds'))} | {text(ours.get('numba'))} | {ours.get('loops') or ''} "
-            f"| {text(jax.get('seconds'))} | {text(ratio)} |")
+    def ratio(what):
+        return text(ours[what] / jax[what] if what in ours and what in jax else None)
+
+    return (f"| {name} | {text(ours.get('seconds'))} | {text(jax.get('seconds'))} | {ratio('seconds')} "
+            f"| {text(ours.get('clock'))} | {text(ours.get('numba'))} | {text(jax.get('clock'))} | {ratio('clock')} | {ours.get('loops') or ''} |")
 
 
-HEAD = "| case | s2s s | of it Numba | lines | jax s | s2s/jax |\n|---|---|---|---|---|---|"
+HEAD = "| case | s2s CPU s | jax CPU s | s2s/jax | s2s clock s | of it Numba | jax clock s | s2s/jax | lines |\n|" + "---|" * 9
 
 
 def main() -> int:

@@ -1,0 +1,214 @@
+"""LLVM's work on a function goes on in two threads; what it makes is what it makes in one."""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from llvmlite import binding
+
+import s2s
+from s2s.runtime import abreast, effort, modules
+from s2s.runtime.abreast import LEAST, WRAPPER, halves
+
+pytestmark = pytest.mark.compile
+
+TEXT = """\
+target triple = "{triple}"
+
+%pair = type {{ i64, ptr }}
+
+@"a constant" = internal constant i64 7
+@other = external global i8
+
+declare void @outside(i64)
+
+define i64 @whole(i64 %x) {{
+entry:
+{filling}
+  %a = call i64 @inside(i64 %x)
+  %b = call i64 @"a helper"(i64 %a)
+  %c = ptrtoint ptr @part.entry to i64
+  %d = add i64 %b, %c
+  ret i64 %d
+}}
+
+define linkonce_odr i64 @inside(i64 %x) {{
+  %y = load i64, ptr @"a constant"
+  %z = add i64 %x, %y
+  ret i64 %z
+}}
+
+define linkonce_odr i64 @"a helper"(i64 %x) #0 {{
+  %y = call i64 @inside(i64 %x)
+  call void @outside(i64 %y)
+  ret i64 %y
+}}
+
+define internal i64 @part.entry(ptr %x, i64 %y) {{
+{filling}
+  %z = call i64 @inside(i64 %y)
+  ret i64 %z
+}}
+
+define linkonce_odr i64 @nobody(i64 %x) {{
+  ret i64 %x
+}}
+
+attributes #0 = {{ noinline nounwind optsize }}
+"""
+
+
+def text(lines: int) -> str:
+    return TEXT.format(triple=binding.get_process_triple(), filling="\n".join(f"  %x{k} = add i64 1, {k}" for k in range(lines)))
+
+
+def definitions(module: str) -> dict[str, str]:
+    """The functions of a module, by name: the words before it."""
+    return {name: said.strip() for said, name in re.findall(r'^define (.*?)i64 @("[^"]*"|[\w.]+)\(', module, re.M)}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_known(monkeypatch):
+    """What this process has compiled already is forgotten."""
+    monkeypatch.setattr(modules, "_modules", {})
+    monkeypatch.setattr(modules, "_entries", [])
+
+
+def test_a_module_is_two():
+    function, others, has_loops = halves(text(2 * WRAPPER))
+    assert definitions(function) == {"whole": "", "inside": "linkonce_odr"}
+    assert definitions(others) == {'"a helper"': "weak_odr", "part.entry": "", "inside": "linkonce_odr"}  # each has what may be written inside
+    assert has_loops
+    both = [binding.parse_assembly(half) for half in (function, others)]
+    for module in both:
+        module.verify()
+        assert "a constant" in str(module) and "@other" not in str(module)
+    whole, rest = both
+    whole.link_in(rest)
+    whole.verify()
+    assert [f.name for f in whole.functions if f.is_declaration] == ["outside"]
+
+
+def test_what_is_short_or_unlike_generated_code_stays_whole():
+    assert halves(text(3)) is None
+    assert halves(text(LEAST).replace("@whole(i64 %x) {", '@whole(i64 %x) personality ptr @"a helper" {')) is None
+    assert halves(text(LEAST).replace('@"a helper"(i64 %x) #0', '@"a helper"(i64 %x) comdat #0')) is None
+
+
+def test_what_lies_apart_goes_where_there_is_less():
+    function, others, has_loops = halves(text(LEAST // 2))
+    assert "part.entry" in definitions(function) and "part.entry" not in definitions(others) and not has_loops
+    assert definitions(function)["part.entry"] == ""  # it is seen from there
+
+
+def program(x, y):
+    total, z = 0.0, np.zeros((len(x), 3))
+    for i in range(len(x)):
+        for j in range(3):
+            z[i, j] = np.sin(x[i] * y[j]) / (1.0 + x[i] * x[i])
+            total += np.exp(-z[i, j]) * y[j]
+    return total + np.sum(np.tanh(z @ np.outer(y, y)))
+
+
+ARGS = np.linspace(-1.0, 1.0, 11), np.array([0.3, -0.7, 1.1])
+
+
+def gradient(**options):
+    return s2s.jit(s2s.value_and_grad(program, argnums=(0, 1)), **options)
+
+
+def last_library():
+    (library,) = [overload.library for overload in modules._entries[-1].overloads.values()]
+    return library
+
+
+def agree(found, wanted, tolerance=1e-12):
+    np.testing.assert_allclose(found[0], wanted[0], rtol=tolerance)
+    for a, b in zip(found[1], wanted[1], strict=True):
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+def test_two_threads_make_what_one_makes(monkeypatch):
+    ours = gradient(cache=False)(*ARGS)
+    agree(ours, s2s.value_and_grad(program, argnums=(0, 1))(*ARGS))
+    assert last_library().beside is not None and not last_library().beside.is_alive()
+    monkeypatch.setattr(effort, "halves", lambda text: None)
+    modules._modules.clear()
+    agree(gradient(cache=False)(*ARGS), ours, 1e-15)
+    assert last_library().beside is None
+
+
+def test_neither_holds_the_lock_for_long(monkeypatch):
+    """While LLVM is at work on the function, other threads call llvmlite."""
+    inside, left = threading.Event(), threading.Event()
+    run = binding.ffi.lib.LLVMPY_RunNewModulePassManager._cfn
+
+    def watched(*args):
+        inside.set()
+        assert left.wait(60)
+        return run(*args)
+
+    past = abreast.past_the_lock
+    monkeypatch.setattr(abreast, "past_the_lock", lambda name: watched if name == "LLVMPY_RunNewModulePassManager" else past(name))
+    compiling = threading.Thread(target=gradient(cache=False), args=ARGS)
+    compiling.start()
+    assert inside.wait(60)
+    binding.parse_assembly("define void @f() { ret void }").verify()
+    left.set()
+    compiling.join()
+    assert past("LLVMPY_RunNewModulePassManager") is binding.ffi.lib.LLVMPY_RunNewModulePassManager._cfn
+
+
+def test_llvmlite_that_keeps_its_functions_elsewhere(monkeypatch):
+    monkeypatch.setattr(abreast, "past_the_lock", lambda name: getattr(binding.ffi.lib, name))
+    agree(gradient(cache=False)(*ARGS), s2s.value_and_grad(program, argnums=(0, 1))(*ARGS))
+
+
+def test_what_goes_wrong_beside_is_told(monkeypatch):
+    def fails(*args):
+        raise RuntimeError("no machine code")
+
+    monkeypatch.setattr(abreast, "machine_code", fails)
+    with pytest.warns(s2s.runtime.compile.InterpretedWarning, match="no machine code"):
+        found = gradient(cache=False)(*ARGS)
+    agree(found, s2s.value_and_grad(program, argnums=(0, 1))(*ARGS))
+
+
+def test_what_both_refer_to_is_known():
+    gradient(cache=False)(*ARGS)
+    library = last_library()
+    external = library.external()
+    assert "PyArg_UnpackTuple" in external and not any("program" in name for name in external)
+    assert len({f.name for module in library.modules for f in module.functions if "cpython" in f.name}) == 1
+    linked = library._get_module_for_linking()
+    linked.verify()
+    assert {f.name for f in linked.functions if not f.is_declaration} >= {
+        f.name for module in library.modules for f in module.functions if not f.is_declaration and "program" in f.name}
+    assert library.get_llvm_str().count("define ") == sum(not f.is_declaration for module in library.modules for f in module.functions)
+
+
+def test_both_come_from_the_cache(tmp_path):
+    program = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import s2s
+import test_abreast as t
+from s2s.runtime import cache, modules
+
+wanted = s2s.value_and_grad(t.program, argnums=(0, 1))(*t.ARGS)
+handed_over = []
+hand_over = cache.hand_over
+cache.hand_over = lambda codegen, code: (handed_over.append(code), hand_over(codegen, code))
+for _ in range(2):  # the same machine code, twice in a process
+    t.agree(t.gradient()(*t.ARGS), wanted)
+    modules._modules.clear()
+print(*modules.statistics(), len(handed_over))
+"""
+    environment = os.environ | {"S2S_CACHE_DIR": str(tmp_path)}
+    runs = [subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=300) for _ in range(2)]
+    assert [run.stdout.split() for run in runs] == [["1", "1", "1"], ["0", "2", "2"]], runs[0].stderr + runs[1].stderr
