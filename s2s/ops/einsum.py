@@ -126,10 +126,17 @@ def _infer(*xs: Value, subscripts: str) -> Type:
 
 
 def _fold(*xs: Value, subscripts: str):
-    """A number among the operands is a factor; one operand with all its axes in place is itself."""
+    """A number among the operands is a factor; one operand with all its axes is itself, or a transpose.
+
+    Of that NumPy returns a view, and a record says of all its results alike what they share: a cotangent that was
+    np.einsum("ji->ij", A) was written into, and with it A.
+    """
     operands, result = split(subscripts)
     if len(xs) == 1:
-        return xs[0] if operands[0] == result and rank(xs[0]) == len(result) else None
+        names = operands[0]
+        if len(set(names)) < len(names) or set(names) != set(result) or rank(xs[0]) not in (None, len(names)):
+            return None
+        return xs[0] if names == result and rank(xs[0]) is not None else transpose_record(xs[0], axes=tuple(map(names.index, result)))
     for k, (names, x) in enumerate(zip(operands, xs)):
         if not names and rank(x) == 0:
             rest = [*operands[:k], *operands[k + 1 :]]
