@@ -282,6 +282,7 @@ def _jvp_choice(dots, y, condition, a, b):
 where.jvp = select.jvp = _jvp_choice
 
 real.linear = imag.linear = (0,)
+real.views = imag.views = (0,)  # of an array of complex numbers; of reals, np.real gives the array itself
 real.jvp = lambda dots, y, x: None if dots[0] is None else real(dots[0])
 imag.jvp = lambda dots, y, x: None if dots[0] is None else imag(dots[0])
 conjugate.jvp = lambda dots, y, x: None if dots[0] is None else conjugate(dots[0])

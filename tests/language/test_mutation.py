@@ -667,6 +667,18 @@ def an_array_of_no_axes_on_one_path(x, n):
     return y * np.sum(a) + s
 
 
+@case(X)
+def parts_of_complex_arrays_that_are_made_anew(x):
+    z = x * (1 + 2j)
+    real, imag = z.real, np.imag(z)
+    z = z * 2  # not in the memory of z, which `real` still reads
+    z[1] += x[0]
+    w = x * 1j
+    more = np.imag(w) * 1.0
+    w *= 3
+    return np.sum(real**3 * z.real) + np.sum(imag * np.abs(z)) + np.sum(more**2 * w.imag)
+
+
 def test_the_sweep_back_exchanges_what_the_program_exchanged():
     slope = s2s.grad(heat, argnums=(0, 1))
     slope(X, 0.2, 3)
