@@ -1,11 +1,44 @@
 """Run by test_simulator.py in a process of its own, where Numba's CUDA simulator is on: kernels against NumPy."""
 
+import threading
+
 import numpy as np
 import pytest
 from examples import EXAMPLES, POSITIVE, X, fused, newton
 from numba import config, cuda
+from numba.cuda.simulator import kernelapi
 
 import s2s
+
+
+class MadeOnce(dict):
+    """The shared arrays of a block in the simulator, whose threads look whether there is one, and else make it: from the look to the making one thread at a time.
+
+    Without, a thread has an array of its own now and then, and a sum comes out without its term.
+    """
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def get(self, place):
+        self.lock.acquire()
+        found = super().get(place)
+        if found is not None:
+            self.lock.release()
+        return found
+
+    def __setitem__(self, place, array):
+        super().__setitem__(place, array)
+        self.lock.release()
+
+
+class Shared(kernelapi.FakeCUDAShared):
+    def __init__(self, *args):
+        super().__init__(*args)
+        self._allocations = MadeOnce()
+
+
+kernelapi.FakeCUDAShared = Shared
 
 
 def agree(got, expected, tolerance):
