@@ -7,6 +7,7 @@ unless something needs it as a whole.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ from ..ir.types import Array
 from ..ops.control import at_least_zero
 from ..ops.index import getitem
 from ..ops.pattern import expand, paired
-from ..ops.places import is_below
+from ..ops.places import is_below, lower_bound
 from ..ops.record import RECORDS, value
 from .buffers import as_dtype, place_in_op, slice_bound_op
 
@@ -88,8 +89,8 @@ def stride(n: Value, lo: Value | None, hi: Value | None, step: Value | None) -> 
     if any(b is not None and not isinstance(b.constant, int) for b in (lo, hi)):
         if by < 1:
             return None
-        first = value(0) if lo is None else slice_bound_op(lo, n)
-        last = n if hi is None else slice_bound_op(hi, n)
+        first = value(0) if lo is None else _bound(lo, n)
+        last = n if hi is None else _bound(hi, n)
         return Stride(first, by, _steps(first, last, by))
     start, stop = (None if b is None else int(b.constant) for b in (lo, hi))
     start = None if start == 0 and by > 0 else start
@@ -106,8 +107,46 @@ def stride(n: Value, lo: Value | None, hi: Value | None, step: Value | None) -> 
     return Stride(first, by, _steps(first, last, by))
 
 
+def _bound(k: Value, n: Value) -> Value:
+    """Where an axis of length `n` is cut: at `k` itself, where `n` is that and more."""
+    return slice_bound_op(k, n) if _rest(n, k) is None else k
+
+
+def _rest(whole: Value, part: Value) -> Value | None:
+    """What a sum adds to `part`, a part of it: of n + m, m is added to n; None if it is no such sum, or of what may be negative.
+
+    An axis of arrays put end to end is as long as they are together, and cut where one of them begins.
+    """
+    (terms, number), (taken, least) = _terms(whole), _terms(part)
+    for x in taken:
+        found = next((k for k, y in enumerate(terms) if _is_same_length(x, y)), None)
+        if found is None:
+            return None
+        del terms[found]
+    if not 0 <= least <= number or any((low := lower_bound(x, {})) is None or low < 0 for x in (*taken, *terms)):
+        return None
+    return functools.reduce(add, [*terms, value(number - least)]) if terms else value(number - least)
+
+
+def _terms(n: Value) -> tuple[list[Value], int]:
+    """What a sum is of, and the number in it."""
+    if type(n.constant) is int:
+        return [], n.constant
+    if n.op is None or n.op.name != "add":
+        return [n], 0
+    (first, number), (second, more) = map(_terms, n.op.inputs)
+    return [*first, *second], number + more
+
+
+def _is_same_length(n: Value, m: Value) -> bool:
+    return n is m or all(x.op is not None and x.op.name == "length" for x in (n, m)) and n.op.inputs[0] is m.op.inputs[0] and n.op.attrs == m.op.attrs
+
+
 def _steps(first: Value, last: Value, by: int) -> Value:
     """How many indices there are from `first` to before `last`, that many apart."""
+    rest = _rest(last, first) if by == 1 else None
+    if rest is not None:
+        return rest
     length = subtract(last, first)
     return at_least_zero(length if by == 1 else op_named("floor_divide", add(length, by - 1), by))
 
@@ -172,6 +211,7 @@ def basic_view(source: Elements, op: Op, operands: Sequence[Value], whole: Calla
     if found is None:
         return None
     lengths, index_of = found
+    lengths = [value(d) if isinstance(d, int) else n for d, n in zip(op.output.type.dims, lengths)]
     return Elements(op.output.type, tuple(lengths), lambda index: source.at(index_of(index)), whole)
 
 

@@ -68,7 +68,7 @@ def region(scope, op: Op) -> Region | None:
             lengths.append(sliced.length)
             targets.append(sliced)
     dims = index_dims(a, operands, op.attrs["pattern"])
-    lengths = [scope.extents.get(d, n) if isinstance(d, Extent) else n for d, n in zip(dims, lengths)]
+    lengths = [scope.extents.get(d, n) if isinstance(d, Extent) else value(d) for d, n in zip(dims, lengths)]
     return Region(array, own, lengths, dims, targets)
 
 

@@ -145,8 +145,7 @@ def _written(op: Op) -> list[int] | None:
     trip, found = Trip(body), []
     for k, (param, end) in enumerate(zip(body.params[1:], body.yields)):
         if isinstance(param.type, Array):
-            versions = list(trip.versions(param))
-            if end not in versions or not all(user.name in WRITES and at == 0 for user, at in trip.touching(versions)):
+            if not trip.becomes(param, end) or not all(user.name in WRITES and at == 0 for user, at in trip.touching(trip.versions(param))):
                 return None
             found.append(k)
         elif trip.role(param, end) != "sum" and not is_extreme(trip, param, end):

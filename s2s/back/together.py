@@ -215,6 +215,10 @@ class Joining:
         if not (a.destroyed & b.touched | b.destroyed & a.touched) <= sites:
             return False
         one, other = Trip(first.blocks[0]), Trip(second.blocks[0])
+        if not all(one.becomes(one.body.params[1 + k], one.body.yields[k]) for k in map(first.outputs.index, handed)):
+            return False  # it may be another array, of which nothing is asked below
+        if not all(other.becomes(other.body.params[1 + k], other.body.yields[k]) for k, x in enumerate(second.inputs[3:]) if x in handed or x in before):
+            return False
         for y in handed:
             k = first.outputs.index(y)
             starts = [j for j, x in enumerate(second.inputs[3:]) if x is y]

@@ -73,8 +73,8 @@ def _only_user(array: Value, block: Block, reads: Mapping[Op, set[Value]]) -> Ar
     if not counts_from_zero(loop):
         return None
     trip = Trip(body)
-    versions = set(trip.versions(body.params[1 + k]))
-    if body.yields[k] not in versions or not trip.stays_in_row(body.params[1 + k]):
+    versions = dict.fromkeys(trip.versions(body.params[1 + k]))
+    if not all(trip.becomes(body.params[1 + k], v) for v in (body.yields[k], *versions)) or not trip.stays_in_row(body.params[1 + k]):
         return None
     for v in versions:
         for user, place in trip.uses.get(v, ()):

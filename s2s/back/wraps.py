@@ -172,9 +172,10 @@ def in_pieces(loop: Op, turns: list[Turn], counters: dict[Value, Op]) -> list[Va
                 stop = op_named("min_", stop, add(start, left))
             else:
                 stop = op_named("max_", stop, subtract(subtract(start, place), 1))
+            by = subtract(place, start) if any(op.name == "remainder" for op in turn.ops) else None
             for op in turn.ops:
                 if op.name == "remainder":
-                    new = Op(turned, [body.params[0], subtract(place, start)], {}, [], op.outputs, op.line)
+                    new = Op(turned, [body.params[0], by], {}, [], op.outputs, op.line)
                     body.ops[body.ops.index(op)] = op.output.op = new
                 else:
                     body.ops.remove(op)

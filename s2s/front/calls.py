@@ -35,7 +35,7 @@ from ..ops.control import call as call_record
 from ..ops.control import never_returns
 from ..ops.draws import METHODS_OF_GENERATORS, shuffled
 from ..ops.lists import OF_LISTS, list_stack
-from ..ops.record import FUNCTIONS, MACROS, METHODS, RECORDS, Macro, dtype_of, emit, value
+from ..ops.record import FUNCTIONS, MACROS, METHODS, RECORDS, Macro, dtype_of, emit, rank, value
 from ..ops.rules import RULES
 from .activation import run
 from .acts import is_exception, log, logger, make_exception
@@ -202,6 +202,7 @@ def _apply_decorated(frame: Frame, function, args: list, keywords: dict, node: g
     return found
 
 
+METHODS_OF_NUMBERS = {"is_integer"}  # which arrays do not have
 METHODS_OF_INTEGERS = {"bit_length": int.bit_length}
 
 
@@ -246,6 +247,8 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
         raise frame.refuse(f"the method {name} of a {type(base).__name__}", node, "use arrays and numbers")
     if name in METHODS_OF_INTEGERS and (dtype_of(base.type) if isinstance(base, Value) else "") in ("int64", "bool"):
         return apply(frame, METHODS_OF_INTEGERS[name], [base, *args], keywords, node)
+    if name in METHODS_OF_NUMBERS and rank(frame.value(base)):
+        raise frame.refuse(f"the method {name} of an array", node, "call it of each element, or ask x == np.floor(x)")
     if name not in METHODS:
         raise frame.refuse(f"the method {name}", node, "use a NumPy function that s2s knows, or write a loop")
     return operate_as(frame, METHODS[name], name, [base, *args], keywords, node, True)

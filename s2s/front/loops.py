@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import gast
 
+from ..errors import UndecidedError
 from ..ir.builder import at
 from ..ir.graph import OPERATORS, Value
 from ..ops.checkpoint import Plan
@@ -58,9 +59,9 @@ from .split import is_quiet, tested
 from .unbound import is_bound, note_bound
 
 UNROLL_AT_MOST = 256
-# trips of a loop that is followed trip by trip because it makes keys, or because in each trip it is known which array
-# of a list is written, that of a level, say
-FOLLOWED_AT_MOST = {KeysDepend: 64, SharedError: 16}
+# trips of a loop that is followed trip by trip because it makes keys, because in each trip it is known which array
+# of a list is written, that of a level, say, or because it is a loop over the axes of an array
+FOLLOWED_AT_MOST = {KeysDepend: 64, SharedError: 16, UndecidedError: 16}
 
 
 # ------------------------------------------------------------------------------------------- statements
@@ -91,7 +92,7 @@ def _run_through(frame: Frame, node: gast.For, source: Iterable) -> None:
         shared = {cell: (cell.held, cell.alike) for cell in before[1]}
         try:
             _run_loop(frame, Loop(node, node.body, source))
-        except (FunctionKept, KeysDepend, SharedError, UnlikeMembers, Unsteady) as error:
+        except (FunctionKept, KeysDepend, SharedError, UndecidedError, UnlikeMembers, Unsteady) as error:
             indices = known_range(source.bounds)
             if indices is None or len(indices) > FOLLOWED_AT_MOST.get(type(error), UNROLL_AT_MOST):
                 raise

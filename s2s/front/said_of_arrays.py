@@ -355,7 +355,7 @@ def matrix_rank(A):  # noqa: N803  NumPy's own name
 def condition_number(x):
     """np.linalg.cond, by singular values."""
     s = np.linalg.svd(x, compute_uv=False)
-    return s[..., 0] / s[..., -1]
+    return (s[..., 0] + (s[..., 0] == 0)) / s[..., -1]  # infinite where all are 0
 
 
 def svd_of_square(a):
@@ -478,8 +478,10 @@ def resized(a, new_shape):
 
 
 def folded_between(ufunc, x, indices):
-    """ufunc.reduceat, along the first axis."""
+    """ufunc.reduceat, along the first axis; sums and products of small integers are not small."""
     y = x[indices]
+    if ufunc is np.add or ufunc is np.multiply:
+        y = y.astype(np.sum(x).dtype)
     for k in range(len(indices)):
         end = indices[k + 1] if k + 1 < len(indices) else len(x)
         for i in range(indices[k] + 1, end):
@@ -487,11 +489,21 @@ def folded_between(ufunc, x, indices):
     return y
 
 
+def inexact(a):
+    """Numbers as NumPy's linear algebra takes them: no integers."""
+    return a * 1.0
+
+
+def real_of(a):
+    """Numbers as singular values of them are."""
+    return np.real(inexact(a))
+
+
 def values_and_vectors_of_each(a):
     """np.linalg.eigh of a stack of matrices, one behind the other."""
     n = a.shape[-1]
     flat = np.reshape(a, (-1, n, n))
-    w, v = np.zeros(flat.shape[:2]), np.zeros(flat.shape, a.dtype)
+    w, v = np.zeros(flat.shape[:2], real_of(a).dtype), np.zeros(flat.shape, inexact(a).dtype)
     for k in range(len(flat)):
         w[k], v[k] = np.linalg.eigh(flat[k])
     return np.reshape(w, a.shape[:-1]), np.reshape(v, a.shape)
@@ -501,7 +513,7 @@ def values_of_each(a):
     """np.linalg.eigvalsh of a stack."""
     n = a.shape[-1]
     flat = np.reshape(a, (-1, n, n))
-    w = np.zeros(flat.shape[:2])
+    w = np.zeros(flat.shape[:2], real_of(a).dtype)
     for k in range(len(flat)):
         w[k] = np.linalg.eigvalsh(flat[k])
     return np.reshape(w, a.shape[:-1])
@@ -512,7 +524,8 @@ def singular_parts_of_each(a):
     m, n = a.shape[-2:]
     r = min(m, n)
     flat = np.reshape(a, (-1, m, n))
-    u, s, vt = np.zeros((len(flat), m, r), a.dtype), np.zeros((len(flat), r)), np.zeros((len(flat), r, n), a.dtype)
+    dtype = inexact(a).dtype
+    u, s, vt = np.zeros((len(flat), m, r), dtype), np.zeros((len(flat), r), real_of(a).dtype), np.zeros((len(flat), r, n), dtype)
     for k in range(len(flat)):
         u[k], s[k], vt[k] = np.linalg.svd(flat[k], full_matrices=False)
     above = a.shape[:-2]
@@ -530,7 +543,7 @@ def singular_values_of_each(a):
     """np.linalg.svd of a stack, with compute_uv=False."""
     m, n = a.shape[-2:]
     flat = np.reshape(a, (-1, m, n))
-    s = np.zeros((len(flat), min(m, n)))
+    s = np.zeros((len(flat), min(m, n)), real_of(a).dtype)
     for k in range(len(flat)):
         s[k] = np.linalg.svd(flat[k], compute_uv=False)
     return np.reshape(s, (*a.shape[:-2], min(m, n)))
@@ -541,7 +554,7 @@ def qr_of_each(a):
     m, n = a.shape[-2:]
     k = min(m, n)
     flat = np.reshape(a, (-1, m, n))
-    q, r = np.zeros((len(flat), m, k)), np.zeros((len(flat), k, n))
+    q, r = np.zeros((len(flat), m, k), inexact(a).dtype), np.zeros((len(flat), k, n), inexact(a).dtype)
     for j in range(len(flat)):
         q[j], r[j] = np.linalg.qr(flat[j])
     return np.reshape(q, (*a.shape[:-2], m, k)), np.reshape(r, (*a.shape[:-2], k, n))
@@ -551,7 +564,7 @@ def pseudo_inverses_of_each(a):
     """np.linalg.pinv of a stack."""
     m, n = a.shape[-2:]
     flat = np.reshape(a, (-1, m, n))
-    y = np.zeros((len(flat), n, m))
+    y = np.zeros((len(flat), n, m), inexact(a).dtype)
     for k in range(len(flat)):
         y[k] = np.linalg.pinv(flat[k])
     return np.reshape(y, (*a.shape[:-2], n, m))
@@ -613,11 +626,16 @@ def interpolated_around(x, xp, fp, period):
 
 
 def condition_in_norm(x, p):
-    """np.linalg.cond in a norm other than the largest singular value."""
-    return np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, axis=(-2, -1))
+    """np.linalg.cond in a norm other than the largest singular value: infinite, with slopes that are no numbers, of a singular matrix."""
+    if p == "nuc":  # of which NumPy asks what raises
+        return np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, axis=(-2, -1))
+    size = np.linalg.slogdet(x)[1]
+    inverse = np.linalg.inv(np.where(np.reshape(size > -np.inf, (*x.shape[:-2], 1, 1)), x, np.eye(x.shape[-1], dtype=x.dtype)))
+    found, singular = np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(inverse, p, axis=(-2, -1)), size == -np.inf
+    return np.where(singular, (found + singular) * np.inf, found)
 
 
 def least_condition(x):
     """np.linalg.cond with p=-2."""
     s = np.linalg.svd(x, compute_uv=False)
-    return s[..., -1] / s[..., 0]
+    return (s[..., -1] + (s[..., 0] == 0)) / s[..., 0]

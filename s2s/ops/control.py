@@ -652,3 +652,8 @@ at_least_zero = define(
     partials=(None,),
     cheap=True,
 )
+
+
+def longer_by(n: Value, offset: int = 0) -> Value:
+    """The length of an axis whose extent has this offset from that of an axis of length `n`."""
+    return n if not offset else n + offset if offset > 0 else at_least_zero(n - -offset)

@@ -130,7 +130,7 @@ full_record = define(
     infer=_infer_full,
     syntax=lambda v, *extents: numpy_call("full", _shape_syntax(extents), v),
     vjp=lambda bar, y, v, *extents: (like_operand(sum_to(bar, v), v), *_no_vjp(bar, y, *extents)),
-    linear=(0,))
+    linear=(0,), cheap=True)
 
 
 def _dtype(dtype, default: str = "float64") -> str:
@@ -205,7 +205,7 @@ full_like_record = define(
     fold=lambda v, x: v if isinstance(x.type, Scalar) and isinstance(v.type, Scalar) else None,
     syntax=lambda v, x: numpy_call("full", numpy_call("shape", x), v),
     vjp=lambda bar, y, v, x: (like_operand(sum_to(bar, v), v), None),
-    linear=(0,))
+    linear=(0,), cheap=True)
 
 
 def _own_dtype(x: Value, dtype) -> str | None:
@@ -418,7 +418,7 @@ def _jvp_array(dots, y, *leaves, shape, dtype):
 array_record = define(
     "array",  # (*leaves): a nested list of this shape, of numbers or of arrays of one shape
     evaluate=lambda *leaves, shape, dtype: np.array(_nested(leaves, shape, list), dtype),
-    infer=_infer_array, syntax=_array_syntax, vjp=_vjp_array, jvp=_jvp_array)
+    infer=_infer_array, syntax=_array_syntax, vjp=_vjp_array, jvp=_jvp_array, cheap=True)
 
 
 def _leaves(x: Value) -> tuple[list[Value], tuple[int, ...]]:

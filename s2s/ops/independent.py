@@ -56,6 +56,7 @@ class Trip:
         self.owner: dict[Block, Op] = {}
         self.counted: dict[Value, Op] = {}  # by the counter of each `for` inside, its op
         self.home: dict[Op, Block] = {}
+        self.carrier: dict[Value, Op] = {}  # by the parameter of each block inside, its op
         self._note(body)
 
     def _note(self, block: Block) -> None:
@@ -67,6 +68,7 @@ class Trip:
                 self.counted[op.blocks[0].params[0]] = op
             for inner in op.blocks:
                 self.owner[inner] = op
+                self.carrier.update(dict.fromkeys(inner.params, op))
                 self._note(inner)
         for k, y in enumerate(block.yields):
             self.uses.setdefault(y, []).append((block, k))
@@ -83,10 +85,9 @@ class Trip:
     # arrays
 
     def array_role(self, param: Value, end: Value) -> str | None:
-        versions = list(self.versions(param))
-        if end not in versions:
+        if not self.becomes(param, end):
             return None
-        touching = self.touching(versions)
+        touching = self.touching(self.versions(param))
         if self.is_own(touching):
             return "own"
         if self.only_adds(param):
@@ -106,8 +107,10 @@ class Trip:
 
     def is_own_somehow(self, param: Value, end: Value) -> bool:
         """Whether trips share no element of the carry `param`, `a[:, j]` say: trips apart, though not rows of memory."""
-        versions = list(self.versions(param)) if isinstance(param.type, Array) else []
-        return end in versions and any(self.is_own(self.touching(versions), axis) for axis in range(len(param.type.dims)))
+        if not isinstance(param.type, Array) or not self.becomes(param, end):
+            return False
+        touching = self.touching(self.versions(param))
+        return any(self.is_own(touching, axis) for axis in range(len(param.type.dims)))
 
     def distance(self, op: Op, k: int, axis: int = 0) -> int | None:
         """How far from the trip's index `op` touches its input `k` along this axis; None where that is not known."""
@@ -150,10 +153,11 @@ class Trip:
 
     def adds_up(self, param: Value, end: Value) -> bool:
         """Whether all that a trip does with the array `param` is to add to its elements, by reading them and writing them back, too."""
-        versions = list(self.versions(param)) if isinstance(param.type, Array) else []
-        touching = dict(self.touching(versions))
+        if not isinstance(param.type, Array) or not self.becomes(param, end):
+            return False
+        touching = dict(self.touching(self.versions(param)))
         read = {op.inputs[1].op.inputs[k] for op in touching if (k := self.written_back(op)) is not None}
-        return end in versions and all(
+        return all(
             k == 0 and (op.name == "additem" and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
                         or op.name == "getitem" and op.output in read or op.name == "setitem" and self.written_back(op) is not None)
             for op, k in touching.items())
@@ -171,7 +175,7 @@ class Trip:
         return None
 
     def versions(self, param: Value) -> Iterator[Value]:
-        """`param` and what it becomes by writes, branches and inner loops."""
+        """`param` and what it becomes by writes, branches and inner loops, on some path at least."""
         seen: set[Value] = set()
         pending = [param]
         while pending:
@@ -189,6 +193,32 @@ class Trip:
                         pending.append(owner.outputs[k])
                     elif user is owner.blocks[-1] and k >= len(user.yields) - len(owner.outputs):
                         pending += self.carried(owner, k - len(user.yields) + len(owner.inputs))
+
+    def becomes(self, param: Value, end: Value) -> bool:
+        """Whether `end` is `param`, its elements written to or not, on every path: a branch may have put another array in its place."""
+        seen: set[Value] = {param}
+        pending = [end]
+        while pending:
+            v = pending.pop()
+            if v in seen:
+                continue
+            seen.add(v)
+            owner = self.carrier.get(v, v.op)
+            if owner is None:
+                return False
+            if not owner.blocks:
+                if owner.record.writes is None:
+                    return False
+                pending.append(owner.inputs[owner.record.writes])
+                continue
+            k = (owner.outputs.index(v) if v in owner.outputs else next(
+                b.params.index(v) - len(b.params) for b in owner.blocks if v in b.params)) % len(owner.outputs)
+            if owner.name == "if":
+                pending += [block.yields[k] for block in owner.blocks]
+            else:
+                before = len(owner.inputs) - len(owner.outputs)
+                pending += [owner.inputs[before + k], owner.blocks[-1].yields[k - len(owner.outputs)]]
+        return True
 
     def carried(self, op: Op, k: int) -> list[Value]:
         """What the carry that starts as input `k` of a loop is called inside it and after it."""

@@ -28,7 +28,16 @@ from .record import (
     value,
 )
 from .reshape import ravel, reshape
-from .shape import length, literal, members, normal_axis, numpy_call, shaped_like, static_axis
+from .shape import (
+    length,
+    literal,
+    members,
+    named_extent,
+    normal_axis,
+    numpy_call,
+    shaped_like,
+    static_axis,
+)
 
 
 def joined_dtype(xs: tuple[Value, ...]) -> str | None:
@@ -61,7 +70,10 @@ def _sum_extents(extents: list):
         return number
     if len(symbols) == 1 and not symbols[0].accepts_any and (symbols[0].offset >= 0 or symbols[0].least):
         return replace(symbols[0], offset=symbols[0].offset + number)
-    return fresh_extent()
+    if any(d.accepts_any for d in symbols):
+        return fresh_extent()
+    found = named_extent(("end to end", number, *sorted(symbols, key=str)))
+    return found if number == 1 or any(d.may_be_one for d in symbols) else replace(found, symbol_may_be_one=False)
 
 
 def _infer_concatenate(*xs: Value, axis: int) -> Type:
@@ -145,6 +157,7 @@ concatenate_record = define(
     vjp=_vjp_concatenate,
     linear=tuple(range(256)),
     syntax=_sequence_syntax("concatenate"),
+    cheap=True,
 )
 
 
@@ -197,6 +210,7 @@ append_record = define(
     ),
     linear=(0, 1),
     syntax=lambda x, v: numpy_call("append", x, v),
+    cheap=True,
 )
 
 
@@ -249,6 +263,7 @@ stack_record = define(
     vjp=_vjp_stack,
     linear=tuple(range(256)),
     syntax=_sequence_syntax("stack"),
+    cheap=True,
 )
 
 

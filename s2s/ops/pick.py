@@ -104,6 +104,7 @@ picked_along = define(
     vjp=lambda bar, y, x, indices, *, axis: (added_along(bar, indices, x, axis=axis), None),
     linear=(0,),
     syntax=lambda x, indices, *, axis: numpy_call("take_along_axis", x, indices, literal(axis)),
+    cheap=True,
 )
 added_along = define(
     "add_along_axis",  # (y_bar, indices, x; axis): in the shape of x
@@ -237,6 +238,7 @@ diagonal_record = define(
     vjp=_vjp_diagonal,
     linear=(0,),
     syntax=lambda x, *, k: numpy_call("diagonal", x, *([literal(k)] if k else [])),
+    cheap=True,
     views=(0,),
 )
 
@@ -295,6 +297,7 @@ def _triangle(name: str, function: Callable):
         vjp=lambda bar, y, x, *, k: (record(bar, k=k),),
         linear=(0,),
         syntax=lambda x, *, k: numpy_call(name, x, *([literal(k)] if k else [])),
+        cheap=True,
     )
 
     @numpy_function(function)

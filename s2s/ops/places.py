@@ -59,6 +59,9 @@ def lower_bound(i: Value, counters: dict[Value, Op]) -> int | None:
         return None if low is None else low + offset + (step.constant < 0)
     if base.op is not None and base.op.name in ("length", "size", "at_least_zero", "turned"):
         return offset
+    if base.op is not None and base.op.name == "add":
+        low, other = (lower_bound(x, counters) for x in base.op.inputs)
+        return None if low is None or other is None else low + other + offset
     if base.op is not None and base.op.name == "remainder":  # by what is not negative; of 0, compiled code makes 0
         least = lower_bound(base.op.inputs[1], counters)
         return offset if least is not None and least >= 0 else None

@@ -98,6 +98,8 @@ def _matmul_left(bar: Value, a: Value, b: Value) -> Value:
     match rank(a), rank(b):
         case 1, 1:
             return bar * b
+        case 2, 2:
+            return shaped_like(matmul(bar, matrix_transposed(b)), a)
         case 2, 1:
             return outer_record(bar, b)
         case 1, 2:
@@ -118,6 +120,8 @@ def _matmul_right(bar: Value, a: Value, b: Value) -> Value:
             return matmul(bar, a)
         case 1, 2:
             return outer_record(a, bar)
+        case 2, 2:
+            return shaped_like(matmul(matrix_transposed(a), bar), b)
         case _, 1:
             return sum_to(expand_dims(bar, -1) * a, b)
         case 1, _:
@@ -303,6 +307,7 @@ outer_record = define(
         like_operand(shaped_like(matmul(a, bar), b), b),
     ),
     syntax=lambda a, b: numpy_call("outer", a, b),
+    cheap=True,
 )
 outer_record.jvp = jvp_bilinear(outer_record)
 

@@ -71,6 +71,7 @@ repeat_record = define(
     ),
     linear=(0,),
     syntax=lambda x, count, *, axis: numpy_call("repeat", x, count, axis=literal(axis)),
+    cheap=True,
 )
 unrepeat = define(
     "unrepeat",  # (y_bar, x, count; axis): summed to the shape of x
@@ -147,6 +148,7 @@ tile_record = define(
     vjp=lambda bar, y, x, *counts: (untile(bar, x, *counts), *(None for _ in counts)),
     linear=(0,),
     syntax=lambda x, *counts: numpy_call("tile", x, only(list(counts))),
+    cheap=True,
 )
 untile = define(
     "untile",  # (y_bar, x, *counts): summed to the shape of x

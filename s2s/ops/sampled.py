@@ -113,6 +113,7 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi) -> Value:
     if not is_none(discont):
         raise UnsupportedError("np.unwrap with discont=", current().line, "leave it out")
     p, axis, period = as_array(p), static_axis(axis), static(period)
+    p = p if isinstance(period, int) or is_inexact(dtype_of(p.type)) else as_dtype(p, "float64")
     step = diff(p, 1, axis)
     low = -period / 2
     wrapped = remainder(step - low, period) + low

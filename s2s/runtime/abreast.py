@@ -16,7 +16,8 @@ Considered: a process of its own (30 ms to hand a module over and back, and it h
 most of a module stays one, and what is left is short); splitting a function (each half would hand the other all that
 lives across the cut).
 
-What the thread has made is an object file, which the engine takes beside the other; the cache keeps both.
+What the thread has made is an object file, which the engine takes beside the other; the cache keeps both.  Its module is kept as
+bitcode, for those who link it or want to read it: a context of LLVM's with a module in it takes a megabyte.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ import copy
 import ctypes
 import re
 import threading
+import weakref
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from llvmlite import binding
 from llvmlite.binding import ffi
@@ -140,29 +143,72 @@ def halves(text: str) -> tuple[str, str, bool] | None:
     return pieces.module([*roots, *own], {*others}, {*apart}), pieces.module(others, {*roots, *own}, {*apart}), any(map(is_part, others))
 
 
+class Symbol(NamedTuple):
+    """A function or a variable of a module."""
+
+    name: str
+    is_declaration: bool
+
+
+@dataclass
+class Symbols:
+    """Those of a module that is gone, as the module said them."""
+
+    functions: list[Symbol]
+    global_variables: list[Symbol]
+
+    @staticmethod
+    def of(module: binding.ModuleRef) -> Symbols:
+        return Symbols(*([Symbol(x.name, x.is_declaration) for x in each] for each in (module.functions, module.global_variables)))
+
+
 class Abreast(threading.Thread):
     """A module becomes machine code, in a thread of its own, by these passes of LLVM."""
 
+    symbols: Symbols
+    bitcode: bytes
+
     def __init__(self, text: str, machine: binding.TargetMachine, passes: list):
         super().__init__(name="s2s compiles")
-        self.text, self.machine, self.passes, self.failed = text, machine, passes, None
+        self.given, self.failed = (text, machine, passes), None
         self.start()
 
     def run(self) -> None:
+        text, machine, passes = self.given
         try:
-            self.module = binding.parse_assembly(self.text, context=binding.create_context())
-            for manager, builder in self.passes:
-                past_the_lock("LLVMPY_RunNewModulePassManager")(manager, self.module, builder)
-            self.code = machine_code(self.machine, self.module)
+            module = alone(text)
+            for manager, builder in passes:
+                past_the_lock("LLVMPY_RunNewModulePassManager")(manager, module, builder)
+            self.symbols, self.bitcode = Symbols.of(module), module.as_bitcode()
+            self.code = machine_code(machine, module)
         except BaseException as error:
             self.failed = error
+        finally:
+            del self.given
 
-    def result(self) -> tuple[binding.ModuleRef, bytes]:
-        """The module, and its code."""
+    def result(self) -> bytes:
+        """The code."""
         self.join()
         if self.failed is not None:
             raise self.failed
-        return self.module, self.code
+        return self.code
+
+    def module(self) -> binding.ModuleRef:
+        """The module, once more."""
+        return binding.parse_bitcode(self.bitcode)
+
+
+def alone(text: str) -> binding.ModuleRef:
+    """A module in a context of its own, which ends when nothing refers to the module any more, and the module with it.
+
+    Left to themselves, both are ended by the garbage collector if they are part of a cycle, and in any order: the context takes its modules with it, and then
+    the module would be ended once more.
+    """
+    context = binding.create_context()
+    module = binding.parse_assembly(text, context=context)
+    context._owned = module._owned = True
+    weakref.finalize(module, ffi.lib.LLVMPY_ContextDispose, context).atexit = False
+    return module
 
 
 def past_the_lock(name: str):

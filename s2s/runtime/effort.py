@@ -60,7 +60,7 @@ from numba.core.runtime import rtsys
 from numba.core.typed_passes import NoPythonBackend
 
 from ..later import later
-from .abreast import Abreast, beside, halves, hand_over, machine_code
+from .abreast import Abreast, Symbols, beside, halves, hand_over
 from .assigned import is_assignment, without_text
 from .boxes import with_boxes
 from .elements import item, short
@@ -180,10 +180,14 @@ class Library(JITCodeLibrary):
             name, self._final_module = self._final_module.name, binding.parse_assembly(others)
             self._final_module.name = name
 
-    @property
+    def symbols(self) -> list[Symbols]:
+        """What the code's modules define and refer to, once it is made."""
+        final = Symbols.of(self._final_module)
+        return [final] if self.beside is None else [self.beside.symbols, final]
+
     def modules(self) -> list[binding.ModuleRef]:
-        """What the code is made of, once it is made."""
-        return [self._final_module] if self.beside is None else [self.beside.module, self._final_module]
+        """What the code is made of, once it is made: to be read, and let go."""
+        return [self._final_module] if self.beside is None else [self.beside.module(), self._final_module]
 
     def _optimize_functions(self, ll_module):
         if self.is_direct and not self.is_unrolled:
@@ -217,20 +221,20 @@ class Library(JITCodeLibrary):
 
     def _finalize_final_module(self):
         if self.beside is not None:  # before the engine has either: what it cannot link, it would meet again with whatever is compiled next
-            self._compiled_object = code = machine_code(self._codegen._tm, self._final_module)
-            _, self.code_beside = self.beside.result()
+            self._compiled_object = code = self._codegen._tm.emit_object(self._final_module)
+            self.code_beside = self.beside.result()
         super()._finalize_final_module()
         if self.beside is not None:
             self._compiled_object = code  # the engine has asked for it, and it was forgotten
 
     def _finalize_specific(self):
         if self.beside is not None:
-            module = self.beside.module
+            module = self.beside.symbols
             self._dynamic_globals += [x.name for x in module.global_variables if x.name.startswith("numba.dynamic.globals")]
             self._codegen._engine._load_defined_symbols(module)
             hand_over(self._codegen, self.code_beside)
         super()._finalize_specific()
-        for module in self.modules:
+        for module in self.symbols():
             for variable in module.global_variables:
                 environment = lookup_environment(variable.name)
                 if environment is not None:
@@ -239,7 +243,7 @@ class Library(JITCodeLibrary):
     def _get_module_for_linking(self):
         if self._shared_module is None and self.beside is not None:
             self._ensure_finalized()
-            self._shared_module = binding.parse_bitcode(self.beside.module.as_bitcode())
+            self._shared_module = self.beside.module()
             self._shared_module.link_in(self._final_module.clone())
             for function in self._shared_module.functions:
                 if not function.is_declaration and function.linkage in (binding.Linkage.external, binding.Linkage.weak_odr):
@@ -248,15 +252,15 @@ class Library(JITCodeLibrary):
 
     def external(self) -> list[str]:
         """The names of what the code refers to and does not define."""
-        content = [x for module in self.modules for x in (*module.functions, *module.global_variables)]
+        content = [x for module in self.symbols() for x in (*module.functions, *module.global_variables)]
         defined = {x.name for x in content if not x.is_declaration}
         return sorted({x.name for x in content if x.is_declaration and not x.name.startswith("llvm.")} - defined)
 
     def get_llvm_str(self):
-        return "\n".join(map(str, self.modules))
+        return "\n".join(map(str, self.modules()))
 
     def get_asm_str(self):
-        return "\n".join(map(self._codegen._tm.emit_assembly, self.modules))
+        return "\n".join(map(self._codegen._tm.emit_assembly, self.modules()))
 
 
 def work_by_list() -> None:

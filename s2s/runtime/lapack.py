@@ -408,13 +408,13 @@ class Code:
         self.context.nrt.decref(self.builder, kind, made.value)
 
     def cofactors_of_singular(self, a, n: ir.Value, to: ir.Value) -> ir.Value:
-        """Have Python write them there; whether it found none.  Few matrices are singular, and singular values are 3 s of Numba's time in each program."""
+        """Have Python write them there; whether it did not.  Few matrices are singular, and singular values are 3 s of Numba's time in each program."""
         name = f"{PREFIX}_{self.letter}{OF_SINGULAR}"
         provide([name])
         given = [a.data, *cgutils.unpack_tuple(self.builder, a.strides, 2), n, to]
         function = cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(INT, [BYTES, WORD, WORD, WORD, BYTES]), name)
         given = [self.builder.bitcast(x, BYTES) if x.type.is_pointer else x for x in given]
-        return self.builder.icmp_signed("!=", self.builder.call(function, given), INT(0))
+        return self.builder.icmp_signed("!=", self.builder.call(function, given), INT(1))
 
     # ----------------------------------------------------------------------------------------- numbers
 
@@ -596,24 +596,26 @@ def square(builder, real: ir.Type, size: int, to: ir.Value, data: ir.Value, row:
 
 @functools.cache
 def of_singular(letter: str):
-    """What native code calls for the cofactors of a singular matrix, which lies at an address; gives 1 where there are none."""
+    """What native code calls for the cofactors of a singular matrix, which lies at an address; gives 1 where it has written them.
+
+    Whatever it raises is an error there, too: ctypes would print it and give its caller any number.
+    """
     dtype = next(np.dtype(str(t)) for t, each in LETTERS.items() if each == letter)
 
     def write(data: int, over_rows: int, over_columns: int, n: int, to: int) -> int:
-        rows = range(n)
-        a = np.array([[dtype.type(_number(data + i * over_rows + j * over_columns, dtype)) for j in rows] for i in rows], dtype).reshape(n, n)
+        last = max(n - 1, 0)
+        ends = over_rows * last, over_columns * last
+        first = sum(min(end, 0) for end in ends)  # what lies before it, where strides are negative
+        memory = (ctypes.c_char * (sum(map(abs, ends)) + dtype.itemsize)).from_address(data + first)
+        a = np.ndarray((n, n), dtype, memory, -first, (over_rows, over_columns)).copy("C")
         try:
             y = np.ascontiguousarray(cofactors(dtype.type(0), a), dtype)
-        except np.linalg.LinAlgError:
-            return 1
+        except BaseException:
+            return 0
         ctypes.memmove(to, y.ctypes.data, y.nbytes)
-        return 0
+        return 1
 
     return ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, *[ctypes.c_int64] * 3, ctypes.c_void_p)(write)
-
-
-def _number(address: int, dtype: np.dtype):
-    return np.frombuffer(ctypes.string_at(address, dtype.itemsize), dtype)[0]
 
 
 @functools.cache

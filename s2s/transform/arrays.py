@@ -46,7 +46,7 @@ from ..ir.graph import (
 from ..ir.rebuild import rebuild
 from ..ir.substitute import substitute
 from ..ir.types import Array, Extent, List, Scalar, Tuple, Type
-from ..ops.control import at_least_zero, item
+from ..ops.control import at_least_zero, item, longer_by
 from ..ops.create import empty
 from ..ops.index import put, take
 from ..ops.record import value
@@ -206,9 +206,9 @@ def _extent(dim: int | Extent, scope: list[Value]) -> Callable[[], Value] | None
     if isinstance(dim, int):
         return lambda: value(dim)
     found = _measured(dim, scope) if not dim.accepts_any else None
-    if found is None and dim.offset < 0:
+    if found is None and dim.offset:
         whole = _measured(replace(dim, offset=0), scope)
-        found = whole and (lambda: at_least_zero(whole() - -dim.offset))
+        found = whole and (lambda: longer_by(whole(), dim.offset))
     return found
 
 

@@ -68,7 +68,8 @@ def without_shape(block: Block, unbound: set[Value]) -> set[Value]:
 
 
 def handed_on(block: Block, values: set[Value], made: bool = False) -> set[Value]:
-    """`values`, and the results and carries of branches and loops in `block` that may be one of them; what is `made` of them, too."""
+    """`values`, and the results and carries of branches and loops in `block` that may be one of them, or what tapes have of them;
+    what is `made` of them, too."""
     found = set(values)
     grown = bool(found)
     while grown:
@@ -86,6 +87,8 @@ def handed_on(block: Block, values: set[Value], made: bool = False) -> set[Value
                             found.update((out, body.params[first + k]))
                             if op.name == "while":
                                 found.add(op.blocks[0].params[k])
+                case "tape_push" | "tape_pop" | "tape_copy" | "tape_kept" | "tape_reversed" if not found.isdisjoint(op.inputs):
+                    found.update(op.outputs)  # what a first sweep has saved, a second one's reads again
                 case _ if made and not found.isdisjoint(op.inputs):
                     found.update(op.outputs)
         grown = len(found) > before

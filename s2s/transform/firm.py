@@ -28,7 +28,8 @@ PRODUCTS = frozenset({"multiply", "square", "power"})
 ROUNDED_ONCE = frozenset({  # alone, whatever stands around them
     "divide", "quotient", "single_quotient", "reciprocal", "sqrt", "math.sqrt", "root", "negative", "positive", "absolute", "abs_", "fabs", "math.fabs",
     "sign", "copysign", "math.copysign", "maximum", "minimum", "max_", "min_", "fmax", "fmin", "clip", "where", "select", "floor", "ceil", "trunc", "rint",
-    "astype", "convert", "float_", "copy", "spread", "constant", "zeros", "ones", "eye", "arange", "nan_to_num", "real", "imag", "conjugate"})
+    "astype", "convert", "float_", "copy", "spread", "constant", "zeros", "ones", "eye", "arange", "nan_to_num", "real", "imag", "conjugate",
+    "roll", "concatenate", "stack", "append", "repeat", "tile", "triu", "tril", "take_along_axis", "full", "full_like", "array"})  # and what only moves numbers
 
 
 def firm_values(function: Function, adjoint: Block, made_again: Container[Op] = ()) -> set[Value]:

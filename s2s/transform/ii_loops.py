@@ -158,8 +158,10 @@ def _is_in_step(x: Value, forth: Op, back: Op) -> bool:
     if not isinstance(x.type, Array):
         return False
     (body,), (body_back,) = forth.blocks, back.blocks
-    trip, trip_back = Trip(body), Trip(body_back)
-    touching = [(op, k, body.params[0]) for op, k in trip.touching(trip.versions(body.params[1 + forth.outputs.index(x)]))]
+    trip, trip_back, carry = Trip(body), Trip(body_back), forth.outputs.index(x)
+    if not trip.becomes(body.params[1 + carry], body.yields[carry]):
+        return False
+    touching = [(op, k, body.params[0]) for op, k in trip.touching(trip.versions(body.params[1 + carry]))]
     for user, k in trip_back.uses.get(x, ()):
         if not isinstance(user, Op) or user.name != "getitem" and k not in user.record.shapes:
             return False

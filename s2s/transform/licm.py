@@ -210,7 +210,7 @@ def _behind_a_test(loop: Op, owned: set, unbound: set, above: set) -> list[Op]:
 def _goes_through_an_array(op: Op) -> bool:
     """Whether `op` costs more than a test: it reads the elements of an array, and not as a part of another pass over them."""
     reads = (x for k, x in enumerate(op.inputs) if k not in (*op.record.views, *op.record.shapes))
-    return not op.record.elementwise and not op.record.cheap and any(isinstance(x.type, Array) and x.type.dims for x in reads)
+    return not op.record.elementwise and any(isinstance(x.type, Array) and x.type.dims for x in reads)
 
 
 def _is_quick(loop: Op) -> bool:

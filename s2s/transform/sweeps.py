@@ -23,6 +23,7 @@ from ..ops.control import (
     call,
     for_loop,
     if_record,
+    longer_by,
     make_undefined,
     packed,
     tape_len,
@@ -290,7 +291,7 @@ class Sweeps:
         for v in self.primal.params:
             if isinstance(v.type, Array) and extent in v.type.dims:
                 return v, v.type.dims.index(extent)
-        if extent.offset < 0:
+        if extent.offset:
             whole = replace(extent, offset=0)
             for v in self.primal.params:
                 if isinstance(v.type, Array) and whole in v.type.dims:
@@ -323,8 +324,7 @@ class Sweeps:
         if isinstance(found, int):
             return value(found)
         v, own, *offset = found
-        n = length(self.env[v], axis=own)
-        return at_least_zero(n - -offset[0]) if offset else n
+        return longer_by(length(self.env[v], axis=own), *offset)
 
     # emitting
 

@@ -224,7 +224,7 @@ def is_arithmetic(function: Function, of_elements: bool = False) -> bool:
         return len(ops) <= SHORT and all(
             op.record.cheap and not op.blocks and all(isinstance(x.type, Scalar) for x in (*op.inputs, *op.outputs)) for op in ops)
     return len(ops) <= SHORT and all(
-        (op.record.cheap or op.name == "array") and not op.blocks and op.record.writes is None and all(map(is_few, op.outputs))
+        op.record.cheap and not op.blocks and op.record.writes is None and all(map(is_few, op.outputs))
         and (op.name == "getitem" and isinstance(op.output.type, Scalar) or all(map(is_few, op.inputs))) for op in ops)
 
 

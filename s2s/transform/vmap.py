@@ -156,6 +156,8 @@ class Batched:
         new = self.env[x]
         if x in self.lanes.batched:
             return new
+        if isinstance(new.type, Undefined) and isinstance(type, Scalar):
+            return zeros(self.count, dtype=type.dtype)  # a tape may have a row of all lanes for it, as it has a number in one lane
         return spread_over_lanes(new, self.count, dtype_of(type or x.type))
 
     # ops in order

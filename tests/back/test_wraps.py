@@ -127,6 +127,18 @@ def test_no_remainder_is_left_in_the_innermost_loop():
     assert inside == [] and "for j in range(lo, hi):" in text
 
 
+def of_two(u):
+    v = np.sin(u)
+    return np.sum(np.roll(u, 1) * np.roll(v, 1) - np.roll(u, -1) * np.roll(v, -1))
+
+
+def test_how_far_away_an_index_is_is_said_once():
+    u = RNG.normal(size=7)
+    text, value = loops_of(s2s.jit(of_two), u)
+    assert text.count(" - lo\n") == 2
+    np.testing.assert_allclose(value, of_two(u))
+
+
 @pytest.mark.compile
 @pytest.mark.parametrize("n", [1, 2, 9, 40])
 def test_compiled(n):

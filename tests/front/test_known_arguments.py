@@ -6,6 +6,7 @@ import linecache
 
 import numpy as np
 import pytest
+from judge import judge
 
 import s2s
 from s2s.errors import UndecidedError
@@ -85,6 +86,34 @@ def test_arrays_and_what_is_differentiated_are_not_made_static():
         s2s.grad(running)(M, np.array(1))
     with pytest.raises(UndecidedError, match="an axis must be known"):
         s2s.grad(running, argnums=(0, 1))(M, 1.0)
+
+
+def shifted(u, axis):
+    return np.roll(u, 1, axis) + np.roll(u, -1, axis) - 2 * u
+
+
+def smoothed(u):
+    for _ in range(3):
+        u = u + 0.1 * sum(shifted(u, axis) for axis in range(u.ndim)) - 0.01 * u**3
+    for axis in range(1, 3):
+        for step in range(2):
+            u = u * (step + np.sum(u, axis=axis, keepdims=True))
+    return np.mean(u * u)
+
+
+def test_counters_of_loops_are_axes():
+    judge(smoothed, np.cos(np.arange(24.0)).reshape(2, 3, 4))
+
+
+def test_a_loop_is_not_followed_for_an_axis_that_it_does_not_count():
+    def f(u, k):
+        for _ in range(3):
+            for axis in range(2):
+                u = u + np.sum(u, axis=int(np.sum(u)) + axis)
+        return np.sum(u)
+
+    with pytest.raises(UndecidedError, match="an axis must be known"):
+        s2s.grad(f)(M, 1)
 
 
 def test_of_forward_mode():

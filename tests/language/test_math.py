@@ -110,3 +110,9 @@ def test_methods_of_numbers(of):
         per = sum(2 * x * k * k if (10 * (x * k)).is_integer() else k * k.bit_length() for k in range(-9, 9))
         np.testing.assert_allclose(slope, per * (4 if (x / 0.25).is_integer() else 1), rtol=1e-13)
     assert not s2s.jvp(lambda x: x * float((x / 0.0).is_integer()), (np.float64(1.0),), (1.0,))[0]
+
+
+def test_arrays_have_no_method_is_integer():
+    with pytest.raises(s2s.errors.UnsupportedError, match="the method is_integer of an array"):
+        s2s.grad(lambda x: np.sum(np.where(x.is_integer(), x, 2 * x)))(np.array([1.0, 2.5]))
+    assert s2s.grad(lambda x: x[0] if x[0].is_integer() else 2 * x[0])(np.array([1.0, 2.5]))[0] == 1

@@ -561,3 +561,37 @@ def test_what_follows_from_a_condition_is_not_asked_again():
     t = s2s.grad(bracket)
     t(X)
     assert "TypeError" not in t.source
+
+
+@pytest.mark.parametrize("f", [reset_to_none, in_both], ids=lambda f: f.__name__)
+def test_second_derivatives_of_numbers_that_are_none_on_some_paths(f):
+    """The tangent of a number that is not there is one for each lane, as the tape has it."""
+    np.testing.assert_allclose(s2s.hessian(f)(X), s2s.jacrev(s2s.grad(f))(X), rtol=1e-12)
+
+
+def forgotten_rows(x, m):
+    best = None
+    s = 0.0
+    for i in range(m):
+        for _ in range(m):
+            best = x * x if best is None else np.tanh(best * x)
+            s += np.sum(best)
+        if i == 1:
+            best = None
+    return s
+
+
+def test_reverse_over_reverse_of_an_array_that_is_none_on_some_paths():
+    """What a tape has of it may have no elements, so what the second sweep reads there has no length to make a tape of."""
+    x = np.array([0.3, 0.5, 0.7])
+    g = s2s.grad(forgotten_rows)
+    second = s2s.jacfwd(g)(x, 4)
+    np.testing.assert_allclose(s2s.jacrev(g)(x, 4), second, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(s2s.grad(lambda x: 0.5 * np.sum(g(x, 4) ** 2))(x), second @ g(x, 4), rtol=1e-12)
+
+
+@pytest.mark.compile
+def test_reverse_over_reverse_of_an_array_that_is_none_on_some_paths_compiled():
+    x = np.array([0.3, 0.5, 0.7])
+    g = s2s.grad(forgotten_rows)
+    np.testing.assert_allclose(s2s.jit(s2s.jacrev(g))(x, 4), s2s.jacfwd(g)(x, 4), rtol=1e-12, atol=1e-14)

@@ -255,3 +255,46 @@ def test_averages_of_no_weight_stop(of):
             of(s2s.grad(f))(x, w)
         np.testing.assert_allclose(of(s2s.value_and_grad(f))(x, w + 1.0)[0], f(x, w + 1.0))
     np.testing.assert_allclose(s2s.vmap(lambda w: np.average(x[0], weights=w))(x + 1.0), [np.average(x[0], weights=w) for w in x + 1.0])
+
+
+@pytest.mark.parametrize("p", [None, 1, -1, np.inf, -np.inf, "fro", 2, -2])
+def test_the_condition_of_a_singular_matrix_is_infinite(p):
+    def f(a):
+        return np.linalg.cond(a, p)
+
+    regular = np.array([[2.0, 1.0], [1.0, 4.0]])
+    for a in (np.zeros((2, 2)), np.array([regular, 0 * regular]), np.ones((2, 2)), 1e-100 * regular, regular.astype("float32")):
+        with np.errstate(all="ignore"):
+            found, wanted = s2s.vjp(f, a)[0], f(a)
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-15)
+        assert np.asarray(found).dtype == np.asarray(wanted).dtype
+    with np.errstate(all="ignore"):
+        assert p in (None, 2, -2) or not np.any(np.isfinite(s2s.grad(f)(np.ones((2, 2)))))
+
+
+STACKS = {
+    "svd": lambda a: np.linalg.svd(a, compute_uv=False), "svd, u": lambda a: np.linalg.svd(a, full_matrices=False)[0], "eigvalsh": lambda a: np.linalg.eigvalsh(a),
+    "eigh": lambda a: np.linalg.eigh(a)[1] ** 2, "qr": lambda a: np.linalg.qr(a)[1], "pinv": lambda a: np.linalg.pinv(a), "norm": lambda a: np.linalg.norm(a, 2, axis=(-2, -1))}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize("name", STACKS)
+def test_stacks_of_matrices_keep_their_precision_and_integers_are_floats(name, dtype):
+    f, a = STACKS[name], np.array([[[2, 1], [1, 4]], [[5, 2], [2, 3]], [[1, 0], [0, 2]]], dtype)
+
+    def scaled(c, a):
+        return np.sum(f(a) * c)
+
+    wanted = f(a)
+    np.testing.assert_allclose(s2s.grad(scaled)(1.0, a), np.sum(wanted), rtol=1e-5)
+    if dtype == "float32":
+        found = s2s.vjp(f, a)[0]
+        assert found.dtype == wanted.dtype == np.float32
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_integers_are_not_cut_off():
+    np.testing.assert_allclose(s2s.vjp(lambda v: np.unwrap(v), np.array([0, 10, 20]))[0], np.unwrap([0, 10, 20]))
+    np.testing.assert_array_equal(s2s.vjp(lambda v: np.unwrap(v, period=7), np.array([0, 10, 20]))[0], np.unwrap([0, 10, 20], period=7))
+    small = np.array([200, 100, 200, 100], "uint8")
+    np.testing.assert_array_equal(s2s.vjp(lambda v: np.add.reduceat(v, [0, 2]), small)[0], [300, 300])

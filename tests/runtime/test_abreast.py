@@ -1,10 +1,12 @@
 """LLVM's work on a function goes on in two threads; what it makes is what it makes in one."""
 
+import gc
 import os
 import re
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -184,12 +186,30 @@ def test_what_both_refer_to_is_known():
     library = last_library()
     external = library.external()
     assert "PyArg_UnpackTuple" in external and not any("program" in name for name in external)
-    assert len({f.name for module in library.modules for f in module.functions if "cpython" in f.name}) == 1
+    assert len({f.name for module in library.symbols() for f in module.functions if "cpython" in f.name}) == 1
     linked = library._get_module_for_linking()
     linked.verify()
     assert {f.name for f in linked.functions if not f.is_declaration} >= {
-        f.name for module in library.modules for f in module.functions if not f.is_declaration and "program" in f.name}
-    assert library.get_llvm_str().count("define ") == sum(not f.is_declaration for module in library.modules for f in module.functions)
+        f.name for module in library.symbols() for f in module.functions if not f.is_declaration and "program" in f.name}
+    assert library.get_llvm_str().count("define ") == sum(not f.is_declaration for module in library.symbols() for f in module.functions)
+
+
+def test_what_the_thread_worked_on_is_gone(monkeypatch):
+    """Only its bitcode is kept: hundreds of functions stay in a process."""
+    alone, made = abreast.alone, []
+
+    def noted(text):
+        module = alone(text)
+        made.append(weakref.ref(module))
+        return module
+
+    monkeypatch.setattr(abreast, "alone", noted)
+    kept = gradient(cache=False)
+    agree(kept(*ARGS), s2s.value_and_grad(program, argnums=(0, 1))(*ARGS))
+    gc.collect()
+    assert [module() for module in made] == [None]
+    library = last_library()
+    assert [f.name for f in library.beside.module().functions] == [f.name for f in library.beside.symbols.functions]
 
 
 def test_both_come_from_the_cache(tmp_path):
@@ -212,3 +232,20 @@ print(*modules.statistics(), len(handed_over))
     environment = os.environ | {"S2S_CACHE_DIR": str(tmp_path)}
     runs = [subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=300) for _ in range(2)]
     assert [run.stdout.split() for run in runs] == [["1", "1", "1"], ["0", "2", "2"]], runs[0].stderr + runs[1].stderr
+
+
+def test_what_the_garbage_collector_ends_it_ends_once():
+    """Objects of a cycle are ended in any order: a context of LLVM's before its modules."""
+    program = """
+import gc
+import types
+from s2s.runtime.abreast import alone
+for k in range(50):
+    module = alone(f"define i64 @f{k}(i64 %a) {{ ret i64 {k} }}")
+    cycle = types.SimpleNamespace(module=module, functions=list(module.functions))
+    cycle.itself = cycle
+    del module, cycle
+    assert gc.collect()
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr

@@ -312,7 +312,7 @@ def test_numpys_function_of_a_number_is_no_loop():
     native = s2s.jit(f, cache=False)
     assert native(0.5) == pytest.approx(np.exp(0.5) + np.arctan2(0.5, 2.0), rel=1e-15)
     (library,) = [o.library for o in s2s.runtime.modules._entries[-1].overloads.values()]
-    functions = [function for module in library.modules for function in module.functions if not function.is_declaration]
+    functions = [function for module in library.modules() for function in module.functions if not function.is_declaration]
     assert functions and not any("for.cond" in str(function) for function in functions)
 
 
@@ -354,7 +354,7 @@ def test_llvm_leaves_loops_around_long_ones():
     x, y = np.zeros(5), np.arange(9.0)
     np.testing.assert_allclose(native(x, y), spread(np.zeros(5), y), rtol=1e-13)
     (library,) = [o.library for o in s2s.runtime.modules._entries[-1].overloads.values()]
-    code = next(str(f) for module in library.modules for f in module.functions if not f.is_declaration and "fdiv" in str(f) and "cpython" not in f.name)
+    code = next(str(f) for module in library.modules() for f in module.functions if not f.is_declaration and "fdiv" in str(f) and "cpython" not in f.name)
     assert code.count("fdiv") <= 8
 
 
@@ -390,7 +390,7 @@ def test_loops_whose_trips_hand_nothing_on_are_not_repeated():
     for n in (0, 1, 2, 7, 64, 129):
         np.testing.assert_allclose(native(np.arange(float(n)), np.ones(n)), np.arange(float(n)) * 1.25 + 1.0, rtol=1e-15)
     (library,) = [o.library for o in s2s.runtime.modules._entries[-1].overloads.values()]
-    code = next(str(f) for module in library.modules for f in module.functions if not f.is_declaration and "fmul" in str(f) and "cpython" not in f.name)
+    code = next(str(f) for module in library.modules() for f in module.functions if not f.is_declaration and "fmul" in str(f) and "cpython" not in f.name)
     assert code.count("fmul") <= 3  # of a vector, of what is left of one, of a number
 
 

@@ -9,6 +9,7 @@ import pytest
 from judge import outcome
 
 import s2s
+from s2s.runtime import lapack
 
 RNG = np.random.default_rng(0)
 pytestmark = pytest.mark.compile
@@ -269,6 +270,24 @@ def test_cofactors(dtype):
             size = max(1.0, np.linalg.norm(a)) ** max(n - 1, 0)
             assert found.dtype == wanted.dtype == dtype and found.shape == a.shape
             np.testing.assert_allclose(found, wanted, rtol=0, atol=100 * np.finfo(dtype).eps * size)
+
+
+def test_cofactors_of_a_singular_matrix_in_any_memory():
+    a = np.outer(np.arange(1.0, 21), np.arange(2.0, 22)) / 100
+    fast, wanted = s2s.jit(s2s.grad(np.linalg.det)), s2s.grad(np.linalg.det)(a)
+    for layout in (np.ascontiguousarray(a[::-1, ::-1])[::-1, ::-1], np.ascontiguousarray(a[::-1])[::-1], np.repeat(np.repeat(a, 3, 0), 2, 1)[::3, ::2]):
+        np.testing.assert_allclose(fast(layout), wanted, rtol=0, atol=1e-10)
+
+
+def test_whatever_python_raises_on_cofactors_is_an_error(monkeypatch):
+    """What ctypes tells its caller where Python raises must not say that they are there: the call is made again in Python."""
+    def out_of_memory(det, a):
+        raise MemoryError
+
+    a = np.diag(np.arange(20.0) / 5)
+    fast = s2s.jit(s2s.grad(np.linalg.det))
+    monkeypatch.setattr(lapack, "cofactors", out_of_memory)
+    np.testing.assert_allclose(fast(a), s2s.grad(np.linalg.det)(a), rtol=1e-12)
 
 
 def test_from_the_cache(tmp_path):

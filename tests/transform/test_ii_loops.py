@@ -313,3 +313,38 @@ def test_calls_that_are_compiled_are_one_function():
     """In the source a call has a way forth and a way back; compiled, both stand in one function."""
     text = s2s.value_and_grad(called_twice, argnums=(1, 3)).lower(W, V, X, Y).loops
     assert text.count("for i in range(") == 2 and ", -1, -1):" not in text
+
+
+def largest_row(X):
+    best = None
+    for row in X:
+        r = np.sin(row) * row
+        if best is None or np.sum(r) > np.sum(best):
+            best = r
+    return np.sum(best ** 3)
+
+
+def nearest_of_each(x):
+    total = 0.0
+    for i in range(len(x)):
+        best = None
+        for j in range(len(x)):
+            if j != i and (best is None or abs(x[i] - x[j]) < best):
+                best = abs(x[i] - x[j])
+        if best is None:
+            best = 0.0
+        total += best ** 2
+    return total
+
+
+@pytest.mark.compile
+def test_an_array_that_a_branch_puts_in_the_place_of_what_the_loop_carries_ties_its_trips_together():
+    """The last trip that does it counts: its order is not that of a sum."""
+    def of_slopes(X):
+        return 0.5 * np.sum(s2s.grad(largest_row)(X) ** 2)
+
+    for x in (np.random.RandomState(0).randn(4, 3), X):
+        np.testing.assert_allclose(s2s.jit(s2s.grad(of_slopes))(x), s2s.grad(of_slopes)(x), rtol=1e-12)
+    for derivative in (s2s.hessian(nearest_of_each), s2s.jacrev(s2s.grad(nearest_of_each))):
+        np.testing.assert_allclose(s2s.jit(derivative)(np.array([0.3, 0.9, 0.4, 1.2, 0.1])),
+                                   [[6, 0, -4, 0, -2], [0, 4, 0, -4, 0], [-4, 0, 4, 0, 0], [0, -4, 0, 4, 0], [-2, 0, 0, 0, 2]], rtol=0, atol=1e-12)
