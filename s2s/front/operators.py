@@ -110,8 +110,8 @@ def _of_tuples(frame: Frame, name: str, a, b, node: gast.AST):
         return a + b
     if name == "multiply":
         items, count = (a, b) if isinstance(a, (tuple, list)) else (b, a)
-        if frame.is_static(count) and isinstance(frame.static(count, "this"), int):
-            return items * frame.static(count, "this")
+        if isinstance(count, (int, Value)) and getattr(frame.value(count).type, "dtype", "") in ("int64", "bool"):
+            return items * frame.static(count, "how often a tuple is repeated", node)
     whole, other = (a, b) if isinstance(a, (tuple, list)) else (b, a)
     if isinstance(other, Cell) and name != "add":
         raise frame.refuse("arithmetic of an array with a tuple or list", node, "make it an array with np.array")

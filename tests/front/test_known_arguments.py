@@ -56,6 +56,23 @@ def _fixed(f, more, named):
     return space["g"]
 
 
+def test_how_often_a_tuple_is_repeated():
+    def corner(x, n):
+        y = np.ones((2,) * n) * x.reshape(n * (2,))
+        return np.sum(y ** 2) + 3 * y[n * (-1,)]
+
+    gradient = s2s.grad(corner)
+    for n in (3, 1, 2, 3):
+        x = np.arange(2.0 ** n) + 1
+        np.testing.assert_allclose(gradient(x, n), 2 * x + 3 * (np.arange(2 ** n) == 2 ** n - 1), rtol=1e-14)
+
+    def told(x):
+        return np.sum(np.ones((2,) * len(x)) * x[0])
+
+    with pytest.raises(UndecidedError, match="how often a tuple is repeated must be known"):
+        s2s.grad(told)(np.ones(3))
+
+
 def test_inside_a_program():
     def inside(x, axis):
         return s2s.grad(running)(x, axis)[0, 0] + np.sum(s2s.vmap(running, in_axes=(0, None))(np.stack([x, 2 * x]), 1))
