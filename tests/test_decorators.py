@@ -251,7 +251,8 @@ def test_a_lambda_in_another_process(tmp_path):
     f = s2s.from_source("def f(x):\n    return x**2 * scale\n", {"scale": scale, "__name__": "__main__"}, "<nowhere>")
     (tmp_path / "f.pickle").write_bytes(cloudpickle.dumps(s2s.grad(f)))
     code = f"import pickle; print(pickle.load(open({str(tmp_path / 'f.pickle')!r}, 'rb'))(2.0))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "12.0"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "12.0", done.stderr
 
 
 def test_objects_that_say_they_are_equal_are_told_apart():
