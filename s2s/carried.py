@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 
+from .front.lines import carry, lines_of
 from .names import functions_named
 
 
@@ -26,17 +27,17 @@ def texts_of(function: Callable) -> dict[str, str]:
     """File name -> text, for the functions of a program that another process could not read in a file."""
     found = {}
     for plain in functions_named(function):
-        name = plain.__code__.co_filename
-        if name not in found and (plain.__module__ in (None, "__main__") or plain.__module__ not in sys.modules
-                                  or not os.path.exists(name)):
-            lines = linecache.getlines(name, plain.__globals__)
+        by_name = plain.__module__ != "__main__" and place_of(plain) and os.path.exists(plain.__code__.co_filename)
+        if not by_name:
+            name, lines = lines_of(plain.__code__, plain.__globals__)
             if lines:
                 found[name] = "".join(lines)
     return found
 
 
 def register_texts(texts: dict[str, str]) -> None:
-    """Let `linecache` show texts of files that are not here."""
+    """Let functions be found in texts that came with a pickle, and `linecache` show those of files that are not here."""
     for name, text in texts.items():
+        carry(name, text)
         if not os.path.exists(name) and name not in linecache.cache:
             linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)

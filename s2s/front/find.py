@@ -10,25 +10,25 @@ from __future__ import annotations
 
 import ast
 import functools
-import linecache
 import os
 import time
 import types
-import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import gast
 
 from ..errors import Source, SourceError
+from ..ir.codes import NAMELESS, fingerprint
 from .consulted import Code, Defaults, consulted
 from .imports import Imports
+from .lines import all_codes_of, codes_of, inside, lines_of
 from .plain import plain
 
 REMEDY = "define it with `def` or `lambda` in a file or a notebook cell, or make it of its text: s2s.from_source(text, globals)"
 
 CHANGED = ("import the module again (importlib.reload), for its file has changed since; or make the function of its text: "
            "s2s.from_source(text, globals)")
+CARRIED = "pickle s2s.grad(f) rather than f, for it brings the text along; or make it of its text: s2s.from_source(text, globals)"
 BEGINNING = time.time()  # a file last written before has been imported as it is
 
 
@@ -72,11 +72,9 @@ def definition_of(function: types.FunctionType) -> Definition:
 
 
 def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Definition:
-    linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, function.__globals__)
-    if not lines and hasattr(linecache, "_getlines_from_code"):  # the prompt of Python 3.13 keeps texts by code object
-        lines = linecache._getlines_from_code(code)
-    nowhere = SourceError(f"the source of {name} cannot be found (it says it is from {code.co_filename})", None, REMEDY)
+    filename, lines = lines_of(code, function.__globals__)
+    nowhere = SourceError(f"the source of {name} cannot be found (it says it is from {filename})", None,
+                          CARRIED if filename == NAMELESS else REMEDY)
     if not lines:
         raise nowhere
     text = "".join(lines)
@@ -88,18 +86,18 @@ def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Defi
     candidates = [node for node in _definitions_in(text).get(code.co_firstlineno, ()) if _looks_like(node, code)]
     if len(candidates) > 1:
         candidates = _by_columns(candidates, code) or _by_bytecode(candidates, code) or candidates
-    if not candidates or not _says_what_runs(text, code):
+    if not candidates or not _says_what_runs(text, code, filename):
         candidates = _moved(text, code) or candidates
-    if not candidates and code.co_filename == "<string>":  # another text's: `python -c` of 3.13 gives its own that name
+    if not candidates and filename == "<string>":  # another text's: `python -c` of 3.13 gives its own that name
         raise nowhere
     if not candidates:
-        raise SourceError(f"line {code.co_firstlineno} of {code.co_filename} does not define {name}", None, CHANGED)
+        raise SourceError(f"line {code.co_firstlineno} of {filename} does not define {name}", None, CHANGED)
     node = candidates[0]
     first, last = _starts_at(node), node.end_lineno
-    if first == code.co_firstlineno and not _says_what_runs(text, code):
-        raise SourceError(f"line {code.co_firstlineno} of {code.co_filename} defines another {name} than this one", None,
+    if first == code.co_firstlineno and not _says_what_runs(text, code, filename):
+        raise SourceError(f"line {code.co_firstlineno} of {filename} defines another {name} than this one", None,
                           CHANGED)
-    source = Source(code.co_filename, first, "".join(lines[first - 1:last]), name.rpartition(".")[2], node.lineno)
+    source = Source(filename, first, "".join(lines[first - 1:last]), name.rpartition(".")[2], node.lineno)
     if isinstance(node, ast.AsyncFunctionDef):
         raise SourceError(f"{name} is a coroutine", source.begins, "use a plain `def`")
     tree = Imports(function.__globals__.get("__package__")).visit(gast.ast_to_gast(node))
@@ -169,19 +167,19 @@ def _by_bytecode(candidates: list, code: types.CodeType) -> list:
         return next((c for c in inner.co_consts if isinstance(c, types.CodeType)), None)
 
     return [node for node in candidates if isinstance(node, ast.Lambda)
-            and _fingerprint(compiled(node)) == _fingerprint(code)]
+            and fingerprint(compiled(node)) == fingerprint(code)]
 
 
 # ---------------------------------------------------------------------------------- is it still the same text?
 
 
-def _says_what_runs(text: str, code: types.CodeType) -> bool:
+def _says_what_runs(text: str, code: types.CodeType, filename: str) -> bool:
     """Whether `text` compiles to `code`, or to what tools that rewrite modules while they import them make of it."""
-    candidates = _codes_of(text).get((code.co_name, code.co_firstlineno), ())
-    if not candidates or any(_fingerprint(c) == _fingerprint(code) for c in candidates):
+    candidates = codes_of(text, code)
+    if not candidates or any(fingerprint(c) == fingerprint(code) for c in candidates):
         return True
     try:
-        changed = os.stat(code.co_filename).st_mtime > BEGINNING
+        changed = os.stat(filename).st_mtime > BEGINNING
     except OSError:  # no file: a cell of a notebook
         changed = False
     return not changed and any(_words(c) <= _words(code) for c in candidates)
@@ -189,40 +187,13 @@ def _says_what_runs(text: str, code: types.CodeType) -> bool:
 
 def _moved(text: str, code: types.CodeType) -> list:
     """The definition of this very code elsewhere in the text, for what stands above it may have changed; the nearest."""
-    lines = {line for (name, line), codes in _codes_of(text).items() if name == code.co_name != "<lambda>"
-             and any(_fingerprint(c) == _fingerprint(code) for c in codes)}
+    lines = {line for (name, line), codes in all_codes_of(text).items() if name == code.co_name != "<lambda>"
+             and any(fingerprint(c) == fingerprint(code) for c in codes)}
     nodes = [node for line in lines for node in _definitions_in(text).get(line, ()) if _looks_like(node, code)]
     return sorted(nodes, key=lambda node: abs(_starts_at(node) - code.co_firstlineno))
-
-
-def _fingerprint(code: types.CodeType) -> tuple:
-    """What two code objects share that do the same, wherever they stand."""
-    constants = tuple(_fingerprint(k) if isinstance(k, types.CodeType) else (type(k), repr(k)) for k in code.co_consts)
-    return code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars
 
 
 def _words(code: types.CodeType) -> set:
     """The names and constants of `code`: whoever adds checks to a function leaves these in."""
     own = {repr(k) for k in code.co_consts if not isinstance(k, types.CodeType)}
-    return own.union(code.co_names, code.co_varnames, *map(_words, _inside(code)))
-
-
-def _inside(code: types.CodeType) -> Iterator[types.CodeType]:
-    return (k for k in code.co_consts if isinstance(k, types.CodeType))
-
-
-@functools.lru_cache(maxsize=32)
-def _codes_of(text: str) -> dict[tuple[str, int], list[types.CodeType]]:
-    """The code of the functions that `text` defines, by name and first line; empty where it is no module."""
-    found: dict[tuple[str, int], list[types.CodeType]] = {}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            rest = [compile(text, "<s2s>", "exec", dont_inherit=True)]
-    except (SyntaxError, ValueError):
-        return {}
-    while rest:
-        code = rest.pop()
-        found.setdefault((code.co_name, code.co_firstlineno), []).append(code)
-        rest += _inside(code)
-    return found
+    return own.union(code.co_names, code.co_varnames, *map(_words, inside(code)))

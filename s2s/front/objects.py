@@ -20,6 +20,7 @@ from enum import Enum
 import gast
 
 from ..errors import TypeMismatchError
+from ..ir.codes import is_missing, is_of_dataclass, is_of_factory, is_of_namedtuple
 from ..ir.forms import is_namedtuple
 from ..ops.checkpoint import Checkpointed
 from .alias import Cell, Container, part_written
@@ -180,10 +181,9 @@ def instantiate(frame: Frame, cls: type, args: list, keywords: dict, node: gast.
     if cls is types.SimpleNamespace:
         return frame.heap.new_container(cls, keywords)
     if is_namedtuple(cls):
-        new = cls.__new__ if cls.__new__.__code__.co_filename.startswith("<") else None
-        if new is None:
+        if not is_of_namedtuple(cls.__new__):
             raise frame.refuse(f"{cls.__name__} defines __new__", node, "make it with a function")
-        bound = bind(frame, inspect.signature(new), (cls, *args), keywords, cls.__name__, node)
+        bound = bind(frame, inspect.signature(cls.__new__), (cls, *args), keywords, cls.__name__, node)
         return cls._make(bound[name] for name in cls._fields)
     if cls.__new__ is not object.__new__ and cls.__new__.__module__ not in ("typing", "abc"):
         raise frame.refuse(f"{cls.__name__} defines __new__", node, "make instances with __init__ alone")
@@ -194,7 +194,7 @@ def instantiate(frame: Frame, cls: type, args: list, keywords: dict, node: gast.
             raise frame.refuse(f"{cls.__name__} defines {hook}", node, "give the class plain attributes")
     made = frame.heap.new_container(cls, {})
     owner, init = found_in(cls, "__init__")
-    if dataclasses.is_dataclass(cls) and init.__code__.co_filename == "<string>":
+    if dataclasses.is_dataclass(cls) and is_of_dataclass(owner, "__init__"):
         _fill_fields(frame, made, args, keywords, node)
     elif owner is object:
         if args or keywords:
@@ -214,10 +214,10 @@ def _fill_fields(frame: Frame, made: Container, args: list, keywords: dict, node
         if f._field_type is not dataclasses._FIELD and not initial_only:
             continue  # a ClassVar
         binding = bound.get(name, UNSET) if f.init else UNSET
-        if binding is UNSET or binding is dataclasses._HAS_DEFAULT_FACTORY:
-            if f.default_factory is not dataclasses.MISSING:
+        if binding is UNSET or is_of_factory(binding):
+            if not is_missing(f.default_factory):
                 binding = frame.session.call(frame, f.default_factory, [], {}, node)
-            elif f.default is not dataclasses.MISSING:
+            elif not is_missing(f.default):
                 binding = frame.session.default(frame, f.default, name)
             else:
                 continue
@@ -244,7 +244,7 @@ def bind(frame: Frame, signature: inspect.Signature, args: tuple, keywords: dict
     found = dict(bound.arguments)
     for p in signature.parameters.values():
         if p.name not in found and p.default is not p.empty:
-            found[p.name] = p.default if p.default is dataclasses._HAS_DEFAULT_FACTORY else frame.session.default(
+            found[p.name] = p.default if is_of_factory(p.default) else frame.session.default(
                 frame, p.default, p.name)
     return found
 
@@ -391,7 +391,7 @@ def method_of(binding, name: str):
     if cls is None:
         return None
     owner, defined = found_in(cls, name)
-    if not isinstance(defined, types.FunctionType) or defined.__code__.co_filename.startswith("<string"):
+    if not isinstance(defined, types.FunctionType) or is_of_dataclass(owner, name):
         return None
     return defined
 

@@ -18,6 +18,8 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from .codes import is_of_dataclass
+
 DICTS = (dict, OrderedDict, defaultdict)
 _children: dict[type, Callable] = {}  # a registered class -> what lists the children of an instance
 
@@ -149,7 +151,6 @@ def stores_its_arguments(form: Form) -> bool:
     if not dataclasses.is_dataclass(cls) or hasattr(cls, "__post_init__") or cls.__new__ is not object.__new__:
         return False
     fields = dataclasses.fields(cls)
-    code = getattr(cls.__init__, "__code__", None)
-    made = code is not None and code.co_filename == "<string>" and cls.__init__.__qualname__.endswith("__init__")
+    made = is_of_dataclass(next(base for base in cls.__mro__ if "__init__" in vars(base)), "__init__")
     names = tuple(inspect.signature(cls.__init__).parameters)[1:] if made else ()
     return made and all(f.init for f in fields) and sorted(names) == sorted(form.keys)

@@ -33,13 +33,13 @@ from types import FunctionType
 
 from .. import pipeline
 from ..front.capture import Saved
-from ..front.consulted import LENGTHS, Inside, Kind, is_nested
+from ..front.consulted import LENGTHS, Code, Inside, Kind, is_nested
 from ..ir.graph import Function, Recalled, Value
 from ..ir.types import Type
 from ..later import later
 from ..ops.rules import rules_given
 from .places import Finder, Nowhere, Places, is_transformed
-from .prints import Untold, told, told_inside, told_kind, told_type
+from .prints import Untold, told, told_code, told_inside, told_kind, told_type
 
 store = later("s2s.runtime.kept")
 
@@ -117,6 +117,8 @@ def what_is(getter: Callable, content) -> object:
         raise Untold("rules of libraries' functions")
     if isinstance(getter, Inside):
         return told_inside(content)
+    if isinstance(getter, Code):
+        return "code", told_code(content, getter.function.__globals__)
     return told(content)
 
 

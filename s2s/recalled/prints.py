@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import linecache
 import marshal
 import sys
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -17,6 +16,8 @@ import numpy as np
 
 from ..front.capture import is_data, type_of_data
 from ..front.consulted import LIBRARIES
+from ..front.lines import lines_of
+from ..ir.codes import NAMELESS
 from ..ir.forms import Form
 from ..ir.types import Array, Extent, Generator, Scalar, Static, Tuple, Type
 from .places import is_transformed
@@ -42,11 +43,11 @@ def told(x) -> object:
         members = (z for item in x.items() for z in item) if kind is dict else sorted(x, key=repr) if kind is frozenset else x
         return kind.__name__, *map(told, members)
     if kind is CodeType:
-        return "code", told_code(x)
+        return "code", told_code(x, {})
     if kind is FunctionType:
         if x.__dict__.keys() - {"__wrapped__"} and not (x.__module__ or "").startswith(OWN):
             raise Untold("a function with attributes")
-        return "function", x.__module__, x.__qualname__, told_code(x.__code__), told(x.__defaults__), told(x.__kwdefaults__)
+        return "function", x.__module__, x.__qualname__, told_code(x.__code__, x.__globals__), told(x.__defaults__), told(x.__kwdefaults__)
     if kind is ModuleType and sys.modules.get(x.__name__) is x:
         return "module", x.__name__
     if is_transformed(x):
@@ -118,20 +119,21 @@ def told_form(form: Form) -> tuple:
     return form.kind, told(form.keys), form.cls.__name__
 
 
-def told_code(code: CodeType) -> str:
-    """What a function does, where it stands, and its text, which says more than the code where Python leaves things out."""
-    return _told_code(code.co_filename, code)
+def told_code(code: CodeType, globals: dict) -> str:
+    """What a function of these globals does, where it stands, and its text, which says more than the code where Python leaves things out."""
+    name, lines = lines_of(code, globals)
+    if not lines and name == NAMELESS:
+        raise Untold("code without its text")
+    return _told_code(name, "".join(lines[code.co_firstlineno - 1:last_line(code)]), code)
 
 
 @functools.lru_cache(maxsize=4096)
-def _told_code(filename: str, code: CodeType) -> str:
-    linecache.checkcache(filename)
-    lines = linecache.getlines(filename)[code.co_firstlineno - 1:last_line(code)]
+def _told_code(filename: str, text: str, code: CodeType) -> str:
     try:
         content = marshal.dumps(code, 2)  # later versions of the format note who else refers to what
     except ValueError:
         raise Untold("code") from None
-    return hashlib.sha256(content + "".join(lines).encode()).hexdigest()
+    return hashlib.sha256(content + text.encode()).hexdigest()
 
 
 def last_line(code: CodeType) -> int:
