@@ -10,7 +10,7 @@ import pytest
 
 import s2s
 from s2s.errors import SourceError
-from s2s.front.lines import carry
+from s2s.front.lines import carry, texts_elsewhere
 from s2s.ir.codes import NAMELESS, is_of_dataclass, is_of_namedtuple
 
 Point = namedtuple("Point", "x y")
@@ -167,3 +167,11 @@ def test_a_script(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
     assert [line.endswith("right") for line in done.stdout.splitlines()] == [True] * 8, done.stdout + done.stderr
+
+
+def test_texts_arrive_while_others_are_looked_at():
+    carry("<first>", "a = 1\n")
+    looked_at = texts_elsewhere({})
+    assert next(looked_at) == ("<first>", "a = 1\n")
+    carry("<second>", "a = 2\n")
+    assert ("<second>", "a = 2\n") not in [*looked_at] and next(texts_elsewhere({}))[0] == "<second>"

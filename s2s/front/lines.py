@@ -28,14 +28,15 @@ def lines_of(code: types.CodeType, globals: dict) -> tuple[str, list[str]]:
         lines = linecache._getlines_from_code(code)
     if lines:
         return name, lines
-    for place, text in _elsewhere(globals):
+    for place, text in texts_elsewhere(globals):
         if code.co_name.strip("<>") in text and any(fingerprint(c) == fingerprint(code) for c in codes_of(text, code)):
             return place, text.splitlines(keepends=True)
     return name, []
 
 
-def _elsewhere(globals: dict) -> Iterator[tuple[str, str]]:
-    yield from reversed(_carried)
+def texts_elsewhere(globals: dict) -> Iterator[tuple[str, str]]:
+    """(file name, text) of what a function of these globals may stand in that names no file, the newest first."""
+    yield from reversed([*_carried])  # another thread may be unpickling
     file = globals.get("__file__")
     if isinstance(file, str):
         linecache.checkcache(file)
