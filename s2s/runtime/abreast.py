@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import functools
 import re
 import threading
 import weakref
@@ -165,8 +166,8 @@ class Symbols:
 class Abreast(threading.Thread):
     """A module becomes machine code, in a thread of its own, by these passes of LLVM."""
 
-    symbols: Symbols
     bitcode: bytes
+    made: binding.ModuleRef
 
     def __init__(self, text: str, machine: binding.TargetMachine, passes: list):
         super().__init__(name="s2s compiles")
@@ -179,8 +180,9 @@ class Abreast(threading.Thread):
             module = alone(text)
             for manager, builder in passes:
                 past_the_lock("LLVMPY_RunNewModulePassManager")(manager, module, builder)
-            self.symbols, self.bitcode = Symbols.of(module), module.as_bitcode()
+            self.bitcode = module.as_bitcode()
             self.code = machine_code(machine, module)
+            self.made = module
         except BaseException as error:
             self.failed = error
         finally:
@@ -192,6 +194,16 @@ class Abreast(threading.Thread):
         if self.failed is not None:
             raise self.failed
         return self.code
+
+    @functools.cached_property
+    def symbols(self) -> Symbols:
+        """What the code defines and refers to, once it is made.
+
+        Not asked in the thread: after each short call there it would wait for Python, 5 ms where the other is busy.
+        """
+        found = Symbols.of(self.made)
+        del self.made
+        return found
 
     def module(self) -> binding.ModuleRef:
         """The module, once more."""

@@ -48,7 +48,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FunctionType
 
-from llvmlite import binding
+from llvmlite import binding, ir
 from numba import _dynfunc
 from numba.core import config
 from numba.core.codegen import JITCodeLibrary
@@ -73,6 +73,8 @@ BLOCKS = 500  # of a module, from where on LLVM keeps a list of those that it ha
 WITH_LIST = range(20, 23)  # the versions of LLVM that are known to have that option
 MANY = 1_200  # instructions before the last run, without what Python calls: from here on a function is large
 INSTRUCTION = "\n  "  # before each, in the text of a module
+
+_sizes: dict[str, int] = {}  # bytes of LLVM's types, by their text
 
 
 class Effort(Compiler):
@@ -137,6 +139,14 @@ def native_kind(kind: type) -> type:
 
         def pair_second(self, builder, val, ty):
             return item(builder, val, 1)
+
+        def get_abi_sizeof(self, ty):
+            if isinstance(ty, ir.IdentifiedStructType):  # of which another module may have another
+                return super().get_abi_sizeof(ty)
+            found = _sizes.get(text := str(ty))
+            if found is None:  # llvmlite has LLVM read a module that has a variable of the type
+                found = _sizes[text] = super().get_abi_sizeof(ty)
+            return found
 
         def create_cpython_wrapper(self, library, *args, **options):
             if isinstance(library, Library):  # what Python computes inside a function is not
