@@ -1,22 +1,25 @@
-"""LLVM's work on a function in two threads: on what Numba calls from Python, and on the function.
+"""LLVM's work on a function in two threads: on what Numba calls from Python, and on the function, in pieces.
 
-    the module of a function          a thread of its own               this one
-    f                                 f                                 what Python calls f through
-    what Python calls f through       math that is written inside f     memory, products, errors: what is called, and never inside f
-    what both call                                                      parts of loops, whichever half has less to do
+    the module of a function            modules
+    f                                   f, and what is written inside of it
+    its loops, parts of loops           some loops each, and what is written inside of them          a thread takes these, one after the other, and
+    what f and these call at length     with any of these                                            this one does, too, once it has nothing else to do
+    what Python calls f through         alone: written, and compiled at the lowest level, here
 
 What is passed through LLVM takes half of a first call, and the function that takes arguments from Python and gives results to it a third
-of that for a small program.  Numba never writes f inside it, so that nothing is lost where they are two modules; nor where
-functions of a module lie apart that are only called, or whose address is taken.  LLVM lets several threads work if each has its own context.
-llvmlite does not: one lock stands around all of its functions.  The two that take long are called past the lock here, on a
-context, a machine and passes that no other thread knows; where a version of llvmlite keeps them elsewhere, the lock is held, and the
-threads take turns.  The wrapper is written while LLVM is at work on f, for f is ready first.
+of that for a small program.  Numba never writes f inside it, and runs it once a call, so that nothing is lost where it is a module of its own that LLVM does not look
+at twice: it takes a third of the time then.  It is written while LLVM is at work on f.  Nor is anything lost where functions of a module lie
+apart that are only called, or whose address is taken: parts of loops (parts.py), loops (direct/extracted.py), memory, products and errors (outlined.py).
 
-Considered: a process of its own (30 ms to hand a module over and back, and it has to be there); more than two halves (a function that is
-most of a module stays one, and what is left is short); splitting a function (each half would hand the other all that
-lives across the cut).
+LLVM lets several threads work if each has its own context.
+llvmlite does not: one lock stands around all of its functions.  So all that is called for a piece is called
+past the lock, on a context, a machine and passes that no other thread knows; where a version of llvmlite keeps the functions elsewhere, the lock is held, and the
+threads take turns.
 
-What the thread has made is an object file, which the engine takes beside the other; the cache keeps both.  Its module is kept as
+Considered: a process of its own (30 ms to hand a module over and back, and it has to be there); a module for each loop (each costs some two
+milliseconds, and repeats the math that is written inside of it).
+
+What is made of a piece is an object file, which the engine takes beside the others; the cache keeps all.  Its module is kept as
 bitcode, for those who link it or want to read it: a context of LLVM's with a module in it takes a megabyte.
 """
 
@@ -26,23 +29,34 @@ import copy
 import ctypes
 import functools
 import re
+import sys
 import threading
 import weakref
-from collections.abc import Iterable, Set
+from collections import deque
+from collections.abc import Iterable, Iterator, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from llvmlite import binding
 from llvmlite.binding import ffi
+from llvmlite.binding.context import ContextRef
 from numba.core import config
 
-LEAST = 150  # lines of a function's half: below, two halves are more work than they save
-WRAPPER = 400  # lines that the other half is taken to have, before the wrapper is written
+LEAST = 150  # lines of a function: below, pieces are more work than they save
+PIECE = 300  # lines of a piece, or so
+INLINED = "alwaysinline"
 ENTRY = ".entry"  # at the end of the name of what makes a part of a loop (parts.py)
+LOOP = ".loop"  # and of a loop that is a function (direct/extracted.py); LLVM appends numbers
+LOOPS = re.compile(rf"(?:{re.escape(ENTRY)}|{re.escape(LOOP)})[.\d]*\"?$")
 NAME = re.compile(r'@("(?:[^"\\]|\\.)*"|[-\w.$]+)')
 LINKAGE = re.compile(r"^define (?:(?:internal|linkonce_odr|linkonce|weak_odr|weak|external) )?")
-WHOLE = (" alias ", " ifunc ", " comdat", " personality ", ".numba.unresolved$")  # a module with any of these is left whole: none of it is in code that s2s writes
-USED = ("llvm.used", "llvm.compiler.used")
+WHOLE = (" alias ", " ifunc ", "@llvm.used", " comdat", " personality ", ".numba.unresolved$")  # a module with any of these is left whole: none of it is in code that s2s writes
+USED = "@llvm.compiler.used"
+GROUP = re.compile(r"#\d+")  # of attributes
+VARIANTS = "vector-function-abi-variant"
+VARIANT = re.compile(r"\((\w+)\)")
+SHORT = 1e-4  # seconds after which a thread that wants to may run Python
 
 
 @dataclass
@@ -54,6 +68,8 @@ class Pieces:
     declared: dict[str, str] = field(default_factory=dict)
     defined: dict[str, str] = field(default_factory=dict)
     tail: list[str] = field(default_factory=list)  # attributes, metadata
+    variants: dict[str, list[str]] = field(default_factory=dict)  # functions of vectors, which a call with these attributes may become
+    used: list[str] = field(default_factory=list)  # what stays, though nothing refers to it yet
 
     @staticmethod
     def of(text: str) -> Pieces:
@@ -67,10 +83,14 @@ class Pieces:
                 found.defined[NAME.search(line)[1]] = "\n".join(body)
             elif line.startswith("declare "):
                 found.declared[NAME.search(line)[1]] = line
+            elif line.startswith(USED):
+                found.used += NAME.findall(line)[1:]
             elif line.startswith("@"):
                 found.globals[NAME.match(line)[1]] = line
             elif line.startswith(("attributes ", "!")):
                 found.tail.append(line)
+                if VARIANTS in line:
+                    found.variants[line.split()[1]] = VARIANT.findall(line)
             elif not line.startswith(";"):
                 found.head.append(line)
         return found
@@ -83,7 +103,10 @@ class Pieces:
             if name not in found:
                 found.add(name)
                 if name not in elsewhere:
-                    ahead += NAME.findall(self.defined.get(name) or self.globals.get(name, ""))
+                    text = self.defined.get(name) or self.globals.get(name, "")
+                    ahead += NAME.findall(text)
+                    for group in {*GROUP.findall(text)} & self.variants.keys():
+                        ahead += self.variants[group]
         return found
 
     def apart(self) -> list[str]:
@@ -91,9 +114,20 @@ class Pieces:
         groups = {line.split()[1] for line in self.tail if line.startswith("attributes ") and {"noinline", "optsize"} <= {*line.split()}}
         return [name for name, text in self.defined.items() if is_part(name) or groups.intersection(text.partition("\n")[0].split())]
 
-    def size(self, names: Iterable[str]) -> int:
-        """How many lines their functions have."""
-        return sum(self.defined[name].count("\n") for name in names if name in self.defined)
+    def sizes(self) -> dict[str, int]:
+        """How many lines each function has, with all that is written inside it."""
+        inlined = {line.split()[1] for line in self.tail if line.startswith("attributes ") and INLINED in line.split()}
+        found: dict[str, int] = {}
+
+        def size(name: str) -> int:
+            if name not in found:
+                found[name] = 0  # of what calls itself
+                head, _, body = self.defined[name].partition("\n")
+                found[name] = body.count("\n") + sum(size(each) for each in NAME.findall(body) if each in inside)
+            return found[name]
+
+        inside = {name for name, text in self.defined.items() if not inlined.isdisjoint((words := text.partition("\n")[0].split())) or INLINED in words}
+        return {name: size(name) for name in self.defined}
 
     def module(self, names: Iterable[str], elsewhere: Set[str], visible: Set[str]) -> str:
         """The text of a module that has these and what they need; other modules see what is `visible`."""
@@ -102,12 +136,15 @@ class Pieces:
         for name, text in self.defined.items():
             if name in needed:
                 lines.append(declaration(text) if name in elsewhere else shown(text) if name in visible else text)
+        used = [name for name in self.used if name in needed]
+        if used:
+            lines.append(f'{USED} = appending global [{len(used)} x ptr] [{", ".join(f"ptr @{name}" for name in used)}], section "llvm.metadata"')
         return "\n".join([*lines, *self.tail, ""])
 
 
 def is_part(name: str) -> bool:
-    """Whether a function is a part of a loop."""
-    return name.endswith((ENTRY, ENTRY + '"'))
+    """Whether a function is a loop, or a part of one."""
+    return LOOPS.search(name) is not None
 
 
 def declaration(definition: str) -> str:
@@ -120,28 +157,33 @@ def shown(definition: str) -> str:
     return LINKAGE.sub(f"define {'weak_odr ' * definition.startswith('define linkonce_odr ')}", definition)
 
 
-def halves(text: str) -> tuple[str, str, bool] | None:
-    """The text of a module as that of two: with the function itself, and with what lies apart from it and what Python calls; None where it stays whole.
-
-    Whether there are loops in the second is said, too.
-    """
+def in_pieces(text: str) -> list[str] | None:
+    """The text of a module as that of several; None where it stays whole."""
     if any(word in text for word in WHOLE):
         return None
     pieces = Pieces.of(text)
-    apart = pieces.apart()
+    apart, sizes = pieces.apart(), pieces.sizes()
     roots = [name for name, text in pieces.defined.items() if name not in apart and not text.startswith(("define internal ", "define linkonce_odr "))]
-    roots += [name for name in USED if name in pieces.globals]
-    alone = {name: pieces.size(pieces.reached([name], {*apart} - {name})) for name in apart}
-    own, size, other = [], pieces.size(pieces.reached(roots, {*apart})), WRAPPER
-    if size + sum(alone.values()) < LEAST:
+    needed = pieces.reached(roots, set()).intersection(sizes)
+    apart = [name for name in apart if name in needed]
+
+    def size(names: Iterable[str]) -> int:
+        return sum(sizes[each] for each in pieces.reached(names, {*apart} - {*names}).intersection(sizes) - ({*apart} - {*names}))
+
+    own, alone = size(roots), {name: size([name]) for name in apart}
+    whole = own + sum(alone.values())
+    if whole < LEAST:
         return None
-    for name in sorted(apart, key=alone.get, reverse=True):
-        if size <= other:
-            own, size = [*own, name], size + alone[name]
+    groups = [([*roots], own)]
+    for name in sorted(apart, key=alone.get, reverse=True):  # which has to fit where there is least
+        least = min(range(len(groups)), key=lambda k: groups[k][1])
+        names, lines = groups[least]
+        if lines + alone[name] <= PIECE:
+            groups[least] = [*names, name], lines + alone[name]
         else:
-            other += alone[name]
-    others = [name for name in apart if name not in own]
-    return pieces.module([*roots, *own], {*others}, {*apart}), pieces.module(others, {*roots, *own}, {*apart}), any(map(is_part, others))
+            groups.append(([name], alone[name]))
+    groups.sort(key=lambda group: -group[1])
+    return [pieces.module(names, {*roots, *apart} - {*names}, {*apart}) for names, _ in groups]
 
 
 class Symbol(NamedTuple):
@@ -163,43 +205,29 @@ class Symbols:
         return Symbols(*([Symbol(x.name, x.is_declaration) for x in each] for each in (module.functions, module.global_variables)))
 
 
-class Abreast(threading.Thread):
-    """A module becomes machine code, in a thread of its own, by these passes of LLVM."""
-
-    bitcode: bytes
-    made: binding.ModuleRef
+class Piece:
+    """A module that becomes machine code by these passes of LLVM; `code`, once it has."""
 
     def __init__(self, text: str, machine: binding.TargetMachine, passes: list):
-        super().__init__(name="s2s compiles")
-        self.given, self.failed = (text, machine, passes), None
-        self.start()
+        self.given = text, machine, passes
 
-    def run(self) -> None:
+    def make(self) -> None:
         text, machine, passes = self.given
         try:
             module = alone(text)
             for manager, builder in passes:
                 past_the_lock("LLVMPY_RunNewModulePassManager")(manager, module, builder)
-            self.bitcode = module.as_bitcode()
+            self.bitcode = bitcode(module)
             self.code = machine_code(machine, module)
             self.made = module
-        except BaseException as error:
-            self.failed = error
         finally:
             del self.given
-
-    def result(self) -> bytes:
-        """The code."""
-        self.join()
-        if self.failed is not None:
-            raise self.failed
-        return self.code
 
     @functools.cached_property
     def symbols(self) -> Symbols:
         """What the code defines and refers to, once it is made.
 
-        Not asked in the thread: after each short call there it would wait for Python, 5 ms where the other is busy.
+        Not asked where it is made: after each short call there a thread would wait for Python while the other is busy.
         """
         found = Symbols.of(self.made)
         del self.made
@@ -210,17 +238,68 @@ class Abreast(threading.Thread):
         return binding.parse_bitcode(self.bitcode)
 
 
+class Abreast(threading.Thread):
+    """Pieces become machine code, in a thread of its own."""
+
+    def __init__(self, pieces: list[Piece]):
+        super().__init__(name="s2s compiles")
+        self.pieces, self.waiting, self.failed = pieces, deque(pieces), None
+        self.interval = sys.getswitchinterval()
+        sys.setswitchinterval(SHORT)  # or it waits for Python, 5 ms each time that LLVM has done something
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.work()
+        finally:
+            sys.setswitchinterval(self.interval)
+
+    def work(self) -> None:
+        """Make what is left to be made."""
+        try:
+            while self.waiting and self.failed is None:
+                try:
+                    piece = self.waiting.popleft()
+                except IndexError:  # the other thread has taken it
+                    break
+                piece.make()
+        except BaseException as error:
+            self.failed = error
+
+    def result(self) -> list[bytes]:
+        """The code of all."""
+        self.work()
+        self.join()
+        if self.failed is not None:
+            raise self.failed
+        return [piece.code for piece in self.pieces]
+
+
 def alone(text: str) -> binding.ModuleRef:
     """A module in a context of its own, which ends when nothing refers to the module any more, and the module with it.
 
     Left to themselves, both are ended by the garbage collector if they are part of a cycle, and in any order: the context takes its modules with it, and then
     the module would be ended once more.
     """
-    context = binding.create_context()
-    module = binding.parse_assembly(text, context=context)
-    context._owned = module._owned = True
-    weakref.finalize(module, ffi.lib.LLVMPY_ContextDispose, context).atexit = False
+    context = ContextRef(past_the_lock("LLVMPY_ContextCreate")())
+    with said() as error:
+        module = binding.ModuleRef(past_the_lock("LLVMPY_ParseAssembly")(context, text.encode(), ctypes.byref(error)), context)
+        context._owned = module._owned = True
+        weakref.finalize(module, ffi.lib.LLVMPY_ContextDispose, context).atexit = False
+        if error:
+            raise RuntimeError(f"LLVM IR parsing error: {error.value.decode()}")
     return module
+
+
+@contextmanager
+def said() -> Iterator[ctypes.c_char_p]:
+    """A text that LLVM may make, and that is given back to it."""
+    text = ctypes.c_char_p()
+    try:
+        yield text
+    finally:
+        if text:
+            past_the_lock("LLVMPY_DisposeString")(text)
 
 
 def past_the_lock(name: str):
@@ -229,21 +308,29 @@ def past_the_lock(name: str):
     return getattr(function, "_cfn", function)
 
 
+def bitcode(module: binding.ModuleRef) -> bytes:
+    """A module as bytes."""
+    size = ctypes.c_size_t()
+    with said() as text:
+        past_the_lock("LLVMPY_WriteBitcodeToString")(module, ctypes.byref(text), ctypes.byref(size))
+        return ctypes.string_at(text, size.value)
+
+
 def machine_code(machine: binding.TargetMachine, module: binding.ModuleRef) -> bytes:
-    """The object file of a module, made past the lock."""
-    with ffi.OutputString() as error:
-        buffer = past_the_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, error)
+    """The object file of a module."""
+    with said() as error:
+        buffer = past_the_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, ctypes.byref(error))
         if not buffer:
-            raise RuntimeError(str(error))
+            raise RuntimeError(error.value.decode())
     try:
-        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
+        return ctypes.string_at(past_the_lock("LLVMPY_GetBufferStart")(buffer), past_the_lock("LLVMPY_GetBufferSize")(buffer))
     finally:
-        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+        past_the_lock("LLVMPY_DisposeMemoryBuffer")(buffer)
 
 
-def beside(codegen):
-    """A code generator like Numba's, with a machine of its own, which takes less than a millisecond: no compilation that failed is still at work with it."""
-    options = {"opt": config.OPT}
+def beside(codegen, level: int | None = None):
+    """A code generator like Numba's, with a machine of its own, at this level; it takes less than a millisecond."""
+    options = {"opt": config.OPT if level is None else level}
     codegen._customize_tm_options(options)
     found = copy.copy(codegen)
     found._tm = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(**options)

@@ -50,7 +50,7 @@ from . import boxes, complexes, lapack, scipys
 from .abreast import hand_over
 
 ROOT = Path(__file__).parent.parent
-MAGIC = b"s2s machine code 2\n"
+MAGIC = b"s2s machine code 3\n"
 _warned: set[str] = set()
 
 
@@ -208,7 +208,7 @@ class DiskCache(_Cache):
         if content is None:
             return None
         try:
-            external, parts, code = pickle.loads(content)
+            external, parts, codes = pickle.loads(content)
             rtsys.initialize(target_context)
             complexes.provide(external)
             lapack.provide(external)
@@ -216,7 +216,7 @@ class DiskCache(_Cache):
             boxes.is_known()  # by name
             if not all(map(binding.address_of_symbol, external)):
                 target_context.refresh()
-            if code is not None:
+            for code in codes:
                 hand_over(target_context.codegen(), code)
             return compiler.CompileResult._rebuild(target_context, *parts)
         except Exception:  # whatever is wrong with it, compiling puts it right
@@ -227,4 +227,4 @@ class DiskCache(_Cache):
         if not self.enabled or result.library.has_dynamic_globals or any(not x.can_cache for x in result.lifted):
             return
         library = result.library
-        write(self.path_of(signature), dumps((library.external(), result._reduce(), library.code_beside)))
+        write(self.path_of(signature), dumps((library.external(), result._reduce(), library.codes_beside)))

@@ -60,7 +60,7 @@ from numba.core.runtime import rtsys
 from numba.core.typed_passes import NoPythonBackend
 
 from ..later import later
-from .abreast import Abreast, Symbols, beside, halves, hand_over
+from .abreast import Abreast, Piece, Symbols, beside, hand_over, in_pieces
 from .assigned import is_assignment, without_text
 from .boxes import with_boxes
 from .elements import item, short
@@ -68,9 +68,10 @@ from .passes import lighter
 
 direct = later(f"{__package__}.direct")  # code from the cache needs none of it
 
-FIRST, LARGE, LARGE_AND_DIRECT = 1, 2, 1  # levels: of the run before linking, and of the last one over what is large
+LOWEST, FIRST, LARGE, LARGE_AND_DIRECT = 0, 1, 2, 1  # levels: of what Python calls, of the run before linking, and of the last one over what is large
 BLOCKS = 500  # of a module, from where on LLVM keeps a list of those that it has changed
 WITH_LIST = range(20, 23)  # the versions of LLVM that are known to have that option
+
 MANY = 1_200  # instructions before the last run, without what Python calls: from here on a function is large
 INSTRUCTION = "\n  "  # before each, in the text of a module
 
@@ -166,10 +167,9 @@ class Library(JITCodeLibrary):
     """The machine code of one function.  Note [What compiling costs]"""
 
     is_part = is_direct = is_unrolled = False
-    has_loops = True  # beside what Python calls, which is worth little of LLVM's work
     size = None  # instructions, of all but what Python calls
     beside: Abreast | None = None  # what compiles the function; what Python calls is compiled here
-    code_beside: bytes | None = None
+    codes_beside: list[bytes] = []
 
     def begin(self) -> None:
         """Have LLVM begin with what is there, which is all but what Python calls.  abreast.py"""
@@ -182,22 +182,27 @@ class Library(JITCodeLibrary):
         self.size = text.count(INSTRUCTION)
         if text.count("\n  br ") > BLOCKS:
             work_by_list()
-        found = halves(text)
-        if found is not None:
-            function, others, self.has_loops = found
-            codegen = beside(self._codegen)
-            self.beside = Abreast(function, codegen._tm, self.passes(codegen))
-            name, self._final_module = self._final_module.name, binding.parse_assembly(others)
-            self._final_module.name = name
+        texts = in_pieces(text)
+        if texts is not None:
+            made = []
+            for each in texts:
+                codegen = beside(self._codegen)
+                made.append(Piece(each, codegen._tm, self.passes(codegen)))
+            self.beside = Abreast(made)
+            name, self._final_module = self._final_module.name, binding.parse_assembly(f'target triple = "{self._final_module.triple}"\n')
+            self._final_module.name, self._final_module.data_layout = name, self._codegen._data_layout
 
     def symbols(self) -> list[Symbols]:
         """What the code's modules define and refer to, once it is made."""
-        final = Symbols.of(self._final_module)
-        return [final] if self.beside is None else [self.beside.symbols, final]
+        return [*(piece.symbols for piece in self.pieces), Symbols.of(self._final_module)]
 
     def modules(self) -> list[binding.ModuleRef]:
         """What the code is made of, once it is made: to be read, and let go."""
-        return [self._final_module] if self.beside is None else [self.beside.module(), self._final_module]
+        return [*(piece.module() for piece in self.pieces), self._final_module]
+
+    @property
+    def pieces(self) -> list[Piece]:
+        return [] if self.beside is None else self.beside.pieces
 
     def _optimize_functions(self, ll_module):
         if self.is_direct and not self.is_unrolled:
@@ -220,29 +225,28 @@ class Library(JITCodeLibrary):
             return found
 
     def _optimize_final_module(self):
-        if self.has_loops:
-            passes = self.passes(self._codegen)
-        else:
-            with at_level(FIRST):
+        if self.beside is not None:  # what Python calls
+            with at_level(LOWEST):
                 passes = [self._codegen._module_pass_manager()]
+        else:
+            passes = self.passes(self._codegen)
         for manager, builder in passes:
             with self._recorded_timings.record("Module passes", builder):
                 manager.run(self._final_module, builder)
 
     def _finalize_final_module(self):
-        if self.beside is not None:  # before the engine has either: what it cannot link, it would meet again with whatever is compiled next
-            self._compiled_object = code = self._codegen._tm.emit_object(self._final_module)
-            self.code_beside = self.beside.result()
+        if self.beside is not None:  # before the engine has any: what it cannot link, it would meet again with whatever is compiled next
+            self._compiled_object = code = beside(self._codegen, LOWEST)._tm.emit_object(self._final_module)
+            self.codes_beside = self.beside.result()
         super()._finalize_final_module()
         if self.beside is not None:
             self._compiled_object = code  # the engine has asked for it, and it was forgotten
 
     def _finalize_specific(self):
-        if self.beside is not None:
-            module = self.beside.symbols
-            self._dynamic_globals += [x.name for x in module.global_variables if x.name.startswith("numba.dynamic.globals")]
-            self._codegen._engine._load_defined_symbols(module)
-            hand_over(self._codegen, self.code_beside)
+        for piece, code in zip(self.pieces, self.codes_beside):
+            self._dynamic_globals += [x.name for x in piece.symbols.global_variables if x.name.startswith("numba.dynamic.globals")]
+            self._codegen._engine._load_defined_symbols(piece.symbols)
+            hand_over(self._codegen, code)
         super()._finalize_specific()
         for module in self.symbols():
             for variable in module.global_variables:
@@ -253,8 +257,9 @@ class Library(JITCodeLibrary):
     def _get_module_for_linking(self):
         if self._shared_module is None and self.beside is not None:
             self._ensure_finalized()
-            self._shared_module = self.beside.module()
-            self._shared_module.link_in(self._final_module.clone())
+            self._shared_module = self._final_module.clone()
+            for piece in self.pieces:
+                self._shared_module.link_in(piece.module())
             for function in self._shared_module.functions:
                 if not function.is_declaration and function.linkage in (binding.Linkage.external, binding.Linkage.weak_odr):
                     function.linkage = "linkonce_odr"

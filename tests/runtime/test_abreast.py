@@ -15,7 +15,7 @@ from llvmlite import binding
 
 import s2s
 from s2s.runtime import abreast, effort, modules
-from s2s.runtime.abreast import LEAST, WRAPPER, halves
+from s2s.runtime.abreast import LEAST, PIECE, in_pieces
 
 pytestmark = pytest.mark.compile
 
@@ -81,31 +81,54 @@ def nothing_is_known(monkeypatch):
     monkeypatch.setattr(modules, "_entries", [])
 
 
-def test_a_module_is_two():
-    function, others, has_loops = halves(text(2 * WRAPPER))
-    assert definitions(function) == {"whole": "", "inside": "linkonce_odr"}
-    assert definitions(others) == {'"a helper"': "weak_odr", "part.entry": "", "inside": "linkonce_odr"}  # each has what may be written inside
-    assert has_loops
-    both = [binding.parse_assembly(half) for half in (function, others)]
-    for module in both:
+def test_a_module_is_several():
+    pieces = in_pieces(text(2 * PIECE))
+    whole, part, helper = map(definitions, pieces)
+    assert whole == {"whole": "", "inside": "linkonce_odr"}
+    assert part == {"part.entry": "", "inside": "linkonce_odr"}  # each has what may be written inside
+    assert helper == {'"a helper"': "weak_odr", "inside": "linkonce_odr"}
+    made = [binding.parse_assembly(piece) for piece in pieces]
+    for module in made:
         module.verify()
         assert "a constant" in str(module) and "@other" not in str(module)
-    whole, rest = both
-    whole.link_in(rest)
-    whole.verify()
-    assert [f.name for f in whole.functions if f.is_declaration] == ["outside"]
+    all, *others = made
+    for each in others:
+        all.link_in(each)
+    all.verify()
+    assert [f.name for f in all.functions if f.is_declaration] == ["outside"]
 
 
 def test_what_is_short_or_unlike_generated_code_stays_whole():
-    assert halves(text(3)) is None
-    assert halves(text(LEAST).replace("@whole(i64 %x) {", '@whole(i64 %x) personality ptr @"a helper" {')) is None
-    assert halves(text(LEAST).replace('@"a helper"(i64 %x) #0', '@"a helper"(i64 %x) comdat #0')) is None
+    assert in_pieces(text(3)) is None
+    assert in_pieces(text(LEAST).replace("@whole(i64 %x) {", '@whole(i64 %x) personality ptr @"a helper" {')) is None
+    assert in_pieces(text(LEAST).replace('@"a helper"(i64 %x) #0', '@"a helper"(i64 %x) comdat #0')) is None
 
 
-def test_what_lies_apart_goes_where_there_is_less():
-    function, others, has_loops = halves(text(LEAST // 2))
-    assert "part.entry" in definitions(function) and "part.entry" not in definitions(others) and not has_loops
-    assert definitions(function)["part.entry"] == ""  # it is seen from there
+def test_what_is_short_shares_a_piece():
+    (piece,) = in_pieces(text(LEAST // 2))
+    assert definitions(piece) == {"whole": "", '"a helper"': "weak_odr", "part.entry": "", "inside": "linkonce_odr"}  # what others may see
+
+
+def test_functions_of_vectors_go_where_they_may_be_called():
+    variant = """
+define linkonce_odr <4 x double> @wide_4(<4 x double> %x) {{
+  ret <4 x double> %x
+}}
+
+define linkonce_odr double @wide(double %x) {{
+  ret double %x
+}}
+
+@llvm.compiler.used = appending global [1 x ptr] [ptr @wide_4], section "llvm.metadata"
+
+attributes #1 = {{ "vector-function-abi-variant"="_ZGV_LLVM_N4v_wide(wide_4)" }}
+"""
+    said = TEXT.replace("%z = call i64 @inside(i64 %y)", "%v = call double @wide(double 0.0) #1\n  %z = call i64 @inside(i64 %y)") + variant
+    filling = "\n".join(f"  %x{k} = add i64 1, {k}" for k in range(2 * PIECE))
+    whole, part, helper = in_pieces(said.format(triple=binding.get_process_triple(), filling=filling))
+    for piece in (whole, part, helper):
+        binding.parse_assembly(piece).verify()
+        assert ("@wide_4(" in piece) == ("@llvm.compiler.used" in piece) == (piece is part)
 
 
 def program(x, y):
@@ -139,7 +162,7 @@ def test_two_threads_make_what_one_makes(monkeypatch):
     ours = gradient(cache=False)(*ARGS)
     agree(ours, s2s.value_and_grad(program, argnums=(0, 1))(*ARGS))
     assert last_library().beside is not None and not last_library().beside.is_alive()
-    monkeypatch.setattr(effort, "halves", lambda text: None)
+    monkeypatch.setattr(effort, "in_pieces", lambda text: None)
     modules._modules.clear()
     agree(gradient(cache=False)(*ARGS), ours, 1e-15)
     assert last_library().beside is None
@@ -207,9 +230,10 @@ def test_what_the_thread_worked_on_is_gone(monkeypatch):
     kept = gradient(cache=False)
     agree(kept(*ARGS), s2s.value_and_grad(program, argnums=(0, 1))(*ARGS))
     gc.collect()
-    assert [module() for module in made] == [None]
+    assert made and {module() for module in made} == {None}
     library = last_library()
-    assert [f.name for f in library.beside.module().functions] == [f.name for f in library.beside.symbols.functions]
+    for piece in library.pieces:
+        assert [f.name for f in piece.module().functions] == [f.name for f in piece.symbols.functions]
 
 
 def test_both_come_from_the_cache(tmp_path):
@@ -227,11 +251,13 @@ cache.hand_over = lambda codegen, code: (handed_over.append(code), hand_over(cod
 for _ in range(2):  # the same machine code, twice in a process
     t.agree(t.gradient()(*t.ARGS), wanted)
     modules._modules.clear()
-print(*modules.statistics(), len(handed_over))
+print(*modules.statistics(), len(handed_over), len(set(handed_over)))
 """
     environment = os.environ | {"S2S_CACHE_DIR": str(tmp_path)}
     runs = [subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=300) for _ in range(2)]
-    assert [run.stdout.split() for run in runs] == [["1", "1", "1"], ["0", "2", "2"]], runs[0].stderr + runs[1].stderr
+    first, second = ([int(word) for word in run.stdout.split()] for run in runs)
+    pieces = first[-1]
+    assert pieces > 1 and (first, second) == ([1, 1, pieces, pieces], [0, 2, 2 * pieces, pieces]), runs[0].stderr + runs[1].stderr
 
 
 def test_what_the_garbage_collector_ends_it_ends_once():

@@ -6,6 +6,7 @@ import platform
 import re
 import textwrap
 
+import numba
 import numpy as np
 import pytest
 from numba import njit
@@ -14,7 +15,7 @@ from numba.core.runtime import _nrt_python, rtsys
 
 import s2s
 from s2s.runtime import effort
-from s2s.runtime.abreast import halves
+from s2s.runtime.abreast import in_pieces
 from s2s.runtime.direct import DirectLowering
 from s2s.runtime.direct.bindings import Bindings, NotDirect
 from s2s.runtime.direct.emitted import STRETCH
@@ -447,7 +448,7 @@ def test_names_that_are_read_no_more(text, over):
 def test_llvm_does_not_go_back_through_all_loops(monkeypatch):
     """Each stretch of loops ends where two ways meet."""
     texts = []
-    monkeypatch.setattr(effort, "halves", lambda text: (texts.append(text), halves(text))[1])
+    monkeypatch.setattr(effort, "in_pieces", lambda text: (texts.append(text), in_pieces(text))[1])
     s2s.jit(long_function(STRETCH // 2), cache=False)(np.ones(5))
     s2s.jit(long_function(3 * STRETCH), cache=False)(np.ones(5))
     rests = [text.count('asm sideeffect ""') for text in texts]
@@ -536,6 +537,7 @@ ALONE = {
 def test_numba_compiles_nothing_beside_the_program(name, tmp_path, monkeypatch):
     monkeypatch.setenv("S2S_CACHE_DIR", str(tmp_path))
     f, args = ALONE[name]
+    numba.njit(lambda a: np.empty((2, a.shape[1]), a.dtype), nogil=True)(np.ones((1, 1)))  # what Numba compiles once in a process
     with event.install_listener("numba:run_pass", Lowered()) as lowered:
         found = s2s.jit(f)(*args)
     np.testing.assert_allclose(found, f(*args), rtol=1e-13)

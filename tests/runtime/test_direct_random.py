@@ -1,5 +1,6 @@
 """Random functions come out the same from their text as from Numba's passes: numbers, types, exceptions, and what is freed."""
 
+import importlib
 import linecache
 import math
 import random
@@ -10,11 +11,13 @@ from numba import njit
 from numba.core.compiler import Compiler
 from numba.core.runtime import _nrt_python, rtsys
 
+from s2s.runtime import abreast
 from s2s.runtime.effort import Effort
 from s2s.runtime.extremes import larger, smaller
 from s2s.runtime.load import TEXT
 
 pytestmark = pytest.mark.compile
+extracted = importlib.import_module("s2s.runtime.direct.extracted")  # a function of that name stands in the package
 
 HELPERS = """
 @njit
@@ -176,3 +179,12 @@ def test_random_functions_come_out_as_from_numbas_passes(seed, request):
         assert found[2] == (0, 0)  # Numba's passes leave what a function holds that raises
     assert [o.signature for o in direct.overloads.values()] == [o.signature for o in old.overloads.values()]
     assert all(o.library.is_direct for o in direct.overloads.values())
+
+
+@pytest.mark.parametrize("seed", range(100, 106))
+def test_and_so_they_do_if_every_loop_is_a_function(seed, request, monkeypatch):
+    for name, least in (("LEAST", 0), ("LEFT", -1), ("LIGHT", 0), ("LIGHT_INSIDE", 0)):
+        monkeypatch.setattr(extracted, name, least)
+    for name in ("LEAST", "PIECE"):
+        monkeypatch.setattr(abreast, name, 0)
+    test_random_functions_come_out_as_from_numbas_passes(seed, request)

@@ -35,6 +35,7 @@ from .bindings import NotDirect
 from .collapsed import nests_of
 from .comprehensions import spread_out
 from .emitted import Statements
+from .extracted import extracted
 from .inferred import inferred
 from .unrolled import Unrolling
 
@@ -49,7 +50,8 @@ class Lower(lowering.Lower):
         entry = self.builder.basic_block
         self.blkmap[self.firstblk] = first = self.function.append_basic_block()
         self.builder.position_at_end(first)
-        statements = Statements(self, self.func_ir.tree, self.func_ir.inference, self.func_ir.unrolling.left, self.func_ir.nests)
+        of = self.func_ir
+        statements = Statements(self, of.tree, of.inference, of.unrolling.left, of.nests, extracted(of.tree, of.inference, of.unrolling.few))
         statements.filename = self.func_ir.loc.filename
         statements.emit()
         return entry

@@ -21,15 +21,18 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import callconv, cgutils, types
 from numba.core.ir import Loc
 
+from ..abreast import LOOP
 from ..elements import count_of, field, item
+from ..outlined import raised_in
 from ..unshared import laid_out
 from .collapsed import Nest
+from .extracted import Handed, Reads, Sources, promise_of
 from .expressions import Expressions, Given
 from .failing import Failing
-from .kinds import BINARY, MIXED, Types
+from .kinds import BINARY, MIXED, SCALARS, Types
 from .on_stack import on_stack
 from .unrolled import leave
 
@@ -58,7 +61,8 @@ class Trip(NamedTuple):
 class Statements(Expressions):
     """The code of a function: `emit()` writes it."""
 
-    def __init__(self, lower, function: ast.FunctionDef, inference, left: Container[ast.For], nests: dict[int, Nest]):
+    def __init__(self, lower, function: ast.FunctionDef, inference, left: Container[ast.For], nests: dict[int, Nest],
+                 extracted: Container[ast.For] = ()):
         super().__init__(lower.context, lower.builder, inference)
         self.lower, self.function, self.bindings, self.left = lower, function, inference.bindings, left
         self.known: dict[str, Bound] = {}
@@ -67,6 +71,11 @@ class Statements(Expressions):
         self.nests = nests
         self.on_stack = on_stack(function, inference.kinds)
         self.bounds: dict[int, list[ir.Value]] = {}  # of loops of nests that may run as one
+        self.extracted = extracted
+        self.latest: dict[str, Given] = {}  # what slots of arrays hold, as far as that is known
+        self.promises: dict[str, set[int]] = {}  # of the arrays that names have stood for (extracted.py)
+        self.sources = Sources(function) if extracted else None
+        self.place = (0, 0)  # the block, and the statement in it
 
     # ------------------------------------------------------------------------------------------------ names
 
@@ -92,6 +101,10 @@ class Statements(Expressions):
         kind = self.kinds[id(node)]
         value = self.as_type(given, kind)
         is_value = id(node) in self.bindings.values
+        if self.sources is not None and isinstance(kind, types.Array):
+            promise = promise_of(field(self.context, self.builder, kind, value, "data"))
+            if promise is not None:
+                self.promises.setdefault(name, set()).add(id(promise))
         counts = self.is_counted(kind) and not (is_value and given.lasting)
         if counts and not given.owned:
             self.count("NRT_incref", kind, value)
@@ -103,6 +116,8 @@ class Statements(Expressions):
             return
         self.put(name, kind, value)
         self.known[name] = Bound(kind)
+        if self.sources is not None:
+            self.latest[name] = Given(value, kind)
 
     def put(self, name: str, kind: types.Type, value: ir.Value) -> None:
         """Put it into the name's slot, which holds its reference from now on."""
@@ -113,7 +128,15 @@ class Statements(Expressions):
 
     def read(self, name: str) -> Given:
         kind, value, lasting = self.known[name]
+        if value is None and isinstance(kind, types.Array) and (latest := self.latest.get(name)) is not None and latest.kind == kind:
+            value = latest.value
         return Given(self.builder.load(self.slot(name, kind)) if value is None else value, kind, lasting=lasting)
+
+    def forget(self, stmt: ast.stmt) -> None:
+        """What slots hold that a statement binds depends on the way from here on."""
+        for node in ast.walk(stmt) if self.latest else ():
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                self.latest.pop(node.id, None)
 
     def fit(self, wanted: Types | None) -> None:
         """Move what slots hold to those of the types that hold where this path ends."""
@@ -146,9 +169,15 @@ class Statements(Expressions):
         compound = 0
         for k, stmt in enumerate(body):
             self.line = stmt.lineno
+            self.place = id(body), k
+            is_compound = isinstance(stmt, (ast.For, ast.While, ast.If))
+            if is_compound:
+                self.forget(stmt)
             if not self.statement(stmt):
                 return False
-            compound += isinstance(stmt, (ast.For, ast.While, ast.If))
+            if is_compound:
+                self.forget(stmt)
+            compound += is_compound
             if compound == STRETCH and k + 1 < len(body):
                 compound = 0
                 self.rest()
@@ -191,7 +220,7 @@ class Statements(Expressions):
             case ast.AugAssign(target, op, value):
                 self.add_to(stmt, target, BINARY[type(op)], value)
             case ast.For():
-                return self.counted(stmt)
+                return stmt in self.extracted and self.extract(stmt) or self.counted(stmt)
             case ast.While():
                 return self.repeated(stmt)
             case ast.If(test, body, others):
@@ -311,11 +340,12 @@ class Statements(Expressions):
         if needs_fit:
             second = builder.append_basic_block()
         builder.cbranch(condition, first, after if second is None else second)
+        latest = self.latest
         for block, statements in ((first, body), (second, others)):
             if block is None:
                 continue
             builder.position_at_end(block)
-            self.known = dict(before)
+            self.known, self.latest = dict(before), dict(latest)
             with self.inside(statements):
                 if self.block(statements):
                     self.fit(end)
@@ -411,6 +441,73 @@ class Statements(Expressions):
     @staticmethod
     def is_zero(x: ir.Value) -> bool:
         return isinstance(x, ir.Constant) and x.constant == 0
+
+    def extract(self, stmt: ast.For) -> bool:
+        """Have a function of its own run a loop, where all that the loop reads can be handed to it (extracted.py); whether that is so."""
+        head, end, after = self.inference.heads[id(stmt)], self.inference.ends[id(stmt)], self.bindings.over.get(self.place, ())
+        if end is None:
+            return False
+        before, builder, context = self.known, self.builder, self.context
+        self.fit(head)
+        reads, handed = Reads.of(stmt, self.bindings.values), Handed(context, builder, self.sources, self.promises)
+        results = {name: end[name] for name in reads.names if name in reads.bound and name in end and name not in after}
+        starts = {name: head[name] for name in reads.names if name in reads.bound and name in head and (name in results or name not in reads.own)}
+        if not all(isinstance(kind, (*SCALARS, types.Array)) and head.get(name, kind) == kind for name, kind in (*results.items(), *starts.items())):
+            return False
+        for name in reads.names:
+            if name in self.known and (name in starts or name not in reads.bound | reads.own):
+                if (kind := self.known[name].kind) is MIXED or not handed.takes(name, kind, self.read(name).value):
+                    return False
+        if not handed.is_sure():
+            return False
+        word = callconv.RETCODE_OK.type
+        held = ir.LiteralStructType([context.get_value_type(kind) for kind in results.values()])
+        raised = raised_in(builder)
+        function = ir.Function(builder.module, ir.FunctionType(word, [held.as_pointer(), raised.type, *(x.type for x in handed.given.values())]),
+                               builder.module.get_unique_name(f"{self.lower.fndesc.mangled_name}{LOOP}"))
+        function.linkage = "internal"
+        for attribute in ("nounwind", "noinline"):
+            function.attributes.add(attribute)
+        place = cgutils.alloca_once(builder, held)
+        code = builder.call(function, [place, raised, *handed.given.values()])
+        with builder.if_then(builder.icmp_signed("!=", code, word(0)), likely=False):
+            builder.ret(code)
+        self.outside(stmt, function, handed, reads.bound, results)
+        for k, (name, kind) in enumerate(results.items()):
+            self.put(name, kind, builder.load(cgutils.gep_inbounds(builder, place, 0, k)))
+        self.known = before
+        self.meet(before, end)
+        return True
+
+    def outside(self, stmt: ast.For, function: ir.Function, handed: Handed, bound: Container[str], results: dict[str, types.Type]) -> None:
+        """Write a loop as a function that stores `results`."""
+        outer = self.builder, self.known, self.slots, self.held, self.trips, self.naturals, self.extracted, self.failing, self.latest
+        place, raised, *args = function.args
+        entry, body = function.append_basic_block("entry"), function.append_basic_block()
+        self.builder = builder = ir.IRBuilder(body)
+        self.known, self.slots, self.held, self.trips, self.extracted, self.latest = {}, {}, [{}], [], (), {}
+        self.failing = Failing(builder, lambda: (each for held in self.held for each in held.items()), self.counters)
+        naturals = self.naturals
+        self.naturals = {id(arg): arg for key, arg in zip(handed.given, args) if key in naturals}
+        for name, kind, value in handed.values(builder, args):
+            if name in bound:
+                if self.is_counted(kind):
+                    self.count("NRT_incref", kind, value)
+                self.put(name, kind, value)
+            self.known[name] = Bound(kind, None if name in bound else value, True)
+        self.counted(stmt)
+        for k, (name, kind) in enumerate(results.items()):
+            slot = self.slot(name, kind)
+            builder.store(builder.load(slot), cgutils.gep_inbounds(builder, place, 0, k))
+            if self.is_counted(kind):  # with its reference
+                builder.store(ir.Constant(slot.type.pointee, None), slot)
+        for each in self.in_slots():
+            self.release(each)
+        builder.ret(callconv.RETCODE_OK)
+        self.failing.finish(lambda: [self.release(each) for each in self.in_slots()])
+        builder.position_at_end(entry)
+        builder.branch(body)
+        self.builder, self.known, self.slots, self.held, self.trips, self.naturals, self.extracted, self.failing, self.latest = outer
 
     def repeated(self, stmt: ast.While) -> bool:
         builder = self.builder

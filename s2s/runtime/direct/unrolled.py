@@ -31,7 +31,7 @@ CHECKS = {"checked_place", "same_length", "spread_length", "broadcast_length", "
 
 
 class Unrolling:
-    """The loops of a function that LLVM is told to leave (`left`), and whether there are `short` ones that it takes apart.
+    """The loops of a function that LLVM is told to leave (`left`), those of a `few` trips, and whether there are `short` ones that it takes apart.
 
     `values` are the bindings of names that are read in the same trip only (bindings.py).
     """
@@ -40,6 +40,7 @@ class Unrolling:
         self.collapsed = {loop for nest in nests for loop in nest.loops}  # of which LLVM does not know how many trips they make
         self.left: set[ast.For] = set()
         self.others: set[ast.For] = set()  # that are left, too, if nothing is taken apart
+        self.few: set[ast.For] = set()  # that have few trips
         self.short = False
         self.values = values
         self.visit(function.body, frozenset())
@@ -62,6 +63,8 @@ class Unrolling:
                 is_known = not is_asked and all(isinstance(n, (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context))
                                or isinstance(n, ast.Name) and n.id in known for bound in bounds for n in ast.walk(bound))
                 is_short = not is_asked and has_few_trips(bounds)
+                if is_short or is_known:
+                    self.few.add(stmt)
                 has_long = self.visit(inner, known | {counter} if is_known else known - {counter})
                 if is_known and has_long:
                     self.left.add(stmt)
