@@ -44,7 +44,7 @@ from llvmlite.binding.context import ContextRef
 from numba.core import config
 
 LEAST = 150  # lines of a function: below, pieces are more work than they save
-PIECE = 300  # lines of a piece, or so
+PIECE, SMALL = 300, 80  # lines of a piece, or so, and of one that is worth making
 INLINED = "alwaysinline"
 ENTRY = ".entry"  # at the end of the name of what makes a part of a loop (parts.py)
 LOOP = ".loop"  # and of a loop that is a function (direct/extracted.py); LLVM appends numbers
@@ -52,6 +52,9 @@ LOOPS = re.compile(rf"(?:{re.escape(ENTRY)}|{re.escape(LOOP)})[.\d]*\"?$")
 NAME = re.compile(r'@("(?:[^"\\]|\\.)*"|[-\w.$]+)')
 LINKAGE = re.compile(r"^define (?:(?:internal|linkonce_odr|linkonce|weak_odr|weak|external) )?")
 WHOLE = (" alias ", " ifunc ", "@llvm.used", " comdat", " personality ", ".numba.unresolved$")  # a module with any of these is left whole: none of it is in code that s2s writes
+BY_CONTENT = ".const.pickle"  # names of Numba's that end with a hash
+QUOTED = re.compile(r'@"([-a-zA-Z$._][-\w$.]*)"')  # a name that needs no quotes
+NUMBERED = re.compile(r'("(?:[^"\\]|\\.)*"|[!#])(?:(?<=[!#])(\d+)\b)?')  # metadata and groups of attributes, outside of quotes
 USED = "@llvm.compiler.used"
 GROUP = re.compile(r"#\d+")  # of attributes
 VARIANTS = "vector-function-abi-variant"
@@ -59,9 +62,13 @@ VARIANT = re.compile(r"\((\w+)\)")
 SHORT = 1e-4  # seconds after which a thread that wants to may run Python
 
 
+class Unlike(ValueError):
+    """Modules that are not put together as texts: no code that s2s writes is such."""
+
+
 @dataclass
 class Pieces:
-    """The text of a module, by what it defines."""
+    """The text of a module, or of several that are linked, by what it defines."""
 
     head: list[str] = field(default_factory=list)  # layout, types
     globals: dict[str, str] = field(default_factory=dict)
@@ -70,30 +77,65 @@ class Pieces:
     tail: list[str] = field(default_factory=list)  # attributes, metadata
     variants: dict[str, list[str]] = field(default_factory=dict)  # functions of vectors, which a call with these attributes may become
     used: list[str] = field(default_factory=list)  # what stays, though nothing refers to it yet
+    numbers: int = 0  # of metadata and of groups of attributes
 
     @staticmethod
-    def of(text: str) -> Pieces:
+    def of(*texts: str) -> Pieces:
+        """The first of these, with what the others define for it."""
         found = Pieces()
+        for k, text in enumerate(texts):
+            found.add(text, is_linked=k > 0)
+        return found
+
+    def add(self, text: str, is_linked: bool) -> None:
+        """What this text says, too; where the module is linked, others may define the same."""
+        if any(word in text for word in WHOLE):
+            raise Unlike
+        text = QUOTED.sub(r"@\1", text)
+        first, numbers = self.numbers, [self.numbers - 1]
+
+        def numbered(match: re.Match) -> str:
+            if match[2] is None:
+                return match[0]
+            numbers.append(first + int(match[2]))
+            return f"{match[1]}{numbers[-1]}"
+
         lines = iter(text.splitlines())
         for line in lines:
             if line.startswith("define "):
                 body = [line]
                 while body[-1] != "}":
                     body.append(next(lines))
-                found.defined[NAME.search(line)[1]] = "\n".join(body)
+                if body[1] == "{":  # as llvmlite writes it
+                    body[:2] = [f"{line} {{"]
+                name = NAME.search(line)[1]
+                if is_linked and LINKAGE.match(line)[0] == "define ":
+                    body[0] = f"define linkonce_odr {line[len('define '):]} {{" if not line.endswith("{") else f"define linkonce_odr {line[len('define '):]}"
+                said = NUMBERED.sub(numbered, "\n".join(body))
+                if self.defined.setdefault(name, said) != said and "define internal" in (said[:15], self.defined[name][:15]):
+                    raise Unlike
             elif line.startswith("declare "):
-                found.declared[NAME.search(line)[1]] = line
+                self.declared.setdefault(NAME.search(line)[1], NUMBERED.sub(numbered, line))
             elif line.startswith(USED):
-                found.used += NAME.findall(line)[1:]
+                self.used += [name for name in NAME.findall(line)[1:] if name not in self.used]
             elif line.startswith("@"):
-                found.globals[NAME.match(line)[1]] = line
+                name = NAME.match(line)[1]
+                before = self.globals.setdefault(name, line)
+                if " external " in before:
+                    self.globals[name] = line
+                elif " external " not in line and before.lower() != line.lower() and not name.startswith(BY_CONTENT) and not (" common " in before and " common " in line):
+                    raise Unlike
             elif line.startswith(("attributes ", "!")):
-                found.tail.append(line)
+                line = NUMBERED.sub(numbered, line)
+                self.tail.append(line)
                 if VARIANTS in line:
-                    found.variants[line.split()[1]] = VARIANT.findall(line)
-            elif not line.startswith(";"):
-                found.head.append(line)
-        return found
+                    self.variants[line.split()[1]] = VARIANT.findall(line)
+            elif not line.startswith((";", "source_filename")) and line not in self.head:
+                self.head.append(line)
+        self.numbers = max(numbers) + 1
+
+    def lines(self) -> int:
+        return sum(text.count("\n") for text in self.defined.values())
 
     def reached(self, names: Iterable[str], elsewhere: Set[str]) -> set[str]:
         """These names and all that they need, to which what is defined `elsewhere` belongs, but not what that needs."""
@@ -111,12 +153,19 @@ class Pieces:
 
     def apart(self) -> list[str]:
         """The functions that are never written inside others: what is called at some length (outlined.py), and parts of loops (parts.py)."""
-        groups = {line.split()[1] for line in self.tail if line.startswith("attributes ") and {"noinline", "optsize"} <= {*line.split()}}
-        return [name for name, text in self.defined.items() if is_part(name) or groups.intersection(text.partition("\n")[0].split())]
+        return [name for name in self.defined if is_part(name) or {"noinline", "optsize"} <= self.attributes(name)]
+
+    def attributes(self, name: str) -> set[str]:
+        """The words that are said of a function, there or in a group."""
+        words = {*self.defined[name].partition("\n")[0].split()}
+        return words.union(*(line.split() for line in self.tail if line.startswith("attributes ") and line.split()[1] in words))
+
+    def outside(self) -> list[str]:
+        """The functions that other modules call."""
+        return [name for name, text in self.defined.items() if not text.startswith(("define internal ", "define linkonce_odr "))]
 
     def sizes(self) -> dict[str, int]:
         """How many lines each function has, with all that is written inside it."""
-        inlined = {line.split()[1] for line in self.tail if line.startswith("attributes ") and INLINED in line.split()}
         found: dict[str, int] = {}
 
         def size(name: str) -> int:
@@ -126,13 +175,14 @@ class Pieces:
                 found[name] = body.count("\n") + sum(size(each) for each in NAME.findall(body) if each in inside)
             return found[name]
 
-        inside = {name for name, text in self.defined.items() if not inlined.isdisjoint((words := text.partition("\n")[0].split())) or INLINED in words}
+        inside = {name for name in self.defined if INLINED in self.attributes(name)}
         return {name: size(name) for name in self.defined}
 
-    def module(self, names: Iterable[str], elsewhere: Set[str], visible: Set[str]) -> str:
+    def module(self, names: Iterable[str], elsewhere: Set[str] = frozenset(), visible: Set[str] = frozenset()) -> str:
         """The text of a module that has these and what they need; other modules see what is `visible`."""
         needed = self.reached(names, elsewhere)
-        lines = [*self.head, *(text for name, text in (*self.globals.items(), *self.declared.items()) if name in needed)]
+        lines = [*self.head, *(text for name, text in self.globals.items() if name in needed),
+                 *(text for name, text in self.declared.items() if name in needed and name not in self.defined)]
         for name, text in self.defined.items():
             if name in needed:
                 lines.append(declaration(text) if name in elsewhere else shown(text) if name in visible else text)
@@ -157,13 +207,10 @@ def shown(definition: str) -> str:
     return LINKAGE.sub(f"define {'weak_odr ' * definition.startswith('define linkonce_odr ')}", definition)
 
 
-def in_pieces(text: str) -> list[str] | None:
-    """The text of a module as that of several; None where it stays whole."""
-    if any(word in text for word in WHOLE):
-        return None
-    pieces = Pieces.of(text)
+def in_pieces(pieces: Pieces) -> list[str] | None:
+    """A module as the texts of several; None where it is short."""
     apart, sizes = pieces.apart(), pieces.sizes()
-    roots = [name for name, text in pieces.defined.items() if name not in apart and not text.startswith(("define internal ", "define linkonce_odr "))]
+    roots = [name for name in pieces.outside() if name not in apart]
     needed = pieces.reached(roots, set()).intersection(sizes)
     apart = [name for name in apart if name in needed]
 
@@ -174,11 +221,12 @@ def in_pieces(text: str) -> list[str] | None:
     whole = own + sum(alone.values())
     if whole < LEAST:
         return None
+    most = min(PIECE, max(whole // 2, SMALL))
     groups = [([*roots], own)]
     for name in sorted(apart, key=alone.get, reverse=True):  # which has to fit where there is least
         least = min(range(len(groups)), key=lambda k: groups[k][1])
         names, lines = groups[least]
-        if lines + alone[name] <= PIECE:
+        if lines + alone[name] <= most:
             groups[least] = [*names, name], lines + alone[name]
         else:
             groups.append(([name], alone[name]))
@@ -206,15 +254,19 @@ class Symbols:
 
 
 class Piece:
-    """A module that becomes machine code by these passes of LLVM; `code`, once it has."""
+    """A module that becomes machine code by these passes of LLVM, after those `before` of each function; `code`, once it has."""
 
-    def __init__(self, text: str, machine: binding.TargetMachine, passes: list):
-        self.given = text, machine, passes
+    def __init__(self, text: str, machine: binding.TargetMachine, passes: list, before: tuple | None = None):
+        self.given = text, machine, passes, before
 
     def make(self) -> None:
-        text, machine, passes = self.given
+        text, machine, passes, before = self.given
         try:
             module = alone(text)
+            if before is not None:
+                manager, builder = before
+                for function in functions_of(module):
+                    past_the_lock("LLVMPY_RunNewFunctionPassManager")(manager, function, builder)
             for manager, builder in passes:
                 past_the_lock("LLVMPY_RunNewModulePassManager")(manager, module, builder)
             self.bitcode = bitcode(module)
@@ -288,7 +340,21 @@ def alone(text: str) -> binding.ModuleRef:
         weakref.finalize(module, ffi.lib.LLVMPY_ContextDispose, context).atexit = False
         if error:
             raise RuntimeError(f"LLVM IR parsing error: {error.value.decode()}")
+    with said() as error:
+        if past_the_lock("LLVMPY_VerifyModule")(module, ctypes.byref(error)):
+            raise RuntimeError(error.value.decode())
     return module
+
+
+def functions_of(module: binding.ModuleRef) -> Iterator[ctypes.c_void_p]:
+    """The functions that a module defines."""
+    functions = past_the_lock("LLVMPY_ModuleFunctionsIter")(module)
+    try:
+        while function := past_the_lock("LLVMPY_FunctionsIterNext")(functions):
+            if not past_the_lock("LLVMPY_IsDeclaration")(function):
+                yield function
+    finally:
+        past_the_lock("LLVMPY_DisposeFunctionsIter")(functions)
 
 
 @contextmanager

@@ -43,6 +43,7 @@ versions that know it, once, and not before there is such a function.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ from types import FunctionType
 from llvmlite import binding, ir
 from numba import _dynfunc
 from numba.core import config
+from numba.core.cgutils import normalize_ir_text
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import PassManager
@@ -60,7 +62,7 @@ from numba.core.runtime import rtsys
 from numba.core.typed_passes import NoPythonBackend
 
 from ..later import later
-from .abreast import Abreast, Piece, Symbols, beside, hand_over, in_pieces
+from .abreast import Abreast, Piece, Pieces, Symbols, Unlike, beside, hand_over, in_pieces
 from .assigned import is_assignment, without_text
 from .boxes import with_boxes
 from .elements import item, short
@@ -164,33 +166,85 @@ def native_kind(kind: type) -> type:
 
 
 class Library(JITCodeLibrary):
-    """The machine code of one function.  Note [What compiling costs]"""
+    """The machine code of one function.  Note [What compiling costs]
+
+    What is written directly stays text until it is known how it is divided, and is machine code then: Numba would have LLVM read, link and print it.
+    """
 
     is_part = is_direct = is_unrolled = False
     size = None  # instructions, of all but what Python calls
     beside: Abreast | None = None  # what compiles the function; what Python calls is compiled here
     codes_beside: list[bytes] = []
+    wrapper: Piece | None = None  # what Python calls, where that is text, too
+
+    def __init__(self, codegen, name):
+        super().__init__(codegen, name)
+        self.texts: list[str] = []
+        self.begun: Pieces | None = None  # all but what Python calls, once that is written
+
+    def add_ir_module(self, ir_module):
+        if self.is_direct:
+            self.texts.append(normalize_ir_text(str(ir_module)))
+        else:
+            super().add_ir_module(ir_module)
+
+    def content(self) -> list[str]:
+        """The texts of all that the function is linked from."""
+        found = [*self.texts]
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self.is_unrolled = self.is_unrolled or getattr(library, "is_unrolled", False)
+            found += library.content() if getattr(library, "is_direct", False) and library.is_part else [said_by(library)]
+        return list(dict.fromkeys(found))
 
     def begin(self) -> None:
         """Have LLVM begin with what is there, which is all but what Python calls.  abreast.py"""
-        for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
-            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
-            self.is_unrolled = self.is_unrolled or getattr(library, "is_unrolled", False)
-        self._linking_libraries = [library for library in self._linking_libraries if library is rtsys.library]  # counts references, here and there
-        text = str(self._final_module)
+        if self.is_direct:
+            try:
+                self.begun = Pieces.of(*self.content())
+            except Unlike:
+                self.as_modules()
+        if not self.is_direct:
+            for library in dict.fromkeys(self._linking_libraries):
+                self._reload_init.update(library._reload_init)
+                self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+                self.is_unrolled = self.is_unrolled or getattr(library, "is_unrolled", False)
+            self._linking_libraries = [library for library in self._linking_libraries if library is rtsys.library]  # counts references, here and there
+            try:
+                self.begun = Pieces.of(str(self._final_module))
+            except Unlike:
+                return
+        else:
+            self.texts, self._linking_libraries = [], []
+        text = "\n".join(self.begun.defined.values())
         self.size = text.count(INSTRUCTION)
         if text.count("\n  br ") > BLOCKS:
             work_by_list()
-        texts = in_pieces(text)
+        texts = in_pieces(self.begun)
         if texts is not None:
-            made = []
-            for each in texts:
-                codegen = beside(self._codegen)
-                made.append(Piece(each, codegen._tm, self.passes(codegen)))
-            self.beside = Abreast(made)
-            name, self._final_module = self._final_module.name, binding.parse_assembly(f'target triple = "{self._final_module.triple}"\n')
-            self._final_module.name, self._final_module.data_layout = name, self._codegen._data_layout
+            self.beside = Abreast([self.piece(each) for each in texts])
+            if not self.is_direct:
+                name, self._final_module = self._final_module.name, binding.parse_assembly(f'target triple = "{self._final_module.triple}"\n')
+                self._final_module.name, self._final_module.data_layout = name, self._codegen._data_layout
+
+    def as_modules(self) -> None:
+        """Go Numba's way from here on, with modules instead of texts."""
+        self.is_direct = False
+        for text in self.texts:
+            self.add_llvm_module(binding.parse_assembly(text))
+        self.texts = []
+
+    def piece(self, text: str, level: int | None = None) -> Piece:
+        """What compiles a text, as hard as the function asks for, or at this level."""
+        codegen = beside(self._codegen, level)
+        if level is not None:
+            with at_level(level):
+                return Piece(text, codegen._tm, [codegen._module_pass_manager()])
+        before = None
+        if self.is_direct and self.is_unrolled:
+            with at_level(FIRST):
+                before = codegen._function_pass_manager()
+        return Piece(text, codegen._tm, self.passes(codegen), before)
 
     def symbols(self) -> list[Symbols]:
         """What the code's modules define and refer to, once it is made."""
@@ -202,7 +256,7 @@ class Library(JITCodeLibrary):
 
     @property
     def pieces(self) -> list[Piece]:
-        return [] if self.beside is None else self.beside.pieces
+        return [*(self.beside.pieces if self.beside is not None else ()), *([self.wrapper] if self.wrapper is not None else ())]
 
     def _optimize_functions(self, ll_module):
         if self.is_direct and not self.is_unrolled:
@@ -219,12 +273,25 @@ class Library(JITCodeLibrary):
         is_large = self.size >= MANY
         with at_level((LARGE_AND_DIRECT if self.is_direct and not is_unrolled else LARGE) if is_large else config.OPT, is_unrolled):
             found = [codegen._module_pass_manager()]
-            if not (is_large and self.is_direct):
+            if not self.is_direct:
                 found.insert(0, codegen._module_pass_manager(
                     loop_vectorize=codegen._loopvect, slp_vectorize=False, opt=codegen._opt_level, cost="cheap"))
             return found
 
     def _optimize_final_module(self):
+        if self.is_direct and self.begun is None:
+            self.begin()
+        if self.is_direct:  # the module is empty
+            said = [*self.texts, said_by(rtsys.library)]
+            if self.beside is not None:
+                whole = Pieces.of(*said)
+                elsewhere = self.begun.defined.keys() - whole.defined.keys()
+                self.wrapper = self.piece(whole.module(whole.outside(), elsewhere), LOWEST)
+            else:
+                for text in said:
+                    self.begun.add(text, is_linked=text is said[-1])
+                self.wrapper = self.piece(self.begun.module(self.begun.outside()))
+            return
         if self.beside is not None:  # what Python calls
             with at_level(LOWEST):
                 passes = [self._codegen._module_pass_manager()]
@@ -235,11 +302,15 @@ class Library(JITCodeLibrary):
                 manager.run(self._final_module, builder)
 
     def _finalize_final_module(self):
-        if self.beside is not None:  # before the engine has any: what it cannot link, it would meet again with whatever is compiled next
+        code = None
+        if self.beside is not None and self.wrapper is None:
             self._compiled_object = code = beside(self._codegen, LOWEST)._tm.emit_object(self._final_module)
-            self.codes_beside = self.beside.result()
+        if self.wrapper is not None:
+            self.wrapper.make()
+        if self.pieces:  # before the engine has any: what it cannot link, it would meet again with whatever is compiled next
+            self.codes_beside = [*(self.beside.result() if self.beside is not None else ()), *([self.wrapper.code] if self.wrapper is not None else ())]
         super()._finalize_final_module()
-        if self.beside is not None:
+        if code is not None:
             self._compiled_object = code  # the engine has asked for it, and it was forgotten
 
     def _finalize_specific(self):
@@ -255,11 +326,16 @@ class Library(JITCodeLibrary):
                     self._codegen.set_env(variable.name, environment)
 
     def _get_module_for_linking(self):
-        if self._shared_module is None and self.beside is not None:
+        if self._shared_module is None and (self.pieces or self.is_direct):
             self._ensure_finalized()
-            self._shared_module = self._final_module.clone()
-            for piece in self.pieces:
-                self._shared_module.link_in(piece.module())
+            if self.pieces:
+                self._shared_module = self._final_module.clone()
+                for piece in self.pieces:
+                    self._shared_module.link_in(piece.module())
+            else:  # a part
+                self._shared_module, *others = map(binding.parse_assembly, self.content())
+                for each in others:
+                    self._shared_module.link_in(each)
             for function in self._shared_module.functions:
                 if not function.is_declaration and function.linkage in (binding.Linkage.external, binding.Linkage.weak_odr):
                     function.linkage = "linkonce_odr"
@@ -285,10 +361,26 @@ def work_by_list() -> None:
         binding.s2s_works_by_list = True  # to say it twice would end the process
 
 
+_said: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by module
+
+
+def said_by(library) -> str:
+    """The text of a module that is linked: most are linked with all that is compiled."""
+    module = library._get_module_for_linking()
+    if module not in _said:
+        _said[module] = str(module)
+    return _said[module]
+
+
 class Part(Library):
     """The code of a function that native code alone calls.  Note [Functions that native code alone calls]"""
 
     is_part = True
+
+    def finalize(self):
+        if not self.is_direct:
+            super().finalize()
+        self._finalized = True
 
     def _optimize_final_module(self):
         """Done in the library that calls it."""

@@ -220,7 +220,7 @@ def ready() -> None:
         _in_parts(module, take_parts, ctypes.cast(start, ctypes.c_void_p).value)
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
-        machine = binding.Target.from_default_triple().create_target_machine(opt=2)
+        machine = binding.Target.from_default_triple().create_target_machine(opt=0)  # it waits, most of the time
         engine = binding.create_mcjit_compiler(binding.parse_assembly(str(module)), machine)
         engine.finalize_object()
         worker = ctypes.CFUNCTYPE(None, ctypes.c_int64)(engine.get_function_address("worker"))

@@ -15,7 +15,7 @@ from llvmlite import binding
 
 import s2s
 from s2s.runtime import abreast, effort, modules
-from s2s.runtime.abreast import LEAST, PIECE, in_pieces
+from s2s.runtime.abreast import LEAST, PIECE, Pieces, Unlike, in_pieces
 
 pytestmark = pytest.mark.compile
 
@@ -52,7 +52,7 @@ define linkonce_odr i64 @"a helper"(i64 %x) #0 {{
 }}
 
 define internal i64 @part.entry(ptr %x, i64 %y) {{
-{filling}
+{more}
   %z = call i64 @inside(i64 %y)
   ret i64 %z
 }}
@@ -65,8 +65,10 @@ attributes #0 = {{ noinline nounwind optsize }}
 """
 
 
-def text(lines: int) -> str:
-    return TEXT.format(triple=binding.get_process_triple(), filling="\n".join(f"  %x{k} = add i64 1, {k}" for k in range(lines)))
+def text(lines: int, more: int | None = None, said: str = TEXT) -> str:
+    """A module whose function has so many lines, and the part of a loop as many, or so many more."""
+    filling, inside = ("\n".join(f"  %x{k} = add i64 1, {k}" for k in range(n)) for n in (lines, lines if more is None else more))
+    return said.format(triple=binding.get_process_triple(), filling=filling, more=inside)
 
 
 def definitions(module: str) -> dict[str, str]:
@@ -82,7 +84,7 @@ def nothing_is_known(monkeypatch):
 
 
 def test_a_module_is_several():
-    pieces = in_pieces(text(2 * PIECE))
+    pieces = in_pieces(Pieces.of(text(2 * PIECE)))
     whole, part, helper = map(definitions, pieces)
     assert whole == {"whole": "", "inside": "linkonce_odr"}
     assert part == {"part.entry": "", "inside": "linkonce_odr"}  # each has what may be written inside
@@ -99,14 +101,51 @@ def test_a_module_is_several():
 
 
 def test_what_is_short_or_unlike_generated_code_stays_whole():
-    assert in_pieces(text(3)) is None
-    assert in_pieces(text(LEAST).replace("@whole(i64 %x) {", '@whole(i64 %x) personality ptr @"a helper" {')) is None
-    assert in_pieces(text(LEAST).replace('@"a helper"(i64 %x) #0', '@"a helper"(i64 %x) comdat #0')) is None
+    assert in_pieces(Pieces.of(text(3))) is None
+    for was, said in (("@whole(i64 %x) {", '@whole(i64 %x) personality ptr @"a helper" {'), ('@"a helper"(i64 %x) #0', '@"a helper"(i64 %x) comdat #0')):
+        assert was in text(LEAST)
+        with pytest.raises(Unlike):
+            Pieces.of(text(LEAST).replace(was, said))
 
 
 def test_what_is_short_shares_a_piece():
-    (piece,) = in_pieces(text(LEAST // 2))
-    assert definitions(piece) == {"whole": "", '"a helper"': "weak_odr", "part.entry": "", "inside": "linkonce_odr"}  # what others may see
+    whole, others = map(definitions, in_pieces(Pieces.of(text(2 * PIECE, 3))))
+    assert whole == {"whole": "", "inside": "linkonce_odr"}
+    assert others == {'"a helper"': "weak_odr", "part.entry": "", "inside": "linkonce_odr"}
+
+
+def test_texts_are_linked():
+    """Those of several modules, which number their metadata and attributes each from 0, and may define the same."""
+    caller = """\
+declare double @"wide"(double)
+
+define double @"caller"(double %"x") noinline
+{
+entry:
+  %".1" = call double @"wide"(double %"x"), !fpmath !0
+  ret double %".1"
+}
+
+@"said" = internal constant [8 x i8] c"!0 \\0a #0 "
+!0 = !{ float 2.5 }
+"""
+    other = """\
+define double @wide(double %x) #0 {
+  %y = fadd double %x, %x, !fpmath !0
+  ret double %y
+}
+
+@said = internal constant [8 x i8] c"!0 \\0A #0 "
+attributes #0 = { nounwind }
+!0 = !{ float 3.5 }
+"""
+    both = Pieces.of(caller, other)
+    said = both.module(both.outside())
+    binding.parse_assembly(said).verify()
+    assert both.outside() == ["caller"] and definitions(said.replace("double", "i64")) == {"caller": "", "wide": "linkonce_odr"}
+    assert "!fpmath !0" in both.defined["caller"] and "!fpmath !1" in both.defined["wide"] and both.globals["said"].endswith('c"!0 \\0a #0 "')
+    with pytest.raises(Unlike):
+        Pieces.of(caller, other.replace("\\0A", "\\0B"))
 
 
 def test_functions_of_vectors_go_where_they_may_be_called():
@@ -124,8 +163,7 @@ define linkonce_odr double @wide(double %x) {{
 attributes #1 = {{ "vector-function-abi-variant"="_ZGV_LLVM_N4v_wide(wide_4)" }}
 """
     said = TEXT.replace("%z = call i64 @inside(i64 %y)", "%v = call double @wide(double 0.0) #1\n  %z = call i64 @inside(i64 %y)") + variant
-    filling = "\n".join(f"  %x{k} = add i64 1, {k}" for k in range(2 * PIECE))
-    whole, part, helper = in_pieces(said.format(triple=binding.get_process_triple(), filling=filling))
+    whole, part, helper = in_pieces(Pieces.of(text(2 * PIECE, said=said)))
     for piece in (whole, part, helper):
         binding.parse_assembly(piece).verify()
         assert ("@wide_4(" in piece) == ("@llvm.compiler.used" in piece) == (piece is part)

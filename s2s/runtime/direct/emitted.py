@@ -29,8 +29,8 @@ from ..elements import count_of, field, item
 from ..outlined import raised_in
 from ..unshared import laid_out
 from .collapsed import Nest
-from .extracted import Handed, Reads, Sources, promise_of
 from .expressions import Expressions, Given
+from .extracted import Handed, Reads, Sources, promise_of
 from .failing import Failing
 from .kinds import BINARY, MIXED, SCALARS, Types
 from .on_stack import on_stack
