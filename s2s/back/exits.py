@@ -16,6 +16,8 @@ from __future__ import annotations
 import ast
 import copy
 
+from .mentions import nodes_in
+
 Body = list[ast.stmt]
 
 
@@ -98,7 +100,7 @@ def _given(statement: ast.stmt, flag: str) -> bool | None:
 
 
 def _mentions(tree: ast.AST, flag: str) -> bool:
-    return any(isinstance(node, ast.Name) and node.id == flag for node in ast.walk(tree))
+    return any(isinstance(node, ast.Name) and node.id == flag for node in nodes_in(tree))
 
 
 def _like(old: ast.stmt, new: ast.stmt) -> ast.stmt:

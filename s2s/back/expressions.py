@@ -19,6 +19,7 @@ from ..ops.foreign import functions_in, printed_op
 from ..ops.lists import copy_syntax
 from ..ops.shape import numpy_call
 from .memory import Memory
+from .mentions import nodes_in
 from .prune import handed_on, is_pure
 from .unparse import expression_text
 
@@ -372,7 +373,7 @@ class Layout:
         if op.name == "length":
             found.lengths = getattr(op.inputs[0].type, "rank", None)  # of all axes: they may be read together
         if functions_in(op):
-            for node in ast.walk(found):
+            for node in nodes_in(found):
                 if hasattr(node, "function"):
                     node.id = self.spelled.get(node.function, node.id)
         return found

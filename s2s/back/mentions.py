@@ -40,7 +40,7 @@ def exposed(body: Sequence[ast.stmt], names: set[str]) -> Iterator[str]:
                 case ast.Assign(targets, value):
                     read(value, assigned)
                     for target in targets:
-                        for node in ast.walk(target):
+                        for node in nodes_in(target):
                             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                                 read(node, assigned)
                     assigned = assigned | set(stored_in([statement]))
@@ -56,20 +56,20 @@ def nodes_in(tree: ast.AST) -> Iterator[ast.AST]:
     """What `ast.walk` gives, in its order, in half of the time: without the contexts of names, which are of no kind of their own."""
     ahead = [tree]
     for node in ahead:
-        yield node
         for name in node._fields:
             x = getattr(node, name, None)
             if isinstance(x, list):
                 ahead += [each for each in x if isinstance(each, ast.AST)]
             elif isinstance(x, ast.AST) and name != "ctx":
                 ahead.append(x)
+        yield node
 
 
 def before_break(body: Sequence[ast.stmt]) -> set[str]:
     """What a loop surely assigns before it can be left."""
     found: set[str] = set()
     for statement in body:
-        if any(isinstance(node, (ast.Break, ast.Continue)) for node in ast.walk(statement)):
+        if any(isinstance(node, (ast.Break, ast.Continue)) for node in nodes_in(statement)):
             break
         if isinstance(statement, (ast.Assign, ast.AugAssign)):
             found.update(stored_in([statement]))

@@ -31,7 +31,7 @@ from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array, Scalar
 from ..ops.foreign import foreign
 from ..ops.independent import Trip, least_index
-from .mentions import exposed, loaded_in, names_in, stored_in, unused_name
+from .mentions import exposed, loaded_in, names_in, nodes_in, stored_in, unused_name
 from .pieces import dtype_argument, placed
 from .sections import MADE, groups, in_sections
 from .work import Asked, Work, as_factor, parsed, spelled, trips_of, work_of
@@ -211,7 +211,7 @@ class Split:
         """The function with those loops in parts that are `wanted`, and those in sections that can run at once, after their kernels."""
         if any(number in wanted for number in range(len(self.sizes))):
             self.locals = {a.arg for a in self.tree.args.args} | set(stored_in(self.tree.body))
-            self.taken |= self.locals | {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+            self.taken |= self.locals | {node.id for node in nodes_in(self.tree) if isinstance(node, ast.Name)}
             body = self.body(self.tree.body, wanted)
             for number, group in self.groups.items():
                 if number in wanted and not any(calls_of(loop, "in_parts") for loop in group):
@@ -253,7 +253,7 @@ class Split:
         sums, gathers, scratch, low, trips = found.sums, found.gathers, found.scratch, found.low, found.trips
         stored = set(stored_in([loop]))
         before: list[ast.stmt] = []
-        if any(isinstance(node, ast.Call) and ast.unparse(node.func) != "len" for node in ast.walk(trips)):
+        if any(isinstance(node, ast.Call) and ast.unparse(node.func) != "len" for node in nodes_in(trips)):
             count = self.unused("trips")  # a check, which is made once
             before, trips = parsed(f"{count} = {ast.unparse(trips)}"), ast.Name(count, ast.Load())
         how = dict(zip(loop.carried, self.roles.of(loop.op)))
@@ -358,4 +358,4 @@ def _function(text: str) -> ast.FunctionDef:
 
 def calls_of(tree: ast.AST, name: str) -> bool:
     """Whether something in the tree calls the function of this name."""
-    return any(isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name for node in ast.walk(tree))
+    return any(isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name for node in nodes_in(tree))

@@ -32,6 +32,7 @@ from .exits import with_returns
 from .expressions import Layout
 from .literals import is_literal, modules_said
 from .memory import results_of
+from .mentions import nodes_in
 from .names import RESERVED, Names
 from .owners import owned
 from .parts import Split, rename_marks
@@ -117,7 +118,7 @@ class Draft:
     def written(self, definitions: list[ast.FunctionDef]) -> Module:
         """The text of the module of these."""
         helpers, classes = self.helpers, self.classes
-        nodes = [node for tree in definitions for node in ast.walk(tree)]
+        nodes = [node for tree in definitions for node in nodes_in(tree)]
         words = [node for node in nodes if isinstance(node, ast.Name)]
         used = _names_in(nodes)
         used.update(*(modules_said(node.value) for node in nodes if isinstance(node, ast.Constant)))
@@ -128,7 +129,7 @@ class Draft:
                    for helper, source in zip(helpers, sources)]
         for word in words:
             word.id = numbered.get(word.id, word.id)
-        used |= {name for source in sources for name in _names_in(ast.walk(ast.parse(source)))}
+        used |= {name for source in sources for name in _names_in(nodes_in(ast.parse(source)))}
         classes.rename(words)
         unparser = Unparser()
         for module, spelling in _IMPORTS:
@@ -146,7 +147,7 @@ class Draft:
 
 def _said(tree: ast.AST) -> tuple:
     """Equal for trees that say the same, to the last element of the arrays in them."""
-    arrays = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, np.ndarray))
+    arrays = (node.value for node in nodes_in(tree) if isinstance(node, ast.Constant) and isinstance(node.value, np.ndarray))
     return ast.dump(tree, **WHOLE), *((array.dtype, array.shape, array.tobytes()) for array in arrays)
 
 
@@ -155,7 +156,7 @@ def _each_once(definitions: list[ast.FunctionDef]) -> list[ast.FunctionDef]:
     kept: dict[tuple, ast.FunctionDef] = {}
     named: dict[str, str] = {}
     for tree in definitions:
-        for node in ast.walk(tree) if named else ():
+        for node in nodes_in(tree) if named else ():
             if isinstance(node, ast.Name):
                 node.id = named.get(node.id, node.id)
         name, tree.name = tree.name, ""

@@ -26,7 +26,7 @@ from collections.abc import Callable, Container, Sequence
 
 from ..ir.graph import Op, Value, free_values
 from ..ir.types import Array, Scalar
-from .mentions import exposed, names_in, stored_in
+from .mentions import exposed, names_in, nodes_in, stored_in
 from .pieces import dtype_argument
 from .unparse import Comment
 from .work import LENGTHS, parsed
@@ -140,7 +140,7 @@ def is_plain(statement: ast.stmt) -> bool:
         case Comment() | ast.Expr(ast.Constant()):
             return True
         case ast.Assign([ast.Name()], value):
-            return is_new(value) and not any(isinstance(node, ast.Call) and not is_known(node) for node in ast.walk(value))
+            return is_new(value) and not any(isinstance(node, ast.Call) and not is_known(node) for node in nodes_in(value))
     return False
 
 
@@ -179,12 +179,12 @@ def is_known(call: ast.Call) -> bool:
 def checks(statement: ast.stmt) -> bool:
     """Whether a statement may raise: what it stands before may rely on it."""
     return any(isinstance(node, ast.Raise) or isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in LENGTHS
-               for node in ast.walk(statement))
+               for node in nodes_in(statement))
 
 
 def written(statement: ast.stmt) -> set[str]:
     """The names of arrays to whose elements a statement writes."""
-    targets = [node for node in ast.walk(statement) if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)]
+    targets = [node for node in nodes_in(statement) if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)]
     return {name for target in targets for name in names_in(target.value)}
 
 
@@ -248,7 +248,7 @@ def in_sections(body: Sequence[ast.stmt], group: Sequence[ast.For], name: str, u
         for each in left:
             own[each] = unused(f"{each}_own")
             made.append(f"{own[each]} = np.empty(1{dtype_argument(dtypes[each])})")
-        for node in [node for each in statements for node in ast.walk(each)] if renamed else ():
+        for node in [node for each in statements for node in nodes_in(each)] if renamed else ():
             if isinstance(node, ast.Name):
                 node.id = renamed.get(node.id, node.id)
         ended = [parsed(f"{own[each]}[0] = {renamed.get(each, each)}")[0] for each in left]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 
+from .mentions import nodes_in
 from .statements import negated
 
 
@@ -34,7 +35,7 @@ def spread_over_threads(tree: ast.FunctionDef, kernel, parts: list[tuple[int, st
     tree = with_given(tree, kernel)
     place = next(k for k, s in enumerate(tree.body) if isinstance(s, ast.For))
     loop = tree.body[place]
-    taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | {a.arg for a in tree.args.args}
+    taken = {node.id for node in nodes_in(tree) if isinstance(node, ast.Name)} | {a.arg for a in tree.args.args}
     index, count = loop.target.id, tree.args.args[0].arg
     as_index = _only_indexes(loop.body, index)
     thread = index if as_index else _unused("thread", taken)
@@ -95,11 +96,11 @@ def _only_indexes(body: list[ast.stmt], index: str) -> bool:
     """Whether `index` is read only between brackets: arithmetic on it must not be unsigned."""
     inside: set[int] = set()
     for statement in body:
-        for node in ast.walk(statement):
+        for node in nodes_in(statement):
             if isinstance(node, ast.Subscript):
                 entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
                 inside.update(id(e) for e in entries)
-    return all(id(node) in inside for statement in body for node in ast.walk(statement)
+    return all(id(node) in inside for statement in body for node in nodes_in(statement)
                if isinstance(node, ast.Name) and node.id == index)
 
 

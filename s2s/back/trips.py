@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..ir.graph import MISSING, Block, Op, Value
 from ..ops.control import tape_source
+from .mentions import nodes_in
 from .parts import mark
 from .pieces import Body, choose, end_of, leaves, negated, placed, range_call, unnested
 
@@ -195,7 +196,7 @@ def _tested(writer: Writer, test: ast.expr, read, finish) -> Body:
     overwritten = {
         node.id
         for statement in after
-        for node in ast.walk(statement)
+        for node in nodes_in(statement)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
     if any(writer.names[x] in overwritten for x in read if x in writer.names.order):

@@ -21,7 +21,7 @@ import sys
 import threading
 from collections.abc import Callable
 
-YOUNG = 50_000  # how many objects are made between collections
+YOUNG = 200_000  # how many objects are made between collections
 
 _lock = threading.RLock()
 

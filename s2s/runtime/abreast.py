@@ -52,6 +52,7 @@ LOOPS = re.compile(rf"(?:{re.escape(ENTRY)}|{re.escape(LOOP)})[.\d]*\"?$")
 NAME = re.compile(r'@("(?:[^"\\]|\\.)*"|[-\w.$]+)')
 LINKAGE = re.compile(r"^define (?:(?:internal|linkonce_odr|linkonce|weak_odr|weak|external) )?")
 WHOLE = (" alias ", " ifunc ", "@llvm.used", " comdat", " personality ", ".numba.unresolved$")  # a module with any of these is left whole: none of it is in code that s2s writes
+BY_NAME = "s2s_"  # functions that say the same wherever they have the same name (outlined.py, boxes.py)
 BY_CONTENT = ".const.pickle"  # names of Numba's that end with a hash
 QUOTED = re.compile(r'@"([-a-zA-Z$._][-\w$.]*)"')  # a name that needs no quotes
 NUMBERED = re.compile(r'("(?:[^"\\]|\\.)*"|[!#])(?:(?<=[!#])(\d+)\b)?')  # metadata and groups of attributes, outside of quotes
@@ -75,6 +76,7 @@ class Pieces:
     declared: dict[str, str] = field(default_factory=dict)
     defined: dict[str, str] = field(default_factory=dict)
     tail: list[str] = field(default_factory=list)  # attributes, metadata
+    groups: dict[str, list[str]] = field(default_factory=dict)  # of attributes
     variants: dict[str, list[str]] = field(default_factory=dict)  # functions of vectors, which a call with these attributes may become
     used: list[str] = field(default_factory=list)  # what stays, though nothing refers to it yet
     numbers: int = 0  # of metadata and of groups of attributes
@@ -111,8 +113,10 @@ class Pieces:
                 name = NAME.search(line)[1]
                 if is_linked and LINKAGE.match(line)[0] == "define ":
                     body[0] = f"define linkonce_odr {line[len('define '):]} {{" if not line.endswith("{") else f"define linkonce_odr {line[len('define '):]}"
-                said = NUMBERED.sub(numbered, "\n".join(body))
-                if self.defined.setdefault(name, said) != said and "define internal" in (said[:15], self.defined[name][:15]):
+                said = "\n".join(body)
+                if name not in self.defined:
+                    self.defined[name] = NUMBERED.sub(numbered, said)
+                elif not name.startswith(BY_NAME) and "define internal" in (said[:15], self.defined[name][:15]):
                     raise Unlike
             elif line.startswith("declare "):
                 self.declared.setdefault(NAME.search(line)[1], NUMBERED.sub(numbered, line))
@@ -128,6 +132,8 @@ class Pieces:
             elif line.startswith(("attributes ", "!")):
                 line = NUMBERED.sub(numbered, line)
                 self.tail.append(line)
+                if line.startswith("attributes "):
+                    self.groups[line.split()[1]] = line.split()
                 if VARIANTS in line:
                     self.variants[line.split()[1]] = VARIANT.findall(line)
             elif not line.startswith((";", "source_filename")) and line not in self.head:
@@ -158,7 +164,7 @@ class Pieces:
     def attributes(self, name: str) -> set[str]:
         """The words that are said of a function, there or in a group."""
         words = {*self.defined[name].partition("\n")[0].split()}
-        return words.union(*(line.split() for line in self.tail if line.startswith("attributes ") and line.split()[1] in words))
+        return words.union(*(self.groups[word] for word in words & self.groups.keys()))
 
     def outside(self) -> list[str]:
         """The functions that other modules call."""

@@ -47,10 +47,10 @@ from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from . import boxes, complexes, lapack, scipys
-from .abreast import hand_over
+from .abreast import Symbols, hand_over
 
 ROOT = Path(__file__).parent.parent
-MAGIC = b"s2s machine code 3\n"
+MAGIC = b"s2s machine code 4\n"
 _warned: set[str] = set()
 
 
@@ -208,7 +208,7 @@ class DiskCache(_Cache):
         if content is None:
             return None
         try:
-            external, parts, codes = pickle.loads(content)
+            external, parts, codes, defined = pickle.loads(content)
             rtsys.initialize(target_context)
             complexes.provide(external)
             lapack.provide(external)
@@ -216,8 +216,12 @@ class DiskCache(_Cache):
             boxes.is_known()  # by name
             if not all(map(binding.address_of_symbol, external)):
                 target_context.refresh()
+            engine = target_context.codegen()._engine
+            if not all(binding.address_of_symbol(name) or engine.is_symbol_defined(name) for name in external):
+                return None  # what it calls is not there yet, and linking it would end the process
             for code in codes:
                 hand_over(target_context.codegen(), code)
+            engine._load_defined_symbols(defined)
             return compiler.CompileResult._rebuild(target_context, *parts)
         except Exception:  # whatever is wrong with it, compiling puts it right
             return None
@@ -227,4 +231,5 @@ class DiskCache(_Cache):
         if not self.enabled or result.library.has_dynamic_globals or any(not x.can_cache for x in result.lifted):
             return
         library = result.library
-        write(self.path_of(signature), dumps((library.external(), result._reduce(), library.codes_beside)))
+        defined = Symbols([x for piece in library.pieces for x in piece.symbols.functions], [x for piece in library.pieces for x in piece.symbols.global_variables])
+        write(self.path_of(signature), dumps((library.external(), result._reduce(), library.codes_beside, defined)))

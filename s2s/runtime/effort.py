@@ -341,6 +341,13 @@ class Library(JITCodeLibrary):
                     function.linkage = "linkonce_odr"
         return super()._get_module_for_linking()
 
+    def serialize_using_object_code(self):
+        """As Numba keeps it, but where there are pieces not their modules: whoever links what comes from the cache finds its code in the engine."""
+        if not self.pieces:
+            return super().serialize_using_object_code()
+        self._ensure_finalized()
+        return self.name, "object", (self._get_compiled_object(), nothing())
+
     def external(self) -> list[str]:
         """The names of what the code refers to and does not define."""
         content = [x for module in self.symbols() for x in (*module.functions, *module.global_variables)]
@@ -352,6 +359,12 @@ class Library(JITCodeLibrary):
 
     def get_asm_str(self):
         return "\n".join(map(self._codegen._tm.emit_assembly, self.modules()))
+
+
+@functools.cache
+def nothing() -> bytes:
+    """A module that defines nothing, as bitcode."""
+    return binding.parse_assembly("").as_bitcode()
 
 
 def work_by_list() -> None:

@@ -12,6 +12,8 @@ from numba import types
 from numba.core.typing.templates import signature
 from numba.extending import intrinsic
 
+from ..back.mentions import nodes_in
+
 NUMBERS = (types.Integer, types.Float, types.Boolean)
 SHADOWED = {"max": "larger", "min": "smaller"}
 
@@ -47,7 +49,7 @@ def shadowing(text: str) -> list[str]:
     """The import statements after which `max` and `min` in a module of this text are these, where all its calls have two arguments."""
     found: dict[str, list[ast.Call]] = {name: [] for name in SHADOWED if f"{name}(" in text}
     if found:
-        for node in ast.walk(ast.parse(text)):
+        for node in nodes_in(ast.parse(text)):
             match node:
                 case ast.Call(ast.Name(name)) if name in found:
                     found[name].append(node)

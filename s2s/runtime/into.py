@@ -23,6 +23,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload, register_jitable
 
+from ..back.mentions import nodes_in
 from ..back.python import Module
 from ..ir.types import Array, Type
 from .parts import apart  # noqa: F401, one of the HELPERS
@@ -38,12 +39,12 @@ def into_form(module: Module, parameters: Sequence[Type], results: Sequence[Type
     """
     tree = ast.parse(module.text)
     (entry,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == module.entry)
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | {a.arg for a in entry.args.args}
+    names = {node.id for node in nodes_in(tree) if isinstance(node, ast.Name)} | {a.arg for a in entry.args.args}
     outs = {k: free(f"out_{k}", names) for k, type in enumerate(results) if isinstance(type, Array)}
     places = [f"a{k}" for k, type in enumerate(parameters) if isinstance(type, Array)]
     entry.args.args += [ast.arg(name) for name in outs.values()]
     last = entry.body[-1]
-    returns = [node for node in ast.walk(entry) if isinstance(node, ast.Return)]
+    returns = [node for node in nodes_in(entry) if isinstance(node, ast.Return)]
     made = takers(entry.body[:-1], values_of(last, len(results)), outs) if returns == [last] else set()
     Returning(outs, made, len(results)).visit(entry)
     ast.fix_missing_locations(tree)
@@ -109,7 +110,7 @@ def maker(body: list[ast.stmt], name: str) -> ast.Assign | None:
 
 def bound_by(stmt: ast.stmt) -> set[str]:
     """The names that a statement binds, inside it too."""
-    return {node.id for node in ast.walk(stmt) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return {node.id for node in nodes_in(stmt) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def taken_for(value: ast.expr, out: ast.expr) -> ast.expr | None:

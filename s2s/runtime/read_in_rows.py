@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ..back.mentions import nodes_in
 from .spelling import NATURAL
 
 Axes = frozenset  # of (argument, axis): those that are as long as a number says
@@ -61,7 +62,7 @@ class Reader:
 
     def function(self, node: ast.FunctionDef, arrays: Mapping[str, int], lengths: Mapping[str, Axes], trips: tuple[Trip, ...], depth: int = 0) -> None:
         """A function whose parameters `arrays` are these arguments, and `lengths` as long as these axes."""
-        stored = Counter(each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
+        stored = Counter(each.id for each in nodes_in(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
         inside = Body(self, {x: k for x, k in arrays.items() if not stored[x]}, {x: a for x, a in lengths.items() if not stored[x]}, stored, depth)
         inside.block(node.body, trips)
 
@@ -124,7 +125,7 @@ class Body:
         return Axes()
 
     def expressions(self, nodes: Sequence[ast.AST], trips: tuple[Trip, ...]) -> None:
-        for node in (each for whole in nodes for each in ast.walk(whole)):
+        for node in (each for whole in nodes for each in nodes_in(whole)):
             match node:
                 case ast.Subscript(ast.Name(array), index, ast.Load()) if array in self.arrays:
                     self.element(self.arrays[array], index.elts if isinstance(index, ast.Tuple) else [index], trips)

@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 from numba.core.errors import NumbaError
 
+from ...back.mentions import nodes_in
+
 Path = tuple[tuple[int, int], ...]  # of blocks, from the function's to the innermost, and of statements in them
 FIRST = -1  # the place of what is bound before the first statement of a block: parameters, the counter of a loop
 
@@ -123,7 +125,7 @@ def mentions_of(body: list[ast.stmt], outer: Path) -> Iterator[Mention]:
                 yield Mention(target, name, True, path)
             case _:
                 bound = []
-                for node in ast.walk(stmt):
+                for node in nodes_in(stmt):
                     if isinstance(node, ast.Name):
                         if isinstance(node.ctx, ast.Store):
                             bound.append(Mention(node, node.id, True, path))
@@ -134,4 +136,4 @@ def mentions_of(body: list[ast.stmt], outer: Path) -> Iterator[Mention]:
 
 def read(node: ast.expr, path: Path) -> Iterator[Mention]:
     """The names in an expression."""
-    return (Mention(each, each.id, False, path) for each in ast.walk(node) if isinstance(each, ast.Name))
+    return (Mention(each, each.id, False, path) for each in nodes_in(node) if isinstance(each, ast.Name))

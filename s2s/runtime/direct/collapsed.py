@@ -21,6 +21,8 @@ import ast
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ...back.mentions import nodes_in
+
 
 class Access(NamedTuple):
     """An array, and its axis along which the outermost loop of a nest goes; those after it go along the next ones."""
@@ -54,7 +56,7 @@ def nest_of(stmt: ast.For) -> Nest | None:
     while len(loops[-1].body) == 1 and is_counted(loops[-1].body[0]):
         loops.append(loops[-1].body[0])
     body = loops[-1].body
-    nodes = [node for each in body for node in ast.walk(each)]
+    nodes = [node for each in body for node in nodes_in(each)]
     if len(loops) == 1 or any(isinstance(node, (ast.For, ast.While, ast.Break, ast.Return)) for node in nodes):
         return None
     changed = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)} | {each.target.id for each in loops}

@@ -15,17 +15,19 @@ from __future__ import annotations
 
 import ast
 
+from ...back.mentions import nodes_in
+
 
 def spread_out(function: ast.FunctionDef) -> ast.FunctionDef:
     """`function` itself, with loops in the place of comprehensions."""
-    if any(isinstance(node, ast.ListComp) for node in ast.walk(function)):
+    if any(isinstance(node, ast.ListComp) for node in nodes_in(function)):
         Spreading(function).body(function.body)
     return function
 
 
 class Spreading:
     def __init__(self, function: ast.FunctionDef):
-        self.names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)} | {a.arg for a in function.args.args}
+        self.names = {node.id for node in nodes_in(function) if isinstance(node, ast.Name)} | {a.arg for a in function.args.args}
 
     def name(self, stem: str) -> str:
         """A name that the function does not have."""
@@ -92,7 +94,7 @@ class One(ast.NodeTransformer):
     def add(self, text: str, **given: ast.expr) -> None:
         for stmt in ast.parse(text).body:
             self.before.append(Given(given).visit(stmt))
-            for node in ast.walk(self.before[-1]):
+            for node in nodes_in(self.before[-1]):
                 if isinstance(node, ast.stmt):
                     ast.copy_location(node, given["made"])
 
@@ -106,7 +108,7 @@ class Renamed(ast.NodeTransformer):
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.ListComp:
         """A comprehension inside, which may have a variable of the same name."""
-        bound = {n.id for each in node.generators for n in ast.walk(each.target) if isinstance(n, ast.Name)}
+        bound = {n.id for each in node.generators for n in nodes_in(each.target) if isinstance(n, ast.Name)}
         inner = Renamed({old: new for old, new in self.names.items() if old not in bound})
         first = node.generators[0]
         first.iter = self.visit(first.iter)

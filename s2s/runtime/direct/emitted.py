@@ -24,6 +24,7 @@ from llvmlite import ir
 from numba.core import callconv, cgutils, types
 from numba.core.ir import Loc
 
+from ...back.mentions import stored_in
 from ..abreast import LOOP
 from ..elements import count_of, field, item
 from ..outlined import raised_in
@@ -134,9 +135,9 @@ class Statements(Expressions):
 
     def forget(self, stmt: ast.stmt) -> None:
         """What slots hold that a statement binds depends on the way from here on."""
-        for node in ast.walk(stmt) if self.latest else ():
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                self.latest.pop(node.id, None)
+        if self.latest:
+            for name in self.latest.keys() & set(stored_in([stmt])):
+                del self.latest[name]
 
     def fit(self, wanted: Types | None) -> None:
         """Move what slots hold to those of the types that hold where this path ends."""

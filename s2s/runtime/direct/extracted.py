@@ -30,6 +30,7 @@ from typing import NamedTuple
 from llvmlite import ir
 from numba.core import cgutils, types
 
+from ...back.mentions import nodes_in
 from ..elements import field
 from ..parts import taken_apart
 from ..unshared import is_promise, laid_out
@@ -57,7 +58,12 @@ def extracted(function: ast.FunctionDef, inference, short: Container[ast.For]) -
 
 def weigh(node: ast.AST, weights: dict[ast.AST, int]) -> int:
     """What a piece of text is to LLVM, more or less; that of each loop is noted."""
-    own = sum(weigh(each, weights) for each in ast.iter_child_nodes(node)) + isinstance(node, WEIGHED)
+    own = int(isinstance(node, WEIGHED))
+    for name in node._fields:
+        x = getattr(node, name, None)
+        for each in x if isinstance(x, list) else (x,):
+            if isinstance(each, (ast.expr, ast.stmt)):
+                own += weigh(each, weights)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.startswith(DEARS):
         own += DEAR
     if isinstance(node, ast.For):
@@ -86,7 +92,7 @@ def chosen(body: list[ast.stmt], inference, short: Container[ast.For], weights: 
 def is_extractable(loop: ast.For, inference) -> bool:
     """Whether all that a loop makes is numbers and arrays of numbers."""
     return not any(isinstance(node, STAYING) or isinstance(node, ast.expr) and id(node) not in inference.statics
-                   and not isinstance(inference.kinds.get(id(node), types.none), HANDED) for node in ast.walk(loop))
+                   and not isinstance(inference.kinds.get(id(node), types.none), HANDED) for node in nodes_in(loop))
 
 
 class Sources:
@@ -94,19 +100,20 @@ class Sources:
 
     def __init__(self, function: ast.FunctionDef):
         self.found: dict[str, set[str]] = {}
-        for node in ast.walk(function):
-            match node:
-                case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)):
-                    pairs = zip(targets, values)
-                case ast.Assign([ast.Tuple(targets)], value):
-                    pairs = [(target, value) for target in targets]
-                case ast.Assign([target], value):
-                    pairs = [(target, value)]
-                case _:
-                    continue
+        for node in nodes_in(function):
+            if not isinstance(node, ast.Assign):
+                continue
+            target, value = node.targets[0], node.value
+            if not isinstance(target, ast.Tuple):
+                pairs = [(target, value)]
+            elif isinstance(value, ast.Tuple):
+                pairs = zip(target.elts, value.elts)
+            else:
+                pairs = [(each, value) for each in target.elts]
             for target, value in pairs:
-                if isinstance(target, ast.Name) and not is_fresh(value):  # whatever a call gives, it has made, or it was in what it was given
-                    self.found.setdefault(target.id, set()).update(node.id for node in ast.walk(value) if isinstance(node, ast.Name))
+                if isinstance(target, ast.Name) and not isinstance(value, (ast.BinOp, ast.Compare)) and not is_fresh(value):
+                    # whatever a call gives, it has made, or it was in what it was given
+                    self.found.setdefault(target.id, set()).update(node.id for node in nodes_in(value) if isinstance(node, ast.Name))
 
     def reached(self, name: str) -> set[str]:
         """The names whose arrays it may stand for."""

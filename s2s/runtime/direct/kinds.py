@@ -14,6 +14,7 @@ from types import ModuleType
 import numpy as np
 from numba.core import types
 
+from ...back.mentions import nodes_in
 from .bindings import Bindings, NotDirect
 
 Types = dict[str, types.Type]
@@ -179,7 +180,7 @@ class Kinds:
                 return self.operation(node, COMPARED[type(op)], (self.type(left, known), self.type(right, known)))
             case ast.Compare(left, ops, rights) if len(ops) > 1:
                 operands = [left, *rights]
-                if any(isinstance(each, ast.Call) for x in rights[:-1] for each in ast.walk(x)):
+                if any(isinstance(each, ast.Call) for x in rights[:-1] for each in nodes_in(x)):
                     raise NotDirect  # it would be called for both comparisons
                 pairs = self.pairs.setdefault(id(node), [ast.Compare(a, [op], [b]) for a, op, b in zip(operands, ops, rights)])
                 return self.united([self.type(pair, known) for pair in pairs])

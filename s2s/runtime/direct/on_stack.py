@@ -24,6 +24,7 @@ from typing import NamedTuple
 from numba.core import types
 
 from ...back.lengths import SHORT
+from ...back.mentions import nodes_in
 
 MOST = 49  # numbers of an array
 MAKERS = {"unshared_empty": False, "unshared_zeros": True}  # whether what they make is 0
@@ -42,7 +43,7 @@ def on_stack(function: ast.FunctionDef, kinds: dict[int, types.Type]) -> dict[in
     others = {a.arg for a in function.args.args}
     plain: set[ast.Name] = set()  # where the array is bound, and where an element of it stands
     ranks: dict[str, set[int]] = {}
-    for node in ast.walk(function):
+    for node in nodes_in(function):
         match node:
             case ast.Assign([ast.Name(name) as target], value) if (made := made_by(value)) is not None and is_of_numbers(kinds.get(id(value))):
                 makers.setdefault(name, {})[id(value)] = made
@@ -53,7 +54,7 @@ def on_stack(function: ast.FunctionDef, kinds: dict[int, types.Type]) -> dict[in
                 if all(isinstance(kinds.get(id(k)), types.Integer) for k in indices):
                     plain.add(array)
                     ranks.setdefault(name, set()).add(len(indices))
-    others |= {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and node not in plain}
+    others |= {node.id for node in nodes_in(function) if isinstance(node, ast.Name) and node not in plain}
     return {key: made for name, several in makers.items() if name not in others and len(ranks[name]) == 1 for key, made in several.items()}
 
 

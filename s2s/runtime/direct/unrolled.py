@@ -25,6 +25,7 @@ from collections.abc import Container, Iterable, Sequence
 from llvmlite import ir
 
 from ...back.lengths import SHORT
+from ...back.mentions import nodes_in
 from .collapsed import Nest
 
 CHECKS = {"checked_place", "same_length", "spread_length", "broadcast_length", "nonempty_length", "needs_length", "count_of"}  # may raise
@@ -61,7 +62,7 @@ class Unrolling:
             case ast.For(ast.Name(counter), ast.Call(ast.Name("range"), bounds), inner):
                 is_asked = stmt in self.collapsed
                 is_known = not is_asked and all(isinstance(n, (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context))
-                               or isinstance(n, ast.Name) and n.id in known for bound in bounds for n in ast.walk(bound))
+                               or isinstance(n, ast.Name) and n.id in known for bound in bounds for n in nodes_in(bound))
                 is_short = not is_asked and has_few_trips(bounds)
                 if is_short or is_known:
                     self.few.add(stmt)
@@ -79,7 +80,7 @@ class Unrolling:
 
     def is_plain(self, body: Sequence[ast.stmt]) -> bool:
         """Whether there is no loop inside, and no number that one trip hands to the next."""
-        found = [n for stmt in body for n in ast.walk(stmt)]
+        found = [n for stmt in body for n in nodes_in(stmt)]
         return (not any(isinstance(n, (ast.For, ast.While)) for n in found)
                 and all(id(n) in self.values for n in found if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)))
 
@@ -97,7 +98,7 @@ def has_few_trips(bounds: Sequence[ast.expr]) -> bool:
 def raises(body: Sequence[ast.stmt]) -> bool:
     """Whether an exception may be raised here: then no loop around it is made vectors."""
     return any(isinstance(n, ast.Raise) or isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in CHECKS
-               for stmt in body for n in ast.walk(stmt))
+               for stmt in body for n in nodes_in(stmt))
 
 
 def leave(branch: ir.Instruction) -> None:
