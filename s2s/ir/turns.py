@@ -42,6 +42,8 @@ class Turn:
     def __exit__(self, *exc) -> None:
         Turn.depth -= 1
         if Turn.depth == 0 and gc.get_threshold()[0] == YOUNG:  # nobody else has said anything meanwhile
+            if gc.get_count()[0] > Turn.threshold[0]:
+                gc.collect(0)  # or the next object would be one too many, and have the old ones looked through if it is their turn: 50 ms
             gc.set_threshold(*Turn.threshold)
         _lock.release()
 

@@ -6,7 +6,6 @@ import platform
 import re
 import textwrap
 
-import numba
 import numpy as np
 import pytest
 from numba import njit
