@@ -60,6 +60,8 @@ USED = "@llvm.compiler.used"
 GROUP = re.compile(r"#\d+")  # of attributes
 VARIANTS = "vector-function-abi-variant"
 VARIANT = re.compile(r"\((\w+)\)")
+SAID = re.compile(rf'"{VARIANTS}"="([^"]*)"')
+LABEL, TO = re.compile(r'^("(?:[^"\\]|\\.)*"|[-\w$.]+):'), re.compile(r'label %("(?:[^"\\]|\\.)*"|[-\w$.]+)')
 SHORT = 1e-4  # seconds after which a thread that wants to may run Python
 
 
@@ -155,11 +157,13 @@ class Pieces:
                     ahead += NAME.findall(text)
                     for group in {*GROUP.findall(text)} & self.variants.keys():
                         ahead += self.variants[group]
+                    for said in SAID.findall(text) if VARIANTS in text else ():
+                        ahead += VARIANT.findall(said)
         return found
 
-    def apart(self) -> list[str]:
-        """The functions that are never written inside others: what is called at some length (outlined.py), and parts of loops (parts.py)."""
-        return [name for name in self.defined if is_part(name) or {"noinline", "optsize"} <= self.attributes(name)]
+    def is_apart(self, name: str) -> bool:
+        """Whether a function is never written inside others: what is called at some length (outlined.py), and parts of loops (parts.py)."""
+        return is_part(name) or {"noinline", "optsize"} <= self.attributes(name)
 
     def attributes(self, name: str) -> set[str]:
         """The words that are said of a function, there or in a group."""
@@ -198,6 +202,17 @@ class Pieces:
         return "\n".join([*lines, *self.tail, ""])
 
 
+def has_loops(definition: str) -> bool:
+    """Whether a function goes back to where it has been."""
+    seen = set()
+    for line in definition.splitlines():
+        if label := LABEL.match(line):
+            seen.add(label[1].strip('"'))
+        elif any(label.strip('"') in seen for label in TO.findall(line)):
+            return True
+    return False
+
+
 def is_part(name: str) -> bool:
     """Whether a function is a loop, or a part of one."""
     return LOOPS.search(name) is not None
@@ -213,9 +228,12 @@ def shown(definition: str) -> str:
     return LINKAGE.sub(f"define {'weak_odr ' * definition.startswith('define linkonce_odr ')}", definition)
 
 
-def in_pieces(pieces: Pieces) -> list[str] | None:
-    """A module as the texts of several; None where it is short."""
-    apart, sizes = pieces.apart(), pieces.sizes()
+def in_pieces(pieces: Pieces, is_bare: bool = False) -> tuple[list[str], list[str]] | None:
+    """A module as the texts of several, and the functions that are in none; None where it is short.
+
+    Those are what is left of a function that `is_bare`, once its loops are elsewhere, and what is called at some length, for memory and products.
+    """
+    apart, sizes = [name for name in pieces.defined if pieces.is_apart(name)], pieces.sizes()
     roots = [name for name in pieces.outside() if name not in apart]
     needed = pieces.reached(roots, set()).intersection(sizes)
     apart = [name for name in apart if name in needed]
@@ -228,8 +246,9 @@ def in_pieces(pieces: Pieces) -> list[str] | None:
     if whole < LEAST:
         return None
     most = min(PIECE, max(whole // 2, SMALL))
-    groups = [([*roots], own)]
-    for name in sorted(apart, key=alone.get, reverse=True):  # which has to fit where there is least
+    left = [*roots, *(name for name in apart if not is_part(name) and not has_loops(pieces.defined[name]))] if is_bare else []
+    groups = [([*roots], own)] if not left else [([], 0)]
+    for name in sorted((name for name in apart if name not in left), key=alone.get, reverse=True):  # which has to fit where there is least
         least = min(range(len(groups)), key=lambda k: groups[k][1])
         names, lines = groups[least]
         if lines + alone[name] <= most:
@@ -237,7 +256,7 @@ def in_pieces(pieces: Pieces) -> list[str] | None:
         else:
             groups.append(([name], alone[name]))
     groups.sort(key=lambda group: -group[1])
-    return [pieces.module(names, {*roots, *apart} - {*names}, {*apart}) for names, _ in groups]
+    return [pieces.module(names, {*roots, *apart} - {*names}, {*apart}) for names, _ in groups if names], left
 
 
 class Symbol(NamedTuple):

@@ -171,11 +171,12 @@ class Library(JITCodeLibrary):
     What is written directly stays text until it is known how it is divided, and is machine code then: Numba would have LLVM read, link and print it.
     """
 
-    is_part = is_direct = is_unrolled = False
+    is_part = is_direct = is_unrolled = is_bare = False
     size = None  # instructions, of all but what Python calls
     beside: Abreast | None = None  # what compiles the function; what Python calls is compiled here
     codes_beside: list[bytes] = []
     wrapper: Piece | None = None  # what Python calls, where that is text, too
+    left: list[str] = []  # functions that are compiled with that
 
     def __init__(self, codegen, name):
         super().__init__(codegen, name)
@@ -220,8 +221,9 @@ class Library(JITCodeLibrary):
         self.size = text.count(INSTRUCTION)
         if text.count("\n  br ") > BLOCKS:
             work_by_list()
-        texts = in_pieces(self.begun)
-        if texts is not None:
+        found = in_pieces(self.begun, self.is_bare and self.is_direct)
+        if found is not None:
+            texts, self.left = found
             self.beside = Abreast([self.piece(each) for each in texts])
             if not self.is_direct:
                 name, self._final_module = self._final_module.name, binding.parse_assembly(f'target triple = "{self._final_module.triple}"\n')
@@ -283,14 +285,14 @@ class Library(JITCodeLibrary):
             self.begin()
         if self.is_direct:  # the module is empty
             said = [*self.texts, said_by(rtsys.library)]
-            if self.beside is not None:
+            if self.beside is not None and not self.left:
                 whole = Pieces.of(*said)
-                elsewhere = self.begun.defined.keys() - whole.defined.keys()
-                self.wrapper = self.piece(whole.module(whole.outside(), elsewhere), LOWEST)
-            else:
-                for text in said:
-                    self.begun.add(text, is_linked=text is said[-1])
-                self.wrapper = self.piece(self.begun.module(self.begun.outside()))
+                self.wrapper = self.piece(whole.module(whole.outside()), LOWEST)
+                return
+            elsewhere = {name for name in self.begun.defined if self.beside is not None and self.begun.is_apart(name)} - {*self.left}
+            for text in said:
+                self.begun.add(text, is_linked=text is said[-1])
+            self.wrapper = self.piece(self.begun.module(self.begun.outside() + self.left, elsewhere, {*self.left}), LOWEST if self.beside is not None else None)
             return
         if self.beside is not None:  # what Python calls
             with at_level(LOWEST):

@@ -447,7 +447,7 @@ def test_names_that_are_read_no_more(text, over):
 def test_llvm_does_not_go_back_through_all_loops(monkeypatch):
     """Each stretch of loops ends where two ways meet."""
     texts = []
-    monkeypatch.setattr(effort, "in_pieces", lambda pieces: (texts.append("\n".join(pieces.defined.values())), in_pieces(pieces))[1])
+    monkeypatch.setattr(effort, "in_pieces", lambda pieces, *more: (texts.append("\n".join(pieces.defined.values())), in_pieces(pieces, *more))[1])
     s2s.jit(long_function(STRETCH // 2), cache=False)(np.ones(5))
     s2s.jit(long_function(3 * STRETCH), cache=False)(np.ones(5))
     rests = [text.count('asm sideeffect ""') for text in texts]

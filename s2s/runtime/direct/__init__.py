@@ -35,7 +35,7 @@ from .bindings import NotDirect
 from .collapsed import nests_of
 from .comprehensions import spread_out
 from .emitted import Statements
-from .extracted import extracted
+from .extracted import extracted, is_bare
 from .inferred import inferred
 from .unrolled import Unrolling
 
@@ -54,6 +54,7 @@ class Lower(lowering.Lower):
         statements = Statements(self, of.tree, of.inference, of.unrolling.left, of.nests, extracted(of.tree, of.inference, of.unrolling.few))
         statements.filename = self.func_ir.loc.filename
         statements.emit()
+        self.library.is_bare = bool(statements.done) and is_bare(of.tree.body, statements.done)
         return entry
 
 

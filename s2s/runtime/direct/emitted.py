@@ -73,6 +73,7 @@ class Statements(Expressions):
         self.on_stack = on_stack(function, inference.kinds)
         self.bounds: dict[int, list[ir.Value]] = {}  # of loops of nests that may run as one
         self.extracted = extracted
+        self.done: set[ast.For] = set()  # of these
         self.latest: dict[str, Given] = {}  # what slots of arrays hold, as far as that is known
         self.promises: dict[str, set[int]] = {}  # of the arrays that names have stood for (extracted.py)
         self.sources = Sources(function) if extracted else None
@@ -478,6 +479,7 @@ class Statements(Expressions):
             self.put(name, kind, builder.load(cgutils.gep_inbounds(builder, place, 0, k)))
         self.known = before
         self.meet(before, end)
+        self.done.add(stmt)
         return True
 
     def outside(self, stmt: ast.For, function: ir.Function, handed: Handed, bound: Container[str], results: dict[str, types.Type]) -> None:

@@ -39,10 +39,11 @@ from .kinds import SCALARS
 
 LEAST = 80  # weight of a function, from which on its loops are extracted
 LEFT = 30  # weight of what is left of it, or beside the heaviest loop, at least
-LIGHT, LIGHT_INSIDE = 12, 25  # weights of loops below which they stay, and of those inside of others that have none inside
+LIGHT, LIGHT_INSIDE = 6, 25  # weights of loops inside of others below which they stay, of those that are long, and of those that may have few trips
 DEAR = 25  # weight of a function of vector math, which is written where it is called
 DEARS = "vector_"
 STAYING = (ast.Return, ast.List, ast.ListComp, ast.JoinedStr)
+COMPOUND = (ast.For, ast.While, ast.If)
 FRESH = ("unshared_", "blas_product", "native_copy")  # what makes an array of its own
 HANDED = (*SCALARS, types.Literal, types.Array, types.BaseTuple, types.DType, types.SliceType, types.NoneType)
 WEIGHED = (ast.BinOp, ast.Subscript, ast.Compare, ast.UnaryOp, ast.IfExp, ast.Call, ast.If, ast.For, ast.While)
@@ -73,9 +74,10 @@ def weigh(node: ast.AST, weights: dict[ast.AST, int]) -> int:
 
 def chosen(body: list[ast.stmt], inference, short: Container[ast.For], weights: dict[ast.AST, int], total: int, inside: bool) -> Iterator[ast.For]:
     """The loops of a block to extract, `inside` of a loop or not: whole ones, but of one that is most of the function those in it."""
+    strips = {target.id for stmt in body if isinstance(stmt, ast.Assign) and is_least(stmt.value) for target in stmt.targets if isinstance(target, ast.Name)}
     for stmt in body:
         match stmt:
-            case ast.For() if stmt not in short and weights[stmt] >= (LIGHT_INSIDE if inside and not any(isinstance(each, ast.For) for each in stmt.body) else LIGHT):
+            case ast.For() if stmt not in short and weights[stmt] >= (0 if not inside else LIGHT if is_long(stmt, strips) else LIGHT_INSIDE):
                 is_whole = is_extractable(stmt, inference)
                 within = [] if is_whole and 3 * weights[stmt] <= 2 * total else list(chosen(stmt.body, inference, short, weights, total, True))
                 if within:
@@ -87,6 +89,30 @@ def chosen(body: list[ast.stmt], inference, short: Container[ast.For], weights: 
             case ast.If(_, first, second):
                 yield from chosen(first, inference, short, weights, total, inside)
                 yield from chosen(second, inference, short, weights, total, inside)
+
+
+def is_least(value: ast.expr) -> bool:
+    """Whether an expression is the least of some: how long a strip is (back/strips.py)."""
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "min"
+
+
+def is_long(loop: ast.For, strips: Container[str]) -> bool:
+    """Whether a loop goes through a strip, or has a loop inside."""
+    (*_, last) = loop.iter.args
+    return any(isinstance(stmt, ast.For) for stmt in loop.body) or isinstance(last, ast.Name) and last.id in strips
+
+
+def is_bare(body: list[ast.stmt], done: Container[ast.For]) -> bool:
+    """Whether nothing is done with elements of arrays in the loops of a block, but by those that are `done` elsewhere."""
+    for stmt in body:
+        match stmt:
+            case ast.For(_, _, inner) | ast.While(_, inner) if stmt not in done:
+                if not is_bare(inner, done) or any(isinstance(node, ast.Subscript) for each in inner if not isinstance(each, COMPOUND) for node in nodes_in(each)):
+                    return False
+            case ast.If(_, first, second):
+                if not is_bare(first, done) or not is_bare(second, done):
+                    return False
+    return True
 
 
 def is_extractable(loop: ast.For, inference) -> bool:
