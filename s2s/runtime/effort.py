@@ -62,11 +62,12 @@ from numba.core.runtime import rtsys
 from numba.core.typed_passes import NoPythonBackend
 
 from ..later import later
-from .abreast import Abreast, Piece, Pieces, Symbols, Unlike, beside, hand_over, in_pieces
+from .abreast import Abreast, Piece, Symbols, beside, hand_over
 from .assigned import is_assignment, without_text
 from .boxes import with_boxes
 from .elements import item, short
 from .passes import lighter
+from .pieces import Pieces, Unlike, in_pieces
 
 direct = later(f"{__package__}.direct")  # code from the cache needs none of it
 

@@ -15,7 +15,7 @@ from llvmlite import binding
 
 import s2s
 from s2s.runtime import abreast, effort, modules
-from s2s.runtime.abreast import LEAST, PIECE, Pieces, Unlike, in_pieces
+from s2s.runtime.pieces import LEAST, PIECE, Pieces, Unlike, in_pieces
 
 pytestmark = pytest.mark.compile
 
@@ -84,7 +84,7 @@ def nothing_is_known(monkeypatch):
 
 
 def test_a_module_is_several():
-    pieces = in_pieces(Pieces.of(text(2 * PIECE)))
+    pieces = in_pieces(Pieces.of(text(2 * PIECE)))[0]
     whole, part, helper = map(definitions, pieces)
     assert whole == {"whole": "", "inside": "linkonce_odr"}
     assert part == {"part.entry": "", "inside": "linkonce_odr"}  # each has what may be written inside
@@ -109,7 +109,7 @@ def test_what_is_short_or_unlike_generated_code_stays_whole():
 
 
 def test_what_is_short_shares_a_piece():
-    whole, others = map(definitions, in_pieces(Pieces.of(text(2 * PIECE, 3))))
+    whole, others = map(definitions, in_pieces(Pieces.of(text(2 * PIECE, 3)))[0])
     assert whole == {"whole": "", "inside": "linkonce_odr"}
     assert others == {'"a helper"': "weak_odr", "part.entry": "", "inside": "linkonce_odr"}
 
@@ -163,7 +163,7 @@ define linkonce_odr double @wide(double %x) {{
 attributes #1 = {{ "vector-function-abi-variant"="_ZGV_LLVM_N4v_wide(wide_4)" }}
 """
     said = TEXT.replace("%z = call i64 @inside(i64 %y)", "%v = call double @wide(double 0.0) #1\n  %z = call i64 @inside(i64 %y)") + variant
-    whole, part, helper = in_pieces(Pieces.of(text(2 * PIECE, said=said)))
+    whole, part, helper = in_pieces(Pieces.of(text(2 * PIECE, said=said)))[0]
     for piece in (whole, part, helper):
         binding.parse_assembly(piece).verify()
         assert ("@wide_4(" in piece) == ("@llvm.compiler.used" in piece) == (piece is part)
@@ -200,7 +200,7 @@ def test_two_threads_make_what_one_makes(monkeypatch):
     ours = gradient(cache=False)(*ARGS)
     agree(ours, s2s.value_and_grad(program, argnums=(0, 1))(*ARGS))
     assert last_library().beside is not None and not last_library().beside.is_alive()
-    monkeypatch.setattr(effort, "in_pieces", lambda text: None)
+    monkeypatch.setattr(effort, "in_pieces", lambda *given: None)
     modules._modules.clear()
     agree(gradient(cache=False)(*ARGS), ours, 1e-15)
     assert last_library().beside is None

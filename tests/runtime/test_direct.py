@@ -14,13 +14,13 @@ from numba.core.runtime import _nrt_python, rtsys
 
 import s2s
 from s2s.runtime import effort
-from s2s.runtime.abreast import in_pieces
 from s2s.runtime.direct import DirectLowering
 from s2s.runtime.direct.bindings import Bindings, NotDirect
 from s2s.runtime.direct.emitted import STRETCH
 from s2s.runtime.direct.unrolled import Unrolling
 from s2s.runtime.effort import BLOCKS, Effort
 from s2s.runtime.load import TEXT
+from s2s.runtime.pieces import in_pieces
 
 pytestmark = pytest.mark.compile
 

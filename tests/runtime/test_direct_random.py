@@ -11,7 +11,7 @@ from numba import njit
 from numba.core.compiler import Compiler
 from numba.core.runtime import _nrt_python, rtsys
 
-from s2s.runtime import abreast
+from s2s.runtime import pieces
 from s2s.runtime.effort import Effort
 from s2s.runtime.extremes import larger, smaller
 from s2s.runtime.load import TEXT
@@ -183,8 +183,8 @@ def test_random_functions_come_out_as_from_numbas_passes(seed, request):
 
 @pytest.mark.parametrize("seed", range(100, 106))
 def test_and_so_they_do_if_every_loop_is_a_function(seed, request, monkeypatch):
-    for name, least in (("LEAST", 0), ("LEFT", -1), ("LIGHT", 0), ("LIGHT_INSIDE", 0)):
+    for name, least in (("LEAST", 0), ("LEFT", -1), ("NEST", 0), ("SINGLE", 0)):
         monkeypatch.setattr(extracted, name, least)
     for name in ("LEAST", "PIECE"):
-        monkeypatch.setattr(abreast, name, 0)
+        monkeypatch.setattr(pieces, name, 0)
     test_random_functions_come_out_as_from_numbas_passes(seed, request)

@@ -25,9 +25,9 @@ from numba.core import callconv, cgutils, types
 from numba.core.ir import Loc
 
 from ...back.mentions import stored_in
-from ..abreast import LOOP
 from ..elements import count_of, field, item
 from ..outlined import raised_in
+from ..pieces import LOOP
 from ..unshared import laid_out
 from .collapsed import Nest
 from .expressions import Expressions, Given

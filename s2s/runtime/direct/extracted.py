@@ -10,7 +10,8 @@
 LLVM takes most of its time for loops, and one function is compiled by one thread.  What a loop reads is handed to it: numbers, and of arrays where
 the elements are, the lengths and what counts references; one value that several arrays have is one argument, so that what is known to be equal stays so.
 What it binds and is read after it comes back.  A loop with lists, or one that returns, is left where it is.  A loop inside
-another is called again in each trip of that, so it has to be long: a call takes some ten nanoseconds.
+another is called again in each trip of that, so it has to be long: a call takes some ten nanoseconds.  Of a function whose loops are all elsewhere, what is
+left is run once a call: it `is_bare`, and is compiled at the lowest level, with what Python calls.
 
 Note [Promises]
 An array that is made here shares its memory with nothing (unshared.py), and LLVM has to know it of an argument, too, or it guards or leaves what it made vectors of.
@@ -39,7 +40,7 @@ from .kinds import SCALARS
 
 LEAST = 80  # weight of a function, from which on its loops are extracted
 LEFT = 30  # weight of what is left of it, or beside the heaviest loop, at least
-LIGHT, LIGHT_INSIDE = 6, 25  # weights of loops inside of others below which they stay, of those that are long, and of those that may have few trips
+NEST, SINGLE = 12, 25  # weights of loops inside of others below which they stay, of those with loops inside, and of others, which may have few trips
 DEAR = 25  # weight of a function of vector math, which is written where it is called
 DEARS = "vector_"
 STAYING = (ast.Return, ast.List, ast.ListComp, ast.JoinedStr)
@@ -74,10 +75,9 @@ def weigh(node: ast.AST, weights: dict[ast.AST, int]) -> int:
 
 def chosen(body: list[ast.stmt], inference, short: Container[ast.For], weights: dict[ast.AST, int], total: int, inside: bool) -> Iterator[ast.For]:
     """The loops of a block to extract, `inside` of a loop or not: whole ones, but of one that is most of the function those in it."""
-    strips = {target.id for stmt in body if isinstance(stmt, ast.Assign) and is_least(stmt.value) for target in stmt.targets if isinstance(target, ast.Name)}
     for stmt in body:
         match stmt:
-            case ast.For() if stmt not in short and weights[stmt] >= (0 if not inside else LIGHT if is_long(stmt, strips) else LIGHT_INSIDE):
+            case ast.For() if stmt not in short and not (inside and weights[stmt] < (NEST if any(isinstance(each, ast.For) for each in stmt.body) else SINGLE)):
                 is_whole = is_extractable(stmt, inference)
                 within = [] if is_whole and 3 * weights[stmt] <= 2 * total else list(chosen(stmt.body, inference, short, weights, total, True))
                 if within:
@@ -89,17 +89,6 @@ def chosen(body: list[ast.stmt], inference, short: Container[ast.For], weights: 
             case ast.If(_, first, second):
                 yield from chosen(first, inference, short, weights, total, inside)
                 yield from chosen(second, inference, short, weights, total, inside)
-
-
-def is_least(value: ast.expr) -> bool:
-    """Whether an expression is the least of some: how long a strip is (back/strips.py)."""
-    return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "min"
-
-
-def is_long(loop: ast.For, strips: Container[str]) -> bool:
-    """Whether a loop goes through a strip, or has a loop inside."""
-    (*_, last) = loop.iter.args
-    return any(isinstance(stmt, ast.For) for stmt in loop.body) or isinstance(last, ast.Name) and last.id in strips
 
 
 def is_bare(body: list[ast.stmt], done: Container[ast.For]) -> bool:
