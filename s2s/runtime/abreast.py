@@ -101,15 +101,11 @@ class Abreast(threading.Thread):
     def __init__(self, pieces: list[Piece]):
         super().__init__(name="s2s compiles")
         self.pieces, self.waiting, self.failed = pieces, deque(pieces), None
-        self.interval = sys.getswitchinterval()
-        sys.setswitchinterval(SHORT)  # or it waits for Python, 5 ms each time that LLVM has done something
         self.start()
 
     def run(self) -> None:
-        try:
+        with taking_short_turns():
             self.work()
-        finally:
-            sys.setswitchinterval(self.interval)
 
     def work(self) -> None:
         """Make what is left to be made."""
@@ -130,6 +126,26 @@ class Abreast(threading.Thread):
         if self.failed is not None:
             raise self.failed
         return [piece.code for piece in self.pieces]
+
+
+_turns: list[float] = []  # how long those of Python's threads were, before each that takes short ones
+_changing = threading.Lock()
+
+
+@contextmanager
+def taking_short_turns() -> Iterator[None]:
+    """Threads that want to run Python need not wait long: a thread that LLVM has done something for would wait 5 ms each time."""
+    with _changing:
+        _turns.append(sys.getswitchinterval())
+        sys.setswitchinterval(SHORT)
+    try:
+        yield
+    finally:
+        with _changing:
+            first = _turns[0]
+            _turns.pop()
+            if not _turns:  # the last of them
+                sys.setswitchinterval(first)
 
 
 def alone(text: str) -> binding.ModuleRef:

@@ -33,6 +33,7 @@ BY_NAME = "s2s_"  # functions that say the same wherever they have the same name
 BY_CONTENT = ".const.pickle"  # names of Numba's that end with a hash
 QUOTED = re.compile(r'@"([-a-zA-Z$._][-\w$.]*)"')  # a name that needs no quotes
 NUMBERED = re.compile(r'("(?:[^"\\]|\\.)*"|[!#])(?:(?<=[!#])(\d+)\b)?')  # metadata and groups of attributes, outside of quotes
+OWN = re.compile(r"^@([-\w.$]+) = (?:internal|private) (?:\w+ )*?global ", re.M)  # variables that no other module sees
 USED = "@llvm.compiler.used"
 GROUP = re.compile(r"#\d+")  # of attributes
 VARIANTS = "vector-function-abi-variant"
@@ -68,10 +69,13 @@ class Pieces:
         return found
 
     def add(self, text: str, is_linked: bool) -> None:
-        """What this text says, too; where the module is linked, others may define the same."""
+        """What this text says, too; where the module is linked, others may define the same.  Raises Unlike where that is LLVM's to do."""
         if any(word in text for word in WHOLE):
             raise Unlike
         text = QUOTED.sub(r"@\1", text)
+        for name in OWN.findall(text):
+            if name in self.globals:  # each module has a variable of its own
+                text = re.sub(rf"@{re.escape(name)}(?![-\w$.])", f"@{name}.{len(self.globals)}", text)
         first, numbers = self.numbers, [self.numbers - 1]
 
         def numbered(match: re.Match) -> str:

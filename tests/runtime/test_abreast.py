@@ -148,6 +148,22 @@ attributes #0 = { nounwind }
         Pieces.of(caller, other.replace("\\0A", "\\0B"))
 
 
+def test_variables_of_one_name_stay_apart():
+    """Numba keeps what it calls in Python in a variable of each module."""
+    text = """\
+@kept = internal global i64 0
+
+define i64 @f(i64 %x) {
+  %y = load i64, ptr @kept
+  store i64 %x, ptr @kept
+  ret i64 %y
+}
+"""
+    both = Pieces.of(text, text.replace("@f(", "@g("))
+    assert [*both.globals] == ["kept", "kept.1"] and "@kept.1" not in both.defined["f"] and both.defined["g"].count("@kept.1\n") == 2
+    binding.parse_assembly(both.module(["f", "g"])).verify()
+
+
 def test_functions_of_vectors_go_where_they_may_be_called():
     variant = """
 define linkonce_odr <4 x double> @wide_4(<4 x double> %x) {{
