@@ -20,7 +20,7 @@ Code that comes straight from its text (direct/) has no memory to take apart and
 references; where much is compiled, the last is at level 1: gradients of a convolutional network, of bundle
 adjustment, of an LSTM and of that Newton-CG came out as fast or faster, and the network's LLVM takes 1.2 s for 1.6.
 What Python calls is run once a call, and so is what is left of a function whose loops are functions of their own (direct/extracted.py): both are compiled at level 0, which takes
-LLVM a quarter of the time, and costs a call of a small function a twentieth of a microsecond.
+LLVM a third of the time, and costs 0.1 microseconds of 0.8 for a call that takes and returns three arrays, 0.4 of 3.3 for ten.  Where there are many more, that is level 1.
 Where loops have few trips, and LLVM knows how many, the first run stays, and the last is at level 2: what the first unrolls, the last makes vectors of.
 A mixture of Gaussians took 1.7 times as long without, a Kalman filter 1.4, and compiling them no less.
 That takes LLVM's vectoriser of straight lines, too, which Numba leaves out: the mixture in loops over points took 1.3 times as long without, a hidden
@@ -77,6 +77,7 @@ LOWEST, FIRST, LARGE, LARGE_AND_DIRECT = 0, 1, 2, 1  # levels: of what Python ca
 BLOCKS = 500  # of a module, from where on LLVM keeps a list of those that it has changed
 WITH_LIST = range(20, 23)  # the versions of LLVM that are known to have that option
 
+WIDE = 1_500  # instructions of what Python calls, from which on that is worth a level: containers of some twenty arrays
 MANY = 1_200  # instructions before the last run, without what Python calls: from here on a function is large
 INSTRUCTION = "\n  "  # before each, in the text of a module
 
@@ -288,17 +289,18 @@ class Library(JITCodeLibrary):
             self.begin()
         if self.is_direct:  # the module is empty
             said = [*self.texts, said_by(rtsys.library)]
+            level = LOWEST if sum(text.count(INSTRUCTION) for text in self.texts) < WIDE else FIRST
             if self.beside is not None and not self.left:
                 whole = Pieces.of(*said)
-                self.wrapper = self.piece(whole.module(whole.outside()), LOWEST)
+                self.wrapper = self.piece(whole.module(whole.outside()), level)
                 return
             elsewhere = {name for name in self.begun.defined if self.beside is not None and self.begun.is_apart(name)} - {*self.left}
             for text in said:
                 self.begun.add(text, is_linked=text is said[-1])
-            self.wrapper = self.piece(self.begun.module(self.begun.outside() + self.left, elsewhere, {*self.left}), LOWEST if self.beside is not None else None)
+            self.wrapper = self.piece(self.begun.module(self.begun.outside() + self.left, elsewhere, {*self.left}), level if self.beside is not None else None)
             return
         if self.beside is not None:  # what Python calls
-            with at_level(LOWEST):
+            with at_level(FIRST):
                 passes = [self._codegen._module_pass_manager()]
         else:
             passes = self.passes(self._codegen)
@@ -309,7 +311,7 @@ class Library(JITCodeLibrary):
     def _finalize_final_module(self):
         code = None
         if self.beside is not None and self.wrapper is None:
-            self._compiled_object = code = beside(self._codegen, LOWEST)._tm.emit_object(self._final_module)
+            self._compiled_object = code = self._codegen._tm.emit_object(self._final_module)
         if self.wrapper is not None:
             self.wrapper.make()
         if self.pieces:  # before the engine has any: what it cannot link, it would meet again with whatever is compiled next

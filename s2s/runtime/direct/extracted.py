@@ -40,7 +40,7 @@ from .kinds import SCALARS
 
 LEAST = 80  # weight of a function, from which on its loops are extracted
 LEFT = 30  # weight of what is left of it, or beside the heaviest loop, at least
-NEST, SINGLE = 12, 25  # weights of loops inside of others below which they stay, of those with loops inside, and of others, which may have few trips
+HEAVY = 50  # weight of a loop inside of another, which may have few trips, from which on it is extracted
 DEAR = 25  # weight of a function of vector math, which is written where it is called
 DEARS = "vector_"
 STAYING = (ast.Return, ast.List, ast.ListComp, ast.JoinedStr)
@@ -77,7 +77,7 @@ def chosen(body: list[ast.stmt], inference, short: Container[ast.For], weights: 
     """The loops of a block to extract, `inside` of a loop or not: whole ones, but of one that is most of the function those in it."""
     for stmt in body:
         match stmt:
-            case ast.For() if stmt not in short and not (inside and weights[stmt] < (NEST if any(isinstance(each, ast.For) for each in stmt.body) else SINGLE)):
+            case ast.For() if stmt not in short and (not inside or weights[stmt] >= HEAVY):
                 is_whole = is_extractable(stmt, inference)
                 within = [] if is_whole and 3 * weights[stmt] <= 2 * total else list(chosen(stmt.body, inference, short, weights, total, True))
                 if within:
@@ -146,10 +146,16 @@ def is_fresh(value: ast.expr) -> bool:
     return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id.startswith(FRESH)
 
 
-def promise_of(data: ir.Value) -> ir.Value | None:
-    """The promise, or the argument, that the address of an array's elements is counted from."""
+def begins(data: ir.Value) -> ir.Value:
+    """What the address of an array's elements is counted from."""
     while isinstance(data, (ir.GEPInstr, ir.CastInstr)):
         data = data.operands[0]
+    return data
+
+
+def promise_of(data: ir.Value) -> ir.Value | None:
+    """The promise, or the argument, that the address of an array's elements is counted from."""
+    data = begins(data)
     return data if is_promise(data) or isinstance(data, ir.Argument) else None
 
 
@@ -187,6 +193,8 @@ class Handed:
         if isinstance(kind, types.Array):
             pieces.append(field(self.context, self.builder, kind, value, "parent"))
             data = pieces[1]
+            if isinstance(begins(data), ir.AllocaInstr):  # on the stack LLVM sees it as the numbers that it holds
+                return False
             self.data[id(data)] = promise_of(data)
             if self.data[id(data)] is None:
                 self.unsure |= self.sources.reached(name)
