@@ -40,7 +40,7 @@ from .kinds import SCALARS
 
 LEAST = 80  # weight of a function, from which on its loops are extracted
 LEFT = 30  # weight of what is left of it, or beside the heaviest loop, at least
-HEAVY = 50  # weight of a loop inside of another, which may have few trips, from which on it is extracted
+HEAVY, MUCH = 50, 400  # weight of a loop inside of another, which may have few trips, from which on it is extracted; half of that in functions of so much
 DEAR = 25  # weight of a function of vector math, which is written where it is called
 DEARS = "vector_"
 STAYING = (ast.Return, ast.List, ast.ListComp, ast.JoinedStr)
@@ -77,7 +77,7 @@ def chosen(body: list[ast.stmt], inference, short: Container[ast.For], weights: 
     """The loops of a block to extract, `inside` of a loop or not: whole ones, but of one that is most of the function those in it."""
     for stmt in body:
         match stmt:
-            case ast.For() if stmt not in short and (not inside or weights[stmt] >= HEAVY):
+            case ast.For() if stmt not in short and (not inside or weights[stmt] >= (HEAVY if total < MUCH else HEAVY // 2)):
                 is_whole = is_extractable(stmt, inference)
                 within = [] if is_whole and 3 * weights[stmt] <= 2 * total else list(chosen(stmt.body, inference, short, weights, total, True))
                 if within:
