@@ -31,6 +31,15 @@ PROGRAMS = {
                     count += 1
             return total, last, count
      """, 1),
+    "the counter is read after the loop": ("""
+        def f(x, n):
+            k, i = 7, -1
+            for k in range(2, n):
+                x[0] = x[k]
+            for i in range(n):
+                x[1] = x[1] + x[i]
+            return x, k, i
+     """, 2),
     "an array is another on some paths": ("""
         def f(x, n):
             a = unshared_zeros(len(x))
@@ -243,6 +252,27 @@ def test_what_is_promised_is_said_of_arguments(monkeypatch):
     (library,) = [each.library for each in native.overloads.values()]
     heads = [line for line in "\n".join(library.begun.defined.values()).splitlines() if line.startswith("define ") and pieces.LOOP in line]
     assert found == [True, True] and [head.count(" noalias ") for head in heads] == [0, 2]
+
+
+@pytest.mark.parametrize("inside, is_bare", [("total += 1.0", False), ("total += x[k]", False), ("for i in range(len(x)):\n            total += x[i] * k", True)])
+def test_what_is_left_is_compiled_at_the_lowest_level_if_no_loop_is_left(inside, is_bare, monkeypatch):
+    """A loop of numbers alone would take several times as long there, and so would one that LLVM makes vectors of."""
+    text = f"""
+def f(x, n):
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i]
+    k = 0
+    while k < n:
+        {inside}
+        k += 1
+    return total
+"""
+    plain, native, found = compiled(text, monkeypatch)
+    x = np.linspace(0.0, 1.0, 11)
+    assert native(x, 3) == plain(x, 3) and all(found)
+    (library,) = [each.library for each in native.overloads.values()]
+    assert library.is_bare == is_bare
 
 
 def test_small_functions_stay_whole(monkeypatch):

@@ -35,7 +35,7 @@ from ...back.mentions import nodes_in
 from ..elements import field
 from ..parts import taken_apart
 from ..unshared import is_promise, laid_out
-from .bindings import Mention, mentions_of, read, webs
+from .bindings import FIRST, Mention, mentions_of, read, webs
 from .kinds import SCALARS
 
 LEAST = 80  # weight of a function, from which on its loops are extracted
@@ -92,11 +92,12 @@ def chosen(body: list[ast.stmt], inference, short: Container[ast.For], weights: 
 
 
 def is_bare(body: list[ast.stmt], done: Container[ast.For]) -> bool:
-    """Whether nothing is done with elements of arrays in the loops of a block, but by those that are `done` elsewhere."""
+    """Whether the loops that are left in a block are around those that are `done` elsewhere, and do nothing with elements of arrays themselves."""
     for stmt in body:
         match stmt:
             case ast.For(_, _, inner) | ast.While(_, inner) if stmt not in done:
-                if not is_bare(inner, done) or any(isinstance(node, ast.Subscript) for each in inner if not isinstance(each, COMPOUND) for node in nodes_in(each)):
+                own = [node for each in inner if not isinstance(each, COMPOUND) for node in nodes_in(each)]
+                if not any(each in done for each in nodes_in(stmt)) or any(isinstance(node, ast.Subscript) for node in own) or not is_bare(inner, done):
                     return False
             case ast.If(_, first, second):
                 if not is_bare(first, done) or not is_bare(second, done):
@@ -169,10 +170,11 @@ class Reads(NamedTuple):
     @staticmethod
     def of(loop: ast.For, values: Container[int]) -> Reads:
         found: dict[str, list[Mention]] = {}
-        for each in (*read(loop.iter, ()), *mentions_of(loop.body, ((0, 0),))):
+        counter = Mention(loop.target, loop.target.id, True, ((0, 0), (id(loop.body), FIRST)))
+        for each in (*read(loop.iter, ()), counter, *mentions_of(loop.body, ((0, 0),))):
             found.setdefault(each.name, []).append(each)
         bound = {name for name, several in found.items() if any(each.binds and id(each.node) not in values for each in several)}
-        return Reads(list(found), bound, {loop.target.id, *(name for name, several in found.items() if several[0].path and webs(several, 1, []))})
+        return Reads(list(found), bound, {name for name, several in found.items() if several[0].path and webs(several, 1, [])})
 
 
 class Handed:
