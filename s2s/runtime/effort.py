@@ -185,7 +185,7 @@ class Library(JITCodeLibrary):
     def __init__(self, codegen, name):
         super().__init__(codegen, name)
         self.texts: list[str] = []
-        self.begun: Pieces | None = None  # all but what Python calls, once that is written
+        self.begun: Pieces | None = None  # all but what Python calls, while that is written
 
     def add_ir_module(self, ir_module):
         if self.is_direct:
@@ -316,6 +316,7 @@ class Library(JITCodeLibrary):
             self.wrapper.make()
         if self.pieces:  # before the engine has any: what it cannot link, it would meet again with whatever is compiled next
             self.codes_beside = [*(self.beside.result() if self.beside is not None else ()), *([self.wrapper.code] if self.wrapper is not None else ())]
+        self.begun = None
         super()._finalize_final_module()
         if code is not None:
             self._compiled_object = code  # the engine has asked for it, and it was forgotten

@@ -119,6 +119,8 @@ class Pieces:
                 if VARIANTS in line:
                     self.variants[line.split()[1]] = VARIANT.findall(line)
             elif not line.startswith((";", "source_filename")) and line not in self.head:
+                if line.startswith("%") and any(each.startswith(line.partition(" = ")[0] + " = ") for each in self.head):
+                    raise Unlike  # two types of one name
                 self.head.append(line)
         self.numbers = max(numbers) + 1
 
