@@ -215,16 +215,18 @@ class Library(JITCodeLibrary):
                 self._final_module.link_in(library._get_module_for_linking(), preserve=True)
                 self.is_unrolled = self.is_unrolled or getattr(library, "is_unrolled", False)
             self._linking_libraries = [library for library in self._linking_libraries if library is rtsys.library]  # counts references, here and there
-            try:
-                self.begun = Pieces.of(str(self._final_module))
-            except Unlike:
-                return
+            text = str(self._final_module)
         else:
             self.texts, self._linking_libraries = [], []
-        text = "\n".join(self.begun.defined.values())
+            text = "\n".join(self.begun.defined.values())
         self.size = text.count(INSTRUCTION)
         if text.count("\n  br ") > BLOCKS:
             work_by_list()
+        if not self.is_direct:
+            try:
+                self.begun = Pieces.of(text)
+            except Unlike:
+                return
         found = in_pieces(self.begun, self.is_bare and self.is_direct)
         if found is not None:
             texts, self.left = found

@@ -88,7 +88,7 @@ def test_an_entry_that_takes_symbols_not_known_yet_has_everything_imported(folde
         imported.clear()
         assert s2s.jit(cube)(2.0) == 8.0
         assert modules.statistics() == (1 - loads, loads)
-        assert len(imported) >= imports and bool(imported) == bool(imports)
+        assert len(imported) == imports if loads else imported  # compiling it imports more
 
 
 def test_several_processes_at_once_share_the_cache(tmp_path):
