@@ -178,6 +178,11 @@ def write(path: Path, content: bytes, plain: bool = False) -> None:
             os.unlink(name)
 
 
+def entry_of(result: compiler.CompileResult) -> int:
+    """The address of what Python calls; 0, which is called all the same, where the engine has no code for it."""
+    return result.library.get_pointer_to_function(result.fndesc.llvm_cpython_wrapper_name)
+
+
 class DiskCache(_Cache):
     """What a Numba dispatcher asks for machine code before it compiles."""
 
@@ -222,7 +227,8 @@ class DiskCache(_Cache):
             for code in codes:
                 hand_over(target_context.codegen(), code)
             engine._load_defined_symbols(defined)
-            return compiler.CompileResult._rebuild(target_context, *parts)
+            found = compiler.CompileResult._rebuild(target_context, *parts)
+            return found if entry_of(found) else None
         except Exception:  # whatever is wrong with it, compiling puts it right
             return None
 

@@ -179,7 +179,7 @@ class Library(JITCodeLibrary):
     size = None  # instructions, of all but what Python calls
     beside: Abreast | None = None  # what compiles the function; what Python calls is compiled here
     codes_beside: list[bytes] = []
-    wrapper: Piece | None = None  # what Python calls, where that is text, too
+    wrapper: Piece | None = None  # what Python calls, where that is not compiled with the rest
     left: list[str] = []  # functions that are compiled with that
 
     def __init__(self, codegen, name):
@@ -232,8 +232,7 @@ class Library(JITCodeLibrary):
             texts, self.left = found
             self.beside = Abreast([self.piece(each) for each in texts])
             if not self.is_direct:
-                name, self._final_module = self._final_module.name, binding.parse_assembly(f'target triple = "{self._final_module.triple}"\n')
-                self._final_module.name, self._final_module.data_layout = name, self._codegen._data_layout
+                self.empty()
 
     def as_modules(self) -> None:
         """Go Numba's way from here on, with modules instead of texts."""
@@ -301,27 +300,26 @@ class Library(JITCodeLibrary):
                 self.begun.add(text, is_linked=text is said[-1])
             self.wrapper = self.piece(self.begun.module(self.begun.outside() + self.left, elsewhere, {*self.left}), level if self.beside is not None else None)
             return
-        if self.beside is not None:  # what Python calls
-            with at_level(FIRST):
-                passes = [self._codegen._module_pass_manager()]
-        else:
-            passes = self.passes(self._codegen)
-        for manager, builder in passes:
+        if self.beside is not None:
+            self.wrapper = self.piece(str(self._final_module), FIRST)
+            self.empty()
+            return
+        for manager, builder in self.passes(self._codegen):
             with self._recorded_timings.record("Module passes", builder):
                 manager.run(self._final_module, builder)
 
+    def empty(self) -> None:
+        """Put a module that defines nothing in the place of the function's: its code comes from elsewhere."""
+        name, self._final_module = self._final_module.name, binding.parse_assembly(f'target triple = "{self._final_module.triple}"\n')
+        self._final_module.name, self._final_module.data_layout = name, self._codegen._data_layout
+
     def _finalize_final_module(self):
-        code = None
-        if self.beside is not None and self.wrapper is None:
-            self._compiled_object = code = self._codegen._tm.emit_object(self._final_module)
         if self.wrapper is not None:
             self.wrapper.make()
         if self.pieces:  # before the engine has any: what it cannot link, it would meet again with whatever is compiled next
             self.codes_beside = [*(self.beside.result() if self.beside is not None else ()), *([self.wrapper.code] if self.wrapper is not None else ())]
         self.begun = None
         super()._finalize_final_module()
-        if code is not None:
-            self._compiled_object = code  # the engine has asked for it, and it was forgotten
 
     def _finalize_specific(self):
         for piece, code in zip(self.pieces, self.codes_beside):

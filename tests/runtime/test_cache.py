@@ -68,6 +68,41 @@ def test_second_process_takes_machine_code_from_the_cache(tmp_path):
     assert len(entry.read_bytes()) > len(whole) // 2
 
 
+NUMBAS = """
+import numpy as np
+import s2s
+from s2s.runtime.modules import statistics
+
+def f(x):
+    a = 1.0 + x[0] * x[0] + x[1] * x[1]
+    y, n = a, 0
+    while n < 12:
+        y = 0.5 * (y + a / y)
+        n += 1
+    return y * x[2]
+
+y, pullback = s2s.vjp(s2s.jit(f), np.array([0.5, -0.4, 0.7]))
+print(pullback(1.0)[0].sum(), *statistics())
+"""
+
+
+def test_what_takes_a_list_from_python_is_taken_from_the_cache(tmp_path):
+    """Lists go Numba's way (direct/ has none), in pieces; the second process once called address 0."""
+    first, second = (result_of(start_process(tmp_path, tmp_path / "cache", NUMBAS)) for _ in range(2))
+    root = np.sqrt(1.41)
+    assert abs(float(first[0]) - (0.7 * 0.1 / root + root)) < 1e-12
+    assert (first[1:], second[1:]) == (["2", "0"], ["0", "2"])
+    assert first[0] == second[0]
+
+
+def test_machine_code_without_the_wrapper_for_python_is_compiled_again(folder, monkeypatch):
+    s2s.jit(cube)(2.0)
+    again(monkeypatch)
+    monkeypatch.setattr(cache, "entry_of", lambda result: 0)
+    assert s2s.jit(cube)(2.0) == 8.0
+    assert modules.statistics() == (1, 0)
+
+
 def test_machine_code_from_the_cache_imports_nothing_that_compiling_needs(tmp_path):
     program = "import sys\n" + PROGRAM + "print(*({'scipy.linalg', 'numba.np.arraymath'} & set(sys.modules)))\n"
     programs = [result_of(start_process(tmp_path, tmp_path / "cache", program)) for _ in range(2)]
