@@ -79,8 +79,9 @@ def if_(condition, then: Callable, otherwise: Callable, names: Sequence[str] = (
 # `total = 0.0` before a loop is Python's number, and NumPy's after the first trip that adds an element to it: the
 # body is emitted twice, and that of a loop in a loop four times.  When a loop is emitted again, its carries most
 # likely become what they were before.  So such a carry starts as NumPy's number at once; and that is the type that
-# starting from the inits would have given, if what each trip ends with is NumPy's without it.  If not, the loop is
-# emitted from its inits.
+# starting from the inits would have given, if what each trip ends with is NumPy's without it, or once others are, of which that has been found.  Likewise
+# an empty tape, of which nothing says what it will hold, starts as one of the numbers that were pushed onto it, if what is pushed is just that.  If not,
+# the loop is emitted from its inits.
 
 
 def _carries(inits: list[Value], names: Sequence[str], emit_body: Callable, before: Sequence[Type] = (),
@@ -90,7 +91,8 @@ def _carries(inits: list[Value], names: Sequence[str], emit_body: Callable, befo
     `before` are the types that the carries had, if the loop is emitted again; spread(init, type, body, name) may be what a
     carry begins with in place of a number, where a trip makes an array of it: then `inits` has that.
     """
-    likely = [old if init.type == FLOAT and old == _NUMPYS else init.type for init, old in zip(inits, before)]
+    likely = [old if init.type == FLOAT and old == _NUMPYS or init.type == Tape(UNDEFINED) and _is_of_numbers(old) else init.type
+              for init, old in zip(inits, before)]
     if before and any(init.type != type for init, type in zip(inits, likely)):
         try:
             types, blocks, yields = _attempt(inits, likely, names, emit_body)
@@ -98,8 +100,7 @@ def _carries(inits: list[Value], names: Sequence[str], emit_body: Callable, befo
             types = []
         if types == likely:
             guessed = [k - len(inits) for k, (init, type) in enumerate(zip(inits, likely)) if init.type != type]
-            known = {blocks[-1].params[k]: False for k in guessed}
-            if all(_is_numpys(yields[k], known) for k in guessed):
+            if _become(yields, blocks[-1].params, guessed):
                 return _settled(inits, types), blocks
     types = [init.type for init in inits]
     unbound = [k for k, type in enumerate(types) if type == UNDEFINED]
@@ -162,6 +163,43 @@ def _makes_numpys(x: Value, known: dict[Value, bool], depth: int) -> bool:
     if op.record.elementwise:  # so is what an operation makes of one that is
         return any(_is_numpys(v, known, depth) for v in numbers)
     return op.name != "call" and all(_is_numpys(v, known, depth) for v in numbers)
+
+
+def _is_of_numbers(type: Type) -> bool:
+    return isinstance(type, Tape) and isinstance(type.item, Scalar)
+
+
+def _become(yields: Sequence[Value], params: Sequence[Value], guessed: Sequence[int]) -> bool:
+    """Whether the carries that are `guessed` become what they were said to be from the start: NumPy's numbers, and tapes of what they hold."""
+    open = {k for k in guessed if not isinstance(yields[k].type, Tape)}
+    while found := {k for k in open if _is_numpys(yields[k], {params[j]: False for j in open})}:
+        open -= found
+    return not open and all(_holds(yields[k], params[k]) for k in guessed if isinstance(yields[k].type, Tape))
+
+
+def _holds(tape: Value, start: Value) -> bool:
+    """Whether a tape that was empty at `start` holds what its type says."""
+    has_any, ahead, seen = False, [tape], {start}
+    while ahead:
+        t = ahead.pop()
+        if t in seen:
+            continue
+        seen.add(t)
+        match t.op:
+            case Op(inputs=(before, x), record=record) if record is tape_push:
+                if x.type != tape.type.item:
+                    return False
+                has_any = True
+                ahead.append(before)
+            case Op(outputs=outputs, blocks=blocks, name="if"):
+                ahead += [block.yields[outputs.index(t)] for block in blocks]
+            case Op(outputs=outputs, blocks=blocks, inputs=inputs, name="for" | "while"):
+                k = outputs.index(t) - len(outputs)
+                seen.add(blocks[-1].params[k])
+                ahead += [inputs[k], blocks[-1].yields[k]]
+            case _:
+                return False
+    return has_any
 
 
 def _say_what_fills(init: Value, type: Type) -> None:

@@ -1,12 +1,14 @@
 """Generating code takes turns, and leaves the process as it was."""
 
 import gc
+import sys
 import threading
+import weakref
 
 import pytest
 
 import s2s
-from s2s.ir.turns import YOUNG, made_in_turn, taking_turns
+from s2s.ir.turns import FIRST, YOUNG, Turn, made_in_turn, taking_turns, with_room
 
 
 @pytest.fixture
@@ -68,3 +70,51 @@ def test_who_waits_for_a_turn_keeps_nothing_from_who_has_it():
     other.join(5)
     assert found == ["text"] and made == [code] and vars(code) == {"text": "text"}
     assert isinstance(Code.text, made_in_turn)
+
+
+def test_what_the_first_turns_leave_is_not_looked_at(threshold, monkeypatch):
+    """It is old from then on; later ones, and those of programs that have frozen objects, have the young looked at."""
+    class Node:
+        pass
+
+    def left_by_a_turn() -> weakref.ref:
+        gc.collect()
+        with taking_turns():
+            kept = [Node() for _ in range(2 * threshold[0])]
+            node = kept.pop()
+            node.itself = node
+            found = weakref.ref(node)
+            del node
+        del kept
+        return found
+
+    monkeypatch.setattr(Turn, "unseen", 0)
+    found = left_by_a_turn()
+    assert found() is not None and threshold[0] < Turn.unseen < FIRST and gc.get_freeze_count() == 0
+    monkeypatch.setattr(Turn, "unseen", FIRST)
+    assert left_by_a_turn()() is None
+    monkeypatch.setattr(Turn, "unseen", 0)
+    gc.freeze()
+    try:
+        assert left_by_a_turn()() is None and gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11) or sys.platform != "linux", reason="frames are objects of their own there, or memory is counted otherwise")
+def test_code_is_generated_where_frames_have_room():
+    """Python's stack comes in chunks of 16 KiB; none is taken and given back again and again, however deep the caller stands."""
+    import resource
+
+    def pages(depth: int) -> int:
+        if depth:
+            return pages(depth - 1)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        with_room(lambda: [None for _ in range(300) if leaf()])
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    def leaf():
+        return False
+
+    assert max(min(pages(depth) for _ in range(3)) for depth in range(160)) < 100
+    assert with_room(lambda *args, **kwargs: (args, kwargs), 1, x=2) == ((1,), {"x": 2})
