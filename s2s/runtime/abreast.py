@@ -1,17 +1,18 @@
 """LLVM's work on a function in two threads: on what Python calls, and on the function, in pieces (pieces.py).
 
-    a piece after the other             in a thread of its own, from when the first is written (pieces.py), and in this one, once what Python calls is compiled
+    a piece after the other             in a thread of its own, while what Python calls is written, and in this one, once it is compiled
     what Python calls f through         compiled at the lowest level, here, with what runs once a call of f
 
-What is passed through LLVM takes half of a first call; a loop is as soon as its code is there, while Python writes that of the next.  The function that takes arguments from Python and gives results to it takes a third
-of LLVM's time for a small program.  Numba never writes f inside it, and runs it once a call, so that little is lost where LLVM does not look at it
+What is passed through LLVM takes half of a first call, and the function that takes arguments from Python and gives results to it a third
+of that for a small program.  Numba never writes f inside it, and runs it once a call, so that little is lost where LLVM does not look at it
 twice: it takes a third of the time then.  It is written while LLVM is at work on f.
 
 LLVM lets several threads work if each has its own context.  llvmlite does not: one lock stands around all of its functions.  So all that is called for a piece is called
 past the lock, on a context, a machine and passes that no other thread knows; where a version of llvmlite keeps the functions elsewhere, the lock is held, and the
 threads take turns.
 
-Considered: a process of its own (30 ms to hand a module over and back, and it has to be there).
+Considered: a process of its own (30 ms to hand a module over and back, and it has to be there); to begin with each loop while Python writes the next (measured on two cores:
+each slowed the other down by a third, and a first call took what it had taken).
 
 What is made of a piece is an object file, which the engine takes beside the others; the cache keeps all.  Its module is kept as
 bitcode, for those who link it or want to read it: a context of LLVM's with a module in it takes a megabyte.
@@ -22,7 +23,6 @@ from __future__ import annotations
 import copy
 import ctypes
 import functools
-import os
 import sys
 import threading
 import weakref
@@ -60,37 +60,26 @@ class Symbols:
 
 
 class Piece:
-    """A module that becomes machine code by these passes of LLVM, after those `before` of each function."""
+    """A module that becomes machine code by these passes of LLVM, after those `before` of each function; `code`, once it has."""
 
     def __init__(self, text: str, machine: binding.TargetMachine, passes: list, before: tuple | None = None):
-        self.given, self.failed, self.ended, self.is_linked = (text, machine, passes, before), None, threading.Event(), False
+        self.given = text, machine, passes, before
 
     def make(self) -> None:
+        text, machine, passes, before = self.given
         try:
-            self._make(*self.given)
-        except BaseException as error:
-            self.failed = error
+            module = alone(text)
+            if before is not None:
+                manager, builder = before
+                for function in functions_of(module):
+                    past_the_lock("LLVMPY_RunNewFunctionPassManager")(manager, function, builder)
+            for manager, builder in passes:
+                past_the_lock("LLVMPY_RunNewModulePassManager")(manager, module, builder)
+            self.bitcode = bitcode(module)
+            self.code = machine_code(machine, module)
+            self.made = module
         finally:
             del self.given
-            self.ended.set()
-
-    def _make(self, text: str, machine: binding.TargetMachine, passes: list, before: tuple | None) -> None:
-        module = alone(text)
-        if before is not None:
-            manager, builder = before
-            for function in functions_of(module):
-                past_the_lock("LLVMPY_RunNewFunctionPassManager")(manager, function, builder)
-        for manager, builder in passes:
-            past_the_lock("LLVMPY_RunNewModulePassManager")(manager, module, builder)
-        self.bitcode, self._code, self.made = bitcode(module), machine_code(machine, module), module
-
-    @property
-    def code(self) -> bytes:
-        """The object file, once it is made; raises what went wrong."""
-        self.ended.wait()
-        if self.failed is not None:
-            raise self.failed
-        return self._code
 
     @functools.cached_property
     def symbols(self) -> Symbols:
@@ -107,48 +96,38 @@ class Piece:
         return binding.parse_bitcode(self.bitcode)
 
 
-class Worker:
-    """Pieces become machine code, in a thread of its own that is there while there are any, and in those that wait for them."""
+class Abreast(threading.Thread):
+    """Pieces become machine code, in a thread of its own."""
 
-    def __init__(self):
-        self.waiting: deque[Piece] = deque()
-        self.changing, self.is_running = threading.Lock(), False
-
-    def begin(self, pieces: list[Piece]) -> None:
-        """Have these made."""
-        with self.changing:
-            self.waiting.extend(pieces)
-            starts, self.is_running = not self.is_running, True
-        if starts:
-            threading.Thread(target=self.run, name="s2s compiles").start()
+    def __init__(self, pieces: list[Piece]):
+        super().__init__(name="s2s compiles")
+        self.pieces, self.waiting, self.failed = pieces, deque(pieces), None
+        self.start()
 
     def run(self) -> None:
         with taking_short_turns():
-            while (piece := self.next(runs=False)) is not None:
+            self.work()
+
+    def work(self) -> None:
+        """Make what is left to be made."""
+        try:
+            while self.waiting and self.failed is None:
+                try:
+                    piece = self.waiting.popleft()
+                except IndexError:  # the other thread has taken it
+                    break
                 piece.make()
+        except BaseException as error:
+            self.failed = error
 
-    def next(self, runs: bool) -> Piece | None:
-        """The piece that is to be made, which no other thread takes; where there is none, the thread `runs` on or not."""
-        with self.changing:
-            if self.waiting:
-                return self.waiting.popleft()
-            self.is_running = self.is_running and runs
-            return None
+    def result(self) -> list[bytes]:
+        """The code of all."""
+        self.work()
+        self.join()
+        if self.failed is not None:
+            raise self.failed
+        return [piece.code for piece in self.pieces]
 
-    def help(self) -> None:
-        """Make what is waiting."""
-        while (piece := self.next(runs=True)) is not None:
-            piece.make()
-
-    def drop(self, pieces: list[Piece]) -> None:
-        """Leave these, which nobody waits for."""
-        with self.changing:
-            self.waiting = deque(piece for piece in self.waiting if piece not in pieces)
-
-
-worker = Worker()
-if hasattr(os, "register_at_fork"):  # the thread is not there in the other process
-    os.register_at_fork(after_in_child=worker.__init__)
 
 _turns: list[float] = []  # how long those of Python's threads were, before each that takes short ones
 _changing = threading.Lock()

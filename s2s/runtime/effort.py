@@ -65,12 +65,12 @@ from numba.core.typed_passes import NoPythonBackend
 
 from ..ir.turns import with_room
 from ..later import later
-from .abreast import Piece, Symbols, beside, hand_over, worker
+from .abreast import Abreast, Piece, Symbols, beside, hand_over
 from .assigned import is_assignment, without_text
 from .boxes import with_boxes
 from .elements import item, short
 from .passes import lighter
-from .pieces import PIECE, Pieces, Unlike, Written, in_pieces
+from .pieces import Pieces, Unlike, in_pieces
 
 direct = later(f"{__package__}.direct")  # code from the cache needs none of it
 
@@ -179,97 +179,38 @@ class Library(JITCodeLibrary):
     What is written directly stays text until it is known how it is divided, and is machine code then: Numba would have LLVM read, link and print it.
     """
 
-    is_part = is_direct = is_unrolled = is_bare = is_long = False
+    is_part = is_direct = is_unrolled = is_bare = False
     size = None  # instructions, of all but what Python calls
-    whole: Pieces | None = None  # all but what Python calls, while that is written
-    written: Written | None = None  # the module of a long function, while that is
+    beside: Abreast | None = None  # what compiles the function; what Python calls is compiled here
+    codes_beside: list[bytes] = []
     wrapper: Piece | None = None  # what Python calls, where that is not compiled with the rest
+    left: list[str] = []  # functions that are compiled with that
 
     def __init__(self, codegen, name):
         super().__init__(codegen, name)
-        self.start()
-
-    def start(self) -> None:
-        """Begin, or begin again: nothing is written yet."""
         self.texts: list[str] = []
-        self.taken: set[str] = set()  # texts that are in `whole`
-        self.own: list[Piece] = []  # that LLVM has begun with
-        self.begun: list[Piece] = []  # these, and those of parts
-        self.elsewhere: set[str] = set()  # the loops of what was begun with ahead of the rest
-        self.few: list[ir.Function] = []  # loops that do not make a piece yet
-        self.left: list[str] = []  # functions that are compiled with what Python calls
-        self.codes_beside: list[bytes] = []
-        self.whole = self.written = None
+        self.begun: Pieces | None = None  # all but what Python calls, while that is written
 
     def add_ir_module(self, ir_module):
-        if not self.is_direct:
-            super().add_ir_module(ir_module)
-        elif self.written is not None and self.written.module is ir_module:
-            self.texts.append(self.written.rest())
-        else:
+        if self.is_direct:
             self.texts.append(normalize_ir_text(str(ir_module)))
+        else:
+            super().add_ir_module(ir_module)
 
-    def ahead(self, loop: ir.Function) -> None:
-        """Have LLVM begin with a loop of a long function, while the rest is written, as soon as there is enough for a piece."""
-        if not self.is_long:
-            return
-        self.few.append(loop)
-        blocks = [block for each in self.few for block in each.blocks]
-        if sum(len(block.instructions) for block in blocks) < PIECE:
-            return
-        if len(blocks) > BLOCKS:
-            work_by_list()
-        self.written = self.written or Written(loop.module)
-        self.texts.append(self.written.of(self.few))
-        names = {each.name for each in self.few}
-        try:
-            text = self.gathered().module(names, self.whole.apart() - names, names)
-        except Unlike:
-            self.drop()
-            return
-        self.few = []
-        self.elsewhere |= names
-        self.make([self.piece(text)])
-
-    def make(self, pieces: list[Piece]) -> None:
-        """Have LLVM begin with these."""
-        self.own += pieces
-        self.begun += pieces
-        worker.begin(pieces)
-
-    def drop(self) -> None:
-        """Have nothing begun with ahead."""
-        worker.drop(self.own)
-        self.is_long = False
-        self.start()
-
-    def gathered(self) -> Pieces:
-        """All that there is by now, of which the function is linked."""
-        self.whole = self.whole or Pieces()
-        for text, is_linked in self.content():
-            if text not in self.taken:
-                self.taken.add(text)
-                self.whole.add(text, is_linked)
-        return self.whole
-
-    def content(self) -> Iterator[tuple[str, bool]]:
-        """The texts of all that the function is linked from, and whether they are others'."""
-        yield from ((text, False) for text in self.texts)
+    def content(self) -> list[str]:
+        """The texts of all that the function is linked from."""
+        found = [*self.texts]
         for library in dict.fromkeys(self._linking_libraries):
             self._reload_init.update(library._reload_init)
             self.is_unrolled = self.is_unrolled or getattr(library, "is_unrolled", False)
-            if getattr(library, "is_direct", False) and library.is_part:
-                self.begun += [piece for piece in library.begun if piece not in self.begun]
-                self.elsewhere |= library.elsewhere
-                yield from ((text, True) for text, _ in library.content())
-            else:
-                yield said_by(library), True
+            found += library.content() if getattr(library, "is_direct", False) and library.is_part else [said_by(library)]
+        return list(dict.fromkeys(found))
 
     def begin(self) -> None:
         """Have LLVM begin with what is there, which is all but what Python calls.  abreast.py"""
         if self.is_direct:
             try:
-                self.gathered()
+                self.begun = Pieces.of(*self.content())
             except Unlike:
                 self.as_modules()
         if not self.is_direct:
@@ -281,32 +222,28 @@ class Library(JITCodeLibrary):
             text = str(self._final_module)
         else:
             self.texts, self._linking_libraries = [], []
-            text = "\n".join(self.whole.defined.values())
+            text = "\n".join(self.begun.defined.values())
         self.size = text.count(INSTRUCTION)
         if text.count("\n  br ") > BLOCKS:
             work_by_list()
         if not self.is_direct:
             try:
-                self.whole = Pieces.of(text)
+                self.begun = Pieces.of(text)
             except Unlike:
                 return
-        found = in_pieces(self.whole, self.is_bare and self.is_direct, self.elsewhere)
+        found = in_pieces(self.begun, self.is_bare and self.is_direct)
         if found is not None:
             texts, self.left = found
-            self.make([self.piece(each) for each in texts])
+            self.beside = Abreast([self.piece(each) for each in texts])
             if not self.is_direct:
                 self.empty()
 
     def as_modules(self) -> None:
         """Go Numba's way from here on, with modules instead of texts."""
-        text = self.one_text()
-        self.drop()
         self.is_direct = False
-        self.add_llvm_module(binding.parse_assembly(text))
-
-    def one_text(self) -> str:
-        """What is written of the function, without what that is linked from."""
-        return self.texts[0] if len(self.texts) == 1 else (own := Pieces.of(*self.texts)).module(own.defined)
+        for text in self.texts:
+            self.add_llvm_module(binding.parse_assembly(text))
+        self.texts = []
 
     def piece(self, text: str, level: int | None = None) -> Piece:
         """What compiles a text, as hard as the function asks for, or at this level."""
@@ -330,7 +267,7 @@ class Library(JITCodeLibrary):
 
     @property
     def pieces(self) -> list[Piece]:
-        return [*self.begun, *([self.wrapper] if self.wrapper is not None else ())]
+        return [*(self.beside.pieces if self.beside is not None else ()), *([self.wrapper] if self.wrapper is not None else ())]
 
     def _optimize_functions(self, ll_module):
         if self.is_direct and not self.is_unrolled:
@@ -341,10 +278,10 @@ class Library(JITCodeLibrary):
 
     def passes(self, codegen) -> list[tuple]:
         """What LLVM's last run is: managers of passes, and their builders."""
-        if self.size is None and not self.is_long:
+        if self.size is None:
             self.size = instructions(self._final_module)
         is_unrolled = self.is_unrolled or any(getattr(library, "is_unrolled", False) for library in self._linking_libraries)
-        is_large = self.is_long or self.size >= MANY
+        is_large = self.size >= MANY
         with at_level((LARGE_AND_DIRECT if self.is_direct and not is_unrolled else LARGE) if is_large else config.OPT, is_unrolled):
             found = [codegen._module_pass_manager()]
             if not self.is_direct:
@@ -353,21 +290,21 @@ class Library(JITCodeLibrary):
             return found
 
     def _optimize_final_module(self):
-        if self.is_direct and self.size is None:
+        if self.is_direct and self.begun is None:
             self.begin()
         if self.is_direct:  # the module is empty
             said = [*self.texts, said_by(rtsys.library)]
             level = LOWEST if sum(text.count(INSTRUCTION) for text in self.texts) < WIDE else FIRST
-            if self.begun and not self.left:
+            if self.beside is not None and not self.left:
                 whole = Pieces.of(*said)
                 self.wrapper = self.piece(whole.module(whole.outside()), level)
                 return
-            elsewhere = self.whole.apart() - {*self.left} if self.begun else set()
+            elsewhere = {name for name in self.begun.defined if self.beside is not None and self.begun.is_apart(name)} - {*self.left}
             for text in said:
-                self.whole.add(text, is_linked=text is said[-1])
-            self.wrapper = self.piece(self.whole.module(self.whole.outside() + self.left, elsewhere, {*self.left}), level if self.begun else None)
+                self.begun.add(text, is_linked=text is said[-1])
+            self.wrapper = self.piece(self.begun.module(self.begun.outside() + self.left, elsewhere, {*self.left}), level if self.beside is not None else None)
             return
-        if self.begun:
+        if self.beside is not None:
             self.wrapper = self.piece(str(self._final_module), FIRST)
             self.empty()
             return
@@ -383,18 +320,16 @@ class Library(JITCodeLibrary):
     def _finalize_final_module(self):
         if self.wrapper is not None:
             self.wrapper.make()
-        worker.help()
-        self.codes_beside = [piece.code for piece in self.pieces]  # before the engine has any: what it cannot link, it would meet again with whatever is compiled next
-        self.whole = None
+        if self.pieces:  # before the engine has any: what it cannot link, it would meet again with whatever is compiled next
+            self.codes_beside = [*(self.beside.result() if self.beside is not None else ()), *([self.wrapper.code] if self.wrapper is not None else ())]
+        self.begun = None
         super()._finalize_final_module()
 
     def _finalize_specific(self):
         for piece, code in zip(self.pieces, self.codes_beside):
             self._dynamic_globals += [x.name for x in piece.symbols.global_variables if x.name.startswith("numba.dynamic.globals")]
             self._codegen._engine._load_defined_symbols(piece.symbols)
-            if not piece.is_linked:  # with another function, whose code has it, too
-                hand_over(self._codegen, code)
-                piece.is_linked = True
+            hand_over(self._codegen, code)
         super()._finalize_specific()
         for module in self.symbols():
             for variable in module.global_variables:
@@ -405,12 +340,12 @@ class Library(JITCodeLibrary):
     def _get_module_for_linking(self):
         if self._shared_module is None and (self.pieces or self.is_direct):
             self._ensure_finalized()
-            if self.pieces and not self.is_part:
+            if self.pieces:
                 self._shared_module = self._final_module.clone()
                 for piece in self.pieces:
                     self._shared_module.link_in(piece.module())
             else:  # a part
-                self._shared_module, *others = map(binding.parse_assembly, dict.fromkeys([self.one_text(), *(text for text, is_linked in self.content() if is_linked)]))
+                self._shared_module, *others = map(binding.parse_assembly, self.content())
                 for each in others:
                     self._shared_module.link_in(each)
             for function in self._shared_module.functions:

@@ -20,9 +20,6 @@ import re
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
-from llvmlite import ir
-from numba.core.cgutils import normalize_ir_text
-
 LEAST = 150  # lines of a function: below, pieces are more work than they save
 PIECE, SMALL = 300, 80  # lines of a piece, or so, and of one that is worth making
 INLINED = "alwaysinline"
@@ -147,10 +144,6 @@ class Pieces:
         """Whether a function is never written inside others: what is called at some length (outlined.py), and parts of loops (parts.py)."""
         return is_part(name) or {"noinline", "optsize"} <= self.attributes(name)
 
-    def apart(self) -> set[str]:
-        """All of those."""
-        return {name for name in self.defined if self.is_apart(name)}
-
     def attributes(self, name: str) -> set[str]:
         """The words that are said of a function, there or in a group."""
         words = {*self.defined[name].partition("\n")[0].split()}
@@ -188,37 +181,6 @@ class Pieces:
         return "\n".join([*lines, *self.tail, ""])
 
 
-class Written:
-    """The text of a module that is still being written: each definition once, when it is asked for."""
-
-    def __init__(self, module: ir.Module):
-        self.module, self.said = module, set()
-
-    def of(self, functions: Iterable[ir.Function]) -> str:
-        """These, and what they need, as far as it has not been said."""
-        found, ahead = [], list(functions)
-        while ahead:
-            value = ahead.pop()
-            if value.name not in self.said:
-                self.said.add(value.name)
-                found.append(str(value))
-                named = dict.fromkeys(self.module.globals.get(plain(name)) for name in NAME.findall(found[-1]))
-                ahead += [each for each in named if each is not None]
-        module = self.module
-        return normalize_ir_text("\n".join([
-            f'target triple = "{module.triple}"', f'target datalayout = "{module.data_layout}"',
-            *(each.get_declaration() for each in module.get_identified_types().values()), *found, *module._get_metadata_lines()]))
-
-    def rest(self) -> str:
-        """All that is left."""
-        return self.of(self.module.globals.values())
-
-
-def plain(name: str) -> str:
-    """What a name is, which llvmlite writes in quotes."""
-    return name.strip('"').replace("\\22", '"').replace("\\5c", "\\")
-
-
 def has_loops(definition: str) -> bool:
     """Whether a function goes back to where it has been."""
     seen = set()
@@ -245,24 +207,22 @@ def shown(definition: str) -> str:
     return LINKAGE.sub(f"define {'weak_odr ' * definition.startswith('define linkonce_odr ')}", definition)
 
 
-def in_pieces(pieces: Pieces, is_bare: bool = False, begun: Set[str] = frozenset()) -> tuple[list[str], list[str]] | None:
+def in_pieces(pieces: Pieces, is_bare: bool = False) -> tuple[list[str], list[str]] | None:
     """A module as the texts of several, and the functions that are in none; None where it is short.
 
     Those are what is left of a function that `is_bare`, once its loops are elsewhere, and what is called at some length, for memory and products.
-    Functions that are `begun` with have modules already.
     """
     apart, sizes = [name for name in pieces.defined if pieces.is_apart(name)], pieces.sizes()
     roots = [name for name in pieces.outside() if name not in apart]
-    needed = pieces.reached([*roots, *begun], set()).intersection(sizes)
-    apart = [name for name in apart if name in needed and name not in begun]
+    needed = pieces.reached(roots, set()).intersection(sizes)
+    apart = [name for name in apart if name in needed]
 
     def size(names: Iterable[str]) -> int:
-        elsewhere = {*apart, *begun} - {*names}
-        return sum(sizes[each] for each in pieces.reached(names, elsewhere).intersection(sizes) - elsewhere)
+        return sum(sizes[each] for each in pieces.reached(names, {*apart} - {*names}).intersection(sizes) - ({*apart} - {*names}))
 
     own, alone = size(roots), {name: size([name]) for name in apart}
     whole = own + sum(alone.values())
-    if whole < LEAST and not begun:
+    if whole < LEAST:
         return None
     most = min(PIECE, max(whole // 2, SMALL))
     left = [*roots, *(name for name in apart if not is_part(name) and not has_loops(pieces.defined[name]))] if is_bare else []
@@ -275,4 +235,4 @@ def in_pieces(pieces: Pieces, is_bare: bool = False, begun: Set[str] = frozenset
         else:
             groups.append(([name], alone[name]))
     groups.sort(key=lambda group: -group[1])
-    return [pieces.module(names, {*roots, *apart, *begun} - {*names}, {*apart}) for names, _ in groups if names], left
+    return [pieces.module(names, {*roots, *apart} - {*names}, {*apart}) for names, _ in groups if names], left

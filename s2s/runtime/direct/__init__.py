@@ -51,8 +51,7 @@ class Lower(lowering.Lower):
         self.blkmap[self.firstblk] = first = self.function.append_basic_block()
         self.builder.position_at_end(first)
         of = self.func_ir
-        loops, self.library.is_long = extracted(of.tree, of.inference, of.unrolling.few)
-        statements = Statements(self, of.tree, of.inference, of.unrolling.left, of.nests, loops)
+        statements = Statements(self, of.tree, of.inference, of.unrolling.left, of.nests, extracted(of.tree, of.inference, of.unrolling.few))
         statements.filename = self.func_ir.loc.filename
         statements.emit()
         self.library.is_bare = bool(statements.done) and is_bare(of.tree.body, statements.done)
@@ -84,7 +83,6 @@ class DirectLowering(BaseNativeLowering):
         """Leave the function as it was, to the passes of Numba."""
         state.func_ir = state.typemap = state.calltypes = state.return_type = None
         state.library.is_direct = state.library.is_unrolled = False
-        state.library.drop()
 
     @staticmethod
     def find_types(state) -> None:

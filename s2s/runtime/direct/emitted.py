@@ -475,7 +475,6 @@ class Statements(Expressions):
         with builder.if_then(builder.icmp_signed("!=", code, word(0)), likely=False):
             builder.ret(code)
         self.outside(stmt, function, handed, reads.bound, results)
-        self.lower.library.ahead(function)
         for k, (name, kind) in enumerate(results.items()):
             self.put(name, kind, builder.load(cgutils.gep_inbounds(builder, place, 0, k)))
         self.known = before

@@ -41,7 +41,6 @@ from .kinds import SCALARS
 LEAST = 80  # weight of a function, from which on its loops are extracted
 LEFT = 30  # weight of what is left of it, or beside the heaviest loop, at least
 HEAVY, MUCH = 50, 400  # weight of a loop inside of another, which may have few trips, from which on it is extracted; half of that in functions of so much
-LONG = 280  # weight of a function that is large without a doubt (effort.py)
 DEAR = 25  # weight of a function of vector math, which is written where it is called
 DEARS = "vector_"
 STAYING = (ast.Return, ast.List, ast.ListComp, ast.JoinedStr)
@@ -51,17 +50,12 @@ HANDED = (*SCALARS, types.Literal, types.Array, types.BaseTuple, types.DType, ty
 WEIGHED = (ast.BinOp, ast.Subscript, ast.Compare, ast.UnaryOp, ast.IfExp, ast.Call, ast.If, ast.For, ast.While)
 
 
-def extracted(function: ast.FunctionDef, inference, short: Container[ast.For]) -> tuple[set[ast.For], bool]:
-    """The loops of a function that are functions of their own, and whether it is so long that LLVM begins with those before the rest is written.
-
-    Of those of few trips, which are `short`, LLVM takes apart, none is, nor what is in them.
-    """
+def extracted(function: ast.FunctionDef, inference, short: Container[ast.For]) -> set[ast.For]:
+    """The loops of a function that are functions of their own; of those of few trips, which are `short`, LLVM takes apart, none is, nor what is in them."""
     weights = {}
     total = sum(weigh(stmt, weights) for stmt in function.body)
     found = list(chosen(function.body, inference, short, weights, total, False)) if total >= LEAST else []
-    if not found or total - max(map(weights.get, found)) < LEFT:
-        return set(), False
-    return set(found), total >= LONG
+    return set(found) if found and total - max(map(weights.get, found)) >= LEFT else set()
 
 
 def weigh(node: ast.AST, weights: dict[ast.AST, int]) -> int:
