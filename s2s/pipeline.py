@@ -193,9 +193,11 @@ def batch(function: Function, in_axes: Sequence[int | None], out_axes, types: Se
 
 
 def finish(function: Function) -> Function:
-    """A transformed function, cleaned up."""
+    """A transformed function, cleaned up: once, where one transformation does nothing more to what another has made, as `jit` does."""
     run_on_callees(FINISH, function)
-    return run(FINISH, function)
+    found = clone(function) if function.is_finished else run(FINISH, function)
+    found.is_finished = True
+    return found
 
 
 def flatten_calls(function: Function, target: str = "cpu") -> Function:

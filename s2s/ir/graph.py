@@ -118,7 +118,8 @@ class Function:
     `tupled` says that it returns a tuple, even of one member.  `captures` maps the name of each trailing
     parameter that stands for a closed-over or global value to a function that reads that value now.
     `defaults` maps a parameter's name to its Python default.  Callers give the parameters numbered in `given` away;
-    `handed_on` says which result is which of them, changed in place.  Both are for the printer.
+    `handed_on` says which result is which of them, changed in place.  Both are for the printer.  It `is_finished` as the last passes have left
+    it (pipeline.py).
     """
 
     name: str
@@ -131,10 +132,11 @@ class Function:
     meetings: tuple[Meeting, ...] = ()
     given: frozenset[int] = frozenset()
     handed_on: dict[int, int] = field(default_factory=dict)
+    is_finished: bool = False
 
     def remade(self, block: Block, **changes) -> Function:
         """This function with another block, and whatever else `changes` name."""
-        fields = {"captures": dict(self.captures), "defaults": dict(self.defaults), **changes}
+        fields = {"captures": dict(self.captures), "defaults": dict(self.defaults), "is_finished": False, **changes}
         return replace(self, block=block, **fields)
 
     @property
