@@ -191,6 +191,8 @@ def _holds(tape: Value, start: Value) -> bool:
                     return False
                 has_any = True
                 ahead.append(before)
+            case Op(inputs=(before,), record=record) if record is tape_pop:
+                ahead.append(before)
             case Op(outputs=outputs, blocks=blocks, name="if"):
                 ahead += [block.yields[outputs.index(t)] for block in blocks]
             case Op(outputs=outputs, blocks=blocks, inputs=inputs, name="for" | "while"):

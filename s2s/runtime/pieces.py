@@ -33,7 +33,7 @@ BY_NAME = "s2s_"  # functions that say the same wherever they have the same name
 BY_CONTENT = ".const.pickle"  # names of Numba's that end with a hash
 QUOTED = re.compile(r'@"([-a-zA-Z$._][-\w$.]*)"')  # a name that needs no quotes
 NUMBERED = re.compile(r'("(?:[^"\\]|\\.)*"|[!#])(?:(?<=[!#])(\d+)\b)?')  # metadata and groups of attributes, outside of quotes
-OWN = re.compile(r"^@([-\w.$]+) = (?:internal|private) (?:\w+ )*?global ", re.M)  # variables that no other module sees
+OWN = re.compile(r"^@([-\w.$]+) = (?:internal|private) (?:\w+ )*?global ")  # variables that no other module sees
 USED = "@llvm.compiler.used"
 GROUP = re.compile(r"#\d+")  # of attributes
 VARIANTS = "vector-function-abi-variant"
@@ -73,7 +73,7 @@ class Pieces:
         if any(word in text for word in WHOLE):
             raise Unlike
         text = QUOTED.sub(r"@\1", text)
-        for name in OWN.findall(text):
+        for name in [match[1] for line in text.splitlines() if line.startswith("@") and (match := OWN.match(line))]:
             if name in self.globals:  # each module has a variable of its own
                 text = re.sub(rf"@{re.escape(name)}(?![-\w$.])", f"@{name}.{len(self.globals)}", text)
         first, numbers = self.numbers, [self.numbers - 1]
@@ -83,6 +83,9 @@ class Pieces:
                 return match[0]
             numbers.append(first + int(match[2]))
             return f"{match[1]}{numbers[-1]}"
+
+        def renumbered(line: str) -> str:
+            return NUMBERED.sub(numbered, line) if "!" in line or "#" in line else line
 
         lines = iter(text.splitlines())
         for line in lines:
@@ -95,13 +98,12 @@ class Pieces:
                 name, linkage = NAME.search(line)[1], LINKAGE.match(line)[0]
                 if is_linked and linkage == "define ":
                     body[0] = body[0].replace(linkage, "define linkonce_odr ", 1)
-                said = "\n".join(body)
                 if name not in self.defined:
-                    self.defined[name] = NUMBERED.sub(numbered, said)
-                elif not name.startswith(BY_NAME) and "define internal" in (said[:15], self.defined[name][:15]):
+                    self.defined[name] = "\n".join(map(renumbered, body))
+                elif not name.startswith(BY_NAME) and "define internal" in (body[0][:15], self.defined[name][:15]):
                     raise Unlike
             elif line.startswith("declare "):
-                self.declared.setdefault(NAME.search(line)[1], NUMBERED.sub(numbered, line))
+                self.declared.setdefault(NAME.search(line)[1], renumbered(line))
             elif line.startswith(USED):
                 self.used += [name for name in NAME.findall(line)[1:] if name not in self.used]
             elif line.startswith("@"):
@@ -112,7 +114,7 @@ class Pieces:
                 elif " external " not in line and before.lower() != line.lower() and not name.startswith(BY_CONTENT) and not (" common " in before and " common " in line):
                     raise Unlike
             elif line.startswith(("attributes ", "!")):
-                line = NUMBERED.sub(numbered, line)
+                line = renumbered(line)
                 self.tail.append(line)
                 if line.startswith("attributes "):
                     self.groups[line.split()[1]] = line.split()

@@ -12,14 +12,16 @@ import pytest
 
 import s2s
 from s2s import pipeline
+from s2s.assemble import gradient
 from s2s.back.python import render
-from s2s.errors import VerifyError
+from s2s.errors import S2SError, VerifyError
 from s2s.front import annotated_types, build, load_text
 from s2s.ir.graph import walk
 from s2s.ir.interpret import interpret
 from s2s.ir.rebuild import rebuild
 from s2s.ir.types import FLOAT, INT, Array, Extent, Scalar
 from s2s.ir.verify import verify
+from s2s.ops import control
 from s2s.transform.cse import cse
 from s2s.transform.dce import dce
 from s2s.transform.heads import heads
@@ -265,4 +267,73 @@ def bodies(function) -> int:
 
 def test_bodies_of_loops_in_loops_are_emitted_again_once():
     function = read(SUMS, FLOAT64, INT)
+    assert bodies(function) == len(list(walk(function.block)))
+
+
+NEWTON = """
+def f(x, rate):
+    y = 1.0
+    step = 1.0
+    while np.abs(step) > 1e-9:
+        value = 0.0
+        factor = 1.0
+        for k in range(4):
+            factor = factor / (1.0 + y)
+            value = value + factor * x
+        step = (value - rate) / x
+        y = y - 0.1 * step
+    return y
+"""
+LEAVES = """
+def f(x, rate):
+    total = 0.0
+    for i in range(9):
+        t = x * i
+        while t > rate:
+            if t > 2.0 * rate:
+                t = 0.5 * t
+            else:
+                t = t * t * 0.1
+        total = total + t * t
+    return total
+"""
+COUNTS = """
+def f(x, rate):
+    total = 1.0
+    k = 0
+    while total < rate:
+        total = total * 1.5
+        k = k + 1
+        if total > x:
+            total = total + x
+    return total * x
+"""
+
+
+def types_in(function) -> list:
+    """The types of all values of a function, those of loops' carries among them."""
+    return [x.type for op in walk(function.block) for x in (*op.outputs, *(p for block in op.blocks for p in block.params))]
+
+
+@pytest.mark.parametrize("text", [NEWTON, LEAVES, COUNTS])
+@pytest.mark.parametrize("again", [(FLOAT64, FLOAT64), (FLOAT, FLOAT), (FLOAT64, FLOAT), (FLOAT, FLOAT64), (Scalar("float32"), FLOAT), (Scalar("complex128"), FLOAT)])
+def test_tapes_of_a_loop_emitted_again_have_the_types_they_would_have_anyway(text, again, monkeypatch):
+    """What is likely of a carry or a tape is only a shorter way to what its loop makes of it."""
+    function = gradient(read(text, FLOAT64, FLOAT64), (0,))
+
+    def emitted() -> list:
+        try:
+            return types_in(rebuild(function, [*again]))
+        except S2SError as error:
+            return [str(error)]
+
+    found = emitted()
+    monkeypatch.setattr(control, "_become", lambda *args: False)
+    assert emitted() == found
+
+
+@pytest.mark.parametrize("text", [NEWTON, LEAVES, COUNTS])
+def test_bodies_of_loops_with_tapes_are_emitted_again_once(text):
+    function = gradient(read(text, FLOAT64, FLOAT64), (0,))
+    assert any(op.name == "tape_push" for op in walk(function.block))
     assert bodies(function) == len(list(walk(function.block)))
