@@ -24,6 +24,7 @@ from numba.extending import intrinsic
 
 from ..back import buffers
 from ..ops import batch
+from . import room
 
 
 def _check(of: Callable, emit: Callable, gives: types.Type = types.intp):
@@ -130,17 +131,18 @@ place_in = _check(buffers.place_in, _place)
 slice_bound = _check(buffers.slice_bound, _bound)
 check_lanes = _check(batch.check_lanes, _lanes, types.none)
 
-WRITTEN = [buffers.same_length, buffers.needs_length, buffers.broadcast_length, buffers.spread_length, buffers.nonempty_length, buffers.supposed_length, buffers.count_of,
-           buffers.place_in, buffers.slice_bound, batch.check_lanes]
+WRITTEN = dict.fromkeys([buffers.same_length, buffers.needs_length, buffers.broadcast_length, buffers.spread_length, buffers.nonempty_length,
+                         buffers.supposed_length, buffers.count_of,
+                         buffers.place_in, buffers.slice_bound, batch.check_lanes], __name__) | dict.fromkeys(room.FUNCTIONS.values(), room.__name__)
 
 
 def written_in_place(text: str) -> tuple[list[str], set[int]]:
-    """The checks that a native text defines: the import statements that it needs instead, and the lines that it does not."""
+    """The checks and the like that a native text defines: the import statements that it needs instead, and the lines that it does not."""
     imports, lines = [], set()
-    for of in WRITTEN:
+    for of, where in WRITTEN.items():
         at = text.find(f"{source(of)}\n") if f"def {of.__name__}(" in text else -1
         if at == 0 or at > 0 and text[at - 1] == "\n":
             first = text.count("\n", 0, at) + 1
             lines.update(range(first, first + source(of).count("\n") + 1))
-            imports.append(f"from {__name__} import {of.__name__}")
+            imports.append(f"from {where} import {of.__name__}")
     return imports, lines

@@ -60,6 +60,7 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, c
     """
     conditions = {error: texts for error, texts in (conditions or {}).items() if texts}
     said = " ".join(itertools.chain.from_iterable(conditions.values()))
+    written, without = written_in_place(module.text) if own else ([], set())
     if own:
         module = replace(module, text="".join(map(allocating, module.text.splitlines(True))))
     options = f"error_model='numpy', fastmath={FLAGS[bool(fastmath)]}, nogil=True"
@@ -69,7 +70,6 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, c
     if own:
         head.append(f"from {Effort.__module__} import {Effort.__name__}")
         options, inner = f"{options}, pipeline_class={Effort.__name__}, no_cfunc_wrapper=True", ", no_cpython_wrapper=True"
-    written, without = written_in_place(module.text) if own else ([], set())
     head += written + imports(module.text) + (shadowing("\n".join([module.text, *itertools.chain.from_iterable(conditions.values())])) if own else [])
     head += [f"from {into_form.__module__} import {name} as into_{name}" for name in HELPERS if f"into_{name}(" in module.text + said]
     looks = watching(module.text) if is_checking() else {}

@@ -45,7 +45,7 @@ DEAR = 25  # weight of a function of vector math, which is written where it is c
 DEARS = "vector_"
 STAYING = (ast.Return, ast.List, ast.ListComp, ast.JoinedStr)
 COMPOUND = (ast.For, ast.While, ast.If)
-FRESH = ("unshared_", "blas_product", "native_copy")  # what makes an array of its own
+FRESH = ("unshared_", "blas_product", "native_copy", "with_room")  # what makes an array of its own
 HANDED = (*SCALARS, types.Literal, types.Array, types.BaseTuple, types.DType, types.SliceType, types.NoneType)
 WEIGHED = (ast.BinOp, ast.Subscript, ast.Compare, ast.UnaryOp, ast.IfExp, ast.Call, ast.If, ast.For, ast.While)
 
@@ -79,7 +79,8 @@ def chosen(body: list[ast.stmt], inference, short: Container[ast.For], weights: 
         match stmt:
             case ast.For() if stmt not in short and (not inside or weights[stmt] >= (HEAVY if total < MUCH else HEAVY // 2)):
                 is_whole = is_extractable(stmt, inference)
-                within = [] if is_whole and 3 * weights[stmt] <= 2 * total else list(chosen(stmt.body, inference, short, weights, total, True))
+                within = [] if is_whole and 3 * weights[stmt] <= 2 * total else list(
+                    chosen(stmt.body, inference, short, weights, total, inside or not is_over_strips(stmt)))
                 if within:
                     yield from within
                 elif is_whole:
@@ -89,6 +90,14 @@ def chosen(body: list[ast.stmt], inference, short: Container[ast.For], weights: 
             case ast.If(_, first, second):
                 yield from chosen(first, inference, short, weights, total, inside)
                 yield from chosen(second, inference, short, weights, total, inside)
+
+
+def is_over_strips(loop: ast.For) -> bool:
+    """Whether a loop has one trip for so many rows each (back/batches.py): few, and each of them long."""
+    match loop.iter:
+        case ast.Call(args=[ast.BinOp(op=ast.FloorDiv())]):
+            return True
+    return False
 
 
 def is_bare(body: list[ast.stmt], done: Container[ast.For]) -> bool:
