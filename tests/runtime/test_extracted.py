@@ -276,6 +276,30 @@ def f(x, n):
     assert library.is_bare == is_bare
 
 
+@pytest.mark.parametrize("trips, count", [("(len(x) + 3) // 4", 3), ("len(x)", 1)])
+def test_of_loops_over_strips_all_loops_are_functions(trips, count, monkeypatch):
+    """They have few trips, each of which is long; loops inside of others have to be heavy."""
+    text = f"""
+def f(x, n):
+    m = n + 1
+    total, t, u = 0.0, unshared_zeros(m), unshared_zeros(m)
+    for i in range({trips}):
+        for j in range(m):
+            t[j] = x[(m * i + j) % len(x)] - n
+        for j in range(m):
+            u[j] = (np.sqrt(t[j] * t[j] + 1.0) + t[j] * t[j] * 0.5 - t[j] * 0.25) / (1.0 + t[j] * t[j] + (t[j] - 1.0) * (t[j] - 1.0))
+            u[j] = u[j] * u[j] - (u[j] + t[j]) * (u[j] - t[j]) / (1.0 + u[j] * u[j] + t[j] * t[j]) + u[j] * t[j] * (u[j] + 2.0)
+            u[j] = u[j] + (u[j] - t[j]) / (2.0 + u[j] * u[j]) if u[j] > t[j] else u[j] * 0.5 - t[j] * t[j]
+        for j in range(m):
+            total += t[j] * u[j] + (t[j] - u[j]) * (t[j] - u[j]) / (1.0 + u[j] * u[j])
+    return total
+"""
+    plain, native, found = compiled(text, monkeypatch, everything=False)
+    x = np.linspace(0.0, 1.0, 11)
+    np.testing.assert_allclose(native(x, 3), plain(x, 3), rtol=1e-12)
+    assert found == count * [True]
+
+
 def test_small_functions_stay_whole(monkeypatch):
     text, _ = PROGRAMS["numbers come back"]
     _, native, found = compiled(text, monkeypatch, everything=False)
