@@ -179,7 +179,7 @@ class Library(JITCodeLibrary):
     What is written directly stays text until it is known how it is divided, and is machine code then: Numba would have LLVM read, link and print it.
     """
 
-    is_part = is_direct = is_unrolled = is_bare = False
+    is_part = is_direct = is_unrolled = False
     size = None  # instructions, of all but what Python calls
     beside: Abreast | None = None  # what compiles the function; what Python calls is compiled here
     codes_beside: list[bytes] = []
@@ -189,6 +189,7 @@ class Library(JITCodeLibrary):
     def __init__(self, codegen, name):
         super().__init__(codegen, name)
         self.texts: list[str] = []
+        self.bare: set[str] = set()  # functions whose loops are all elsewhere (direct/extracted.py)
         self.begun: Pieces | None = None  # all but what Python calls, while that is written
 
     def add_ir_module(self, ir_module):
@@ -203,6 +204,7 @@ class Library(JITCodeLibrary):
         for library in dict.fromkeys(self._linking_libraries):
             self._reload_init.update(library._reload_init)
             self.is_unrolled = self.is_unrolled or getattr(library, "is_unrolled", False)
+            self.bare |= getattr(library, "bare", set())
             found += library.content() if getattr(library, "is_direct", False) and library.is_part else [said_by(library)]
         return list(dict.fromkeys(found))
 
@@ -231,7 +233,7 @@ class Library(JITCodeLibrary):
                 self.begun = Pieces.of(text)
             except Unlike:
                 return
-        found = in_pieces(self.begun, self.is_bare and self.is_direct)
+        found = in_pieces(self.begun, self.bare if self.is_direct else frozenset())
         if found is not None:
             texts, self.left = found
             self.beside = Abreast([self.piece(each) for each in texts])

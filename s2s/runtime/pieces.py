@@ -30,6 +30,7 @@ NAME = re.compile(r'@("(?:[^"\\]|\\.)*"|[-\w.$]+)')
 LINKAGE = re.compile(r"^define (?:(?:internal|linkonce_odr|linkonce|weak_odr|weak|external) )?")
 WHOLE = (" alias ", " ifunc ", "@llvm.used", " comdat", " personality ", ".numba.unresolved$")  # a module with any of these is left whole: none of it is in code that s2s writes
 BY_NAME = "s2s_"  # functions that say the same wherever they have the same name (outlined.py, boxes.py)
+NUMBAS = "NRT_"  # functions of Numba's runtime, which go back to where they have been, but not round and round
 BY_CONTENT = ".const.pickle"  # names of Numba's that end with a hash
 QUOTED = re.compile(r'@"([-a-zA-Z$._][-\w$.]*)"')  # a name that needs no quotes
 NUMBERED = re.compile(r'("(?:[^"\\]|\\.)*"|[!#])(?:(?<=[!#])(\d+)\b)?')  # metadata and groups of attributes, outside of quotes
@@ -209,10 +210,10 @@ def shown(definition: str) -> str:
     return LINKAGE.sub(f"define {'weak_odr ' * definition.startswith('define linkonce_odr ')}", definition)
 
 
-def in_pieces(pieces: Pieces, is_bare: bool = False) -> tuple[list[str], list[str]] | None:
+def in_pieces(pieces: Pieces, bare: Set[str] = frozenset()) -> tuple[list[str], list[str]] | None:
     """A module as the texts of several, and the functions that are in none; None where it is short.
 
-    Those are what is left of a function that `is_bare`, once its loops are elsewhere, and what is called at some length, for memory and products.
+    Those are what is left of functions that are `bare`, once their loops are elsewhere, if what others call is, and what is called at some length, for memory and products.
     """
     apart, sizes = [name for name in pieces.defined if pieces.is_apart(name)], pieces.sizes()
     roots = [name for name in pieces.outside() if name not in apart]
@@ -222,12 +223,17 @@ def in_pieces(pieces: Pieces, is_bare: bool = False) -> tuple[list[str], list[st
     def size(names: Iterable[str]) -> int:
         return sum(sizes[each] for each in pieces.reached(names, {*apart} - {*names}).intersection(sizes) - ({*apart} - {*names}))
 
+    def is_left(name: str) -> bool:
+        """Whether a function has no loops, nor has what is written inside of it, but for what is bare."""
+        own = pieces.reached([name], {*apart} - {name}).intersection(sizes) - ({*apart} - {name})
+        return not any(has_loops(pieces.defined[each]) for each in own - bare if not each.startswith(NUMBAS))
+
     own, alone = size(roots), {name: size([name]) for name in apart}
     whole = own + sum(alone.values())
     if whole < LEAST:
         return None
     most = min(PIECE, max(whole // 2, SMALL))
-    left = [*roots, *(name for name in apart if not is_part(name) and not has_loops(pieces.defined[name]))] if is_bare else []
+    left = [*roots, *filter(is_left, apart)] if bare.issuperset(roots) else []
     groups = [([*roots], own)] if not left else [([], 0)]
     for name in sorted((name for name in apart if name not in left), key=alone.get, reverse=True):  # which has to fit where there is least
         least = min(range(len(groups)), key=lambda k: groups[k][1])

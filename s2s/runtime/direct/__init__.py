@@ -54,7 +54,8 @@ class Lower(lowering.Lower):
         statements = Statements(self, of.tree, of.inference, of.unrolling.left, of.nests, extracted(of.tree, of.inference, of.unrolling.few))
         statements.filename = self.func_ir.loc.filename
         statements.emit()
-        self.library.is_bare = bool(statements.done) and is_bare(of.tree.body, statements.done)
+        if statements.done and is_bare(of.tree.body, statements.done):
+            self.library.bare.add(self.fndesc.llvm_func_name)
         return entry
 
 

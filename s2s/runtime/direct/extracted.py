@@ -10,8 +10,8 @@
 LLVM takes most of its time for loops, and one function is compiled by one thread.  What a loop reads is handed to it: numbers, and of arrays where
 the elements are, the lengths and what counts references; one value that several arrays have is one argument, so that what is known to be equal stays so.
 What it binds and is read after it comes back.  A loop with lists, or one that returns, is left where it is.  A loop inside
-another is called again in each trip of that, so it has to be long: a call takes some ten nanoseconds.  Of a function whose loops are all elsewhere, what is
-left is run once a call: it `is_bare`, and is compiled at the lowest level, with what Python calls.
+another is called again in each trip of that, so it has to be long: a call takes some ten nanoseconds.  Trips of loops over strips are.  Of a function whose loops are all
+elsewhere, what is left is run once a call, or once a part of a loop: it is bare, and is compiled at the lowest level, with what Python calls.
 
 Note [Promises]
 An array that is made here shares its memory with nothing (unshared.py), and LLVM has to know it of an argument, too, or it guards or leaves what it made vectors of.
@@ -93,10 +93,10 @@ def chosen(body: list[ast.stmt], inference, short: Container[ast.For], weights: 
 
 
 def is_over_strips(loop: ast.For) -> bool:
-    """Whether a loop has one trip for so many rows each (back/batches.py): few, and each of them long."""
-    match loop.iter:
-        case ast.Call(args=[ast.BinOp(op=ast.FloorDiv())]):
-            return True
+    """Whether each trip of a loop is for the rows from `i * n` on, up to n of them (back/batches.py): it has few trips, each of them long."""
+    match loop.body:
+        case [ast.Assign(_, ast.BinOp(ast.Name(index), ast.Mult())), ast.Assign(_, ast.Call(ast.Name("min"))), *_]:
+            return index == loop.target.id
     return False
 
 
