@@ -78,7 +78,7 @@ def with_room(function: Callable, *args, **kwargs):
     return function(*args, **kwargs)
 
 
-if sys.version_info >= (3, 11):
+if sys.version_info >= (3, 11) and sys.implementation.name == "cpython":
     with_room.__code__ = with_room.__code__.replace(co_stacksize=ROOM)
 
 
