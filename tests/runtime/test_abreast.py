@@ -185,6 +185,32 @@ attributes #1 = {{ "vector-function-abi-variant"="_ZGV_LLVM_N4v_wide(wide_4)" }}
         assert ("@wide_4(" in piece) == ("@llvm.compiler.used" in piece) == (piece is part)
 
 
+def test_what_is_run_once_a_call_or_once_a_part_is_in_no_piece():
+    """What is bare may have loops, if those in them are elsewhere; Numba's runtime may go back to where it has been."""
+    looping = """
+define linkonce_odr i64 @{name}(i64 %x) {{
+entry:
+  br label %again
+again:
+  %k = phi i64 [ 0, %entry ], [ %next, %again ]
+  %next = add i64 %k, 1
+  %more = icmp slt i64 %next, %x
+  br i1 %more, label %again, label %done
+done:
+  ret i64 %next
+}}
+"""
+    said = TEXT.replace("%z = call i64 @inside(i64 %y)\n  ret i64 %z\n}}\n\ndefine linkonce_odr i64 @nobody", "%z = call i64 @kernel(i64 %y)\n  ret i64 %z\n}}\n\ndefine linkonce_odr i64 @nobody")
+    assert said != TEXT
+    for name, bare, left in (("kernel", set(), []), ("kernel", {"whole"}, ["whole", '"a helper"']), ("kernel", {"whole", "kernel"}, ["whole", '"a helper"', "part.entry"]),
+                             ("NRT_kernel", {"whole"}, ["whole", '"a helper"', "part.entry"])):
+        module = (text(2 * PIECE, said=said) + looping.format(name="kernel").replace("{{", "{").replace("}}", "}")).replace("@kernel", f"@{name}")
+        binding.parse_assembly(module).verify()
+        pieces, found = in_pieces(Pieces.of(module), bare)
+        assert found == left
+        assert sorted(name for piece in pieces for name in definitions(piece) if name in ("whole", '"a helper"', "part.entry")) == sorted({"whole", '"a helper"', "part.entry"} - {*left})
+
+
 def program(x, y):
     total, z = 0.0, np.zeros((len(x), 3))
     for i in range(len(x)):

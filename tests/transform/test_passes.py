@@ -337,3 +337,16 @@ def test_bodies_of_loops_with_tapes_are_emitted_again_once(text):
     function = gradient(read(text, FLOAT64, FLOAT64), (0,))
     assert any(op.name == "tape_push" for op in walk(function.block))
     assert bodies(function) == len(list(walk(function.block)))
+
+
+def test_what_is_finished_is_not_finished_again():
+    """`jit` of a gradient has nothing to add to it; whatever is emitted again is not finished."""
+    once = gradient(read(NEWTON, FLOAT64, FLOAT64), (0,))
+    with pipeline.recorded() as stages:
+        twice = pipeline.finish(once)
+    assert not stages and twice is not once and twice.is_finished and render(twice).text == render(once).text
+    again = rebuild(once)
+    assert not again.is_finished
+    with pipeline.recorded() as stages:
+        pipeline.finish(again)
+    assert [name for name, _ in stages] == [each.name for each in pipeline.FINISH]
