@@ -131,9 +131,9 @@ place_in = _check(buffers.place_in, _place)
 slice_bound = _check(buffers.slice_bound, _bound)
 check_lanes = _check(batch.check_lanes, _lanes, types.none)
 
-WRITTEN = dict.fromkeys([buffers.same_length, buffers.needs_length, buffers.broadcast_length, buffers.spread_length, buffers.nonempty_length,
-                         buffers.supposed_length, buffers.count_of,
-                         buffers.place_in, buffers.slice_bound, batch.check_lanes], __name__) | dict.fromkeys(room.FUNCTIONS.values(), room.__name__)
+CHECKS = [buffers.same_length, buffers.needs_length, buffers.broadcast_length, buffers.spread_length, buffers.nonempty_length, buffers.supposed_length, buffers.count_of,
+          buffers.place_in, buffers.slice_bound, batch.check_lanes]
+WRITTEN = dict.fromkeys(CHECKS, __name__) | dict.fromkeys(room.FUNCTIONS.values(), room.__name__)  # and where native code has them
 
 
 def written_in_place(text: str) -> tuple[list[str], set[int]]:

@@ -21,7 +21,7 @@ def outcome(f, *args):
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("of", checks.WRITTEN, ids=lambda of: of.__name__)
+@pytest.mark.parametrize("of", checks.CHECKS, ids=lambda of: of.__name__)
 def test_they_do_what_the_functions_do(of):
     names = ", ".join(inspect.signature(of).parameters)
     fast = numba.njit(eval(f"lambda {names}: check({names})", {"check": getattr(checks, of.__name__)}), pipeline_class=Effort)
