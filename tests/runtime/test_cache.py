@@ -1,5 +1,6 @@
 """Machine code on disk: found again by the next process, rebuilt when damaged, refused when not private."""
 
+import importlib.util
 import os
 import pickle
 import shutil
@@ -124,6 +125,21 @@ def test_an_entry_that_takes_symbols_not_known_yet_has_everything_imported(folde
         assert s2s.jit(cube)(2.0) == 8.0
         assert modules.statistics() == (1 - loads, loads)
         assert len(imported) == imports if loads else imported  # compiling it imports more
+
+
+BENCH = Path(__file__).parents[2] / "tools" / "bench"
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (BENCH / "cases").glob("*.py")))
+def test_the_code_of_whole_programs_is_kept(name, folder, monkeypatch):
+    """Code that has an address of its process in it is not."""
+    spec = importlib.util.spec_from_file_location("bench_libraries", BENCH / "libraries.py")
+    libraries = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(libraries)
+    module = libraries.case(name)
+    libraries.calls(module, "s2s", module.arguments(module.SIZE))["gradient"]()
+    compiled, loaded = modules.statistics()
+    assert compiled == len(list(folder.glob("*.code"))) > 0 and loaded == 0
 
 
 def test_several_processes_at_once_share_the_cache(tmp_path):

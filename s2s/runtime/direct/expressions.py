@@ -141,6 +141,8 @@ class Expressions:
     def expression(self, node: ast.expr) -> Given:
         kind = self.kinds[id(node)]
         if id(node) in self.inference.statics:
+            if isinstance(kind, types.Dispatcher):  # all that is asked of it is its type, and its address would be one of this process: such code is not kept
+                return Given(self.context.get_constant_null(kind), kind)
             return Given(self.context.get_constant_generic(self.builder, kind, self.inference.statics[id(node)]), kind)
         match node:
             case ast.Constant(value):
