@@ -11,8 +11,8 @@ LLVM lets several threads work if each has its own context.  llvmlite does not: 
 past the lock, on a context, a machine and passes that no other thread knows; where a version of llvmlite keeps the functions elsewhere, the lock is held, and the
 threads take turns.
 
-Considered: a process of its own (30 ms to hand a module over and back, and it has to be there); to begin with each loop while Python writes the next (measured on two cores:
-each slowed the other down by a third, and a first call took what it had taken).
+Considered: a process of its own (30 ms to hand a module over and back, and it has to be there); to begin with each loop while Python writes the next (on two cores first calls took 0.97 to 1.06 of
+the time, and 4 to 10 % more of the processor's).
 
 What is made of a piece is an object file, which the engine takes beside the others; the cache keeps all.  Its module is kept as
 bitcode, for those who link it or want to read it: a context of LLVM's with a module in it takes a megabyte.
