@@ -24,7 +24,7 @@ from dataclasses import replace
 from ..errors import S2SError, UnsupportedError, VerifyError
 from ..ir.builder import Builder, add_op, current, emit, fresh_extent, fresh_shape, join_types, meet
 from ..ir.forms import Form, form_of, stores_its_arguments, with_attributes
-from ..ir.graph import MISSING, Block, Op, Value
+from ..ir.graph import MISSING, Block, Op, Value, walk
 from ..ir.types import (
     FLOAT,
     INT,
@@ -100,7 +100,7 @@ def _carries(inits: list[Value], names: Sequence[str], emit_body: Callable, befo
             types = []
         if types == likely:
             guessed = [k - len(inits) for k, (init, type) in enumerate(zip(inits, likely)) if init.type != type]
-            if _become(yields, blocks[-1].params, guessed):
+            if _become(yields, blocks[-1], guessed):
                 return _settled(inits, types), blocks
     types = [init.type for init in inits]
     unbound = [k for k, type in enumerate(types) if type == UNDEFINED]
@@ -169,12 +169,14 @@ def _is_of_numbers(type: Type) -> bool:
     return isinstance(type, Tape) and isinstance(type.item, Scalar)
 
 
-def _become(yields: Sequence[Value], params: Sequence[Value], guessed: Sequence[int]) -> bool:
+def _become(yields: Sequence[Value], body: Block, guessed: Sequence[int]) -> bool:
     """Whether the carries that are `guessed` become what they were said to be from the start: NumPy's numbers, and tapes of what they hold."""
-    open = {k for k in guessed if not isinstance(yields[k].type, Tape)}
-    while found := {k for k in open if _is_numpys(yields[k], {params[j]: False for j in open})}:
-        open -= found
-    return not open and all(_holds(yields[k], params[k]) for k in guessed if isinstance(yields[k].type, Tape))
+    tapes = {k for k in guessed if isinstance(yields[k].type, Tape)}
+    unsure = {*guessed} - tapes
+    popped = {op.outputs[-1]: False for op in walk(body) if op.record is tape_pop} if tapes else {}  # is NumPy's only if the tape holds what was guessed
+    while found := {k for k in unsure if _is_numpys(yields[k], popped | {body.params[j]: False for j in unsure})}:
+        unsure -= found
+    return not unsure and all(_holds(yields[k], body.params[k]) for k in tapes)
 
 
 def _holds(tape: Value, start: Value) -> bool:

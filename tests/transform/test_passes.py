@@ -16,12 +16,14 @@ from s2s.assemble import gradient
 from s2s.back.python import render
 from s2s.errors import S2SError, VerifyError
 from s2s.front import annotated_types, build, load_text
-from s2s.ir.graph import walk
+from s2s.ir.builder import Builder, emit
+from s2s.ir.graph import Block, Function, Value, walk
 from s2s.ir.interpret import interpret
 from s2s.ir.rebuild import rebuild
 from s2s.ir.types import FLOAT, INT, Array, Extent, Scalar
 from s2s.ir.verify import verify
 from s2s.ops import control
+from s2s.ops.record import RECORDS
 from s2s.transform.cse import cse
 from s2s.transform.dce import dce
 from s2s.transform.heads import heads
@@ -330,6 +332,21 @@ def test_tapes_of_a_loop_emitted_again_have_the_types_they_would_have_anyway(tex
     found = emitted()
     monkeypatch.setattr(control, "_become", lambda *args: False)
     assert emitted() == found
+
+
+def test_what_a_trip_takes_from_the_tape_that_it_has_filled_proves_nothing():
+    """Each would be NumPy's because the other is said to be."""
+    block = Block(params=[Value(FLOAT64, "x")])
+    (x,) = block.params
+
+    def body(i, tape, v):
+        return control.tape_pop(control.tape_push(tape, emit(RECORDS["multiply"], v, x)))
+
+    with Builder(block):
+        block.yields = [control.for_loop(0, 3, 1, [emit(control.tape_new), 1.0], body)[1]]
+    function = Function("f", block)
+    assert [y.type for y in function.results] == [FLOAT64]
+    assert [y.type for y in rebuild(function, [FLOAT]).results] == [FLOAT]
 
 
 @pytest.mark.parametrize("text", [NEWTON, LEAVES, COUNTS])
