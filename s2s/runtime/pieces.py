@@ -220,13 +220,17 @@ def in_pieces(pieces: Pieces, bare: Set[str] = frozenset()) -> tuple[list[str], 
     needed = pieces.reached(roots, set()).intersection(sizes)
     apart = [name for name in apart if name in needed]
 
+    def content(names: Iterable[str]) -> set[str]:
+        """What a module that has these defines."""
+        elsewhere = {*apart} - {*names}
+        return pieces.reached(names, elsewhere).intersection(sizes) - elsewhere
+
     def size(names: Iterable[str]) -> int:
-        return sum(sizes[each] for each in pieces.reached(names, {*apart} - {*names}).intersection(sizes) - ({*apart} - {*names}))
+        return sum(map(sizes.get, content(names)))
 
     def is_left(name: str) -> bool:
         """Whether a function has no loops, nor has what is written inside of it, but for what is bare."""
-        own = pieces.reached([name], {*apart} - {name}).intersection(sizes) - ({*apart} - {name})
-        return not any(has_loops(pieces.defined[each]) for each in own - bare if not each.startswith(NUMBAS))
+        return not any(has_loops(pieces.defined[each]) for each in content([name]) - bare if not each.startswith(NUMBAS))
 
     own, alone = size(roots), {name: size([name]) for name in apart}
     whole = own + sum(alone.values())
