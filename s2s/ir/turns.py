@@ -73,13 +73,13 @@ def taking_turns() -> Turn:
     return Turn()
 
 
-def with_room(function: Callable, *args, **kwargs):
+def with_frames(function: Callable, *args, **kwargs):
     """What `function` returns.  Note [Where frames are kept]"""
     return function(*args, **kwargs)
 
 
 if sys.version_info >= (3, 11) and sys.implementation.name == "cpython":
-    with_room.__code__ = with_room.__code__.replace(co_stacksize=ROOM)
+    with_frames.__code__ = with_frames.__code__.replace(co_stacksize=ROOM)
 
 
 def in_turn(function: Callable) -> Callable:
@@ -88,7 +88,7 @@ def in_turn(function: Callable) -> Callable:
     @functools.wraps(function)
     def run(*args, **kwargs):
         with Turn():
-            return function(*args, **kwargs) if Turn.depth > 1 else with_room(function, *args, **kwargs)
+            return function(*args, **kwargs) if Turn.depth > 1 else with_frames(function, *args, **kwargs)
 
     return run
 

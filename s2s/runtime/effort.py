@@ -63,7 +63,7 @@ from numba.core.errors import NumbaError
 from numba.core.runtime import rtsys
 from numba.core.typed_passes import NoPythonBackend
 
-from ..ir.turns import with_room
+from ..ir.turns import with_frames
 from ..later import later
 from .abreast import Abreast, Piece, Symbols, beside, hand_over
 from .assigned import is_assignment, without_text
@@ -107,9 +107,9 @@ class Effort(Compiler):
         return [manager]
 
     def _compile_core(self):
-        return with_room(self._compile_with_room)
+        return with_frames(self._compile_with_frames)
 
-    def _compile_with_room(self):
+    def _compile_with_frames(self):
         self.is_direct = direct.can_be_direct(self.state) and not calls_itself(self.state.func_id.func)
         if self.is_direct:
             try:

@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 import s2s
-from s2s.ir.turns import FIRST, YOUNG, Turn, made_in_turn, taking_turns, with_room
+from s2s.ir.turns import FIRST, YOUNG, Turn, made_in_turn, taking_turns, with_frames
 
 
 @pytest.fixture
@@ -110,11 +110,11 @@ def test_code_is_generated_where_frames_have_room():
         if depth:
             return pages(depth - 1)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        with_room(lambda: [None for _ in range(300) if leaf()])
+        with_frames(lambda: [None for _ in range(300) if leaf()])
         return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
     def leaf():
         return False
 
     assert max(min(pages(depth) for _ in range(3)) for depth in range(160)) < 100
-    assert with_room(lambda *args, **kwargs: (args, kwargs), 1, x=2) == ((1,), {"x": 2})
+    assert with_frames(lambda *args, **kwargs: (args, kwargs), 1, x=2) == ((1,), {"x": 2})
