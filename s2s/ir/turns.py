@@ -31,6 +31,7 @@ from collections.abc import Callable
 ROOM = 1 << 16  # words, of a frame
 YOUNG = 200_000  # how many objects are made between collections
 FIRST = 400_000  # so many are not looked at when a turn ends
+FROZEN = 1_000  # Python 3.12 begins with some 400 frozen objects; a program that freezes its own has 4,000 at the least
 
 _lock = threading.RLock()
 
@@ -60,7 +61,7 @@ class Turn:
 
 def count_anew(young: int) -> None:
     """Have Python's collector count from 0."""
-    if Turn.unseen + young < FIRST and not gc.get_freeze_count():  # what the program has frozen stays so
+    if Turn.unseen + young < FIRST and gc.get_freeze_count() < FROZEN:  # what the program has frozen stays so
         Turn.unseen += young
         gc.freeze()
         gc.unfreeze()  # what was young is old
