@@ -150,9 +150,8 @@ class Writer:
                     do(method_call(self.names[op.output], "append", self.expression(op.inputs[1])))
                 ]
             case "tape_pop":
-                return self.alias(op) + [
-                    self.assign_all(op.outputs[1:], method_call(self.names[op.outputs[0]], "pop"))
-                ]
+                popped = method_call(self.names[op.outputs[0]], "pop")
+                return self.alias(op) + [self.assign_all(op.outputs[1:], popped) if self.reads.get(op.outputs[1]) else do(popped)]
         if op.name in WRITES_LIST:
             return self.alias(op) + [list_statement(self, op)]
         if op.record.writes is not None and op.record.helper is not None:

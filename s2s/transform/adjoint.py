@@ -44,6 +44,7 @@ from .effects import handed_on
 from .elementwise import is_elementwise, may_be_infinite
 from .leaving import asked_to_leave
 from .tape import Region, calls_made_again
+from .unreached import Unreached, Way
 
 
 class Adjoint:
@@ -72,6 +73,8 @@ class Adjoint:
         self.backs: dict[Op, tuple[Op, object]] = {}  # calls of backward parts being made: the call, and the pair
         self.reruns: dict[Op, tuple[Rerunning, list[Value]]] = {}  # loops that are checkpointed, and what they keep
         self.parts: dict[Value, Value] = {}  # of cotangents that branches hand on: whether a branch that was run did
+        self.unreached = Unreached(self.home)
+        self.stops: set[Value] = set()  # what trips ask before they leave loops
         self.leaving: dict[Value, tuple[Region, bool]] = {}  # what tells the trip that left a loop from those that went on: how it is in these
         self.incoming = {x: Value(x.type, bar_name(x)) for x in summed}
         self.seeded = differentiable_results(function) if seeded is None else [function.results[k] for k in seeded]
@@ -242,9 +245,16 @@ class Adjoint:
         if op not in self.made_again:
             self.calls[op] = pair.forward, kept
         seeds = [self.take_chosen(op.outputs[k]) for k in seeded]
-        bars = call(*(op.inputs[k] for k in pair.arguments), *kept, *seeds, callee=Known(pair.backward))
+        ways = self.unreached.ways(seeds)
+
+        def again() -> Sequence[Value]:
+            bars = call(*(op.inputs[k] for k in pair.arguments), *kept, *seeds, callee=Known(pair.backward))
+            return bars if isinstance(bars, tuple) else (bars,)
+
+        bars = where_reached(ways, again, lambda: [zeros_of(op.inputs[k]) for k in pair.wrt])
         ends = {op.outputs[k]: seed for k, seed in zip(seeded, seeds)}
-        for k, bar in zip(pair.wrt, bars if isinstance(bars, tuple) else (bars,), strict=True):
+        for k, bar in zip(pair.wrt, bars, strict=True):
+            self.unreached.say(bar, ways)
             chosen = self.not_left_out(op, ends, op.inputs[k])
             self.add(op.inputs[k], bar if chosen is None else where_chosen(chosen, bar))
 
@@ -327,11 +337,23 @@ class Adjoint:
                 block.yields += [found[k] for k in asked]
             types = [join_types(a.type, b.type) for a, b in zip(blocks[0].yields, blocks[1].yields)]
             outs = add_op(if_record, [op.inputs[0]], {}, types, blocks, [bar_name(x) for x in changed] + [""] * len(asked)).outputs
+            self.say_unreached(op, bars, dict(zip(changed, outs)), ends)
             self.bars.update(zip(changed, outs))
             self.parts.update((outs[k], part) for k, part in zip(asked, outs[len(changed):]))
             for out, first, second in zip(outs, *parts):
                 if (first.constant, second.constant) in ((True, False), (False, True)):
                     self.parts[out] = op.inputs[0] if first.constant else not_(op.inputs[0])
+
+    def say_unreached(self, op: Op, bars: list[tuple[int, Value]], outs: dict[Value, Value], ends: list[dict[Value, Value]]) -> None:
+        """Note in which ways of branches the cotangents `outs` that the branch `op` hands on are zero; `ends` says what each arm gives.
+
+        Of what leaves a loop only the last trip is one for which the loops before have nothing to do.
+        """
+        always = self.unreached.ways(bar for _, bar in bars)
+        is_way = op.inputs[0].constant is MISSING and op.inputs[0] not in self.stops
+        for x, out in outs.items():
+            before = self.unreached.also(always, self.bars[x]) if x in self.bars else always
+            self.unreached.say(out, [*before, *((op.inputs[0], k == 0) for k, end in enumerate(ends) if is_way and x not in end)])
 
     def part_on_path(self, bar: Value | None) -> Value:
         """Whether a path gives a value a cotangent, `bar`, as it may be decided on a path inside that one."""
@@ -366,13 +388,20 @@ class Adjoint:
                 self.add(ends[k], in_kind(bar, ends[k]))
             region.adjoint = current().block
             answers = self.answers(op, region, trip, lo)
+            self.stops.update(answers)
             self.run_backwards(body)
             substitute(region.adjoint, answers)
             return [self.take(params[k]) for k in carried] + [self.bars[x] for x in read]
 
         names = [bar_name(params[k]) for k in carried] + [bar_name(x) for x in read]
         index = body.params[0].name if op.name == "for" else "k"
-        outs = for_loop(lo, hi, step, starts, backwards, names=names, index=index)
+        ways = self.unreached.ways(given.values())
+
+        outs = where_reached(
+            ways, lambda: for_loop(lo, hi, step, starts, backwards, names=names, index=index),
+            lambda: [*(zeros_of(inits[k]) for k in carried), *starts[len(carried):]])
+        for out, start in zip(outs, [None] * len(carried) + starts[len(carried):]):
+            self.unreached.say(out, ways if start is None else self.unreached.also(ways, start))
         self.bars = outside
         # what was accumulated includes what there was before, so it replaces it; what a carry started from adds
         for x, out in zip(read, outs[len(carried):]):
@@ -454,6 +483,21 @@ class Adjoint:
         counted = op.name == "for" and not op.attrs["breaks"] and isinstance(op.inputs[2].constant, int)
         if region.is_loop and not counted:
             region.trips = Value(INT, "trips", op)
+
+
+def where_reached(ways: Sequence[Way], make: Callable[[], Sequence[Value]], zeros: Callable[[], Sequence[Value]]) -> Sequence[Value]:
+    """What `make` emits and returns; `zeros` where a branch went the first of `ways`, in which it has nothing to do.  unreached.py"""
+    if not ways:
+        return make()
+    condition, holds = ways[0]
+    blocks = []
+    for emit_arm in (zeros, make) if holds else (make, zeros):
+        with Builder(Block()) as arm:
+            arm.block.yields = list(emit_arm())
+        blocks.append(arm.block)
+    names = [y.name for y in blocks[holds].yields]
+    types = [join_types(a.type, b.type) for a, b in zip(blocks[0].yields, blocks[1].yields, strict=True)]
+    return add_op(if_record, [condition], {}, types, blocks, names).outputs
 
 
 def _is_real(x: Value) -> bool:

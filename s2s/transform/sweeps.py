@@ -605,7 +605,7 @@ class Sweeps:
         return [self.env[y] for y in block.yields]
 
     def backward_op(self, op: Op) -> None:
-        regions = [self.by_adjoint[b] for b in op.blocks if b in self.by_adjoint]
+        regions = [self.by_adjoint[b] for b in blocks_of(Block(ops=[op])) if b in self.by_adjoint]
         if not regions:
             return emit_op(op, self.env)
         stacks = [key for r in regions for key in self.tapes_inside(r.op) if self.kinds[key] == "stack"]
@@ -621,6 +621,8 @@ class Sweeps:
             block = Block()
             self.tapes = dict(before)
             with Builder(block):
+                if stacks and not any(inner in self.by_adjoint for inner in blocks_of(branch)):  # unreached.py: what is swept back in the other arm alone leaves its tapes as it would have
+                    self.backward(next(arm for arm in op.blocks if arm is not branch), [])
                 block.yields = [*self.backward(branch, []), *(self.tapes[key] for key in stacks)]
             blocks.append(block)
         self.tapes = before

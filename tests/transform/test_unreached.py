@@ -1,0 +1,261 @@
+"""What a branch has thrown away is not swept back; what it has kept is, and tapes are left as they would have been."""
+
+import numpy as np
+import pytest
+from judge import judge
+
+import s2s
+
+X = np.array([0.3, 0.8, 0.5, 0.9, 0.4, 0.7])
+
+
+def capped_steps(x, a):
+    """Newton's steps, the longest of them replaced: the inner loop's tape stands in a `while` loop."""
+    y, step = 3.0, 1.0
+    while abs(step) > 1e-9:
+        value, slope, power = -a, 0.0, 1.0
+        for k in range(len(x)):
+            slope = slope + (k + 1) * x[k] * power
+            power = power * y
+            value = value + x[k] * power
+        step = value / slope
+        if step > 0.4 * y:
+            step = 0.4 * y
+        y = y - step
+    return y
+
+
+def array_replaced(x, a):
+    total = 0.0
+    for i in range(4):
+        u = x * (a + i)
+        for k in range(1, len(u)):
+            u[k] = u[k] * u[k - 1] + 0.1
+        if i % 2 == 0:
+            u = x * x
+        total = total + np.sum(u * u)
+    return total
+
+
+def nest_of_unequal_loops(x, a):
+    y = a
+    for i in range(5):
+        t = y
+        k = 0
+        while t < 2.0 and k < 5:
+            for j in range(k):
+                t = t * (1.0 + x[j])
+                if t > 1.5:
+                    break
+                t = t + 0.05 * x[j] * x[k]
+            k += 1
+            t = t + 0.1
+        if t > 1.8:
+            t = np.sin(y)
+        y = y * 0.5 + t * 0.3
+    return y
+
+
+def one_of_two(x, a):
+    y = a
+    for i in range(6):
+        p, q = y, y
+        for k in range(i):
+            p = p * (0.6 + x[k])
+        for k in range(6 - i):
+            q = np.sin(q) + x[k] * q
+        if p < q:
+            y = p * a
+        else:
+            y = q
+    return y
+
+
+def one_feeds_the_other(x, a):
+    y = a
+    for i in range(6):
+        p = y
+        for k in range(i):
+            p = p * (0.6 + x[k])
+        q = p * p
+        for k in range(i):
+            q = np.cos(q) * x[k]
+        if q > 0.3 * y:
+            q = y * 0.7
+        y = y + 0.2 * q
+    return y
+
+
+def kept_elsewhere(x, a):
+    y = a
+    for i in range(6):
+        p = y
+        for k in range(i):
+            p = p * (0.6 + x[k])
+        q = p
+        if q > 1.0:
+            q = 1.0
+        y = 0.5 * y + q + 0.01 * p
+    return y
+
+
+def branch_in_a_branch(x, a):
+    y = a
+    for i in range(6):
+        p = y
+        for k in range(len(x)):
+            p = p * (0.6 + x[k])
+        if p > 0.5:
+            if i > 2:
+                p = a * a
+            else:
+                p = p * y
+        y = 0.5 * y + np.tanh(p)
+    return y
+
+
+def thrown_away_where_it_leaves(x, a):
+    y = a
+    for i in range(6):
+        p = y
+        for k in range(len(x)):
+            p = p * (0.7 + x[k])
+        if p > 2.5:
+            break
+        y = y * 0.8 + 0.1 * p
+    return y
+
+
+def settled(x, y):
+    for k in range(len(x)):
+        y = y - 0.3 * np.sin(y) * x[k]
+        while y > 1.0:
+            y = y * (0.5 + 0.1 * x[k])
+    return y, x * y
+
+
+def of_another_function(x, a):
+    y = a
+    for i in range(6):
+        z, u = settled(x, y * i)
+        if z > 0.5 * y:
+            z = y * y
+            u = x
+        y = 0.5 * y + z + np.sum(u * x)
+    return y
+
+
+def rough(y, a):
+    for k in range(5):
+        y = y - 0.3 * np.sin(y) * a
+    z = np.cos(y) * a + np.exp(-y * y)
+    w = np.tanh(z) * y + np.sqrt(1.0 + z * z)
+    return w * 0.5 + z * y, w * z
+
+
+def of_a_called_function(x, a):
+    y = a
+    for i in range(6):
+        z, w = rough(y * x[i], a)
+        y = y * 0.8 + 0.1 * w
+        if z > 0.9:
+            z = y
+        if z < 0.8:
+            y = y + z * z
+    return y
+
+
+def called_and_thrown_away(x, a):
+    y = a
+    for i in range(6):
+        z, w = rough(y * x[i], a)
+        z = z * w
+        if z > 0.7:
+            z = y
+        y = y * 0.8 + 0.1 * z
+    return y
+
+
+PROGRAMS = (capped_steps, array_replaced, nest_of_unequal_loops, one_of_two, one_feeds_the_other, kept_elsewhere, branch_in_a_branch,
+            of_another_function, of_a_called_function, called_and_thrown_away, thrown_away_where_it_leaves)
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_derivatives(f):
+    for a in (0.6, 1.3):
+        judge(f, X, a)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_compiled(f):
+    judge(f, X, 0.6, compiled=True)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_of_many_lanes(f):
+    many = np.array([0.4, 0.6, 1.3])
+    one = [s2s.grad(f, (0, 1))(X, a) for a in many]
+    for lanes in (s2s.vmap(s2s.grad(f, (0, 1)), (None, 0)), s2s.jit(s2s.vmap(s2s.grad(f, (0, 1)), (None, 0)))):
+        for found, wanted in zip(lanes(X, many), zip(*one)):
+            np.testing.assert_allclose(found, np.stack(wanted), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_in_two_halves(f):
+    value, back = s2s.vjp(f, X, 0.6)
+    assert value == f(X, 0.6)
+    for found, wanted in zip(back(2.0), s2s.grad(f, (0, 1))(X, 0.6)):
+        np.testing.assert_allclose(found, 2.0 * wanted, rtol=1e-12)
+
+
+def thrown_away_if_too_large(x, a):
+    total = 0.0
+    for i in range(3):
+        p = a
+        for k in range(len(x)):
+            p = p * np.exp(x[k] * i)
+        if p > 1e300:
+            p = a
+        total = total + p
+    return total
+
+
+def slope_thrown_away(x, a):
+    total = 0.0
+    for i in range(3):
+        p = a
+        for k in range(len(x)):
+            p = p + np.sqrt(x[k] * i)
+        if i == 0:
+            p = a * a
+        total = total + p
+    return total
+
+
+@pytest.mark.parametrize("through", [lambda g: g, pytest.param(s2s.jit, marks=pytest.mark.compile)])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_was_infinite_and_thrown_away_has_no_part(through):
+    x = np.array([1.0, 800.0, 2.0])
+    found = through(s2s.grad(thrown_away_if_too_large, (0, 1)))(x, 1.5)
+    assert np.array_equal(found[0], np.zeros(3)) and found[1] == 3.0
+    found = through(s2s.grad(slope_thrown_away, (0, 1)))(x, 1.5)
+    np.testing.assert_allclose(found[0], (0.5 + 0.5 * 2 ** 0.5) / np.sqrt(x), rtol=1e-14)
+    assert found[1] == 5.0
+
+
+def branches(f) -> list[str]:
+    """The lines of the gradient of `f` that ask something on the way back."""
+    source = s2s.grad(f).lower(X, 0.6).source
+    return [line.strip() for line in source[source.index("y_bar = 1.0"):].splitlines() if line.strip().startswith("if ")]
+
+
+def test_a_loop_is_swept_back_where_it_has_a_part():
+    assert branches(one_of_two) == 3 * ["if t_tape[i]:"]
+    assert branches(one_feeds_the_other) == 3 * ["if t_tape[i]:"]
+    assert branches(kept_elsewhere) == ["if not t_tape[i]:"]
+
+
+def test_the_way_that_leaves_a_loop_is_but_one_trip():
+    assert len(branches(thrown_away_where_it_leaves)) == 1
