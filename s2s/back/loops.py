@@ -64,6 +64,7 @@ from .passes import share_passes
 from .postponed import postpone_products
 from .reductions import REDUCTIONS
 from .regions import clashes, write_region
+from .reshaped import reshaped
 from .reuse import reuse_buffers
 from .scalars import answered_by_trips, ask_first
 from .scans import SCANS, scan
@@ -118,7 +119,9 @@ def _lowered(function: Function, asks: bool) -> Function:
                                    "np.zeros_like(x) say; or leave jit away")
     function = simpler(share_exponentials(share_passes(tables(check_indices(function))) if asks else function), asks)
     if asks:
-        function = strip_mine(stack_rows(function))
+        if (moved := reshaped(function)) is not function:
+            drop_unused(moved)
+        function = strip_mine(stack_rows(moved))
     block = Block(params=[Value(p.type, p.name) for p in function.params])
     with Builder(block) as builder:
         builder.counter[0] = _largest_symbol(function) + 1

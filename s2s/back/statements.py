@@ -151,7 +151,8 @@ class Writer:
                 ]
             case "tape_pop":
                 popped = method_call(self.names[op.outputs[0]], "pop")
-                return self.alias(op) + [self.assign_all(op.outputs[1:], popped) if self.reads.get(op.outputs[1]) else do(popped)]
+                is_read = any(self.reads.get(x) for x in op.outputs[1:])
+                return self.alias(op) + [self.assign_all(op.outputs[1:], popped) if is_read else do(popped)]
         if op.name in WRITES_LIST:
             return self.alias(op) + [list_statement(self, op)]
         if op.record.writes is not None and op.record.helper is not None:
