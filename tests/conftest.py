@@ -1,8 +1,9 @@
-"""Options of the test run, and the quick subset: of the many cases of a test, the first and the last.
+"""Options of the test run, and the quick subset: of the many cases of a test, the first.
 
 Tests are slow where they say so, and so are all cases of a test but a few: what a change breaks shows in half a minute, in
-the files that it concerns, and the whole run tells the rest.  The pages of the golden book are all quick.  Considered: to choose
-cases by hand, in each file, which nobody does again when cases are added; and by how long they take, which depends on the machine.
+the files that it concerns, and the whole run tells the rest.  The pages of the golden book are all quick.  Where more cases are asked for
+than one, what is lengthy runs, too.  Considered: to choose cases by hand, in each file, which nobody does again when cases are added; and to
+choose by how long they take, which depends on the machine: which tests are lengthy is written down.
 """
 
 import collections
@@ -19,8 +20,8 @@ NOT_QUICK = ("compile", "slow", "cuda", "peer")
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true",
                      help="rewrite tests/golden/*.py with what is generated now, if the oracles accept it")
-    parser.addoption("--cases", type=int, default=2,
-                     help="of each test, so many cases are quick, from the first to the last (2); the others are marked slow")
+    parser.addoption("--cases", type=int, default=1,
+                     help="of each test, so many cases are quick, from the first to the last (1); the others are marked slow")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -29,6 +30,9 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if hasattr(item, "callspec") and item.path.stem not in WHOLE and not any(map(item.get_closest_marker, NOT_QUICK)):
             cases[item.path, item.originalname].append(item)
+    for item in items if count == 1 else ():
+        if item.get_closest_marker("lengthy"):
+            item.add_marker(pytest.mark.slow)
     for several in cases.values():
         kept = {round(k * (len(several) - 1) / max(count - 1, 1)) for k in range(count)}
         for k, item in enumerate(several):

@@ -203,6 +203,7 @@ def helper(p, x):
     return np.sum(p["w"] * x)
 
 
+@pytest.mark.lengthy
 def test_dict_argument_has_a_dict_of_derivatives():
     def g(params, x):
         s = 0.0

@@ -203,6 +203,7 @@ def test_static_arguments_of_equal_value_and_other_type_are_told_apart():
     assert [g(1.0, pair) for pair in ((1,), (1.0,))] == [2.0, 3.0]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("make, message, remedy", [
     (lambda: s2s.jit(loss, static_argnames="n"), "static_argnames names n, and loss has no such argument", "name one of x, k"),
     (lambda: s2s.jit(loss, static_argnums=5), "static_argnums names argument 5, and loss takes 2", "number them from 0"),

@@ -37,14 +37,17 @@ def run(program: str, tmp_path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.lengthy
 def test_importing_loads_neither_numba_nor_scipy(tmp_path):
     run("assert not loaded(), loaded()", tmp_path)
 
 
+@pytest.mark.lengthy
 def test_threads_are_set_without_numba(tmp_path):
     run("before = s2s.set_threads(1); assert s2s.threads() == 1 and s2s.set_threads(before) == 1 and not loaded(), loaded()", tmp_path)
 
 
+@pytest.mark.lengthy
 def test_interpreted_derivatives_do_without_numba(tmp_path):
     run("""
 assert np.allclose(s2s.grad(f)(x), np.sin(x) + x * np.cos(x))
@@ -53,6 +56,7 @@ assert not loaded(), loaded()
 """, tmp_path)
 
 
+@pytest.mark.lengthy
 def test_the_trap_of_interpreted_code_does_without_numba(tmp_path, monkeypatch):
     monkeypatch.setenv("S2S_CHECK", "1")
     run("""
@@ -71,6 +75,7 @@ assert binding.s2s_vectorises_sums and "numba" in sys.modules and "scipy.special
 """, tmp_path)
 
 
+@pytest.mark.lengthy
 def test_functions_of_scipy_are_known_whenever_it_is_imported(tmp_path):
     run("""
 s2s.grad(f)(x)
@@ -86,6 +91,7 @@ assert np.allclose(s2s.grad(g)(x), slope)
 """, tmp_path)
 
 
+@pytest.mark.lengthy
 def test_source_that_names_scipy_is_loaded_without_it(tmp_path):
     run("""
 df = s2s.grad(s2s.from_source("import numpy as np\\nimport scipy.special\\n\\ndef g(x):\\n    return np.sum(scipy.special.erf(x))\\n"))

@@ -82,6 +82,7 @@ CASES = [(grad_inside, 2.0), (jvp_inside, 2.0), (vjp_inside, 2.0), (value_and_gr
          (vmap_inside, VECTOR), (jacobians_inside, VECTOR), (hessian_inside, VECTOR), (newton, VECTOR / 10)]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("function, x", CASES, ids=lambda x: getattr(x, "__name__", ""))
 def test_derivative_of_a_program_with_transformations(function, x):
     with pipeline.checked():
@@ -157,6 +158,7 @@ def in_one_branch(x):
 HALVES = [writes_after, several_calls, in_one_branch, pushed_in_a_loop, handed_on, batched_inside, beside]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("function", HALVES, ids=lambda f: f.__name__)
 def test_second_halves_inside_a_program(function):
     x = np.array([0.4, -0.3, 0.6])
@@ -190,6 +192,7 @@ def test_gradients_of_containers_in_functions_that_are_called():
     np.testing.assert_allclose(s2s.vmap(outer, in_axes=(None, 0))(p, np.array([0.7, 0.3])), [outer(p, 0.7), outer(p, 0.3)], rtol=1e-14)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("read", [lambda y: np.sum(y, axis=1), lambda y: np.sum(y, axis=-1), lambda y: y.T, lambda y: y[0, 1:], len])
 def test_a_number_for_each_element_meets_an_array_of_more_axes(read):
     """The derivative of a sum is a number spread over a shape, which need not be that of what it is multiplied by."""

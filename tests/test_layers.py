@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
+import gc
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -33,7 +35,16 @@ LAYERS = [
     {"__main__"},
 ]
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
-TREES = {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
+
+
+@functools.cache
+def trees() -> dict[Path, ast.Module]:
+    """The modules of s2s, read when the first test asks: each process that collects tests would read them all."""
+    gc.disable()  # it would look through half a million nodes again and again: as long as reading them
+    try:
+        return {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
+    finally:
+        gc.enable()
 
 
 def part_of(path: Path) -> str:
@@ -45,7 +56,7 @@ def imported_parts(path: Path) -> set[str]:
     """The parts of s2s that a file imports."""
     package = ["s2s", *path.relative_to(ROOT).parent.parts]
     found = set()
-    for node in ast.walk(TREES[path]):
+    for node in ast.walk(trees()[path]):
         match node:
             case ast.ImportFrom(module=module, names=names, level=level) if level:
                 base = package[:len(package) - level + 1] + (module.split(".") if module else [])
@@ -63,7 +74,7 @@ def imported_parts(path: Path) -> set[str]:
 
 
 def test_imports_point_down():
-    wrong = [f"{path.relative_to(ROOT)} imports {other}" for path in TREES for other in imported_parts(path) - {part_of(path)}
+    wrong = [f"{path.relative_to(ROOT)} imports {other}" for path in trees() for other in imported_parts(path) - {part_of(path)}
              if HEIGHT[other] >= HEIGHT[part_of(path)]]
     assert not wrong
 
@@ -74,7 +85,7 @@ def is_later(node: ast.AST) -> bool:
 
 
 def test_every_part_has_a_layer():
-    assert {part_of(path) for path in TREES} == set(HEIGHT)
+    assert {part_of(path) for path in trees()} == set(HEIGHT)
 
 
 def outermost_functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
@@ -87,13 +98,13 @@ def outermost_functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
 
 
 def test_imports_stand_at_the_top_of_their_module():
-    inside = [f"{path.relative_to(ROOT)}, line {node.lineno}" for path, tree in TREES.items() for function in outermost_functions(tree)
+    inside = [f"{path.relative_to(ROOT)}, line {node.lineno}" for path, tree in trees().items() for function in outermost_functions(tree)
               for node in ast.walk(function) if isinstance(node, (ast.Import, ast.ImportFrom)) or is_later(node)]
     assert not inside, "imports inside functions"
 
 
 def test_modules_say_what_they_mean():
-    silent = [str(path.relative_to(ROOT)) for path, tree in TREES.items() if tree.body and not ast.get_docstring(tree)]
+    silent = [str(path.relative_to(ROOT)) for path, tree in trees().items() if tree.body and not ast.get_docstring(tree)]
     assert not silent, "modules without a docstring"
 
 

@@ -58,6 +58,7 @@ def agree(got, expected):
         assert np.shape(a) == np.shape(b)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", [conducted, by_a_function, neighbours, ends])
 def test_short_and_long_axes_in_turns(f):
     slope = s2s.grad(f, argnums=(0, 1))

@@ -90,6 +90,7 @@ def test_the_remedy_works(refusal):
         judge(refusal.followed, *refusal.followed_args)
 
 
+@pytest.mark.lengthy
 def test_the_page_is_what_is_said(pytestconfig):
     if pytestconfig.getoption("--update-golden"):
         PAGE.write_text(page())

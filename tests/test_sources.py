@@ -71,6 +71,7 @@ def test_the_dump_of_a_derivative_prints_as_itself_once_it_is_parsed(program, ki
     assert pipeline.render(build_from_text(once, {"np": np}), annotate=True).text == once
 
 
+@pytest.mark.lengthy
 def test_a_flag_that_is_also_why_a_loop_ends_is_set_in_the_dump():
     """Whether the loop breaks is read after it, too, by the `else`."""
     def first_above(t, c):

@@ -302,6 +302,7 @@ def branches_in_branches(x, k):
     return y
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f, entries", [(checked, 12 + 11 + 10), (branches_in_branches, 30)])
 def test_all_sides_of_branches_are_followed(f, entries):
     plan = s2s.jacobian(f, sparse=True).plan(LINE, 0.7)

@@ -75,6 +75,7 @@ PROGRAMS = [(recurrent, (W, H, XS, US)), (backwards, (0.3, US)), (without_xs, (0
             (recurrence, (US[:1], XS[:1, 0])), (recurrence, (US[:4], XS[:4, 0])), (from_the_end, (XS,)), (raveled, (X,)), (weighted, (X,))]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f, args", PROGRAMS, ids=lambda x: getattr(x, "__name__", ""))
 def test_programs(f, args):
     judge(f, *args)

@@ -150,6 +150,7 @@ def loops_of(transformed, args):
     return text, next(x for name, x in reversed(space.items()) if callable(x) and name.startswith(transformed.__name__))
 
 
+@pytest.mark.lengthy
 def test_what_a_loop_reads_leaves_the_strips():
     text, run = loops_of(s2s.jit(read_in_a_loop), network(9))
     assert "for s in range(" in text
@@ -178,6 +179,7 @@ def test_what_leaves_the_loop_is_put_together():
         agree(run(*network(n)), features(*network(n)))
 
 
+@pytest.mark.lengthy
 def test_one_strip_where_the_batch_fits(monkeypatch):
     counted = []
 

@@ -643,6 +643,7 @@ def kept_of_some_trip(A, x, n):
     return np.sum(best * u)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f, copies", [(filtered, True), (begun_with_what_is_read_later, False), (two_begin_with_one, True), (two_change_places, False),
                                        (kept_of_some_trip, False)])
 def test_short_array_that_each_trip_begins_with_stays_in_its_place(f, copies):
@@ -763,6 +764,7 @@ def written_in_steps(x, a, b):
     return np.sum(y * y)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", [read_in_steps, written_in_steps])
 def test_slices_in_steps_are_indices(f):
     """NumPy's own view, and a write to it, took Numba two seconds to compile."""

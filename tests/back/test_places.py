@@ -61,6 +61,7 @@ def test_loops_that_only_add_to_one_array_are_one():
     assert text.count("table_bar[") == 2 and text.count("for i in range") == 1
 
 
+@pytest.mark.lengthy
 def test_data_in_one_index_has_no_other_index_checked():
     flat = flatten_calls(build(learns, [type_of(x, name) for x, name in ((TABLE, "table"), (WHERE, "rows"), (POINTS, "x"))]))
     assert requirements(flat) is not None

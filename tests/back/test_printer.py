@@ -395,6 +395,7 @@ def test_in_a_loop_what_is_viewed_is_copied_and_not_the_array_on_every_trip():
     assert "copy(y_bar)" in before and ".copy()" in after and "np.copy" not in after.split("return")[0]
 
 
+@pytest.mark.lengthy
 def test_variables_of_large_compiled_functions_have_names_of_their_own():
     """Numba goes through all statements for each name that both sweeps assign."""
     lines = "".join(f"        v{k + 1} = np.sin(v{k}) * x + v{max(k - 3, 0)}\n" for k in range(160))

@@ -118,6 +118,7 @@ def while_inside(X, w, y):
 PROGRAMS = [logistic, poisson, kernel_rows, softmax_rows, hidden_layer, picked, several_stages, while_inside]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_stages_do_what_the_loop_does(f):
     t = s2s.value_and_grad(f, argnums=(0, 1, 2))
@@ -363,6 +364,7 @@ def random_body(seed):
     return names["f"], "\n".join(text)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("start", range(0, 100, 25))
 def test_random_bodies(start, tmp_path):
     taken = 0

@@ -65,6 +65,7 @@ def run(f, *args):
     return found
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f, leave", [(of_elements, "exp"), (of_rows, "log"), (until_it_is_small, "cos"), (with_numbers_from_outside, "tanh")])
 def test_it_leaves_the_loops(f, leave):
     slopes = s2s.value_and_grad(f, argnums=(0, 1))

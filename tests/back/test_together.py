@@ -266,6 +266,7 @@ def test_what_is_added_to_neighbours_is_added_in_loops_that_may_be_vectors():
     assert len(cleared) == 2 and cleared[0].endswith(cleared[1].removesuffix(" = 0.0"))  # read, and cleared, in one pass
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("shape", [(9, 8), (3, 4), (2, 3), (2, 2), (4, 9)])
 def test_waves(shape):
     u, c = RNG.normal(size=shape), 0.1 + 0.1 * RNG.random(shape)

@@ -66,6 +66,7 @@ def test_rolls_of_a_vector(n, by):
     assert n == 1 or "while lo < " in text
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", [lattice, both_axes])
 @pytest.mark.parametrize("shape", [(4, 5), (2, 3), (1, 4), (5, 1), (3, 2), (0, 3), (3, 0)])
 def test_rolls_of_a_matrix(f, shape):
@@ -75,6 +76,7 @@ def test_rolls_of_a_matrix(f, shape):
         np.testing.assert_allclose(loops_of(s2s.grad(f), m, by, 2)[1], gradient(f, (m, by, 2), 0), atol=1e-12)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", [by_hand, longer_than_a_turn, of_both])
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_remainders_in_loops(f, n):
@@ -112,6 +114,7 @@ def around_a_table(u, n, by):
     return total + np.sum(np.roll(table, by) * np.roll(table, 1)) * u[0]
 
 
+@pytest.mark.lengthy
 def test_a_large_number_that_is_known_does():
     u = RNG.normal(size=1)
     for n, by in ((120, 7), (120, -70), (0, 1), (3, 49)):

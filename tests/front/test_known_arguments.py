@@ -118,6 +118,7 @@ def smoothed(u):
     return np.mean(u * u)
 
 
+@pytest.mark.lengthy
 def test_counters_of_loops_are_axes():
     judge(smoothed, np.cos(np.arange(24.0)).reshape(2, 3, 4))
 

@@ -116,6 +116,7 @@ slope = s2s.grad(square)
 """
 
 
+@pytest.mark.lengthy
 def test_texts_are_pickled_where_their_module_is(tmp_path, monkeypatch):
     (tmp_path / "made_of_text.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)

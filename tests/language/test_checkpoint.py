@@ -209,6 +209,7 @@ LOOPS = [
     (matrix_recurrence, np.full((3, 3), 0.3), 0.7, 6)]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f, args", [(f, args) for f, *args in LOOPS], ids=lambda x: getattr(x, "__name__", ""))
 def test_checkpointed_loops(f, args):
     judge(f, *args, second=f not in (in_each_other, inside_a_loop, integers_and_containers, around_loops_of_many_kinds))
@@ -380,6 +381,7 @@ def test_checkpointed_functions_compiled(f, args):
     judge(f, *args, compiled=True, second=f is argument_written_twice)
 
 
+@pytest.mark.lengthy
 def test_other_transformations_of_checkpointed_functions():
     def batched(x, k):
         return np.sum(s2s.vmap(s2s.checkpoint(lambda v, q: np.sin(v) * q), in_axes=(0, None))(x, k) ** 2)
@@ -493,6 +495,7 @@ def of_functions_that_draw(x, k, n, rng):
     return np.sum(dropout(u, k, rng))
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", [langevin, until_it_stops, drawn_in_a_callee, of_functions_that_draw])
 def test_what_is_drawn_is_drawn_once(f):
     """Trapezoids of the derivative are differences of the function, for the same numbers."""

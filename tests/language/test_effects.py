@@ -522,6 +522,7 @@ def test_an_exported_file_prints_and_raises(tmp_path):
     assert run.stdout == output(reports, 1.0, 4) and "s2s" not in path.read_text()
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f, what", [(positive_root, "raise"), (lambda x: print(x) or x * x, "print")])
 def test_kernels_do_not_act(f, what):
     with pytest.raises(UnsupportedError, match=f"{what} in CUDA code") as caught:

@@ -325,6 +325,7 @@ def methods_passed_on(x):
     return total(deeper.loss, x, x * x) + total(Model.activation, x[0], x[1]) + total(deeper, x)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: getattr(f, "__name__", type(f).__name__))
 def test_function(f):
     judge(f, X)
@@ -482,6 +483,7 @@ def programs_of(njit):
     return [inner, outer, lambda x: inner(x, k=x) + outer(x), Uses(), functools.partial(inner, k=3.0)]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.compile)])
 def test_numba_functions_are_called_as_python(compiled):
     numba = pytest.importorskip("numba")
@@ -566,6 +568,7 @@ def corner(i, width):
     return window(i, width), slice(None, width)
 
 
+@pytest.mark.lengthy
 def test_functions_return_and_take_slices():
     def f(x, width):
         blocks, table, total = Blocks(width), np.outer(x, x), 0.0

@@ -549,6 +549,7 @@ def functions_of_math(x, n):
     return math.fsum(xs) + math.prod(xs) + whole * x + near + math.modf(x * 3)[0] + math.ldexp(x, 3)
 
 
+@pytest.mark.lengthy
 def test_functions_of_math_are_right():
     judge(functions_of_math, 0.7, 5)
 
@@ -822,6 +823,7 @@ def tables_alike(u, k):
 ALIKE = [rows_alike, copies_of_one_row, rows_appended_alike, rows_put_in_alike, alike_on_one_path, tables_alike]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", ALIKE)
 def test_lists_that_are_alike_are_not_one_list(f):
     """Equal rows became one row, and what was written into one of them was read from the other."""
@@ -931,6 +933,7 @@ EXCHANGED = [(determinant, (0.7, 4)), (solution, (ROWS, [1.0, -0.5, 2.0])), (arr
              (slice_of_rows_written, (0.7, 5)), (known_slices_written, (0.7, 3))]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f, args", EXCHANGED, ids=lambda x: getattr(x, "__name__", ""))
 def test_items_are_exchanged_and_slices_written(f, args):
     judge(f, *args)
@@ -1016,6 +1019,7 @@ def lists_beside_arrays(x):
     return np.sum(doubled * x) + np.sum(x - doubled[::-1]) + np.sum(sorted(x) * np.arange(4)) + np.sum(np.ones(2) / [v for v in x][1:3])
 
 
+@pytest.mark.lengthy
 def test_lists_of_run_time_length_beside_arrays():
     judge(lists_beside_arrays, V)
 

@@ -525,6 +525,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f, x, rest", [(f, x, rest) for f, x, *rest in PROGRAMS], ids=lambda p: getattr(p, "__name__", ""))
 def test_none_on_some_paths(f, x, rest):
     judge(f, x, *rest, wrt=0)
@@ -581,6 +582,7 @@ def forgotten_rows(x, m):
     return s
 
 
+@pytest.mark.lengthy
 def test_reverse_over_reverse_of_an_array_that_is_none_on_some_paths():
     """What a tape has of it may have no elements, so what the second sweep reads there has no length to make a tape of."""
     x = np.array([0.3, 0.5, 0.7])

@@ -77,6 +77,7 @@ PROGRAMS = {f.__name__: f for f in (in_a_prange, typed_lists, typed_dicts, compi
 PROGRAMS = {name: lambda c, f=f: f(X * c) for name, f in PROGRAMS.items()} | {"of_each_element": lambda c: of_each_element(X * c, 0.2)}
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name):
     """Against what Numba runs."""

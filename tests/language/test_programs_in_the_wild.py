@@ -1106,6 +1106,7 @@ def sinkhorn(a, b, epsilon, iterations):
     return np.sum(P * C)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f, args, wrt", CASES)
 def test_programs(f, args, wrt):
     judge(f, *args, wrt=wrt)

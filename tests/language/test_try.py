@@ -382,6 +382,7 @@ def test_what_cannot_be_told_is_refused(f, args, message, remedy, line):
     assert message in text and f"Instead: {remedy}" in text and line in text and "^" in text
 
 
+@pytest.mark.lengthy
 def test_the_remedies_work():
     judge(one_kind_of_number, 0.5, 3)
     judge(one_kind_of_number, 0.5, 0)

@@ -275,6 +275,7 @@ def left_after_a_decision(x, y, m, n):
     return x * y
 
 
+@pytest.mark.lengthy
 def test_what_nobody_reads_after_a_break_is_not_unbound():
     """Neither asked about nor carried as a placeholder without elements, of whose shape its cotangent would be."""
     m = np.array([[0.1, 0.2], [0.3, -0.4]])
@@ -296,6 +297,7 @@ def returned_before_it_is_bound(m, n, least):
     return np.sum(b * b) * last
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("least", [0.5, 5.0])
 def test_what_is_made_of_an_unbound_array_has_no_shape_to_ask_for(least):
     """Twice backwards: zeros for the cotangent of `b` where nothing binds it were taken for as long as a row of `m`."""
@@ -329,6 +331,7 @@ def none_before_the_first(u, k, n):
     return total
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", [bound_where_it_leaves, none_before_the_first])
 @pytest.mark.parametrize("u", [[0.4, 0.5, 0.2], [0.04, 0.05], [0.04], [0.4]])
 def test_zeros_for_what_is_not_there_do_not_say_how_long_it_would_be(f, u):

@@ -504,6 +504,7 @@ def loop_once_wrong(x, n):
     return s
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f, args", CASES, ids=lambda x: getattr(x, "__name__", ""))
 def test_programs_are_right(f, args):
     judge(f, *args)
@@ -560,6 +561,7 @@ def drawdown(p):
     return fall.max() + np.minimum.accumulate(p[::-1])[-1] + np.add.reduce(rows)[0] + np.maximum.accumulate(rows)[2, 1]
 
 
+@pytest.mark.lengthy
 def test_methods_of_ufuncs_are_right():
     p = np.array([1.0, 1.01, 0.995, 1.02, 1.03])
     assert s2s.value_and_grad(drawdown)(p)[0] == drawdown(p)

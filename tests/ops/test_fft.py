@@ -251,6 +251,7 @@ def test_cosines_and_sines(name, type, norm):
             agrees(lambda x, n: function(x, type, n, axis, norm), lambda x, n=n: cosines(name, x, type, n, axis, norm), x, n)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", ["dct", "idst"])
 def test_cosines_of_many_lanes(name):
     function, x = getattr(scipy.fft, name), RNG.normal(size=(3, 4, 5))

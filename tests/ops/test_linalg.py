@@ -272,6 +272,7 @@ def test_known_lengths_must_agree():
         matmul(*block.params)
 
 
+@pytest.mark.lengthy
 def test_dot_with_a_stack_on_the_right():
     """Its matrices are summed over by their rows, one stack beside the other, which is not what @ does."""
     rng = np.random.default_rng(0)

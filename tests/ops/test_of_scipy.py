@@ -132,6 +132,7 @@ EDGES = {  # densities where they begin or end, with the slope from inside and t
 }
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", EDGES)
 def test_slopes_where_a_density_begins(name):
     f, x, p, *slopes = EDGES[name]

@@ -217,6 +217,7 @@ def moments(x):
     return sum(x) * sum(x * x, 0.5) + np.sum(np.sqrt(abs(sum(x.reshape(-1, 3)))))
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("through", [lambda f: f, pytest.param(s2s.jit, marks=pytest.mark.compile)])
 def test_sum_adds_one_after_another(through):
     """np.sum adds in pairs, so its last bits are others."""

@@ -24,6 +24,7 @@ ALONE = {
 }
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", ALONE)
 def test_functions_that_only_scipy_computes(name):
     """SciPy's bits, of numbers and of arrays; both modes, twice."""

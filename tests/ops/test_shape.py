@@ -81,6 +81,7 @@ ARRANGED = [
 ]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("function, x, args", ARRANGED, ids=lambda x: getattr(x, "__name__", None))
 def test_arrangements(function, x, args):
     judge(*same_as(function, *args), x, second=False)

@@ -64,6 +64,7 @@ def test_value_and_derivatives(name, kind):
                   (interpret(first, x + h) - interpret(first, x - h)) / (2 * h), rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("order", range(4))
 def test_polygamma_of_a_number_is_scipys(order):
     compiled = numba.njit(special.polygamma)
@@ -73,6 +74,7 @@ def test_polygamma_of_a_number_is_scipys(order):
         assert compiled(order, x) == pytest.approx(expected, rel=1e-13, abs=1e-13)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("order", range(4))
 def test_polygamma_where_it_is_negative_or_huge(order):
     compiled = numba.njit(special.polygamma, error_model="numpy")

@@ -47,6 +47,7 @@ def in_a_terminal(**environment: str) -> str:
     return shown.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.lengthy
 def test_a_line_in_a_terminal_that_vanishes():
     shown = in_a_terminal()
     line = "s2s: compiling slow_grad (0 s)"
@@ -69,6 +70,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.lengthy
 def test_generating_and_compiling_count_together(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setattr(told, "PATIENCE", 0.4)

@@ -72,6 +72,7 @@ def test_who_waits_for_a_turn_keeps_nothing_from_who_has_it():
     assert isinstance(Code.text, made_in_turn)
 
 
+@pytest.mark.lengthy
 def test_what_the_first_turns_leave_is_not_looked_at(threshold, monkeypatch):
     """It is old from then on; later ones, and those of programs that have frozen objects, have the young looked at."""
     class Node:

@@ -75,6 +75,7 @@ FILLED = [(recurrent, (W, H, XS)), (table, (X, 4)), (table, (X, 0)), (backwards,
           (records, (W, H, XS, XS[:, 0]))]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f, args", FILLED, ids=lambda x: getattr(x, "__name__", ""))
 def test_filled_lists_are_arrays(f, args):
     with pipeline.checked():

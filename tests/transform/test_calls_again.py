@@ -40,6 +40,7 @@ def along_an_array(x, v, drag, steps):
     return np.sum(states * states)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("program", [heun, until_it_turns, along_an_array], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.compile)])
 def test_right(program, compiled):
@@ -119,6 +120,7 @@ def swapped(p, u, data, h):
 STATE = np.array([1.1, 0.4, 0.1, 0.4]), np.array([2.0, 1.0]), 1 + np.arange(6.0).reshape(3, 2) / 5, 0.1
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("program", [integrated, integrated_while, integrated_in_place, table_of_states, swapped], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.compile)])
 def test_right_of_arrays(program, compiled):
@@ -215,6 +217,7 @@ def filtered(Q, x, obs):
     return loss
 
 
+@pytest.mark.lengthy
 def test_what_is_made_of_lengths_alone_is_made_again():
     rng = np.random.default_rng(0)
     args = 0.1 + rng.random(4), 0.2 * rng.normal(size=4), rng.normal(size=(3, 4))

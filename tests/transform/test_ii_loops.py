@@ -147,12 +147,14 @@ def test_nothing_is_saved(f):
     assert text.count("for i in range(") == 1
 
 
+@pytest.mark.lengthy
 def test_the_value_is_what_it_was_bit_for_bit():
     X, Y = RNG.normal(size=(400, 3)), RNG.normal(size=400) * 10.0 ** RNG.integers(-8, 1, 400)
     for f in JOINED:
         assert s2s.value_and_grad(f)(W, V, X, Y)[0] == f(W, V, X, Y)
 
 
+@pytest.mark.lengthy
 def test_empty_and_single_loops():
     for n in (0, 1):
         for f in JOINED:
@@ -303,6 +305,7 @@ def called_twice_and_multiplied(W, V, X, Y):
     return shifted_sum(Y, 1.0) * shifted_sum(V, 3.0)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", [called_twice, called_twice_and_multiplied], ids=lambda f: f.__name__)
 def test_each_call_meets_its_own_way_back(f):
     judge(f, W, V, X, Y)

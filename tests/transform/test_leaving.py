@@ -278,6 +278,7 @@ PROGRAMS = [middle_of_three, continue_and_break, while_with_two_ends, endless, g
 ENDS = [(0.7, 1.1), (1.3, 0.6), (9.0, 2.1)]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("ends", ENDS, ids=str)
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_derivatives_of_loops_that_are_left(f, ends):
@@ -290,6 +291,7 @@ def test_they_compile(f):
     judge(f, X, 1.3, 2.1, compiled=True)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", [middle_of_three, triple_nest, nest_in_while, either], ids=lambda f: f.__name__)
 def test_each_lane_leaves_by_itself(f):
     lanes = X * np.linspace(0.5, 1.5, 7)[:, None]

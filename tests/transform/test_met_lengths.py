@@ -51,6 +51,7 @@ def written_from_a_view(x, y):
     return np.sum(a * a * x)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", [wave, predator_and_prey], ids=lambda f: f.__name__)
 def test_slices_of_what_met(f):
     judge(f, U, V, 0.7, 0.1)

@@ -45,6 +45,7 @@ def triangular(x, c):
 PROGRAMS = [(limited, 0.4), (gated, W), (stacked, 0.8), (triangular, 0.3)]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("program, c", PROGRAMS, ids=lambda f: getattr(f, "__name__", ""))
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.compile)])
 def test_right(program, c, compiled):
@@ -103,6 +104,7 @@ def test_a_state_with_its_edges_has_a_tape_as_long():
     assert "rows = np.empty((4, n + 1))" in s2s.jit(listed).lower(u, 0.3).loops
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("program", [edged, listed], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("n", [12, 8, 7, 2, 1])
 def test_edges_of_any_length(program, n):

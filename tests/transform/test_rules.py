@@ -514,6 +514,7 @@ def by_scipy(a, b):
     return np.sum(x ** 2)
 
 
+@pytest.mark.lengthy
 def test_root_found_by_scipy_in_both_modes_and_twice():
     slopes = s2s.grad(by_scipy, argnums=(0, 1))(A, B)
     rng = np.random.default_rng(0)
@@ -561,6 +562,7 @@ def test_nondiff_arguments_by_name():
         s2s.custom_jvp(lambda x, n: x, nondiff_argnames="m")
 
 
+@pytest.mark.lengthy
 def test_the_rule_of_a_fixed_point_solves_another():
     """As in JAX's tutorial: what the rule backwards gives to the function is a function of its own each time."""
     @functools.partial(s2s.custom_vjp, nondiff_argnums=0)

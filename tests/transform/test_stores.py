@@ -81,6 +81,7 @@ def test_a_stencil_goes_back_as_one_writes_it():
     assert source.count(".copy()") == 1  # the program's own
 
 
+@pytest.mark.lengthy
 def test_what_the_program_adds_keeps_its_order():
     def added(x, big):
         y = np.zeros(4)
@@ -96,6 +97,7 @@ def test_what_the_program_adds_keeps_its_order():
     np.testing.assert_array_equal(value, added(x, 1e17))
 
 
+@pytest.mark.lengthy
 def test_strided_slices_of_lanes_are_one_loop():
     gradient = s2s.vmap(s2s.grad(programs.strided_slices, argnums=(0, 1)), (0, None))
     x = X[:8] + 0.1 * np.arange(3)[:, None]

@@ -1,6 +1,7 @@
 """What is saved has one order, whatever the order in which memory was given out."""
 
 import numpy as np
+import pytest
 
 import s2s
 
@@ -20,6 +21,7 @@ def stepped(th, u):
 """
 
 
+@pytest.mark.lengthy
 def test_what_a_call_saves_has_one_order():
     texts = set()
     for _ in range(6):

@@ -86,6 +86,7 @@ PROGRAMS = [scaled, of_numbers, recurrent, every_other_row_backwards, two_that_c
             in_a_branch]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_derivatives(f):
     judge(f, W, XS)
@@ -106,6 +107,7 @@ def test_lanes_and_linearize(f):
     np.testing.assert_allclose(tangent(np.ones_like(W)), np.sum(s2s.grad(f)(W, XS)), rtol=1e-12)
 
 
+@pytest.mark.lengthy
 def test_what_a_loop_inside_makes_shorter():
     def f(x, w, n):
         for i in range(n):

@@ -180,6 +180,7 @@ PROGRAMS = (capped_steps, array_replaced, nest_of_unequal_loops, one_of_two, one
             of_another_function, of_a_called_function, called_and_thrown_away, thrown_away_where_it_leaves)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_derivatives(f):
     for a in (0.6, 1.3):
