@@ -60,10 +60,13 @@ class Symbols:
 
 
 class Piece:
-    """A module that becomes machine code by these passes of LLVM, after those `before` of each function; `code`, once it has."""
+    """A module that becomes machine code by these passes of LLVM, after those `before` of each function; `code`, once it has.
 
-    def __init__(self, text: str, machine: binding.TargetMachine, passes: list, before: tuple | None = None):
-        self.given = text, machine, passes, before
+    `size` says how long that takes, next to others.
+    """
+
+    def __init__(self, text: str, machine: binding.TargetMachine, passes: list, before: tuple | None = None, each: float = 1.0):
+        self.given, self.size = (text, machine, passes, before), each * text.count("\n")
 
     def make(self) -> None:
         text, machine, passes, before = self.given
@@ -103,6 +106,10 @@ class Abreast(threading.Thread):
         super().__init__(name="s2s compiles")
         self.pieces, self.waiting, self.failed = pieces, deque(pieces), None
         self.start()
+
+    def also(self, piece: Piece) -> None:
+        """Make this one too: it takes its turn by how long it takes, so that what is made last is short, whoever makes it."""
+        self.waiting.insert(next((k for k, other in enumerate([*self.waiting]) if other.size < piece.size), len(self.waiting)), piece)
 
     def run(self) -> None:
         with taking_short_turns():

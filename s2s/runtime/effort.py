@@ -78,6 +78,7 @@ LOWEST, FIRST, LARGE, LARGE_AND_DIRECT = 0, 1, 2, 1  # levels: of what Python ca
 BLOCKS = 500  # of a module, from where on LLVM keeps a list of those that it has changed
 WITH_LIST = range(20, 23)  # the versions of LLVM that are known to have that option
 
+QUICK = 0.2  # of the time of other code, line by line, is what code of the lower levels takes
 WIDE = 1_500  # instructions of what Python calls, from which on that is worth a level: containers of some twenty arrays
 MANY = 1_200  # instructions before the last run, without what Python calls: from here on a function is large
 INSTRUCTION = "\n  "  # before each, in the text of a module
@@ -252,7 +253,7 @@ class Library(JITCodeLibrary):
         codegen = beside(self._codegen, level)
         if level is not None:
             with at_level(level):
-                return Piece(text, codegen._tm, [codegen._module_pass_manager()])
+                return Piece(text, codegen._tm, [codegen._module_pass_manager()], each=QUICK)
         before = None
         if self.is_direct and self.is_unrolled:
             with at_level(FIRST):
@@ -320,7 +321,9 @@ class Library(JITCodeLibrary):
         self._final_module.name, self._final_module.data_layout = name, self._codegen._data_layout
 
     def _finalize_final_module(self):
-        if self.wrapper is not None:
+        if self.wrapper is not None and self.beside is not None:
+            self.beside.also(self.wrapper)
+        elif self.wrapper is not None:
             self.wrapper.make()
         if self.pieces:  # before the engine has any: what it cannot link, it would meet again with whatever is compiled next
             self.codes_beside = [*(self.beside.result() if self.beside is not None else ()), *([self.wrapper.code] if self.wrapper is not None else ())]
