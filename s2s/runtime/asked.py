@@ -6,6 +6,7 @@ Numba's dispatcher asks dtypes, ranks and layouts.  The rest is lengths: which a
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Mapping, Sequence
 
 from llvmlite import ir
@@ -56,7 +57,8 @@ def asked_first(module: Module, conditions: Mapping[str, Sequence[str]]) -> tupl
     A call need not ask that in Python then.  The conditions are cheap, and are all evaluated: a branch for each
     would be compiled for longer.
     """
-    (entry,) = (node for node in ast.parse(module.text).body if isinstance(node, ast.FunctionDef) and node.name == module.entry)
+    begins = f"\n{module.text}".index(f"\ndef {module.entry}(")
+    entry = head_of(module.text[begins:])
     lines = []
     for error, texts in conditions.items():
         tree = ast.parse(" | ".join(f"({text})" for text in texts), mode="eval")
@@ -65,7 +67,19 @@ def asked_first(module: Module, conditions: Mapping[str, Sequence[str]]) -> tupl
                 node.id = entry.args.args[int(node.id[1:])].arg
         lines.append(f"    if {ast.unparse(tree)}:\n        raise {error}")
     number = entry.body[0].end_lineno if ast.get_docstring(entry) is not None else entry.body[0].lineno - 1
-    return number, "\n".join(lines)
+    return module.text.count("\n", 0, begins) + number, "\n".join(lines)
+
+
+def head_of(text: str) -> ast.FunctionDef:
+    """The function with which `text` begins, as far as its first statement, or a few more: most of a long function need not be read."""
+    lines = text.split("\n")
+    for count in itertools.chain((2**k for k in range(4, len(lines).bit_length())), [len(lines)]):
+        try:
+            found = ast.parse("\n".join(lines[:count])).body[0]
+        except SyntaxError:  # in the middle of a statement
+            continue
+        return found
+    raise ValueError(f"no function at the beginning of {text[:100]!r}")
 
 
 def some_length_is_one(*arrays) -> bool:

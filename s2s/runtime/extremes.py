@@ -7,12 +7,12 @@ form asks for the trips of a range with `max(n, 0)`.
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 
 from numba import types
 from numba.core.typing.templates import signature
 from numba.extending import intrinsic
-
-from ..back.mentions import nodes_in
 
 NUMBERS = (types.Integer, types.Float, types.Boolean)
 SHADOWED = {"max": "larger", "min": "smaller"}
@@ -45,13 +45,24 @@ def _extreme(name: str, condition: str):
 larger, smaller = _extreme("larger", ">"), _extreme("smaller", "<")
 
 
+def nodes_on(lines: Sequence[int], tree: ast.AST) -> Iterator[ast.AST]:
+    """What `ast.walk` gives, but for statements and expressions that stand on none of these lines, which are in order."""
+    ahead = [tree]
+    for node in ahead:
+        for child in ast.iter_child_nodes(node):
+            first = getattr(child, "lineno", None)
+            if first is None or (k := bisect_left(lines, first)) < len(lines) and lines[k] <= child.end_lineno:
+                ahead.append(child)
+        yield node
+
+
 def shadowing(text: str) -> list[str]:
     """The import statements after which `max` and `min` in a module of this text are these, where all its calls have two arguments."""
     found: dict[str, list[ast.Call]] = {name: [] for name in SHADOWED if f"{name}(" in text}
-    if found:
-        for node in nodes_in(ast.parse(text)):
-            match node:
-                case ast.Call(ast.Name(name)) if name in found:
-                    found[name].append(node)
+    lines = [number for number, line in enumerate(text.split("\n"), 1) if any(f"{name}(" in line for name in found)]
+    for node in nodes_on(lines, ast.parse(text)) if found else ():
+        match node:
+            case ast.Call(ast.Name(name)) if name in found:
+                found[name].append(node)
     return [f"from {__name__} import {SHADOWED[name]} as {name}" for name, calls in found.items()
             if calls and all(len(c.args) == 2 and not c.keywords and not any(isinstance(x, ast.Starred) for x in c.args) for c in calls)]

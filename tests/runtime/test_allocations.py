@@ -1,5 +1,6 @@
 """What native code makes itself where Numba would compile a function: arrays, products, the larger of two numbers."""
 
+import ast
 import itertools
 
 import numba
@@ -8,7 +9,7 @@ import pytest
 
 import s2s
 from s2s.errors import S2SError
-from s2s.runtime.asked import some_length_is_one, some_length_is_short
+from s2s.runtime.asked import head_of, some_length_is_one, some_length_is_short
 from s2s.runtime.extremes import shadowing
 
 pytestmark = pytest.mark.compile
@@ -72,6 +73,18 @@ def test_only_calls_of_two_arguments_are_replaced():
     assert len(shadowing("y = max(a, b) + min(c, d)")) == 2
     for text in ("max(a)", "max(*a)", "max(a, b) + max(a, b, c)", "max(a, b, key=f)", "np.max(a, b)"):
         assert shadowing(text) == []
+    assert shadowing("y = (a +\n     max(a,\n         b,\n         c))\nz = 1") == []
+    assert len(shadowing("def f():\n    if (a and\n            max(a, b)):\n        return [0,\n  min(c, d)]")) == 2
+
+
+@pytest.mark.parametrize("length", [1, 15, 16, 17, 40, 70])
+def test_the_head_of_a_function_is_read_and_not_the_rest(length):
+    head = "def f(a,\n" + "\n".join(f"      b{k}," for k in range(length)) + "\n      c):\n"
+    for doc in ("", '    """A line."""\n', '    """Some\n    lines.\n    """\n'):
+        found = head_of(f"{head}{doc}    return [a,\n            c]\n" + "    x = 1\n" * 100 + "    y = (\n")
+        whole = ast.parse(f"{head}{doc}    return [a,\n            c]\n").body[0]
+        assert ast.dump(found.args) == ast.dump(whole.args) and ast.get_docstring(found) == ast.get_docstring(whole)
+        assert found.body[0].lineno == whole.body[0].lineno and found.body[0].end_lineno == whole.body[0].end_lineno
 
 
 def test_lengths_of_one():

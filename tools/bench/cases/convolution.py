@@ -9,7 +9,8 @@ This is how hand-written code wins: CPU time of one thread, least of 12 in turns
 s2s computes such batches in strips (back/batches.py): 1.15 times the hand-written, where it was 2.5 with patches of the whole
 batch in memory.  Before that the products alone took 10 to 11 ms of 15; of one image at a time the same eight take three quarters,
 because BLAS packs narrow products that are large, and because patches come from memory, not from the cache.
-What is left: the masks of `np.maximum` are arrays of their own, sums are begun in each strip, and a reshape ends a loop nest.
+What is left: the masks of `np.maximum` are arrays of their own, and sums are begun in each strip.  Biases are added, and their cotangents summed, in the nests
+around the products (back/reshaped.py): 0.97 of the time before.
 """
 
 import math

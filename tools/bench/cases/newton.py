@@ -1,7 +1,8 @@
 """The rate at which payments are worth their price: one `while` loop of Newton's steps, each a sum over all payments.
 
 The more payments there are, the smaller is the rate, so that as many of them count: what is far beyond is below the smallest normal
-number, and some processors take a hundred times as long for such.  The adjoint by hand keeps the rate of each step, and runs the sums again.
+number, and some processors take a hundred times as long for such.  The adjoint by hand keeps the rate of each step, and runs the sums again,
+but for steps that were halved, whose sums had no part; so does the generated one (transform/unreached.py).
 """
 
 import numpy as np
