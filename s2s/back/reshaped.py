@@ -1,7 +1,7 @@
 """Reshapes move to where they cost nothing, so that what is computed element by element, or summed, around them is one loop nest.
 
     np.reshape(a @ b + c, (n, m, k))            np.reshape(a @ b, (n, m, k)) + c           where c has k elements
-    np.sum(np.reshape(x, (n * m, k)), axis=0)   np.sum(x, axis=(0, 1))                     where x is n x m x k
+    np.sum(np.reshape(x, (n * m, k)), axis=0)   np.sum(x, axis=(0, 1))                     where x is n x m x k, in an adjoint
 
 A layer of a network is often a product of matrices whose rows are places or positions, reshaped when the bias is in.  A reshape ends a nest: what
 stands before it is written to memory.  A product is in memory anyway, in order, and to look at it in another shape is free.  The sums, over the
@@ -17,10 +17,9 @@ from ..ir.builder import Builder, add_op, at
 from ..ir.graph import Block, Function, Op, Readers, Value, blocks_of, readers_of, walk
 from ..ir.rebuild import clone
 from ..ir.substitute import substitute
-from ..ir.types import Array, Scalar
+from ..ir.types import Array, Dim, Scalar
 
 RESHAPES = ("reshape", "reshape_like")
-SUMS = ("sum", "max", "min", "prod")
 
 
 def reshaped(function: Function) -> Function:
@@ -48,7 +47,7 @@ def _remade(op: Op, readers: Readers, block: Block) -> Value | None:
         y = op.inputs[0]
         if y.op is not None and y.op.record.elementwise and _kept_by(y, op, readers, block):
             return _moved(y, op)
-    elif op.name in SUMS and op.inputs[0].op is not None and op.inputs[0].op.name in RESHAPES and isinstance(op.inputs[0].type, Array):
+    elif op.name == "sum" and _is_of_adjoint(op.inputs[0]):
         x = op.inputs[0].op.inputs[0]
         axes = _axes_before(op, x)
         if axes is not None:
@@ -81,8 +80,8 @@ def _kept_by(y: Value, reshape: Op, readers: Readers, block: Block) -> int:
     for x in y.op.inputs:
         if isinstance(x.type, Array) and len(x.type.dims) == rank:
             kept = min(kept, _kept_by(x, reshape, readers, block))
-            if x.type.dims[:rank - kept] != y.type.dims[:rank - kept]:
-                return 0  # one row for all, say
+            if x.type.dims[:rank - kept] != y.type.dims[:rank - kept] or any(map(may_be_one, x.type.dims[rank - kept:], y.type.dims[rank - kept:])):
+                return 0  # one row for all, or one column
         elif isinstance(x.type, Array):
             others = max(others, len(x.type.dims))
         elif not isinstance(x.type, Scalar):
@@ -100,6 +99,16 @@ def _moved(y: Value, reshape: Op) -> Value:
         return add_op(y.op.record, inputs, dict(y.op.attrs), [type], names=[y.name]).output
 
 
+def may_be_one(mine: Dim, other: Dim) -> bool:
+    """Whether an axis may have length 1 where one that it meets, and that may be named otherwise, is longer."""
+    return mine != other and (mine == 1 or getattr(mine, "may_be_one", False))
+
+
+def _is_of_adjoint(x: Value) -> bool:
+    """Whether `x` is a reshape that has as many elements as it needs: the program's own raise where they have not."""
+    return x.op is not None and x.op.name == "reshape_like" and x.op.line is not None and x.op.line.backwards and isinstance(x.type, Array)
+
+
 def _axes_before(op: Op, x: Value) -> tuple[int, ...] | None:
     """The axes of `x` over which to sum, where `op` sums a reshape of `x` over all axes that the reshape makes; else None."""
     axis, y = op.attrs.get("axis"), op.inputs[0]
@@ -107,6 +116,8 @@ def _axes_before(op: Op, x: Value) -> tuple[int, ...] | None:
     if not isinstance(x.type, Array) or op.attrs.get("keepdims") or kept == 0 or axis is None:
         return None
     rank, before = len(y.type.dims), len(x.type.dims)
+    if before == kept:  # the others have length 1
+        return None
     axes = [a % rank for a in (axis if isinstance(axis, tuple) else (axis,))]
     if not set(range(rank - kept)) <= set(axes):
         return None

@@ -29,6 +29,7 @@ from ..ir.substitute import substitute
 from ..ir.types import INT, Array, List, Scalar, Tape, Tuple, Type, carries_derivative
 from ..ops.acts import has_effects
 from ..ops.arrange import expand_dims
+from ..ops.cast import astype
 from ..ops.chain import chosen_by_a_term, like_operand, times, where_chosen
 from ..ops.checkpoint import Rerun
 from ..ops.control import Known, call, for_loop, if_record
@@ -253,8 +254,8 @@ class Adjoint:
 
         bars = where_reached(ways, again, lambda: [zeros_of(op.inputs[k]) for k in pair.wrt])
         ends = {op.outputs[k]: seed for k, seed in zip(seeded, seeds)}
+        self.say_left_out(bars, ways)
         for k, bar in zip(pair.wrt, bars, strict=True):
-            self.unreached.say(bar, ways)
             chosen = self.not_left_out(op, ends, op.inputs[k])
             self.add(op.inputs[k], bar if chosen is None else where_chosen(chosen, bar))
 
@@ -355,6 +356,14 @@ class Adjoint:
             before = self.unreached.also(always, self.bars[x]) if x in self.bars else always
             self.unreached.say(out, [*before, *((op.inputs[0], k == 0) for k, end in enumerate(ends) if is_way and x not in end)])
 
+    def say_left_out(self, bars: Sequence[Value], ways: Sequence[Way]) -> None:
+        """Note that `bars`, which a loop or a call hands on, are zero in these ways, and have no part in the result there."""
+        for bar in bars:
+            self.unreached.say(bar, ways)
+        if ways:
+            condition, holds = ways[0]
+            self.parts.update(dict.fromkeys(bars, not_(condition) if holds else condition))
+
     def part_on_path(self, bar: Value | None) -> Value:
         """Whether a path gives a value a cotangent, `bar`, as it may be decided on a path inside that one."""
         part = self.part(bar) if bar is not None else value(False)
@@ -395,13 +404,13 @@ class Adjoint:
 
         names = [bar_name(params[k]) for k in carried] + [bar_name(x) for x in read]
         index = body.params[0].name if op.name == "for" else "k"
-        ways = self.unreached.ways(given.values())
-
+        ways = () if calls_recursive(body) else self.unreached.ways(given.values())
         outs = where_reached(
             ways, lambda: for_loop(lo, hi, step, starts, backwards, names=names, index=index),
             lambda: [*(zeros_of(inits[k]) for k in carried), *starts[len(carried):]])
-        for out, start in zip(outs, [None] * len(carried) + starts[len(carried):]):
-            self.unreached.say(out, ways if start is None else self.unreached.also(ways, start))
+        self.say_left_out(outs[:len(carried)], ways)
+        for out, start in zip(outs[len(carried):], starts[len(carried):]):
+            self.say_left_out([out], self.unreached.also(ways, start))
         self.bars = outside
         # what was accumulated includes what there was before, so it replaces it; what a carry started from adds
         for x, out in zip(read, outs[len(carried):]):
@@ -490,14 +499,24 @@ def where_reached(ways: Sequence[Way], make: Callable[[], Sequence[Value]], zero
     if not ways:
         return make()
     condition, holds = ways[0]
-    blocks = []
-    for emit_arm in (zeros, make) if holds else (make, zeros):
-        with Builder(Block()) as arm:
-            arm.block.yields = list(emit_arm())
-        blocks.append(arm.block)
-    names = [y.name for y in blocks[holds].yields]
-    types = [join_types(a.type, b.type) for a, b in zip(blocks[0].yields, blocks[1].yields, strict=True)]
-    return add_op(if_record, [condition], {}, types, blocks, names).outputs
+    with Builder(Block()) as swept:
+        swept.block.yields = list(make())
+    with Builder(Block()) as left_out:
+        left_out.block.yields = [of_precision(zero, bar) for zero, bar in zip(zeros(), swept.block.yields, strict=True)]
+    blocks = [left_out.block, swept.block] if holds else [swept.block, left_out.block]
+    types = [join_types(a.type, b.type) for a, b in zip(*(block.yields for block in blocks))]
+    return add_op(if_record, [condition], {}, types, blocks, [bar.name for bar in swept.block.yields]).outputs
+
+
+def calls_recursive(block: Block) -> bool:
+    """Whether a function that calls itself is called in `block`: to leave its tapes as they would be takes as long as to sweep it back."""
+    return any(op.name == "call" and isinstance(op.attrs["callee"], Recursive) for op in walk(block))
+
+
+def of_precision(zero: Value, bar: Value) -> Value:
+    """`zero`, of NumPy's single precision where `bar` is: what is made of it has the dtype that it has on the other path."""
+    is_single = isinstance(bar.type, Scalar) and not bar.type.weak and bar.type.dtype not in (None, "float64", "complex128")
+    return astype(zero, dtype=bar.type.dtype) if is_single and isinstance(zero.type, Scalar) and zero.type.weak else zero
 
 
 def _is_real(x: Value) -> bool:

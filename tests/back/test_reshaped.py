@@ -89,32 +89,79 @@ def test_what_cannot_move_stays(body):
     check(body, X, W, B, LIKE)
 
 
-def rows(x, *lengths):
-    return reshape(call(np.sin, x), *lengths, length(x, axis=2))
-
-
-SUMMED = {
-    "of the first": (lambda x: call(np.sum, rows(x, 6), axis=0), True),
-    "of all": (lambda x: call(np.sum, rows(x, 6), axis=(0, 1)), True),
-    "greatest": (lambda x: call(np.max, rows(x, -1), axis=0), True),
-    "more axes": (lambda x: call(np.sum, rows(x, 3, 2, 1), axis=(0, 1, 2)), True),
-    "of the second": (lambda x: call(np.sum, rows(x, 6), axis=1), False),
-    "of a part": (lambda x: call(np.sum, rows(x, 3, 2), axis=0), False),
-    "kept": (lambda x: call(np.sum, rows(x, 6), axis=0, keepdims=True), False),
-    "of other rows": (lambda x: call(np.sum, reshape(call(np.sin, x), 5, 6), axis=0), False),
+SUMMED = {  # of x * y, of length n * m, as the program has it; and whether the gradient sums before it reshapes
+    "bias": (lambda x, w, c: np.sin((x.reshape(-1, x.shape[2]) @ w + c).reshape(x.shape[0], x.shape[1], -1)), True),
+    "mean": (lambda x, w, c: (x.reshape(-1, x.shape[2]) @ w + c).reshape(x.shape[0], x.shape[1], len(c)).mean(axis=(0, 1)), True),
+    "rows": (lambda x, w, c: np.sin(np.reshape(x.reshape(-1, x.shape[2]) @ w + c, (x.shape[1], x.shape[0], len(c)))), True),
+    "all": (lambda x, w, c: np.sin((x.reshape(-1, x.shape[2]) @ w + c[0]).reshape(x.shape[0], -1)), False),
 }
 
 
-@pytest.mark.parametrize("body, moves", SUMMED.values(), ids=SUMMED)
-def test_sums_of_reshapes(body, moves):
-    assert written_to_be_reshaped(check(body, LIKE)) != moves
+@pytest.mark.compile
+@pytest.mark.parametrize("layer", SUMMED)
+def test_cotangents_of_biases(layer):
+    f, _ = SUMMED[layer]
+    gradient = s2s.grad(lambda x, w, c: np.sum(f(x, w, c) ** 2), (0, 1, 2))
+    for n, m, k, o in ((2, 3, 4, 5), (1, 3, 4, 5), (2, 1, 40, 33), (2, 3, 4, 1), (0, 3, 4, 5)):
+        args = RNG.normal(size=(n, m, k)), RNG.normal(size=(k, o)), RNG.normal(size=o)
+        if n == 0 and layer != "mean":
+            continue
+        with np.errstate(all="ignore"):
+            for a, b in zip(s2s.jit(gradient)(*args), gradient(*args)):
+                np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("shape", [(0, 3, 5), (2, 0, 5), (2, 3, 0)])
 def test_of_no_elements(shape):
     rows, columns = shape[0] * shape[1], shape[2]
     check(lambda x, w, b, like: reshape(x @ w + b, length(like, axis=0), length(like, axis=1), length(w, axis=1)) * like, np.ones((rows, 4)), np.ones((4, columns)), np.ones(columns), np.ones(shape))
-    check(lambda x, y: call(np.sum, reshape(call(np.sin, x), length(y, axis=0), length(y, axis=1)), axis=0), np.ones(shape), np.ones((rows, columns)))
+
+
+ONE = {
+    "row": lambda x: np.sum(np.reshape(x, (1, len(x))), axis=0),
+    "mean": lambda x: np.mean(x.reshape(1, -1), axis=0),
+    "greatest": lambda x: np.max(np.reshape(x, (1, 1) + x.shape), axis=(0, 1)),
+    "any": lambda x: np.sum(np.reshape(x > 0, (1, len(x))), axis=0),
+}
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", ONE.values(), ids=ONE)
+def test_sums_over_axes_of_length_1(f):
+    x = RNG.normal(size=7)
+    found = s2s.jit(f)(x)
+    np.testing.assert_allclose(found, f(x), rtol=1e-15)
+    assert found.dtype == f(x).dtype
+    gradient = s2s.grad(lambda x: np.sum(f(np.sin(x)) * 1.5))
+    np.testing.assert_allclose(s2s.jit(gradient)(x), gradient(x), rtol=1e-14)
+
+
+@pytest.mark.compile
+def test_reshapes_to_shapes_that_do_not_fit_raise():
+    rows = s2s.jit(lambda x, n: np.sum(np.reshape(x, (n, x.shape[1])), axis=0))
+    np.testing.assert_array_equal(rows(np.ones((4, 3)), 4), 4.0 * np.ones(3))
+    with pytest.raises(ValueError, match="reshape"):
+        rows(np.ones((4, 3)), 3)
+    with pytest.raises(ValueError, match="reshape"):
+        s2s.jit(lambda y: np.sum(np.reshape(y, (-1, y.shape[2])), axis=0))(np.ones((4, 2, 0)))
+    layers = s2s.jit(lambda a, b, c, n: np.reshape(a @ b + c, (n, 3, b.shape[1])) * 2.0)
+    with pytest.raises(ValueError, match="reshape"):
+        layers(np.ones((4, 7)), np.ones((7, 5)), np.ones(5), 2)
+
+
+def one_column(a, b, c):
+    return np.reshape(a @ b + c, (a.shape[0], len(c), 1))
+
+
+def one_column_of_one(a, b, c):
+    return np.reshape(a @ b + c, (-1, 1))
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [one_column, one_column_of_one])
+def test_a_bias_that_widens_the_product(f):
+    args = RNG.normal(size=(50, 13)), RNG.normal(size=(13, 1)), RNG.normal(size=40)
+    np.testing.assert_allclose(s2s.jit(f).lower(*args).compile().native.run(*args), f(*args), rtol=1e-12, atol=1e-14)
 
 
 def dense(x, W, b, V, c):

@@ -246,6 +246,36 @@ def test_what_was_infinite_and_thrown_away_has_no_part(through):
     assert found[1] == 5.0
 
 
+def roots_thrown_away(x, a):
+    xs = []
+    for k in range(3):
+        xs.append(np.sqrt(a) * (k + 1))
+    if a <= 0.0:
+        xs = [x[0]]
+    return sum(xs) * x[1]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_leaves_a_loop_that_was_thrown_away_has_no_part():
+    found = s2s.grad(roots_thrown_away, (0, 1))(X, np.float64(0.0))
+    assert found[1] == 0.0 and np.array_equal(found[0][:2], X[1::-1])
+
+
+@pytest.mark.parametrize("through", [lambda g: g, pytest.param(s2s.jit, marks=pytest.mark.compile)])
+def test_single_precision_stays(through):
+    def power(x, y):
+        p = x
+        for _ in range(3):
+            p = p * x
+        if p > 2.0:
+            p = y * y
+        return p
+
+    for x in (0.5, 2.0):
+        found = through(s2s.grad(power, (0, 1)))(np.float32(x), np.float32(3.0))
+        assert isinstance(found[0], np.float32) and found[0] == (0.5 if x == 0.5 else 0.0)
+
+
 def branches(f) -> list[str]:
     """The lines of the gradient of `f` that ask something on the way back."""
     source = s2s.grad(f).lower(X, 0.6).source
@@ -260,3 +290,24 @@ def test_a_loop_is_swept_back_where_it_has_a_part():
 
 def test_the_way_that_leaves_a_loop_is_but_one_trip():
     assert len(branches(thrown_away_where_it_leaves)) == 1
+
+
+def halved(y, n):
+    return y if n == 0 else np.sin(halved(y, n - 1)) * 0.8 + halved(y * 0.5, n - 1)
+
+
+def of_a_recursive_function(x, a):
+    y = a
+    for i in range(3):
+        p = y
+        for k in range(2):
+            p = halved(p, k + 1) * x[i]
+        if p > 0.4:
+            p = y * a
+        y = y + 0.5 * p
+    return y
+
+
+def test_a_recursive_function_is_called_once():
+    judge(of_a_recursive_function, X, 0.6)
+    assert s2s.grad(of_a_recursive_function).lower(X, 0.6).source.count("halved_bwd(") == 4  # its definition, its own calls, and that of the loop
