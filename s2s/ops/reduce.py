@@ -14,12 +14,13 @@ import numpy as np
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_shape
 from ..ir.graph import Value
-from ..ir.types import Scalar, Static, Tuple, Type, Unknown, is_inexact
+from ..ir.types import Array, Scalar, Static, Tuple, Type, Unknown, is_inexact
 from ..later import Named
 from .arrange import expand_dims
 from .barrier import barrier
 from .cast import as_dtype
 from .control import item
+from .copy import copy
 from .create import asarray, full
 from .elementwise import (
     absolute,
@@ -86,9 +87,17 @@ def result_dtype(function: Callable) -> Callable:
     return lambda dtype: None if dtype is None else function(np.ones(1, dtype)).dtype.name
 
 
-def reduction(name: str, function: Callable, dtype: Callable | None = None, **fields):
+def reduction(name: str, function: Callable, dtype: Callable | None = None, fold: Callable | None = None, **fields):
     """Define an op (x; axis, keepdims) like np.sum."""
     dtype = dtype or result_dtype(function)
+
+    def folded(x: Value, *, axis, keepdims: bool) -> Value | None:
+        """Along no axis, `axis=()`, the elements are what they are; `fold` says what else there is to say."""
+        if axis == () and isinstance(x.type, Array) and x.type.dtype is not None and not name.startswith("arg"):
+            made = dtype(x.type.dtype)
+            return copy(x) if made == x.type.dtype else as_dtype(x, made)
+        return fold(x, axis=axis, keepdims=keepdims) if fold is not None else None
+
     return define(
         name,
         evaluate=lambda x, *, axis, keepdims: function(x, axis=axis, keepdims=keepdims),
@@ -96,6 +105,7 @@ def reduction(name: str, function: Callable, dtype: Callable | None = None, **fi
         syntax=lambda x, *, axis, keepdims: numpy_call(
             name, x, axis=literal(axis), keepdims=literal(keepdims or None)
         ),
+        fold=folded,
         **fields,
     )
 

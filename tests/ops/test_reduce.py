@@ -256,3 +256,31 @@ def test_means_of_integers_whose_sum_is_none(dtype):
     for f in (lambda x: np.mean(x), lambda x: np.mean(x, axis=0)[1], lambda x: x.mean(axis=1)[0]):
         for found in (s2s.jvp(lambda x, t: f(x) * t, (x, 1.0), (np.zeros(x.shape), 0.0))[0], s2s.value_and_grad(lambda t: t * f(x))(1.0)[1]):
             np.testing.assert_allclose(found, f(x), rtol=1e-15)
+
+
+ALONG_NO_AXIS = (np.sum, np.max, np.min, np.any, np.all, np.mean)
+
+
+@pytest.mark.parametrize("through", [lambda f: s2s.value_and_grad(lambda x: (0.0, f(x)), has_aux=True), pytest.param(s2s.jit, marks=pytest.mark.compile)])
+@pytest.mark.parametrize("function", ALONG_NO_AXIS)
+def test_along_no_axis_are_the_elements(function, through):
+    x = np.array([[0.5, -1.25], [2.0, 0.0]])
+    for v in (x, x.astype(np.float32)):
+        found = through(lambda x: function(x, axis=()))(v)
+        found = found[0][1] if isinstance(found, tuple) else found
+        assert np.array_equal(found, function(v, axis=())) and found.dtype == function(v, axis=()).dtype and not np.shares_memory(found, v)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("x", [np.array([True, False]), np.array([3, 0, -2])])
+def test_truth_values_and_integers_along_no_axis(x):
+    for function in ALONG_NO_AXIS:
+        found = s2s.jit(lambda x, function=function: function(x, axis=()))(x)
+        assert np.array_equal(found, function(x, axis=())) and found.dtype == function(x, axis=()).dtype
+
+
+@pytest.mark.parametrize("function", (np.sum, np.max, np.min, np.mean))
+def test_slopes_along_no_axis(function):
+    x = np.array([[0.5, -1.25], [2.0, 0.25]])
+    found = s2s.grad(lambda x: np.sum(function(np.sin(x), axis=()) ** 2))(x)
+    np.testing.assert_allclose(found, np.sin(2 * x), rtol=1e-14)
