@@ -17,7 +17,7 @@ from ..ir.builder import Builder, add_op, at
 from ..ir.graph import Block, Function, Op, Readers, Value, blocks_of, readers_of, walk
 from ..ir.rebuild import clone
 from ..ir.substitute import substitute
-from ..ir.types import Array, Dim, Scalar
+from ..ir.types import Array, Scalar, may_be_one
 
 RESHAPES = ("reshape", "reshape_like")
 
@@ -80,7 +80,8 @@ def _kept_by(y: Value, reshape: Op, readers: Readers, block: Block) -> int:
     for x in y.op.inputs:
         if isinstance(x.type, Array) and len(x.type.dims) == rank:
             kept = min(kept, _kept_by(x, reshape, readers, block))
-            if x.type.dims[:rank - kept] != y.type.dims[:rank - kept] or any(map(may_be_one, x.type.dims[rank - kept:], y.type.dims[rank - kept:])):
+            pairs = list(zip(x.type.dims, y.type.dims))
+            if any(a != b for a, b in pairs[:rank - kept]) or any(a != b and may_be_one(a) for a, b in pairs[rank - kept:]):
                 return 0  # one row for all, or one column
         elif isinstance(x.type, Array):
             others = max(others, len(x.type.dims))
@@ -99,11 +100,6 @@ def _moved(y: Value, reshape: Op) -> Value:
         return add_op(y.op.record, inputs, dict(y.op.attrs), [type], names=[y.name]).output
 
 
-def may_be_one(mine: Dim, other: Dim) -> bool:
-    """Whether an axis may have length 1 where one that it meets, and that may be named otherwise, is longer."""
-    return mine != other and (mine == 1 or getattr(mine, "may_be_one", False))
-
-
 def _is_of_adjoint(x: Value) -> bool:
     """Whether `x` is a reshape that has as many elements as it needs: the program's own raise where they have not."""
     return x.op is not None and x.op.name == "reshape_like" and x.op.line is not None and x.op.line.backwards and isinstance(x.type, Array)
@@ -113,7 +109,7 @@ def _axes_before(op: Op, x: Value) -> tuple[int, ...] | None:
     """The axes of `x` over which to sum, where `op` sums a reshape of `x` over all axes that the reshape makes; else None."""
     axis, y = op.attrs.get("axis"), op.inputs[0]
     kept = common(x, y)
-    if not isinstance(x.type, Array) or op.attrs.get("keepdims") or kept == 0 or axis is None:
+    if kept == 0 or axis is None or op.attrs.get("keepdims"):
         return None
     rank, before = len(y.type.dims), len(x.type.dims)
     if before == kept:  # the others have length 1

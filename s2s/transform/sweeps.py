@@ -605,7 +605,8 @@ class Sweeps:
         return [self.env[y] for y in block.yields]
 
     def backward_op(self, op: Op) -> None:
-        regions = [self.by_adjoint[b] for b in blocks_of(Block(ops=[op])) if b in self.by_adjoint]
+        inside = op.blocks if any(b in self.by_adjoint for b in op.blocks) else [b for arm in op.blocks for b in blocks_of(arm)]
+        regions = [self.by_adjoint[b] for b in inside if b in self.by_adjoint]
         if not regions:
             return emit_op(op, self.env)
         stacks = [key for r in regions for key in self.tapes_inside(r.op) if self.kinds[key] == "stack"]
