@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..ir.graph import Block, Op, Value, free_values
-from ..ir.types import Array, Extent, Scalar
+from ..ir.types import Array, Extent, Scalar, may_be_one
 from ..ops.pattern import expand, is_advanced, paired
 from ..ops.record import value
 from .access import stride
@@ -82,17 +82,19 @@ def index_lengths(scope, own: Sequence[Value], parts: list) -> list[Value]:
         if p == "i":
             places.append(len(basic))
             if isinstance(operand.type, Array):
-                advanced.append(scope.lengths(operand))
+                advanced.append(list(zip(operand.type.dims, scope.lengths(operand))))
         else:
             bounds = (None, None, None) if p == "..." else scope.numbers(operand)
             basic.append(stride(n, *bounds).length)
     rank = max(map(len, advanced))
     shape = []
     for k in range(-rank, 0):
-        n = value(1)
-        for lengths in advanced:
-            if len(lengths) >= -k:
-                n = broadcast_length_op(n, lengths[k])
+        (d, n), *others = (axes[k] for axes in advanced if len(axes) >= -k)
+        for e, m in others:
+            if may_be_one(d) or may_be_one(e):
+                d, n = (e, m) if d == 1 else (d, n) if e == 1 else (d, broadcast_length_op(n, m))
+            else:
+                n = scope.same(n, m)
         shape.append(n)
     first = places[0] if len(set(places)) == 1 else 0
     return [*basic[:first], *shape, *basic[first:]]

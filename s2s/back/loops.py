@@ -68,6 +68,7 @@ from .reshaped import reshaped
 from .reuse import reuse_buffers
 from .scalars import answered_by_trips, ask_first
 from .scans import SCANS, scan
+from .scattered import scattered
 from .simpler import REWRITTEN, simpler
 from .stacks import stack_rows, stack_tapes
 from .stages import in_stages
@@ -119,7 +120,7 @@ def _lowered(function: Function, asks: bool) -> Function:
                                    "np.zeros_like(x) say; or leave jit away")
     function = simpler(share_exponentials(share_passes(tables(check_indices(function))) if asks else function), asks)
     if asks:
-        if (moved := reshaped(function)) is not function:
+        if (moved := scattered(reshaped(function))) is not function:
             drop_unused(moved)
         function = strip_mine(stack_rows(moved))
     block = Block(params=[Value(p.type, p.name) for p in function.params])

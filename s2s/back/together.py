@@ -22,7 +22,8 @@ Note [What may be joined]
 Trip k of the second loop comes to run before trip k + 1 of the first.  That changes nothing if each array that one of
 them writes and the other touches is touched by both only at the index of the trip, `a[i, ...]`, or so many further on, or only added to by both; and
 if the second reads no number that the first ends with.  A loop that calls exp stays apart from the nest that follows it: innermost, it is
-made of vector instructions, which is worth more than an array of numbers that is kept for the nest; and so it does from one whose trips go step by step.  What stands between them and needs the first moves behind; if the second needs
+made of vector instructions, which is worth more than an array of numbers that is kept for the nest; and so it does from one whose trips go step by step.  A loop that is done in strips
+(back/strips.py) takes in what only writes here and there.  What stands between them and needs the first moves behind; if the second needs
 that, too, they stay apart.  Nothing moves before what may end the run.
 """
 
@@ -39,6 +40,7 @@ from ..ops.independent import Trip, counts_from_zero
 from ..ops.index import getitem
 from .buffers import place_in_op, same_length_op
 from .memory import Memory
+from .strips import WRITES, behind, is_simple, planned
 from .vector import is_extreme, is_long
 from .within import (
     CHECKS,
@@ -164,6 +166,7 @@ class Joining:
             if later is None or any(self.must_follow(second, op) for op in later) or not self.agree(first, second, block):
                 continue
             checks, loop = merged(first, second)
+            lengths.note(checks)
             for y in loop.outputs:
                 self.memory.roots.setdefault(y, self.memory.of(y))
             between = [op for op in block.ops[k + 1:position] if op not in later]
@@ -206,7 +209,7 @@ class Joining:
         if has_vector_math(first) and not has_loops(first) and has_loops(second):
             return False
         if not shared or is_vector_loop(first) != is_vector_loop(second) and not (has_loops(first) or has_loops(second)) \
-                and not (looks_up(first) and looks_up(second)):
+                and not (looks_up(first) and looks_up(second)) and not ends_strips(first, second, handed):
             return False
         if any(has_vector_math(one) and not (has_loops(one) or goes_step_by_step(one)) and goes_step_by_step(other)
                for one, other in ((first, second), (second, first))):
@@ -293,6 +296,17 @@ def goes_step_by_step(loop: Op) -> bool:
 def looks_up(loop: Op) -> bool:
     """Whether trips of the loop, which may raise, run one at a time anyway, and lose nothing by that: Note [What may be joined]."""
     return not has_vector_math(loop) and any(op.record is place_in_op for op in walk(loop.blocks[0]))
+
+
+def ends_strips(first: Op, second: Op, handed: list[Value]) -> bool:
+    """Whether `second` does nothing but write what it is handed here and there, at indices that it is not handed, and `first` is done in strips.
+
+    So is the loop of both, with what it writes in the third of its loops, and what it is handed is kept for a strip, not for all trips.
+    """
+    (body,) = second.blocks
+    dear = behind(body.ops, handed)
+    return all(op.record in CHECKS or is_simple(op) for op in body.ops) and planned(first) is not None \
+        and not any(x in dear for op in body.ops if op.name in WRITES for x in op.inputs[2:])
 
 
 def is_vector_loop(loop: Op) -> bool:

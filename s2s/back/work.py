@@ -30,9 +30,12 @@ Work = Counter  # by the factors of a product of trips, as text: how many operat
 
 def work_of(body: Sequence[ast.stmt], inside: set[str], index: str = "", trips: ast.expr | None = None) -> Work:
     """The operations of one run of `body`, in terms of what is known outside the loop, which stores the names `inside`."""
-    found = Work()
+    found, most = Work(), {}
     for statement in body:
         match statement:
+            case ast.Assign([ast.Name(name)], ast.Call(ast.Name("min"), [_, ast.Constant(int(n))]) as value):
+                most[name] = n  # all strips but the last are so long
+                found += _operations(value)
             case ast.For(_, ast.Call() as iterator, inner):
                 found += _operations(iterator)
                 own = trips_of(iterator)[1]
@@ -42,7 +45,7 @@ def work_of(body: Sequence[ast.stmt], inside: set[str], index: str = "", trips: 
                 known = not names_in(own) & inside
                 for key, n in work_of(inner, inside, index, trips).items():
                     factor = (ast.unparse(own),) if known else ()
-                    number = own.value if isinstance(own, ast.Constant) else None
+                    number = own.value if isinstance(own, ast.Constant) else most.get(own.id) if isinstance(own, ast.Name) else None
                     if number is not None:
                         factor = ()
                     found[(*key, *factor)] += -(-n // share) * (1 if factor else MANY if number is None else max(number, 0))

@@ -51,7 +51,7 @@ def f_grad(w, b, X, y):
     t_2 = np.divide(1.0, y.size)
     p_bar = t_2 * (1 - y) / (1 - p) - t_2 * y / p
     # line 2, backwards
-    t_3 = p_bar * p / t_1 * t
+    t_3 = p_bar / t_1 * p * t
     b_bar = np.sum(t_3)
     w_bar = t_3 @ X
     return w_bar, b_bar

@@ -50,8 +50,9 @@ def f_grad(w, x):
     t_4 = np.sqrt(1.0 + t_3 * t_3)
     # smooth, line 2, backwards
     t_5 = 1.0 / t_4 - t_3 / t_4 / t_4 / t_4 * t_3
-    t_6 = t_5 / t_1 - t_5 * t_2 / t_1 / t_1 * t
+    t_6 = t_5 / t_1
+    t_7 = t_6 - t_6 * t_2 / t_1 * t
     # line 2, backwards
-    w_bar = t_6 * x
-    x_bar = t_5 + t_6 * w
+    w_bar = t_7 * x
+    x_bar = t_5 + t_7 * w
     return w_bar, x_bar
