@@ -256,7 +256,7 @@ class Adjoint:
         ends = {op.outputs[k]: seed for k, seed in zip(seeded, seeds)}
         self.say_left_out(bars, ways)
         for k, bar in zip(pair.wrt, bars, strict=True):
-            chosen = self.not_left_out(op, ends, op.inputs[k])
+            chosen = not_asked(ways, self.not_left_out(op, ends, op.inputs[k]))
             self.add(op.inputs[k], bar if chosen is None else where_chosen(chosen, bar))
 
     def not_left_out(self, op: Op, ends: dict[Value, Value], x: Value) -> Value | None:
@@ -383,7 +383,8 @@ class Adjoint:
         given = {y: self.bars[y] for y in (op.outputs[k] for k in carried) if y in self.bars}
         given = {y: bar if (part := self.part_of(y, bar)) is None else where_chosen(part, bar) for y, bar in given.items()}
         starts = [self.take(op.outputs[k]) for k in carried]
-        chosen = {x: self.not_left_out(op, given, x) for x in (*read, *(inits[k] for k in carried))}
+        ways = () if calls_recursive(body) else self.unreached.ways(given.values())
+        chosen = {x: not_asked(ways, self.not_left_out(op, given, x)) for x in (*read, *(inits[k] for k in carried))}
         starts += [self.bars[x] if x in self.bars and chosen[x] is None else zeros_of(x) for x in read]
         outside = self.bars
         self.open(body, op)
@@ -404,7 +405,6 @@ class Adjoint:
 
         names = [bar_name(params[k]) for k in carried] + [bar_name(x) for x in read]
         index = body.params[0].name if op.name == "for" else "k"
-        ways = () if calls_recursive(body) else self.unreached.ways(given.values())
         outs = where_reached(
             ways, lambda: for_loop(lo, hi, step, starts, backwards, names=names, index=index),
             lambda: [*(zeros_of(inits[k]) for k in carried), *starts[len(carried):]])
@@ -506,6 +506,16 @@ def where_reached(ways: Sequence[Way], make: Callable[[], Sequence[Value]], zero
     blocks = [left_out.block, swept.block] if holds else [swept.block, left_out.block]
     types = [join_types(a.type, b.type) for a, b in zip(*(block.yields for block in blocks))]
     return add_op(if_record, [condition], {}, types, blocks, [bar.name for bar in swept.block.yields]).outputs
+
+
+def not_asked(ways: Sequence[Way], chosen: Value | None) -> Value | None:
+    """`chosen`, where something has a part; None where that is just where `where_reached` makes something in the first of `ways`."""
+    if ways and chosen is not None:
+        condition, holds = ways[0]
+        chosen_holds = not (chosen.op is not None and chosen.op.name in ("not_", "logical_not"))
+        if chosen_holds != holds and (chosen if chosen_holds else chosen.op.inputs[0]) is condition:
+            return None
+    return chosen
 
 
 def calls_recursive(block: Block) -> bool:

@@ -176,8 +176,21 @@ def called_and_thrown_away(x, a):
     return y
 
 
+def divided_and_capped(x, a):
+    best = 0.0
+    for t in range(3):
+        total = 0.0
+        for k in range(len(x)):
+            total = total + np.sqrt(a * x[k]) * total + x[k]
+        step = total / a
+        if step > best:
+            step = best + 0.5 * a
+        best = best + step
+    return best
+
+
 PROGRAMS = (capped_steps, array_replaced, nest_of_unequal_loops, one_of_two, one_feeds_the_other, kept_elsewhere, branch_in_a_branch,
-            of_another_function, of_a_called_function, called_and_thrown_away, thrown_away_where_it_leaves)
+            of_another_function, of_a_called_function, called_and_thrown_away, thrown_away_where_it_leaves, divided_and_capped)
 
 
 @pytest.mark.lengthy
@@ -286,6 +299,11 @@ def test_a_loop_is_swept_back_where_it_has_a_part():
     assert branches(one_of_two) == 3 * ["if t_tape[i]:"]
     assert branches(one_feeds_the_other) == 3 * ["if t_tape[i]:"]
     assert branches(kept_elsewhere) == ["if not t_tape[i]:"]
+
+
+def test_what_is_swept_back_on_one_way_is_not_masked_once_more():
+    source = s2s.grad(divided_and_capped, (0, 1)).lower(X, 0.6).source
+    assert " x_bar[k] += " in source and "np.where" not in source
 
 
 def test_the_way_that_leaves_a_loop_is_but_one_trip():
