@@ -64,8 +64,8 @@ def times(bar, partial, atoms: tuple = (), left_out: bool = False):
             case "negative":
                 return -times(bar, inputs[0], atoms, left_out)
             case "divide" | "quotient" | "single_quotient" if MISSING is inputs[0].constant is inputs[1].constant is bar.constant \
-                    and not _is_seed(bar):
-                return times(bar / inputs[1], inputs[0], atoms, left_out)  # where y is a / b, bar / b is the cotangent of a
+                    and same_shape(inputs[1].type, bar.type) and not _is_seed(bar):
+                return times(bar / inputs[1], inputs[0], atoms, left_out)  # where y is a / b, the cotangent of a; if b is of fewer numbers, sums come first
             case "divide" | "quotient" | "single_quotient":
                 return times(bar, inputs[0], atoms, left_out) / inputs[1]
             case "multiply" if not (_is_seed(bar) and inputs[0].constant is not MISSING):

@@ -30,6 +30,11 @@ def _negated(x: Value) -> Value | None:
     return x.op.inputs[0] if is_inexact(x.type.dtype or "float64") else None
 
 
+def _is_less_than_zero(x: Value) -> bool:
+    """Whether `x` is a number of an adjoint that can be taken off instead of added."""
+    return type(x.constant) in (int, float) and x.constant < 0 and runs_backwards()
+
+
 def _surely_inexact(x: Value, depth: int = 4) -> bool:
     """Whether `x`, whose dtype is not known, can only be floating-point: a quotient, a sine, a product with one."""
     if x.type.dtype is not None:
@@ -139,6 +144,8 @@ def multiply(record, a: Value, b: Value):
     if runs_backwards() and type(a.constant) in (int, float) and (found := _number_times(b, record)) is not None:
         number, rest = found
         return value(a.constant * number) * rest
+    if _is_less_than_zero(a) and is_inexact(dtype_of(b.type)):
+        return -(value(-a.constant) * b)
     if _negated(a) is not None and _negated(b) is not None:
         return _negated(a) * _negated(b)
     if _negated(a) is not None:
@@ -168,6 +175,8 @@ def divide(record, a: Value, b: Value):
         return RECORDS["single_quotient" if deriving.single and _beside_single(a) and _beside_single(b) else "quotient"](a, b)
     if _is(b, 1):
         return _same_type(a, record, a, b)
+    if _is_less_than_zero(a) and is_inexact(dtype_of(b.type)):
+        return -(value(-a.constant) / b)
     if _negated(a) is not None:
         return -(_negated(a) / b)
     if _counted(a) is not None and is_inexact(dtype_of(b.type)):
