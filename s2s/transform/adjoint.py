@@ -383,8 +383,12 @@ class Adjoint:
         given = {y: self.bars[y] for y in (op.outputs[k] for k in carried) if y in self.bars}
         given = {y: bar if (part := self.part_of(y, bar)) is None else where_chosen(part, bar) for y, bar in given.items()}
         starts = [self.take(op.outputs[k]) for k in carried]
-        ways = () if calls_recursive(body) else self.unreached.ways(given.values())
+        may_be_left_out = not calls_recursive(body)
+        ways = self.unreached.ways(given.values()) if may_be_left_out else ()
         chosen = {x: not_asked(ways, self.not_left_out(op, given, x)) for x in (*read, *(inits[k] for k in carried))}
+        if may_be_left_out and not ways and (mask := mask_of_arrays(chosen)) is not None:
+            ways = (way_without(mask),)
+            chosen = {x: not_asked(ways, part) for x, part in chosen.items()}
         starts += [self.bars[x] if x in self.bars and chosen[x] is None else zeros_of(x) for x in read]
         outside = self.bars
         self.open(body, op)
@@ -508,14 +512,25 @@ def where_reached(ways: Sequence[Way], make: Callable[[], Sequence[Value]], zero
     return add_op(if_record, [condition], {}, types, blocks, [bar.name for bar in swept.block.yields]).outputs
 
 
+def mask_of_arrays(chosen: dict[Value, Value | None]) -> Value | None:
+    """The truth value by which whole arrays are to be chosen, as max(total, 0.0) chooses what a loop before it has summed.
+
+    To sweep the loop back only where it holds leaves out what nobody needs, where to choose afterwards takes arrays of zeros for each of them.
+    Numbers are chosen afterwards: that costs nothing, and loops around may become vector instructions.
+    """
+    masks = [part for x, part in chosen.items() if part is not None and isinstance(part.type, Scalar) and isinstance(x.type, Array)]
+    return masks[0] if masks else None
+
+
+def way_without(chosen: Value) -> Way:
+    """The way in which something has no part that has one where `chosen` holds."""
+    is_not = chosen.op is not None and chosen.op.name in ("not_", "logical_not")
+    return (chosen.op.inputs[0], True) if is_not else (chosen, False)
+
+
 def not_asked(ways: Sequence[Way], chosen: Value | None) -> Value | None:
     """`chosen`, where something has a part; None where that is just where `where_reached` makes something in the first of `ways`."""
-    if ways and chosen is not None:
-        condition, holds = ways[0]
-        chosen_holds = not (chosen.op is not None and chosen.op.name in ("not_", "logical_not"))
-        if chosen_holds != holds and (chosen if chosen_holds else chosen.op.inputs[0]) is condition:
-            return None
-    return chosen
+    return None if ways and chosen is not None and way_without(chosen) == ways[0] else chosen
 
 
 def calls_recursive(block: Block) -> bool:

@@ -189,7 +189,38 @@ def divided_and_capped(x, a):
     return best
 
 
-PROGRAMS = (capped_steps, array_replaced, nest_of_unequal_loops, one_of_two, one_feeds_the_other, kept_elsewhere, branch_in_a_branch,
+def rectified(x, a):
+    """What a loop has summed, where it is positive: Python's max takes one of two."""
+    total = 0.0
+    for i in range(len(x) - 2):
+        s = -1.0
+        for j in range(3):
+            s += a * x[i + j] * (1.0 + x[j])
+        total += max(s, 0.0) ** 2
+    return total
+
+
+def clipped(x, a):
+    y = np.zeros(len(x))
+    for i in range(len(x)):
+        s = 0.0
+        for j in range(i + 1):
+            s += a * np.exp(x[j]) * x[i]
+        y[i] = min(max(s - 1.5, 0.2), 1.0)
+    return np.sum(y * x)
+
+
+def hinge(x, a):
+    total = 0.0
+    for k in range(4):
+        margin = 0.0
+        for j in range(len(x)):
+            margin += x[j] * np.sin(a * j + k)
+        total += max(0.0, 0.3 - margin)
+    return total
+
+
+PROGRAMS = (rectified, clipped, hinge, capped_steps, array_replaced, nest_of_unequal_loops, one_of_two, one_feeds_the_other, kept_elsewhere, branch_in_a_branch,
             of_another_function, of_a_called_function, called_and_thrown_away, thrown_away_where_it_leaves, divided_and_capped)
 
 
@@ -304,6 +335,13 @@ def test_a_loop_is_swept_back_where_it_has_a_part():
 def test_what_is_swept_back_on_one_way_is_not_masked_once_more():
     source = s2s.grad(divided_and_capped, (0, 1)).lower(X, 0.6).source
     assert " x_bar[k] += " in source and "np.where" not in source
+
+
+@pytest.mark.parametrize("f", [rectified, clipped, hinge])
+def test_where_a_maximum_takes_a_number_the_loop_before_has_no_part(f):
+    """Not afterwards, which takes arrays of zeros in each trip of the loop around: the gradient would cost a power more than the function."""
+    source = s2s.grad(f, (0, 1)).lower(X, 0.6).source
+    assert source.count("np.zeros_like(x)") <= 1 and "np.where" not in source and "x_bar_1" not in source
 
 
 def test_the_way_that_leaves_a_loop_is_but_one_trip():
