@@ -63,8 +63,7 @@ def _merge(block: Block, reads: Counter, counters: dict[Value, Op]) -> None:
             continue
         earlier = _earlier_write(op, position, reads, counters)
         if earlier is None:
-            if not _start_with(op, block, position, reads):
-                _drop_if_unchanged(op, block)
+            _start_with(op, block, position, reads)
             continue
         if op.record is additem:
             if earlier.record is setitem and earlier.inputs[1].constant == 0:
@@ -79,32 +78,32 @@ def _merge(block: Block, reads: Counter, counters: dict[Value, Op]) -> None:
                 op.inputs[1] = total
         substitute(block, {earlier.output: earlier.inputs[0]})
         block.ops.remove(earlier)
-        _drop_if_unchanged(op, block)
+    for op in list(block.ops):
+        _drop_if_unchanged(op, block, counters)
 
 
-def _start_with(op: Op, block: Block, position: dict[Op, int], reads: Counter) -> bool:
+def _start_with(op: Op, block: Block, position: dict[Op, int], reads: Counter) -> None:
     """Let the slice that an adjoint clears, and `op` adds to, start as what `op` adds.  Note [Slices that are cleared and added to]"""
     if op.record is not additem or not _is_backwards(op) or not is_basic(op.attrs["pattern"], op.inputs[2:]):
-        return False
+        return
     first = op
     while (before := first.inputs[0].op) in position and before.record is additem and reads[before.output] == 1 and _is_backwards(before):
         first = before
     if first is op or before not in position or before.record is not setitem or reads[before.output] != 1 or not _is_backwards(before):
-        return False
+        return
     if before.inputs[1].constant != 0 \
             or not is_same_index(op.attrs["pattern"], op.inputs[2:], before.attrs["pattern"], before.inputs[2:]):
-        return False
+        return
     position = {other: k for k, other in enumerate(block.ops)}  # as they stand now
     start = position[first]
     moved = _computed_between(op.inputs[1], start, position)
     if moved is None:
-        return False
+        return
     before.inputs[1] = op.inputs[1]
     substitute(block, {op.output: op.inputs[0]})
     rest = [other for other in block.ops[start:] if other is not op and other not in moved]
     block.ops[start:] = [*(other for other in block.ops[start:] if other in moved), before, *rest]
     block.ops.remove(before)  # where it stood, which is earlier
-    return True
 
 
 def _computed_between(x: Value, start: int, position: dict[Op, int]) -> set[Op] | None:
@@ -126,14 +125,20 @@ def _is_backwards(op: Op) -> bool:
     return op.line is not None and op.line.backwards
 
 
-def _drop_if_unchanged(op: Op, block: Block) -> None:
-    """Remove `a[i] = a[i]`."""
-    read = op.inputs[1].op
-    if (op.record is setitem and read is not None and read.record is getitem and _is_element(op)
-            and read.inputs[0] is op.inputs[0] and read.attrs == op.attrs
+def _drop_if_unchanged(op: Op, block: Block, counters: dict[Value, Op]) -> None:
+    """Remove `a[i] = a[i]`, also where other elements have been written to since it was read."""
+    read = op.inputs[1].op if op.record is setitem else None
+    if not (read is not None and read.record is getitem and _is_element(op) and read.attrs == op.attrs
             and len(read.inputs) + 1 == len(op.inputs) and all(map(_same, read.inputs[1:], op.inputs[2:]))):
-        substitute(block, {op.output: op.inputs[0]})
-        block.ops.remove(op)
+        return
+    state = op.inputs[0]
+    while state is not read.inputs[0]:
+        before = state.op
+        if before is None or before.record not in (setitem, additem) or not _is_element(before) or not _differ(before, op, counters):
+            return
+        state = before.inputs[0]
+    substitute(block, {op.output: op.inputs[0]})
+    block.ops.remove(op)
 
 
 def _earlier_write(op: Op, position: dict[Op, int], reads: Counter, counters: dict[Value, Op]) -> Op | None:

@@ -48,9 +48,7 @@ def f_grad(x, k):
     u_bar = np.ones(u.shape)
     k_bar = 0.0
     for i in range(len(x) - 1, 0, -1):
-        t = u_bar[i]
-        k_bar += t * u[i - 1]
-        u_bar[i - 1] += t * k
-        u_bar[i] = t
+        k_bar += u_bar[i] * u[i - 1]
+        u_bar[i - 1] += u_bar[i] * k
     x_bar = 2 * u_bar * x
     return x_bar, k_bar
