@@ -55,6 +55,7 @@ from .forwarded import forward_elements
 from .fuse import Equalities, ReadAfter, last_reads, overwritten_views, partition
 from .gather import picked_from
 from .indices import index_sums, sum_of_indices
+from .laid import lie_as_loops_go
 from .lengths import ask_lengths
 from .logistic import share_exponentials
 from .nest import SAME, emit_nest, ends_nest, visited
@@ -147,6 +148,7 @@ def _lowered(function: Function, asks: bool) -> Function:
         drop_unused(lowered)
         in_strips(lowered)
         drop_unused(lowered)
+        lie_as_loops_go(lowered)
     return reuse_buffers(lowered)
 
 

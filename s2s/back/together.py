@@ -141,7 +141,7 @@ class Joining:
         for op in body.ops if any(op.record is place_in_op for op in body.ops) else ():
             if op.record is getitem and isinstance(op.output.type, Scalar):
                 changed = Facts(loop, self.memory).destroyed if changed is None else changed
-                if not changed.isdisjoint(self.sites(op.inputs[:1])):
+                if not changed.isdisjoint(self.roots(op.inputs[:1])):
                     continue
             elif op.record is not place_in_op and (op.name not in ("add", "subtract") or op.output.type.dtype != "int64"):
                 continue
@@ -214,8 +214,8 @@ class Joining:
         if any(has_vector_math(one) and not (has_loops(one) or goes_step_by_step(one)) and goes_step_by_step(other)
                for one, other in ((first, second), (second, first))):
             return False
-        sites = self.sites(handed) | self.sites(before)
-        if not (a.destroyed & b.touched | b.destroyed & a.touched) <= sites:
+        roots = self.roots(handed) | self.roots(before)
+        if not (a.destroyed & b.touched | b.destroyed & a.touched) <= roots:
             return False
         one, other = Trip(first.blocks[0]), Trip(second.blocks[0])
         if not all(one.becomes(one.body.params[1 + k], one.body.yields[k]) for k in map(first.outputs.index, handed)):
@@ -228,7 +228,7 @@ class Joining:
             if len(starts) == 1 and one.only_adds(one.body.params[1 + k]) and other.only_adds(other.body.params[1 + starts[0]]) \
                     and y not in free_values(other.body) and not self.used_elsewhere(y, second, block):
                 if is_vector_loop(first) and is_vector_loop(second) and not has_loops(first) and not has_loops(second) \
-                        and len(places(one, one.body.params[1 + k]) | places(other, other.body.params[1 + starts[0]])) > 1:
+                        and len(set(map(along_trips, places(one, one.body.params[1 + k]) | places(other, other.body.params[1 + starts[0]])))) > 1:
                     return False
                 continue
             if len(starts) > 1 or not stay_in_step((one, one.body.params[1 + k]), (other, y), *((other, other.body.params[1 + j]) for j in starts)):
@@ -241,14 +241,14 @@ class Joining:
                 return False
         # the memory that they share is known under these names only
         known = {*handed, *before, *(first.inputs[3 + first.outputs.index(y)] for y in handed)}
-        return all(x in known or not isinstance(x.type, Array) or self.sites([x]).isdisjoint(sites) for x in a.reads | b.reads)
+        return all(x in known or not isinstance(x.type, Array) or self.roots([x]).isdisjoint(roots) for x in a.reads | b.reads)
 
     def used_elsewhere(self, y: Value, reader: Op, block: Block) -> bool:
         """Whether something other than `reader` uses `y`."""
         return y in block.yields or any(op is not reader and y in self.facts_of(op).reads for op in block.ops)
 
-    def sites(self, values: Iterable[Value]) -> set:
-        return {site for x in values for site, _ in self.memory.of(x)}
+    def roots(self, values: Iterable[Value]) -> set:
+        return {root for x in values for root in self.memory.of(x)}
 
 
 class Facts:
@@ -257,8 +257,8 @@ class Facts:
     def __init__(self, op: Op, memory: Memory):
         inside = [op, *(inner for block in op.blocks for inner in walk(block))]
         self.reads: set[Value] = set(op_free_values(op))
-        self.touched = {site for x in self.reads for site, _ in memory.of(x)}
-        self.destroyed = {site for inner in inside for k in memory.written(inner) for site, _ in memory.of(inner.inputs[k])}
+        self.touched = {root for x in self.reads for root in memory.of(x)}
+        self.destroyed = {root for inner in inside for k in memory.written(inner) for root in memory.of(inner.inputs[k])}
         self.destroyed &= self.touched
 
 
@@ -339,6 +339,13 @@ def places(trip: Trip, array: Value) -> set[tuple]:
         return tuple((COUNTER if base is trip.body.params[0] else base, offset) for base, offset in found)
 
     return {place(op, k) for op, k in trip.touching(trip.versions(array))}
+
+
+def along_trips(place: tuple) -> tuple:
+    """Where a place is along the axis that the loop goes through, if it is known where it is in the others: trips that run several at a time may
+    add to a[i, 0] and a[i, 1], which are so far apart whatever `a` is, not to a[i] and a[i + 1], nor to a[k, i] and a[k + 1, i]."""
+    found = tuple((axis, offset) for axis, (base, offset) in enumerate(place) if base is COUNTER)
+    return found if found and all(base is COUNTER or base is None for base, _ in place) else place
 
 
 def merged(first: Op, second: Op) -> tuple[list[Op], Op]:
