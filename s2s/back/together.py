@@ -141,7 +141,7 @@ class Joining:
         for op in body.ops if any(op.record is place_in_op for op in body.ops) else ():
             if op.record is getitem and isinstance(op.output.type, Scalar):
                 changed = Facts(loop, self.memory).destroyed if changed is None else changed
-                if not changed.isdisjoint(self.roots(op.inputs[:1])):
+                if not changed.isdisjoint(sites(self.roots(op.inputs[:1]))):
                     continue
             elif op.record is not place_in_op and (op.name not in ("add", "subtract") or op.output.type.dtype != "int64"):
                 continue
@@ -214,8 +214,10 @@ class Joining:
         if any(has_vector_math(one) and not (has_loops(one) or goes_step_by_step(one)) and goes_step_by_step(other)
                for one, other in ((first, second), (second, first))):
             return False
-        roots = self.roots(handed) | self.roots(before)
-        if not (a.destroyed & b.touched | b.destroyed & a.touched) <= roots:
+        # nests that hand on what an array was in the trip before stay apart: threads may share the one that does not
+        memory = sites if has_loops(first) or has_loops(second) else set
+        roots = memory(self.roots((*handed, *before)))
+        if not (memory(a.overwritten) & memory(b.held) | memory(b.overwritten) & memory(a.held)) <= roots:
             return False
         one, other = Trip(first.blocks[0]), Trip(second.blocks[0])
         if not all(one.becomes(one.body.params[1 + k], one.body.yields[k]) for k in map(first.outputs.index, handed)):
@@ -241,7 +243,7 @@ class Joining:
                 return False
         # the memory that they share is known under these names only
         known = {*handed, *before, *(first.inputs[3 + first.outputs.index(y)] for y in handed)}
-        return all(x in known or not isinstance(x.type, Array) or self.roots([x]).isdisjoint(roots) for x in a.reads | b.reads)
+        return all(x in known or not isinstance(x.type, Array) or memory(self.roots([x])).isdisjoint(roots) for x in a.reads | b.reads)
 
     def used_elsewhere(self, y: Value, reader: Op, block: Block) -> bool:
         """Whether something other than `reader` uses `y`."""
@@ -257,9 +259,14 @@ class Facts:
     def __init__(self, op: Op, memory: Memory):
         inside = [op, *(inner for block in op.blocks for inner in walk(block))]
         self.reads: set[Value] = set(op_free_values(op))
-        self.touched = {root for x in self.reads for root in memory.of(x)}
-        self.destroyed = {root for inner in inside for k in memory.written(inner) for root in memory.of(inner.inputs[k])}
-        self.destroyed &= self.touched
+        self.held = {root for x in self.reads for root in memory.of(x)}
+        self.overwritten = {root for inner in inside for k in memory.written(inner) for root in memory.of(inner.inputs[k])} & self.held
+        self.touched, self.destroyed = sites(self.held), sites(self.overwritten)
+
+
+def sites(roots: Iterable[tuple]) -> set:
+    """Where memory comes from, in whatever trip."""
+    return {site for site, _ in roots}
 
 
 def is_joinable(first: Op, second: Op, lengths: Lengths) -> bool:
