@@ -32,6 +32,7 @@ from .cast import as_dtype, convert, dtype_name, dtype_syntax
 from .chain import like_operand
 from .control import item
 from .copy import copy
+from .fold import base_offset
 from .index import take
 from .record import (
     RECORDS,
@@ -261,7 +262,16 @@ def _range_extent(start: Value, stop: Value, step: Value) -> int | Extent:
         if isinstance(extent, int):
             return max(extent - known[0], 0)
         return replace(extent, offset=extent.offset - known[0])
+    if known[0] is not None and known[2] == 1 and isinstance(extent := _measured(stop), Extent):
+        return replace(extent, offset=extent.offset - known[0])
     return fresh_extent()
+
+
+def _measured(n: Value) -> int | Extent | None:
+    """The extent of `n`, if that is the length of an axis or more, and so not negative."""
+    base, offset = base_offset(n)
+    is_length = offset >= 0 and base is not None and base.op is not None and base.op.name == "length"
+    return extent_of(n) if is_length and getattr(extent_of(base), "offset", -1) >= 0 else None
 
 
 def _arange_syntax(start: ast.expr, stop: ast.expr, step: ast.expr) -> ast.expr:
