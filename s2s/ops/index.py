@@ -337,7 +337,22 @@ def _part_of(
     extra = None if None in (rank(v), rank(part)) else rank(v) - rank(part)
     if extra and extra > 0:  # NumPy lets go of leading axes of length 1
         part = getitem(part, pattern=(None,) * extra + (...,))
-    return like_operand(sum_to(part, v), v)
+    return like_operand(part if written and _was_as_long(v, part) else sum_to(part, v), v)
+
+
+def _was_as_long(v: Value, part: Value) -> bool:
+    """Whether `v`, which was written where `part` is now, was broadcast to no more and had no more to be broadcast: `x += y` raises otherwise.
+
+    It is made of an operand of this shape, so it has that or a longer one, and it had room.
+    """
+    return (
+        v.op is not None
+        and v.op.record.elementwise
+        and isinstance(v.type, Array)
+        and isinstance(part.type, Array)
+        and v.type.rank == part.type.rank
+        and any(same_shape(u.type, part.type) for u in v.op.inputs)
+    )
 
 
 def _may_repeat(pattern: Pattern, operands) -> bool:

@@ -476,6 +476,8 @@ def sum_to_shape(x_bar, shape):
 def _fold_sum_to(x_bar: Value, x: Value, *, known: bool = False):
     if same_shape(x_bar.type, x.type):
         return x_bar
+    if x_bar.op is not None and x_bar.op.record is shaped_like and same_shape(x_bar.op.inputs[0].type, x.type):
+        return x_bar.op.inputs[0]  # it has both shapes
     if rank(x_bar) is None or rank(x) is None:
         pass
     elif rank(x) == 0:
