@@ -17,7 +17,7 @@ from ..ir.types import Array, List, Scalar, Tuple, Unknown, is_inexact
 from ..ops.control import member_syntax
 from ..ops.foreign import functions_in, printed_op
 from ..ops.lists import copy_syntax
-from ..ops.shape import numpy_call
+from ..ops.shape import is_said_by_lengths, numpy_call
 from .memory import Memory
 from .mentions import nodes_in
 from .prune import handed_on, is_pure
@@ -363,6 +363,7 @@ class Layout:
             op.name == "zeros_like"
             and isinstance(op.inputs[0].type, Array)
             and (op.inputs[0].type.dtype == op.attrs["dtype"])
+            and not is_said_by_lengths(inputs[0])
         ):
             return numpy_call(
                 "zeros_like", *inputs

@@ -28,6 +28,7 @@ from ..ir.rebuild import rebuild
 from ..ir.types import Array, Extent, List, Scalar, Unknown
 from ..ops.acts import has_effects
 from ..ops.lists import list_get, list_set
+from ..ops.measured import measured_again
 from ..ops.record import dims_of, value
 from ..ops.recursive import recursive_callees, with_callees
 from ..ops.shape import length, shape_source
@@ -92,6 +93,7 @@ def lower(function: Function, asks: bool = True, supposes: bool = False) -> Func
     if supposes:
         with supposing():
             return lower(rebuild(function, [as_supposed(p.type) for p in function.params]), asks)
+    function = measured_again(function)
     lowered = _lowered(with_callees(function, lambda callee: _lowered(callee, asks)), asks)
     if asks:  # what runs kernels is Python, which need not know what a list holds
         for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):

@@ -32,6 +32,7 @@ from .shape import (
     lengths_of,
     named_extent,
     numpy_call,
+    said_by,
     shape_giver,
     shape_source,
     shape_syntax,
@@ -156,6 +157,8 @@ def _fold_reshape_like(x: Value, like: Value, *, known: bool = False):
         return reshape_like(x, shape_source(like))
     if is_array(like) and all(isinstance(d, int) for d in like.type.dims):
         return reshape(x, *map(value, like.type.dims))
+    if (lengths := said_by(like)) is not None:
+        return reshape(x, *lengths)
     if rank(like) == 1 and rank(x) is not None:
         return emit(reshape_like, x, like, known=True) if not known else None
     return emit(reshape_like, x, like, known=True) if is_array(like) and not known else None

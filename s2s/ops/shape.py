@@ -69,8 +69,19 @@ def literal(x) -> ast.expr | None:
 
 
 def shape_syntax(x: ast.expr, known: bool) -> ast.expr:
-    """x.shape; of what may be a Python number, np.shape(x)."""
+    """x.shape; of what may be a Python number, np.shape(x); of a shape that is said by lengths, these."""
+    if is_said_by_lengths(x):
+        lengths = x.args[1]
+        return lengths if isinstance(lengths, ast.Tuple) else ast.Tuple([lengths], ast.Load())
     return ast.Attribute(x, "shape", ast.Load()) if known else numpy_call("shape", x)
+
+
+def is_said_by_lengths(x: ast.expr) -> bool:
+    """Whether this is a number under a shape, of which only the shape is of interest: np.broadcast_to(0.0, (n, m))."""
+    match x:
+        case ast.Call(ast.Attribute(ast.Name("np"), "broadcast_to"), [ast.Constant(), _]):
+            return True
+    return False
 
 
 def float_dtype(type: Type) -> str:
@@ -121,6 +132,13 @@ def static_axis(axis):
 # ------------------------------------------------------------------------------------- asking for shapes
 
 
+def said_by(x: Value) -> tuple[Value, ...] | None:
+    """The lengths, if `x` is a number under a shape: what stands for a value that is not there, where only its shape is read."""
+    if x.op is None or x.op.name != "broadcast_to" or not isinstance(x.op.inputs[0].type, Scalar):
+        return None
+    return tuple(x.op.inputs[1:])
+
+
 def shape_source(x: Value, number: bool = False) -> Value:
     """A value that has the shape of `x` and needs less to be computed.  Note [Shapes are asked of what lives].
 
@@ -148,6 +166,8 @@ def _of_equal_shape(x: Value, number: bool) -> list[Value]:
             found = x.op.inputs[1:]
         case "zeros_like" | "ones_like" | "empty_like" | "stop_gradient" | "again":
             found = x.op.inputs
+        case _ if (lengths := said_by(x)) is not None:
+            return [giver] if (giver := shape_giver((lengths,))) is not None else []
         case _ if x.op.record.elementwise:
             return [
                 v
@@ -209,6 +229,8 @@ def _fold_length(x: Value, *, axis: int):
                 return value(dims[k])
             if k != axis:
                 return length(x, axis=k)
+            if (lengths := said_by(x)) is not None:
+                return lengths[k]
             if (source := shape_source(x, number=True)) is not x:
                 return length(source, axis=k)
             if not dims[k].accepts_any:
@@ -283,6 +305,8 @@ def _fold_size(x: Value, *, known: bool = False):
         return value(1)
     if all(isinstance(d, int) for d in dims_of(x.type)) and is_array(x):
         return value(math.prod(x.type.dims))
+    if (lengths := said_by(x)) is not None:
+        return math.prod(lengths)
     if (source := shape_source(x, number=True)) is not x:
         return size_of(source)
     outside = _asked_outside(size_of, x, same_shape)
@@ -450,7 +474,9 @@ spread = define(
     vjp=lambda bar, y, s, x, *, known=False: (sum_to(bar, s), None),
     jvp=lambda dots, y, s, x, *, known=False: None if dots[0] is None else spread(dots[0], x),
     linear=(0,),
-    syntax=lambda s, x, *, known=False: _full_syntax(shape_syntax(x, known), s),
+    syntax=lambda s, x, *, known=False: _full_syntax(
+        x.args[1] if is_said_by_lengths(x) else shape_syntax(x, known), s
+    ),
     cheap=True,
     shapes=(1,),
 )
@@ -618,6 +644,13 @@ def zeros_of(x: Value) -> Value:
     return zeros_like(shape_source(x), dtype=float_dtype(x.type))
 
 
+def _fold_zeros_like(x: Value, *, dtype: str):
+    """Like an array whose lengths were said, if that is there."""
+    if said_by(x) is None or shape_source(x) is x:
+        return None
+    return zeros_like(shape_source(x), dtype=dtype)
+
+
 zeros_like = define(
     "zeros_like",
     evaluate=lambda x, *, dtype: np.zeros(np.shape(x), dtype),
@@ -626,15 +659,16 @@ zeros_like = define(
         if isinstance(x.type, Unknown)
         else array_type(dtype, dims_of(x.type))
     ),
+    fold=_fold_zeros_like,
     partials=(None,),
-    syntax=lambda x, *, dtype: (
-        numpy_call("zeros", numpy_call("shape", x))
-        if dtype == "float64"
-        else numpy_call(
-            "zeros",
-            numpy_call("shape", x),
-            ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load()),
-        )
+    syntax=lambda x, *, dtype: numpy_call(
+        "zeros",
+        x.args[1] if is_said_by_lengths(x) else numpy_call("shape", x),
+        *(
+            []
+            if dtype == "float64"
+            else [ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load())]
+        ),
     ),
     shapes=(0,),
 )

@@ -1,7 +1,17 @@
-"""Where the adjoint asks a value only for its shape, it asks one that is there.
+"""Where the adjoint asks a value only for its shape, it asks one that is there, or lengths.
 
 The adjoint of `u[1:-1]` makes zeros like u, and u is a loop's carry, overwritten by the next trip: to save it on a tape
-would cost an array a trip, for its length.  A cotangent of the same type is at hand, and serves.
+would cost an array a trip, for its length.  A cotangent of the same lengths is at hand, and serves.
+
+    t = np.concatenate((u, v))                          t = np.concatenate((u, v))
+    total += np.sum(t)                                  n_tape[k] = len(t)
+    ...                                 becomes         total += np.sum(t)
+    t_bar = np.full(t.shape, total_bar)                 ...
+                                                        t_bar = np.full(n_tape[k], total_bar)
+
+Where none is, the adjoint asks the lengths, which are values of the primal like others: what is cheapest is saved, a length, or
+what the value is computed from (tape.py, Note [The cut]).  In the place of the value stands a number under a shape of these lengths,
+`np.broadcast_to(0.0, (n, m))`, which the ops that read shapes see through; it needs no memory where they do not.
 
 Not every cotangent does: that of a name which some path leaves unbound has zeros there like what stands for the name, which has
 no elements, whatever its type says (Note [What is not there has no shape]).
@@ -10,9 +20,16 @@ no elements, whatever its type says (Note [What is not there has no shape]).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from ..ir.builder import Builder, add_op
 from ..ir.graph import MISSING, Block, Function, Value
-from ..ir.types import Array, Type
+from ..ir.substitute import substitute
+from ..ir.types import INT, Array, Extent
+from ..ops.control import longer_by
+from ..ops.record import value
+from ..ops.repeat import broadcast_to_record
+from ..ops.shape import length, shape_source
 from .effects import maybe_unbound, without_shape
 
 # Note [What is not there has no shape]
@@ -23,32 +40,80 @@ from .effects import maybe_unbound, without_shape
 #     s = np.sum(y)
 
 
-def ask_shapes_here(adjoint: Block, home: Mapping[Value, Block], primal: Function) -> None:
-    """Let the ops of `adjoint` that read only shapes read values of its own, in place.
+def ask_shapes_here(adjoint: Block, home: dict[Value, Block], primal: Function) -> dict[Value, list[Value]]:
+    """Let the ops of `adjoint` that read only shapes read values of its own, or lengths, in place; returns the lengths by what they are asked of.
 
-    `home` says of each primal value which block defines it; what the block of `primal` defines is there anyway.
+    `home` says of each primal value which block defines it; what the block of `primal` defines is there anyway.  It is told where lengths are.
     """
     top = primal.block
     wanted = read_as_values(adjoint)
-    shapeless = without_shape(adjoint, maybe_unbound(primal))
+    unbound = maybe_unbound(primal)
+    shapeless, primal_shapeless = without_shape(adjoint, unbound), without_shape(top, unbound)
+    lengths: dict[Value, list[Value]] = {}
+    asked: dict[tuple[Value, int], Value] = {}
+    said: dict[Value, Value] = {}
 
-    def visit(block: Block, known: dict[Type, Value]) -> None:
+    def length_of(x: Value, axis: int) -> Value:
+        if isinstance(x.type.dims[axis], int):
+            return value(x.type.dims[axis])
+        if (found := sliced(x, axis)) is not None and home.get(found[0]) is home[x] and found[0] not in primal_shapeless:
+            whole, of, offset = found
+            return longer_by(length_of(whole, of), offset)
+        source = shape_source(x, number=True)
+        if source in primal_shapeless or source not in home:
+            source = x
+        if (source, axis) not in asked:
+            with Builder(Block(), above=home):
+                n = asked[source, axis] = add_op(length, [source], {"axis": axis}, [INT]).output
+            lengths.setdefault(source, []).append(n)
+            home[n] = home[source]
+        return asked[source, axis]
+
+    def visit(block: Block, known: dict[tuple, Value]) -> None:
         known = {**known, **_like([v for v in block.params if v not in shapeless], home)}
-        for op in block.ops:
+        ops, block.ops = block.ops, []
+        for op in ops:
             for k in op.record.shapes:
                 x = op.inputs[k]
-                if home.get(x, top) is not top and x not in wanted and x.type in known:
-                    op.inputs[k] = known[x.type]
+                if home.get(x, top) is top or x in wanted or not isinstance(x.type, Array):
+                    continue
+                if x.type.dims in known:
+                    op.inputs[k] = known[x.type.dims]
+                elif x in primal_shapeless:
+                    continue
+                else:
+                    with Builder(Block(), op.line, above=home) as builder:
+                        if op.name == "length":
+                            said[op.output] = length_of(x, op.attrs["axis"])
+                        else:
+                            op.inputs[k] = broadcast_to_record(value(0.0), *(length_of(x, axis) for axis in range(x.type.rank)))
+                    block.ops += builder.block.ops
+            if op.name == "length" and op.output in said:
+                continue
             for inner in op.blocks:
                 visit(inner, known)
+            block.ops.append(op)
             known.update(_like([v for v in op.outputs if v not in shapeless], home))
 
     visit(adjoint, {})
+    substitute(adjoint, said)
+    return lengths
 
 
-def _like(values: list[Value], home: Mapping[Value, Block]) -> dict[Type, Value]:
-    """The arrays among `values` that are the adjoint's own, by their types, which say shape and dtype."""
-    return {v.type: v for v in values if v not in home and v.constant is MISSING and isinstance(v.type, Array)
+def sliced(x: Value, axis: int) -> tuple[Value, int, int] | None:
+    """The array of which `x` is a slice along this axis, which axis of it that is, and by how much the slice is longer."""
+    if x.op is None or x.op.name != "getitem" or not isinstance((whole := x.op.inputs[0]).type, Array):
+        return None
+    extents = [Extent(f"whole{k}") for k in range(whole.type.rank)]  # which no trip changes
+    with Builder(Block(), above=[x, whole]):
+        type = x.op.record.infer(Value(Array(whole.type.dtype, tuple(extents))), *x.op.inputs[1:], **x.op.attrs)
+    of = [k for k, d in enumerate(extents) if d == replace(type.dims[axis], offset=0)] if isinstance(type.dims[axis], Extent) else []
+    return (whole, of[0], type.dims[axis].offset) if of else None
+
+
+def _like(values: list[Value], home: Mapping[Value, Block]) -> dict[tuple, Value]:
+    """The arrays among `values` that are the adjoint's own, by the lengths that their types say."""
+    return {v.type.dims: v for v in values if v not in home and v.constant is MISSING and isinstance(v.type, Array)
             and not any(getattr(d, "accepts_any", False) for d in v.type.dims)}
 
 

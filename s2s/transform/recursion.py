@@ -253,9 +253,13 @@ class RecursiveSweeps(Sweeps):
     def forward(self, block: Block, args: Sequence[Value]) -> list[Value]:
         """A primal block again; it saves when it ends.  Note [One tape for all calls]"""
         self.env.update(zip(block.params, args, strict=True))
+        for param in block.params:
+            self.measure(param, None)
         for op in block.ops:
             with at(op.line):
                 self.forward_op(op)
+                for out in op.outputs:
+                    self.measure(out, None)
         region = self.regions.get(block)
         for v in region.saved if region is not None else ():
             self.save(region, v)

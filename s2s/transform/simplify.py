@@ -27,6 +27,7 @@ from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.rebuild import rebuild
 from ..ir.substitute import substitute
 from ..ir.types import Array, Extent
+from ..ops.measured import measure_again
 from ..ops.record import value
 from .dce import carry_offset
 
@@ -44,6 +45,7 @@ def simplify(function: Function) -> Function:
             _drop_equal_results(op, same, flags, function.block)
     substitute(function.block, same)
     ask_lengths_once(function.block)
+    measure_again(function)
     return rebuild(function)
 
 

@@ -40,7 +40,7 @@ from ..ops.shape import length
 from .activity import loop_parts
 from .adjoint import Adjoint
 from .anew import read_again_and_again, read_throughout
-from .asked import ask_shapes_here
+from .asked import ask_shapes_here, sliced
 from .effects import maybe_unbound, without_shape
 from .firm import firm_values
 from .kept import kept_values
@@ -58,7 +58,8 @@ class Sweeps:
         self.adjoint, self.primal = adjoint, adjoint.function
         self.home = adjoint.home
         root = adjoint.regions[self.primal.block]
-        ask_shapes_here(root.adjoint, self.home, self.primal)
+        self.lengths = ask_shapes_here(root.adjoint, self.home, self.primal)
+        self.measured = {n for lengths in self.lengths.values() for n in lengths}
         reached = set(blocks_of(root.adjoint))
         self.regions = {b: region for b, region in adjoint.regions.items() if region.adjoint in reached}
         self.by_adjoint = {region.adjoint: region for region in self.regions.values()}
@@ -95,12 +96,14 @@ class Sweeps:
     def plan(self) -> None:
         """What to save: as it is for the arrays that go to a tape whole, or with more of them, whatever are fewer bytes.  anew.py
 
-        Of what is saved whole, no elements need be saved beside it.
+        Of what is saved whole, no elements need be saved beside it, and of several slices that leave out few the array is less.
         """
         self.asked = {region: dict(region.lasts) for region in self.regions.values()}  # by the adjoint, before anything is decided
         self.decide(self.regions[self.primal.block])
         self.decide_again(read_throughout(self.primal))
         self.decide_again({v for (_, v), kind in self.kinds.items() if kind in ("array", "stack", "end") and isinstance(v.type, Array)})
+
+        self.decide_again({v.op.inputs[0] for (_, v), kind in self.kinds.items() if kind in ("array", "stack") and leaves_out_few(v)})
 
     def decide_again(self, more: set[Value]) -> None:
         """Decide what to save as if these versions of arrays were there, if that is fewer bytes."""
@@ -243,6 +246,8 @@ class Sweeps:
 
     def kind_of_tape(self, region: Region, v: Value) -> str:
         """What `v` of `region` would be saved on: tape.py, Note [Two kinds of tape]."""
+        if v in self.measured and self.is_hoisted(*v.op.inputs, **v.op.attrs):
+            return "hoisted"
         loops = [r for r in region.path() if r.is_loop]
         is_array = isinstance(v.type, (Array, Unknown, List))
         if not region.is_loop and (not loops or not is_array):
@@ -303,6 +308,10 @@ class Sweeps:
                 if isinstance(v.type, Array) and extent in v.type.dims and v not in self.shapeless:
                     return v, v.type.dims.index(extent)
         return (x, axis) if self.home[x] is self.primal.block and x.op not in before else None
+
+    def is_hoisted(self, x: Value, axis: int) -> bool:
+        """Whether the length of this axis of `x`, which each trip makes anew, is known outside all loops."""
+        return not x.type.dims[axis].accepts_any and self.hoisted_length(x, axis) is not None
 
     def path_ops(self, x: Value) -> set[Op]:
         """The op of the function's own block inside which `x` is defined."""
@@ -372,16 +381,24 @@ class Sweeps:
         region = self.regions.get(block)
         for param in block.params:
             self.save(region, param)
+            self.measure(param, region)
         for op in block.ops:
             with at(op.line):
                 self.forward_op(op)
                 for out in op.outputs:
                     self.save(region, out)
+                    self.measure(out, region)
                 if region is not None:
                     for v in region.saved:
                         if v.op is op and v not in op.outputs:
                             self.save(region, v)
         return [self.env[y] for y in block.yields]
+
+    def measure(self, x: Value, region: Region | None) -> None:
+        """Emit the lengths of `x` that the adjoint asks (asked.py), and write them to their tapes."""
+        for n in self.lengths.get(x, ()):
+            emit_op(n.op, self.env)
+            self.save(region, n)
 
     def forward_op(self, op: Op) -> None:
         if op in self.adjoint.calls:
@@ -565,6 +582,8 @@ class Sweeps:
                 case "stack":
                     self.tapes[key], loaded = tape_pop(self.tapes[key])
                     self.tapes[key].name = tape_name(v)
+                case "hoisted":
+                    loaded = self.emit_length(*v.op.inputs, **v.op.attrs)
                 case "end":
                     loaded = take(self.tapes[region, region.ends[v]], self.slot_after(region))
                 case _:
@@ -647,6 +666,14 @@ class Sweeps:
         self.tapes = before
         self.tapes.update(zip(stacks, outs[count:]))
         return outs[:count]
+
+
+def leaves_out_few(v: Value) -> bool:
+    """Whether `v` is a slice, of an array of as many axes, that is as much shorter in each however long that is: x[1:-1]."""
+    if not isinstance(v.type, Array) or v.op is None or v.op.name != "getitem" or getattr(v.op.inputs[0].type, "rank", None) != v.type.rank:
+        return False
+    return all(isinstance(n, int) and isinstance(m, int) or sliced(v, k) is not None
+               for k, (n, m) in enumerate(zip(v.type.dims, v.op.inputs[0].type.dims)))
 
 
 def tape_name(v: Value) -> str:

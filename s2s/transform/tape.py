@@ -169,12 +169,12 @@ def operands(v: Value, kept: dict[Value, Kept]) -> Sequence[Value]:
 
 
 def _in_order(block: Block, values: Iterable[Value]) -> list[Value]:
-    """`values` in the order in which the block defines them; stand-ins last, those of one op and name as they come."""
+    """`values` in the order in which the block defines them; stand-ins and lengths last, those of one op and name as they come."""
     values = dict.fromkeys(values)
     inside = dict.fromkeys(v for v in [*block.params, *(v for op in block.ops for v in op.outputs)] if v in values)
     others = [v for v in values if v not in inside]
     places = {op: k for k, op in enumerate(block.ops)} if others else {}
-    return [*inside] + sorted(others, key=lambda v: (places[v.op], v.name))
+    return [*inside] + sorted(others, key=lambda v: (places.get(v.op, len(places)), v.name))
 
 
 def price(v: Value) -> int:
