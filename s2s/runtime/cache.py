@@ -238,4 +238,5 @@ class DiskCache(_Cache):
             return
         library = result.library
         defined = Symbols([x for piece in library.pieces for x in piece.symbols.functions], [x for piece in library.pieces for x in piece.symbols.global_variables])
-        write(self.path_of(signature), dumps((library.external(), result._reduce(), library.codes_beside, defined)))
+        *parts, _ = result._reduce()  # the last are the environments that Numba finds, in its own module alone
+        write(self.path_of(signature), dumps((library.external(), (*parts, library.environments()), library.codes_beside, defined)))

@@ -15,7 +15,9 @@ other places it does not know its line, and carrying it would cost every access.
 the run, so the interpreted form of the same function is run again on the same arguments, which compiled
 code has not changed: it raises the same error, with the index and the user's line.  Compiled code checks
 lengths and ranges of indices before loops, so it may complain of what the loop would never have come to;
-then the interpreted form returns, and what it returns is the result.
+then the interpreted form returns, and what it returns is the result.  A warning says so, once a function: it is slow, and
+where no such check has raised, something is wrong with the machine code.  There is none where the code itself leaves a call to Python,
+as `2 ** 70` on its integers.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from ..back.lengths import settled
 from ..back.python import Module, render
 from ..errors import S2SError, UnsupportedError
 from ..ir.graph import Function, Recalled, walk, whole
-from ..ir.turns import in_turn, made_in_turn, taking_turns
+from ..ir.turns import made_in_turn, taking_turns
 from ..ir.types import Array, Generator, Scalar, Tuple, Type
 from ..ops.recursive import calls_itself, recursive_callees
 from .asked import unlike
@@ -46,8 +48,8 @@ from .load import load
 from .modules import NotCompiled, OtherKind, decorated, loaded
 from .ordered import overlaps_itself
 from .otherwise import Otherwise
-from .printed import after, printed
-from .raised import raised_again
+from .printed import printed, rest, without
+from .raised import raised_again, raised_by
 from .trap import first_bad, is_checking
 from .worth import BySize, MoreWork, chooser
 
@@ -107,7 +109,7 @@ class Native:
         self.careful: Callable | None = None  # checks indices though nothing that is required fails
         self.holds = condition(function, required) if required else None
         self.narrowed = narrowing(function)
-        self.is_in_python = False  # compiling has failed
+        self.is_in_python = self.is_told = False  # compiling has failed; native code has raised what Python does not, and that was said
         self.is_trap = is_checking()
         self.generators = [k for k, p in enumerate(function.params) if isinstance(p.type, Generator)]
         self.is_pure = not (self.is_trap or self.prints or self.generators)  # running it twice is running it once
@@ -181,10 +183,10 @@ class Native:
         if self.otherwise is not None and self.otherwise.is_made:
             return self.otherwise.code(*args)
         if self.is_in_python:
-            return interpreted(self.function, args)
+            return interpreted(self, args)
         args = in_own_order(args)
         overlap = any(map(overlaps_itself, args))
-        function, is_disproved = self.function, False
+        function, is_disproved, raised = self.function, False, None
         before = printed() if self.prints else 0
         drawn = [args[k].bit_generator.state for k in self.generators]
         try:
@@ -195,7 +197,7 @@ class Native:
                     self.careful = self.dispatcher_of(checks=True, in_order=False)
                 result = self.careful(*args)
             if self.is_trap and first_bad(result) is not None:
-                return interpreted(function, args, printed() - before if self.prints else 0)
+                return interpreted(self, args, printed() - before if self.prints else 0)
             return result if self.narrowed is None else self.narrowed(result)
         except NumbaError as error:
             refusal = explained(error, function)
@@ -204,7 +206,8 @@ class Native:
             self.run = self.into = self.no_code
             warnings.warn(f"{function.name} runs in Python, slowly: compiling it has failed ({error})", InterpretedWarning, stacklevel=4)
         except Exception as error:
-            refusal = raised_again(error, self.modules)
+            op = raised_by(error, self.modules)
+            refusal, raised = (None, f"{type(error).__name__}: {error}") if op is None else (raised_again(error, op), None)
             is_disproved = refusal is None and self.otherwise is not None and self.otherwise.is_wanted(error)
         if is_disproved:
             return self.otherwise.code(*args)
@@ -212,7 +215,18 @@ class Native:
             raise refusal
         for k, state in zip(self.generators, drawn):  # what compiled code has drawn is drawn again
             args[k].bit_generator.state = state
-        return interpreted(function, args, printed() - before if self.prints else 0)
+        result = interpreted(self, args, printed() - before if self.prints else 0)
+        if raised is not None and not self.is_told:
+            self.is_told = True
+            warnings.warn(f"{function.name} runs in Python, slowly, in calls like this one: native code has raised what Python does not ({raised})",
+                          InterpretedWarning, stacklevel=4)
+        return result
+
+    @made_in_turn
+    def in_python(self) -> Callable:
+        """The interpreted form, which is made when it is first needed."""
+        module = render(whole(self.function))
+        return load(module.text, module.entry, module.lines, given={**module.given, "print": rest})
 
 
 def in_own_order(args: tuple) -> tuple:
@@ -278,15 +292,14 @@ def explained(error: NumbaError, function: Function) -> CompileError:
                         "call it without jit, and report this program")
 
 
-def interpreted(function: Function, args: tuple, printed: int = 0):
+def interpreted(native: Native, args: tuple, printed: int = 0):
     """What the interpreted form does with arguments that made compiled code raise: normally, raise too.
 
     What compiled code has `printed` is not printed again.
     Note [Where an error came from]
     """
-    module = in_turn(lambda: render(whole(function)))()
-    with np.errstate(all="ignore"):
-        return load(module.text, module.entry, module.lines, given={**module.given, "print": after(printed)})(*args)
+    with np.errstate(all="ignore"), without(printed):
+        return native.in_python(*args)
 
 
 def silence() -> None:

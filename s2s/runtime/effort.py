@@ -58,7 +58,7 @@ from numba.core.cgutils import normalize_ir_text
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import PassManager
-from numba.core.environment import lookup_environment
+from numba.core.environment import Environment, lookup_environment
 from numba.core.errors import NumbaError
 from numba.core.runtime import rtsys
 from numba.core.typed_passes import NoPythonBackend
@@ -336,11 +336,8 @@ class Library(JITCodeLibrary):
             self._codegen._engine._load_defined_symbols(piece.symbols)
             hand_over(self._codegen, code)
         super()._finalize_specific()
-        for module in self.symbols():
-            for variable in module.global_variables:
-                environment = lookup_environment(variable.name)
-                if environment is not None:
-                    self._codegen.set_env(variable.name, environment)
+        for environment in self.environments():
+            self._codegen.set_env(environment.env_name, environment)
 
     def _get_module_for_linking(self):
         if self._shared_module is None and (self.pieces or self.is_direct):
@@ -364,6 +361,11 @@ class Library(JITCodeLibrary):
             return super().serialize_using_object_code()
         self._ensure_finalized()
         return self.name, "object", (self._get_compiled_object(), nothing())
+
+    def environments(self) -> list[Environment]:
+        """The constants and globals of the functions in the code that use objects of Python's, such as the call of NumPy in `with objmode`."""
+        names = dict.fromkeys(x.name for module in self.symbols() for x in module.global_variables)
+        return [found for found in map(lookup_environment, names) if found is not None]
 
     def external(self) -> list[str]:
         """The names of what the code refers to and does not define."""

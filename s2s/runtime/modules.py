@@ -166,7 +166,7 @@ def admitting(dispatcher: Callable, module: Module, cache: bool, params: Sequenc
 
     def admit(*args):
         if not all(map(is_of_type, args, params)):
-            raise OtherKind
+            raise OtherKind("the arguments are of other dtypes or ranks than the code is for")
         if any(isinstance(x, list) and any(isinstance(item, list) for item in x) for x in args):
             raise NotCompiled("it is handed lists of lists, which Numba does not take from Python: put arrays into the list")
         with taking_turns(), telling(module.entry):

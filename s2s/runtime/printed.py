@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import builtins
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _lines = threading.local()
 
@@ -24,14 +25,24 @@ def counted(*args, **keywords) -> None:
     builtins.print(*args, **keywords)
 
 
-def after(count: int) -> Callable:
-    """`print` without its first `count` calls."""
-    left = [count]
+@contextmanager
+def without(count: int) -> Iterator[None]:
+    """Inside this, `rest` leaves out its first `count` calls in this thread."""
+    before, _lines.left = left(), count
+    try:
+        yield
+    finally:
+        _lines.left = before
 
-    def rest(*args, **keywords) -> None:
-        if left[0]:
-            left[0] -= 1
-        else:
-            builtins.print(*args, **keywords)
 
-    return rest
+def left() -> int:
+    """How many calls `rest` is yet to leave out in this thread."""
+    return getattr(_lines, "left", 0)
+
+
+def rest(*args, **keywords) -> None:
+    """`print`, as the interpreted form calls it that runs after compiled code."""
+    if left():
+        _lines.left -= 1
+    else:
+        builtins.print(*args, **keywords)

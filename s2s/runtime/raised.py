@@ -12,29 +12,37 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..back.python import Module
+from ..ir.graph import Op
 from ..ir.types import Scalar, Type
 from ..ops.acts import Made
 from .load import note
 
 
-def raised_again(error: Exception, modules: Mapping[str, Module]) -> BaseException | None:
-    """The exception that the program raises; None where compiled code raised of itself.
+def raised_by(error: Exception, modules: Mapping[str, Module]) -> Op | None:
+    """The `raise` of the program's that compiled code was at; None where it raised of itself.
 
     `modules` are the texts that are compiled, by the names of their files.
     """
     for frame, number in traceback.walk_tb(error.__traceback__):
         module = modules.get(frame.f_code.co_filename)
         op = module.raises.get(number) if module is not None else None
-        if op is not None and not op.attrs.get("again"):
-            values = error.args[len(error.args) - len(op.inputs):]
-            xs = [as_python(x, v.type) for x, v in zip(values, op.inputs, strict=True)]
-            made, cause = op.attrs["thrown"].make(xs), op.attrs["cause"]
-            if isinstance(cause, Made):
-                made.__cause__ = cause.make(xs)
-            if op.line is not None:
-                note(made, op.line)
-            return made
+        if op is not None:
+            return op
     return None
+
+
+def raised_again(error: Exception, op: Op) -> BaseException | None:
+    """The exception that the program raises at `op`; None where that is for Python to say."""
+    if op.attrs.get("again"):
+        return None
+    values = error.args[len(error.args) - len(op.inputs):]
+    xs = [as_python(x, v.type) for x, v in zip(values, op.inputs, strict=True)]
+    made, cause = op.attrs["thrown"].make(xs), op.attrs["cause"]
+    if isinstance(cause, Made):
+        made.__cause__ = cause.make(xs)
+    if op.line is not None:
+        note(made, op.line)
+    return made
 
 
 def as_python(x, type: Type):

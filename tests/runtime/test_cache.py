@@ -96,6 +96,50 @@ def test_what_takes_a_list_from_python_is_taken_from_the_cache(tmp_path):
     assert first[0] == second[0]
 
 
+THROUGH_PYTHON = """
+import numpy as np
+import s2s
+from s2s.runtime import compile
+from s2s.runtime.modules import statistics
+
+def eigh(A):
+    return np.sum(np.linalg.eigh(A[0] + A[0].T)[0] ** 3)
+
+def svd(A):
+    return np.sum(np.linalg.svd(A[0])[1] ** 3)
+
+def qr(A):
+    return np.sum(np.linalg.qr(A[0])[1] ** 2)
+
+def sort(A):
+    return np.sum(np.sort(A, axis=1) * np.arange(3)[:, None])
+
+def fft2(A):
+    return np.sum(np.abs(np.fft.fft2(A)) ** 2)
+
+def solved(A, B):
+    return np.sum(np.linalg.solve(A, B) ** 2)
+
+def never(*args):
+    raise AssertionError("native code has raised")
+
+compile.interpreted = never
+A = np.sin(np.arange(45.0)).reshape(5, 3, 3) + 4 * np.eye(3)
+calls = [(s2s.grad(f), (A,)) for f in (eigh, svd, qr, sort, fft2)]
+for function, args in (*calls, (s2s.vmap(s2s.grad(solved), in_axes=(None, 0)), (A[0], A))):
+    fast = s2s.jit(function)
+    assert np.allclose(fast(*args), function(*args)) and np.array_equal(fast(*args), fast(*args)), function
+    assert "# Numba does not know this" in fast.lower(*args).loops, function
+print(*statistics())
+"""
+
+
+def test_calls_of_numpy_through_python_are_taken_from_the_cache(tmp_path):
+    """What is in pieces keeps the environments of such calls, too: the second process once raised `missing Environment`, and ran the Python text."""
+    processes = [result_of(start_process(tmp_path, tmp_path / "cache", THROUGH_PYTHON)) for _ in range(2)]
+    assert processes == [["6", "0"], ["0", "6"]]
+
+
 def test_machine_code_without_the_wrapper_for_python_is_compiled_again(folder, monkeypatch):
     s2s.jit(cube)(2.0)
     again(monkeypatch)

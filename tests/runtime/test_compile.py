@@ -244,6 +244,27 @@ def test_what_goes_wrong_while_compiling_is_told(monkeypatch):
     assert len(tried) == 2
 
 
+def test_what_native_code_alone_raises_is_told_once_and_the_python_text_is_kept(monkeypatch):
+    def f(A, u, n):  # which native code asks before the loop whether it can solve
+        for _ in range(n):
+            u = np.linalg.solve(A, u)
+            A = A + np.eye(len(u))
+        return np.sum(u * u)
+
+    rendered, render = [], s2s.runtime.compile.render
+    monkeypatch.setattr(s2s.runtime.compile, "render", lambda function: (rendered.append(function), render(function))[1])
+    fast, A, u = s2s.jit(f), np.ones((12, 11)), np.ones(12)
+    with pytest.warns(InterpretedWarning, match="f runs in Python, slowly, in calls like this one: native code has raised what Python does not .*ValueError"):
+        assert fast(A, u, 0) == 12.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fast(A, 2 * u, 0) == 48.0
+        with pytest.raises(ValueError, match="shape|broadcast|square"):
+            fast(A, u, 1)
+        assert fast(np.eye(12), u, 1) == 12.0
+    assert len(rendered) == 1
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128, np.int64])
 def test_matrix_products_of_every_layout(dtype):
     rng = np.random.default_rng(0)
