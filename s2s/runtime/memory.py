@@ -2,7 +2,8 @@
 
 The generated Python is run once on the arguments, and looked at before each of its loops and after it: there
 its tapes are as full as they get.  So the report counts what is there, whatever decides how long it is.  (Computing it
-from the shapes was considered: it says nothing of tapes that grow, and would have to know of each construct again.)
+from the shapes was considered: it says nothing of tapes that grow, and would have to know of each construct again.)  Of a tape that
+grows, a look asks only what has come since the last one: it would take the square of the time of the run to ask all at each of them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import ast
 import copy
 import io
 import sys
+from collections import Counter
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 
@@ -62,14 +64,18 @@ class Memory(int):
 
 def measure(text: str, entry: str, args: tuple, lines: dict[int, Line], given: dict[str, object] | None = None) -> Memory:
     """Run the function `entry` of the module `text` on `args`, and say what it saves."""
-    most, found = 0, []
+    most, found, known = 0, [], {}
 
     def look() -> None:
-        nonlocal most, found
+        nonlocal most, found, known
         held = held_by(sys._getframe(1))
-        total = sum(map(bytes_in, held.values()))
-        if total > most:
-            most, found = total, [(*key, bytes_in(x), described(x)) for key, x in held.items()]
+        known = {id(x): known.get(id(x)) or Held(x) for x in held.values() if isinstance(x, list)}
+        for each in known.values():
+            each.look()
+        sizes = [known[id(x)].bytes if isinstance(x, list) else x.nbytes for x in held.values()]
+        if sum(sizes) > most:
+            most = sum(sizes)
+            found = [(*key, size, known[id(x)].described() if isinstance(x, list) else described(x)) for (key, x), size in zip(held.items(), sizes)]
 
     tree = ast.parse(text)
     wheres = saving_lines(tree)
@@ -127,17 +133,64 @@ def saving_lines(tree: ast.Module) -> dict[tuple[str, str], int]:
     return {**made, **found}
 
 
+class Held:
+    """What a list holds, as far as it has been looked at.
+
+    Tapes change at their ends: what a look finds where it was, the last in front, is what was there.  Of lists in a list, that goes for all but the last.
+    """
+
+    def __init__(self, x: list):
+        self.list, self.bytes = x, 0
+        self.items: list = []
+        self.inner: list[Held] = []  # of the items that are lists
+        self.kinds: Counter[tuple[bool, object]] = Counter()
+
+    def look(self) -> None:
+        """Take notice of what has come and gone."""
+        items, now = self.items, self.list
+        while items and (len(items) > len(now) or items[-1] is not now[len(items) - 1]):
+            self.take()
+        if items and isinstance(items[-1], list):
+            self.bytes -= self.inner[-1].bytes
+            self.inner[-1].look()
+            self.bytes += self.inner[-1].bytes
+        for item in now[len(items):]:
+            self.put(item)
+
+    def put(self, item) -> None:
+        self.items.append(item)
+        if isinstance(item, list):
+            self.inner.append(Held(item))
+            self.inner[-1].look()
+        self.bytes += self.inner[-1].bytes if isinstance(item, list) else bytes_in(item)
+        self.kinds[kind_of(item)] += 1
+
+    def take(self) -> None:
+        item = self.items.pop()
+        self.bytes -= self.inner.pop().bytes if isinstance(item, list) else bytes_in(item)
+        self.kinds[kind_of(item)] -= 1
+
+    def described(self) -> str:
+        """The list by the types of its items."""
+        kinds = [kind for kind, count in self.kinds.items() if count]
+        shapes = "arrays of " if kinds and all(is_array for is_array, _ in kinds) else ""
+        return f"{len(self.items)} {shapes}{' and '.join(sorted({str(dtype) for _, dtype in kinds}))}"
+
+
+def kind_of(item) -> tuple[bool, object]:
+    """Whether an item of a list is an array, and of which dtype it is."""
+    if isinstance(item, (list, tuple)):
+        return False, "lists"
+    return (True, item.dtype) if isinstance(item, np.ndarray) and item.ndim else (False, np.asarray(item).dtype)
+
+
 def bytes_in(x) -> int:
-    """The bytes of what a tape holds: an array as it is, eight for a number in a list."""
+    """The bytes of what a tape holds: an array as it is, eight for a number."""
     if isinstance(x, (list, tuple)):
         return sum(map(bytes_in, x))
     return getattr(x, "nbytes", 8)
 
 
-def described(x) -> str:
+def described(x: np.ndarray) -> str:
     """`x` by its type."""
-    if isinstance(x, np.ndarray):
-        return f"{x.dtype}[{', '.join(map(str, x.shape))}]"
-    kinds = sorted({str(np.asarray(item).dtype) if not isinstance(item, (list, tuple)) else "lists" for item in x})
-    shapes = "arrays of " if x and all(isinstance(item, np.ndarray) and item.ndim for item in x) else ""
-    return f"{len(x)} {shapes}{' and '.join(kinds)}"
+    return f"{x.dtype}[{', '.join(map(str, x.shape))}]"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import s2s
+from s2s.runtime.memory import Held
 
 
 def relax(u, k, sweeps):
@@ -63,6 +64,48 @@ def test_tapes_that_grow_are_counted():
         x, trips = x * 0.9 if x > 1.0 else np.sin(x) * 0.9, trips + 1
     (tape,) = s2s.grad(settle).lower(30.0, 0.9).memory.saved
     assert (tape.bytes, tape.type) == (8 * trips, f"{trips} float64")
+
+
+def eliminated(A):
+    A = A.copy()
+    for k in range(len(A)):
+        for i in range(k + 1, len(A)):
+            m = A[i, k] / A[k, k]
+            for j in range(k, len(A)):
+                A[i, j] = A[i, j] - m * A[k, j]
+    return A[-1, -1]
+
+
+def test_tapes_that_grow_are_looked_at_once(monkeypatch):
+    """However many loops there are to look at before and after: the time is that of what is pushed."""
+    asked, kind_of = [], s2s.runtime.memory.kind_of
+    monkeypatch.setattr("s2s.runtime.memory.kind_of", lambda item: (asked.append(item), kind_of(item))[1])
+    memory = s2s.grad(eliminated).lower(np.eye(20) + 0.1).memory
+    items = sum(int(tape.type.split()[0]) for tape in memory.saved)
+    assert all(tape.type.endswith(" float64") for tape in memory.saved) and memory == 8 * items > 20_000
+    assert len(asked) == 2 * items  # when they come, and when they go
+
+
+def test_lists_of_arrays_and_of_lists_that_grow_and_shrink():
+    x, inner = [], []
+    held = Held(x)
+
+    def look():
+        held.look()
+        return held.bytes, held.described()
+
+    assert look() == (0, "0 ")
+    x += [np.zeros(3), np.zeros((2, 2))]
+    assert look() == (56, "2 arrays of float64")
+    x[1:] = [np.zeros(5, np.float32), inner]
+    assert look() == (44, "3 float32 and float64 and lists")
+    inner += [1.0, 2]
+    assert look() == (60, "3 float32 and float64 and lists")
+    inner[1:] = [np.zeros(4), (1.0, 2.0)]
+    x.append(np.float32(1))
+    assert look() == (104, "4 float32 and float64 and lists")
+    del x[1:]
+    assert look() == (24, "1 arrays of float64")
 
 
 def test_snapshots_and_the_tapes_of_one_trip():
