@@ -51,7 +51,7 @@ def compute_again(function: Function) -> None:
     for made in [op for op in home if op.record is buffer]:
         found = _kept(made, readers, counters)
         needed = None if found is None else _computed(found.write, found.loop, readers)
-        if needed is not None and needed_now.isdisjoint(found.loop.outputs) and not any(x in same for op in needed for x in op.inputs):
+        if needed is not None and needed_now.isdisjoint(found.loop.outputs) and same.keys().isdisjoint([found.write.inputs[1], *(x for op in needed for x in op.inputs)]):
             needed_now.update(x for op in needed for x in op.inputs)
             done: dict[tuple, Value] = {}
             for op in found.reading:

@@ -101,6 +101,15 @@ def test_an_element_is_stored_once_and_not_read_back():
     assert len(re.findall(r"\bq\[j\] = ", loops)) == 1 and len(re.findall(r"\bq\[j\]", loops)) == 2
 
 
+def test_what_is_computed_again_of_what_is_computed_again():
+    """The cotangent of a mean's numbers goes through two arrays: of the second it was read where the first is filled."""
+    def f(x, n):
+        return np.mean(x[:, :n] + x[:, n:], axis=0) @ np.ones(1)
+
+    with pytest.raises(ValueError, match="what was supposed does not hold"):  # the program needs one column
+        run(s2s.jit(s2s.grad(f)).lower(RNG.normal(size=(6, 60)), 1).loops, RNG.normal(size=(6, 2)), 1)
+
+
 @pytest.mark.compile
 def test_products_are_rounded_before_something_is_added():
     x, y = RNG.normal(size=(1, 40)), np.ones((1, 1))
