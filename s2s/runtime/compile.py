@@ -43,7 +43,7 @@ from .drafted import Drafted
 from .heap import keep_freed_memory
 from .into import into_form
 from .kept import Facts, Program
-from .lengths import ByLengths, has_use
+from .lengths import ByLengths, much
 from .load import load
 from .modules import NotCompiled, OtherKind, decorated, loaded
 from .ordered import overlaps_itself
@@ -71,7 +71,7 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
         raise UnsupportedError(f"the target {target!r}", remedy='use target="cpu" or target="cuda"')
     # machine code that calls itself loses its own address on the way through Numba's cache, and crashes
     cache = cache and (kept is not None or not any(map(calls_itself, recursive_callees(function))))
-    facts = kept.facts if kept is not None else Facts(any(op.name == "print" for op in walk(function.block)), has_use(function))
+    facts = kept.facts if kept is not None else Facts(any(op.name == "print" for op in walk(function.block)), much(function))
 
     def code(lengths: tuple[int, ...], known: Callable[[], Function], supposes: bool = True) -> Native | BySize:
         drafted = Drafted(known, lengths, supposes, kept)
@@ -84,7 +84,7 @@ def compiled(function: Function, *, target: str = "cpu", fastmath: bool = False,
 
         return native(frozenset()) if loops is None else BySize(loops, native)
 
-    return ByLengths(function, code) if facts.has_use else code((), lambda: settled(whole(function)))
+    return code((), lambda: settled(whole(function))) if facts.much is None else ByLengths(function, code, facts.much)
 
 
 class Native:

@@ -20,7 +20,7 @@ from ..back.python import Module
 from ..ir.graph import Function, Recalled, walk
 from ..ops.recursive import recursive_callees
 from . import cache as disk
-from .lengths import has_use
+from .lengths import much
 
 SEVERAL = 4  # programs of one key, the latest first
 USED = ("gast", "astunparse", "scipy")
@@ -43,14 +43,14 @@ class Facts:
     """What compiling asks of the ops of a function before it makes loops of them."""
 
     prints: bool
-    has_use: bool  # of known lengths (lengths.py)
+    much: int | None  # (lengths.py)
 
 
 def facts_of(function: Function) -> Facts | None:
     """The facts of a function; None where its machine code is not kept: compile.py says why."""
     if recursive_callees(function):
         return None
-    return Facts(any(op.name == "print" for op in walk(function.block)), has_use(function))
+    return Facts(any(op.name == "print" for op in walk(function.block)), much(function))
 
 
 class Pickler(pickle.Pickler):

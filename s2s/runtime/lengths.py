@@ -5,9 +5,14 @@ length takes, one of a mixture of four Gaussians in three dimensions a half, and
 long axis, or a large integer, which is how long its loops are, as far as can be seen, runs code for the lengths up to SHORT of
 its other axes.  It is compiled for at most FEW of these; all other calls run what is for any lengths, as those of little work do.
 
+How much that is, is a matter of what the calls do.  For any length each small product or solution is a call of BLAS or LAPACK: 30 steps of that filter take
+61 microseconds, and 10 in code for four, 5 steps 13 and 4, 10 products of 3 x 3 matrices 5 and 3.  Optimisers make thousands of such calls.  Where
+there is none, short loops are unrolled, which 40 bodies in space gain nothing by, and compiling them takes a twentieth longer.
+
 Considered: lengths as a part of the kind of a call, as lengths of 1 are, for every call: tests and first steps in a notebook try many, and
-each would be compiled.  To compile them when a call has taken long: then its second result would differ from its first, in the last
-bits.  Branches in the code itself, `if n == 4`: they are compiled together, whichever is met.  Faster code for short lengths that are not
+each would be compiled.  To compile them when a call has taken long, or many calls have: then a later result would differ from the first, in the last
+bits.  Of calls in between, code for the first lengths alone: a first call of 5 steps, which are a short axis, too, would leave those of 100 without.
+Branches in the code itself, `if n == 4`: they are compiled together, whichever is met.  Faster code for short lengths that are not
 known, as small.py has it for vectors: with products in loops, and no arrays made, a Kalman filter still took twice as long.
 """
 
@@ -16,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ..back.lengths import SHORT, for_lengths, settled
+from ..back.opaque import OF_MATRICES
 from ..ir.graph import Function, Recalled, walk, whole
 from ..ir.lengths import asking, has_asked
 from ..ir.turns import in_turn, made_in_turn
@@ -23,16 +29,19 @@ from ..ir.types import Array, Extent, Scalar
 from ..ops.recursive import recursive_callees
 from .worth import ByArguments
 
-MUCH = 256  # numbers in arrays, and trips: less is over before it matters
+SOME, MUCH = 32, 256  # numbers in arrays, and trips, from which on it matters: with products and solutions of matrices, and without
 FEW = 4  # kinds of lengths that a function is compiled for
 MANY = 256  # calls of which it is remembered what runs
 
 
-def has_use(function: Function) -> bool:
-    """Whether there may be calls of `function` that do much with short arrays."""
+def much(function: Function) -> int | None:
+    """With how many numbers and trips a call of `function` does not do much yet with short arrays; None where no call does."""
     shapes = [p.type.dims for p in function.params if isinstance(p.type, Array)]
-    many = any(op.name in ("for", "while") or any(isinstance(x.type, Array) and len(x.type.dims) > 1 for x in op.outputs) for op in walk(function.block))
-    return bool(symbols(function)) and (many or any(len(dims) > 1 for dims in shapes)) and not recursive_callees(function)
+    ops = list(walk(function.block))
+    many = any(op.name in ("for", "while") or any(isinstance(x.type, Array) and len(x.type.dims) > 1 for x in op.outputs) for op in ops)
+    if not symbols(function) or not many and all(len(dims) < 2 for dims in shapes) or recursive_callees(function):
+        return None
+    return SOME if any(op.name in OF_MATRICES for op in ops) else MUCH
 
 
 def symbols(function: Function) -> dict[str, tuple[int, int]]:
@@ -59,13 +68,13 @@ def key_of_lengths(function: Function) -> str:
     return f"({', '.join(kept)},)"
 
 
-def chosen(function: Function) -> Callable[..., dict[str, int]]:
-    """The lengths that are worth being numbers, by symbol, of a call with these arguments."""
+def chosen(function: Function, least: int) -> Callable[..., dict[str, int]]:
+    """The lengths that are worth being numbers, by symbol, of a call with these arguments, where those with more than `least` numbers and trips do much."""
     places = symbols(function)
     work = eval(f"lambda {', '.join(f'a{k}' for k in range(len(function.params)))}: {extent_of_work(function)}")
 
     def lengths(*args) -> dict[str, int]:
-        if work(*args) <= MUCH:
+        if work(*args) <= least:
             return {}
         found = {symbol: args[k].shape[axis] for symbol, (k, axis) in places.items()}
         return {symbol: n for symbol, n in found.items() if 1 < n <= SHORT}
@@ -75,16 +84,20 @@ def chosen(function: Function) -> Callable[..., dict[str, int]]:
 
 def function_for(function: Function, *args) -> Function:
     """`function` as it is compiled for a call with these arguments, if it is the first."""
-    return settled(for_lengths(function, chosen(function)(*args) if has_use(function) else {}))
+    least = much(function)
+    return settled(for_lengths(function, {} if least is None else chosen(function, least)(*args)))
 
 
 class ByLengths(ByArguments):
-    """Native code that knows short lengths of its arguments; `native(lengths, known)` makes what is for those that are in the types of `known()`."""
+    """Native code that knows short lengths of its arguments; `native(lengths, known)` makes what is for those that are in the types of `known()`.
 
-    def __init__(self, function: Function | Recalled, native: Callable[[tuple[int, ...], Callable[[], Function]], Callable]):
-        self.function, self.native, self.__name__ = function, native, function.name
+    Calls of no more than `least` numbers and trips run what is for any lengths.
+    """
+
+    def __init__(self, function: Function | Recalled, native: Callable[[tuple[int, ...], Callable[[], Function]], Callable], least: int):
+        self.function, self.native, self.least, self.__name__ = function, native, least, function.name
         self.has_asked = has_asked()  # ir/lengths.py, Note [Long axes]
-        self.lengths = chosen(function)
+        self.lengths = chosen(function, least)
         self.work = extent_of_work(function)
         self.made: dict[tuple[int, ...], Callable] = {}
         self.key = key_of_lengths(function)
@@ -115,7 +128,7 @@ class ByLengths(ByArguments):
     @property
     def fits(self) -> str:
         """Where the code for any lengths is what is chosen, as Python over a0, a1, ..."""
-        return f"{self.work} <= {MUCH}" if self.is_general and self.general.fits == "True" else "False"
+        return f"{self.work} <= {self.least}" if self.is_general and self.general.fits == "True" else "False"
 
     def code_for(self, args: tuple) -> Callable:
         key = self.key_of(*args)
