@@ -394,6 +394,28 @@ def test_loops_whose_trips_hand_nothing_on_are_not_repeated():
     assert code.count("fmul") <= 3  # of a vector, of what is left of one, of a number
 
 
+def test_slices_are_read_several_elements_at_a_time():
+    """No slice begins at a negative index, whatever its bounds: LLVM is not to ask of each element whether it counts from the end."""
+    def added(x, w, first, n):
+        y = np.zeros(n)
+        for k in range(len(w)):
+            y += w[k] * x[first + k:first + k + n]
+        return y
+
+    native = s2s.jit(added, cache=False)
+    x, w = np.arange(30.0) ** 2, np.array([1.0, 2.0, -3.0])
+    for first, n in ((0, 28), (2, 11), (-20, 16), (40, 0), (-60, 0)):
+        np.testing.assert_array_equal(native(x, w, first, n), added(x, w, first, n))
+    for first, n in ((25, 4), (-2, 5), (-31, 3)):  # they end with the array, or begin with it
+        with pytest.raises(ValueError):
+            added(x, w, first, n)
+        with pytest.raises(ValueError):
+            native(x, w, first, n)
+    (library,) = [o.library for o in s2s.runtime.modules._entries[-1].overloads.values()]
+    code = next(str(f) for module in library.modules() for f in module.functions if not f.is_declaration and "fmul" in str(f) and "cpython" not in f.name)
+    assert "gather" not in code and re.search(r"fmul \w+ <\d+ x double>", code)
+
+
 def test_what_is_called_is_compiled_for_the_flags_of_each():
     x = np.random.default_rng(0).standard_normal(10001) * 1e3
     text = "def f(x):\n    return np.sum(x)"

@@ -16,6 +16,7 @@ from numba.core.ir import Loc
 from numba.np.arrayobj import load_item, store_item
 
 from .. import parts, shaped
+from ..checks import slice_bound
 from ..complexes import of_real
 from ..elements import field, is_element, item, place
 from ..extremes import larger, smaller
@@ -378,7 +379,7 @@ class Expressions:
             return self.again(node, AGAIN[named][1], given)
         naturals = [self.is_natural(x.value) for x in given]
         found = self.call(node, named, given, others)
-        is_natural = named in (checked_place, natural) or named is larger and any(naturals) or named is smaller and all(naturals)
+        is_natural = named in (checked_place, natural, slice_bound) or named is larger and any(naturals) or named is smaller and all(naturals)
         return self.note(found, is_natural and types.unliteral(found.kind) == types.intp)
 
     def arguments(self, args: list[ast.expr], keywords: list[ast.keyword]) -> tuple[list[Given], dict[str, Given]]:
