@@ -12,9 +12,9 @@ import numpy as np
 from ..errors import S2SError, TypeMismatchError
 from ..ir.builder import at, current
 from ..ir.graph import Value
-from ..ir.types import Array, Tuple, Unknown
+from ..ir.types import Array, Extent, Tuple, Unknown
 from ..ir.types import Generator as Draws
-from ..ops.record import ATTRIBUTES, METHODS, RECORDS, emit, value
+from ..ops.record import ATTRIBUTES, METHODS, RECORDS, dims_of, emit, rank, value
 from . import said
 from .access import put, take, unpack
 from .alias import Cell, Container, SharedError
@@ -519,7 +519,7 @@ def augment(frame: Frame, node: gast.AugAssign) -> None:
                 return
             new = binary(frame, node.op, old, evaluate(frame, node.value), node)
             if isinstance(old, Cell) and frame.value(old).type != frame.value(new).type:
-                _same_kind(frame, frame.value(old), frame.value(new))
+                new = _in_place(frame.value(old), frame.value(new))
             put(frame, base, key, new)
         case gast.Attribute(value=owner, attr=name):
             owner = evaluate(frame, owner)
@@ -553,8 +553,7 @@ def _augmented_member(frame: Frame, old, v, node: gast.AugAssign):
         return binary(frame, node.op, old, v, node)
     before, after = frame.heap.read(old), frame.value(binary(frame, node.op, old, v, node))
     if after.type != before.type:
-        _same_kind(frame, before, after)
-        after = RECORDS["setitem"](before, after, pattern=(...,))
+        after = RECORDS["setitem"](before, _in_place(before, after), pattern=(...,))
     frame.write(old, after)
     return old
 
@@ -582,11 +581,9 @@ def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None
     if after.type == before.type:
         frame.write(old, after)
     elif old.index is not None:  # into the array that it is a part of, at once
-        _same_kind(frame, before, after)
-        put(frame, old, ..., new)
+        put(frame, old, ..., _in_place(before, after))
     else:
-        _same_kind(frame, before, after)
-        frame.write(old, RECORDS["setitem"](before, after, pattern=(...,)))
+        frame.write(old, RECORDS["setitem"](before, _in_place(before, after), pattern=(...,)))
     content = frame.heap.read(old)
     if not content.name:
         content.name = frame.label(name)
@@ -601,8 +598,11 @@ def _refuse_shared(frame: Frame, name: str, old: Cell, node: gast.AugAssign) -> 
                           f"write `{place} = {place} {SYMBOLS[BINARY[type(node.op)][0]]} ...` if a new value is meant")
 
 
-def _same_kind(frame: Frame, before: Value, after: Value) -> None:
-    """NumPy refuses to write floats into integers in place, and what has more axes than what it is written into, of whatever lengths."""
+def _in_place(before: Value, after: Value) -> Value:
+    """What is written in place of `before`, of which it is computed: of its shape, to which the other operand is broadcast, or NumPy raises.
+
+    NumPy refuses to write floats into integers in place, and what has more axes than what it is written into, of whatever lengths.
+    """
     if isinstance(before.type, Array) and isinstance(after.type, Array) and after.type.rank > before.type.rank:
         raise TypeMismatchError(f"a value of {after.type.rank} axes cannot be written in place into an array of {before.type.rank}", current().line,
                                 "index or reshape it to the axes of that array, or make a new one: `x = x + ...`")
@@ -610,4 +610,7 @@ def _same_kind(frame: Frame, before: Value, after: Value) -> None:
     if old is not None and new is not None and not np.can_cast(new, old, "same_kind"):
         raise TypeMismatchError(f"{new} values cannot be written into an array of {old} in place", current().line,
                                 "make the array of the wider dtype first, with .astype")
+    dims = list(zip(dims_of(before.type), dims_of(after.type)))
+    is_known = len(dims) == rank(before) == rank(after) and all(m == n or isinstance(m, Extent) and isinstance(n, Extent) for m, n in dims)
+    return RECORDS["shaped_like"](after, before) if is_known else after
 

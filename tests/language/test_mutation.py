@@ -679,6 +679,54 @@ def parts_of_complex_arrays_that_are_made_anew(x):
     return np.sum(real**3 * z.real) + np.sum(imag * np.abs(z)) + np.sum(more**2 * w.imag)
 
 
+@case(X, Y, 2, compiled=True)
+@case(X, Y[:4], 3, compiled=True)
+@case(X, Y, 1, compiled=True)
+@case(X, Y[:4], 6, compiled=True)
+def windows_added_in_place(x, w, n):
+    y, z = np.ones(n), np.zeros((2, n))
+    for k in range(len(w) - n + 1):
+        y += w[k] * x[k:k + n]
+        z[:, k - 1:] *= np.sin(x[k:k + 1])
+        z[1] -= x[k:k + n] * y
+        z += y
+    return np.sum(y**2) + np.sum(z**3)
+
+
+def test_what_is_added_in_place_is_as_long_as_what_it_is_added_to():
+    def convolved(x, w):
+        y = np.zeros(len(x) - len(w) + 1)
+        for k in range(len(w)):
+            y += w[k] * x[k:k + len(y)]
+        return np.sum(y**2)
+
+    lowered = s2s.grad(convolved, argnums=(0, 1)).lower(X, Y[:3])
+    assert "append" not in lowered.source  # the length of the sum would be saved
+    forward = s2s.jit(convolved).lower(X, Y[:3]).loops
+    assert forward.count("for i in range(") == 2 and "np.empty(" not in forward and "spread_length" not in forward
+    for f in (s2s.grad(convolved), s2s.jit(s2s.grad(convolved))):
+        with pytest.raises(ValueError):
+            f(X, np.ones(8))
+
+
+def test_no_more_than_its_length_is_written_in_place():
+    def grown(x, y):
+        z = x[:1] + 0.0
+        z += y
+        return np.sum(z**2)
+
+    def spread(x, y, n):
+        z = np.zeros(n)
+        z += x[1:] * y
+        return np.sum(z**2)
+
+    for f, args in [(grown, (X, Y)), (spread, (X, Y[1:], 1)), (spread, (X, Y[1:], 4))]:
+        for made in (s2s.grad(f), s2s.jit(s2s.grad(f)), s2s.jit(f)):
+            with pytest.raises((ValueError, s2s.S2SError)):
+                made(*args)
+    assert s2s.jit(spread)(X[:2], Y[:1], 4) == pytest.approx(spread(X[:2], Y[:1], 4))
+
+
 def test_the_sweep_back_exchanges_what_the_program_exchanged():
     slope = s2s.grad(heat, argnums=(0, 1))
     slope(X, 0.2, 3)
