@@ -182,3 +182,54 @@ def test_what_a_loop_carries_and_puts_together_keeps_its_length():
     for n in (20, 1, 3, 0):
         u = RNG.normal(size=n)
         agree([s2s.grad(swept)(u, 3)], [gradient(swept, (u, 3), 0)])
+
+
+def waved(c, u, k):
+    up, u = u.copy(), u.copy()
+    for _ in range(k):
+        un = np.zeros(len(c))
+        un[1:-1] = 2 * u[1:-1] - up[1:-1] + 0.5 * c[1:-1] ** 2 * (u[2:] - 2 * u[1:-1] + u[:-2])
+        up = u
+        u = un
+    return np.sum(u**2) + u[len(u) // 2]
+
+
+def waved_if(c, u, k):
+    for _ in range(k):
+        un = 2 * c
+        if k > 2:
+            un = np.zeros(len(c))
+            un[1:-1] = u[1:-1] * c[1:-1]
+        u = un
+    return np.sum(u**2)
+
+
+def test_what_a_loop_carries_has_one_length_where_its_trips_put_two_side_by_side():
+    u = RNG.normal(size=20)
+    lowered = s2s.grad(waved, argnums=(0, 1)).lower(u, u, 3)
+    assert "append" not in lowered.source and "sum_to_shape" not in lowered.source
+    assert not any(text in lowered.loops for text in ("broadcast_length", "spread_length", "== 1"))
+    forward = lowered.loops[:lowered.loops.index("backwards")]
+    assert forward.count("for i in range(") == 1 and "same_length(" in forward
+    assert "append" in s2s.grad(waved_if, argnums=(0, 1)).lower(u, u, 3).source  # a trip of another path says nothing
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [waved, waved_if], ids=lambda f: f.__name__)
+def test_lengths_that_differ_all_the_same(f):
+    plain = s2s.value_and_grad(f, argnums=(0, 1))
+    fast = s2s.jit(plain)
+    for (n, m), k in itertools.product([(20, 20), (20, 12), (12, 20), (9, 3), (20, 3), (3, 20), (3, 3), (8, 1), (9, 2), (2, 9)], (0, 1, 3)):
+        c, u = RNG.normal(size=n), RNG.normal(size=m)
+        try:
+            value = f(c, u, k)
+        except (ValueError, IndexError) as error:
+            for each in (plain, fast):
+                with pytest.raises(type(error)):
+                    each(c, u, k)
+            continue
+        for each in (plain, fast):
+            found, slopes = each(c, u, k)
+            np.testing.assert_allclose(found, value, rtol=1e-12)
+            for wrt, slope in enumerate(slopes):
+                np.testing.assert_allclose(slope, gradient(f, (c, u, k), wrt), rtol=1e-6, atol=1e-8)

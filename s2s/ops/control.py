@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from ..errors import S2SError, UnsupportedError, VerifyError
 from ..ir.builder import Builder, add_op, current, emit, fresh_extent, fresh_shape, join_types, meet
@@ -31,6 +32,7 @@ from ..ir.types import (
     UNDEFINED,
     UNKNOWN,
     Array,
+    Dim,
     Extent,
     List,
     Scalar,
@@ -44,7 +46,7 @@ from ..ir.types import (
     join,
     may_be_one,
 )
-from .record import RECORDS, define, type_of_constant, value
+from .record import RECORDS, define, dims_of, type_of_constant, value
 
 MOST_MEMBERS = 1024  # of a tuple, list, dict or object
 WIDEN_AFTER = 8  # rounds after which a carry that still changes is of unknown rank
@@ -132,7 +134,7 @@ def _attempt(inits: Sequence[Value], types: list[Type], names: Sequence[str],
     """Emit a loop's body for carries of `types`: what these and the ends of a trip are together, its blocks, the ends."""
     blocks, yields = emit_body([Value(type, names[k]) for k, type in enumerate(types)])
     for init, type, y in zip(inits, types, yields, strict=True):
-        _say_equal_extents(init, type, y)
+        _say_equal_extents(init, type, y, blocks[-1])
     joined = [join_types(type, y.type, names[k] or "a loop's value", lambda: fresh_extent("any"))
               for k, (type, y) in enumerate(zip(types, yields, strict=True))]
     return joined, blocks, yields
@@ -220,16 +222,48 @@ def _say_what_fills(init: Value, type: Type) -> None:
 # `h = np.tanh(U @ x + W @ h)` is as long as U has rows, and as long as W has, or the addition raises: neither
 # extent can be 1.  So a carry that starts as long as W has rows stays so, whichever operand comes first, and
 # what a loop saves of it has a known size.
+# Of a wave, `un = np.zeros(len(c)); un[1:-1] = 2 * u[1:-1] + c[1:-1] * lap; u = un`, the next u is as long as c, and the first as long
+# as u0.  That is one length where both axes are long: the first trip puts u[1:-1] and c[1:-1] side by side, of which neither has length 1, and
+# so does every trip that follows.  What counts is what the end of the trip is computed of, in the block of the loop: that runs in each trip, and
+# goes on being there.
 
 
-def _say_equal_extents(init: Value, type: Type, y: Value) -> None:
+def _say_equal_extents(init: Value, type: Type, y: Value, body: Block) -> None:
     """Give `y`, the end of a carry, the extents of the carry's type where they are proved to be its own."""
     if not (isinstance(type, Array) and isinstance(y.type, Array) and y.op is not None and type.rank == y.type.rank):
         return
-    dims = tuple(m if m != n and not getattr(m, "accepts_any", False) and _met(init, axis) & _met(y, axis) else n
+    dims = tuple(m if m != n and not getattr(m, "accepts_any", False) and (_met(init, axis) & _met(y, axis) or _meet_behind(m, n, y, body)) else n
                  for axis, (m, n) in zip(range(-type.rank, 0), zip(type.dims, y.type.dims)))
     if dims != y.type.dims:
         y.type = Array(y.type.dtype, dims)
+
+
+def _meet_behind(m: Dim, n: Dim, y: Value, body: Block) -> bool:
+    """Whether what `body` computes `y` of raises unless these extents are equal."""
+    if not (isinstance(m, Extent) and isinstance(n, Extent)) or m.offset != n.offset:
+        return False
+    inside, behind, pending = set(body.ops), set(), [y]
+    while pending:
+        op = pending.pop().op
+        if op in inside and op not in behind:
+            behind.add(op)
+            pending += op.inputs
+    met = [pair for op in behind if op.record.elementwise for pair in _side_by_side(op)]
+    equal = {m.symbol}
+    while found := {symbol for pair in met if not equal.isdisjoint(pair) for symbol in pair} - equal:
+        equal |= found
+    return n.symbol in equal
+
+
+def _side_by_side(op: Op) -> Iterator[set[str]]:
+    """The symbols of extents that an elementwise op proves to be equal."""
+    shapes = [dims_of(x.type) for x in op.inputs]
+    for here in zip_longest(*map(reversed, shapes)):
+        found = {d for d in here if isinstance(d, Extent) and not d.accepts_any and not d.may_be_one}
+        for offset in {d.offset for d in found}:
+            alike = [d for d in found if d.offset == offset]
+            if len(alike) > 1 and (offset >= 0 or any(d.least > 0 for d in alike)):  # of n - 2 and m - 2, both 0 where n is 1 and m is 2
+                yield {d.symbol for d in alike}
 
 
 def _met(x: Value, axis: int) -> set:
