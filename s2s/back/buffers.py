@@ -177,6 +177,11 @@ def supposed_length(n):
     return n
 
 
+def supposed_alike(n, m):
+    if n != m:
+        raise ValueError("two arrays differ in length: what was supposed does not hold")
+
+
 def in_bounds(k, low, high):
     if not low <= k <= high:
         raise OverflowError("a Python integer is out of bounds for the NumPy integers that it is to be one of")
@@ -261,6 +266,16 @@ needs_length_op = define(
     syntax=lambda x, *, axis, needed: ast.Call(
         ast.Name("needs_length", ast.Load()),
         [ast.Subscript(ast.Attribute(x, "shape", ast.Load()), ast.Constant(axis), ast.Load()), ast.Constant(needed)], []),
+)
+supposed_alike_op = define(
+    "supposed_alike",  # of an axis of x and one of y, whose types say that they are equal
+    evaluate=lambda x, y, *, axes: supposed_alike(x.shape[axes[0]], y.shape[axes[1]]),
+    infer=lambda x, y, *, axes: NONE,
+    helper=supposed_alike,
+    pure=False,
+    syntax=lambda x, y, *, axes: ast.Call(
+        ast.Name("supposed_alike", ast.Load()),
+        [ast.Subscript(ast.Attribute(a, "shape", ast.Load()), ast.Constant(k), ast.Load()) for a, k in zip((x, y), axes)], []),
 )
 masked_step_op = of_numbers(masked_step, lambda count, n: None)
 count_of_op = of_numbers(count_of, lambda n: n if isinstance(n.constant, int) and n.constant >= 0 else None)

@@ -57,13 +57,13 @@ def _meet(block: Block, equal: Equalities) -> None:
     equal.add(block.ops)
     for op in block.ops:
         if op.name in ("for", "while"):
-            for starts, body in _carried(op):
+            for starts, body in carried(op):
                 equal.unite(starts, body)
             for inner in op.blocks:
                 _meet(inner, equal)
 
 
-def _carried(op: Op) -> Iterator[tuple[Dim, Dim]]:
+def carried(op: Op) -> Iterator[tuple[Dim, Dim]]:
     """The extents of what a loop carries: before a trip, and in its block, or after it."""
     inits = op.inputs[len(op.inputs) - len(op.outputs):]
     for block in op.blocks:

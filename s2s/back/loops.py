@@ -24,7 +24,6 @@ from ..errors import UnsupportedError
 from ..ir.builder import Builder, add_op, at, current, emit
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.lengths import supposing
-from ..ir.rebuild import rebuild
 from ..ir.types import Array, Extent, List, Scalar, Unknown
 from ..ops.acts import has_effects
 from ..ops.lists import list_get, list_set
@@ -76,7 +75,7 @@ from .stacks import stack_rows, stack_tapes
 from .stages import in_stages
 from .stored import read_what_is_stored
 from .strips import in_strips
-from .supposed import as_supposed
+from .supposed import ask_alike, supposed
 from .tables import tables
 from .tapes import type_tapes
 from .together import compared, join_loops
@@ -84,17 +83,17 @@ from .virtual import KINDS, virtual
 from .wraps import run_between_wraps
 
 
-def lower(function: Function, asks: bool = True, supposes: bool = False) -> Function:
+def lower(function: Function, asks: bool = True, supposes: bool = False, of: Function | None = None) -> Function:
     """`function`, whose types are of known rank, as scalar ops and loops; and so the recursive ones that it calls.
 
     It `asks` whether Python would raise (back/scalars.py), unless it cannot raise itself.  It may be for slices that have not length 1:
-    ir/lengths.py, Note [Supposed lengths].
+    ir/lengths.py, Note [Supposed lengths]; then it is what is supposed `of` another.
     """
     if supposes:
         with supposing():
-            return lower(rebuild(function, [as_supposed(p.type) for p in function.params]), asks)
+            return lower(supposed(function), asks, of=function)
     function = measured_again(function)
-    lowered = _lowered(with_callees(function, lambda callee: _lowered(callee, asks)), asks)
+    lowered = _lowered(with_callees(function, lambda callee: _lowered(callee, asks)), asks, of)
     if asks:  # what runs kernels is Python, which need not know what a list holds
         for each in (lowered, *(callee.function for callee in recursive_callees(lowered))):
             stack_tapes(each)
@@ -114,7 +113,7 @@ def lower(function: Function, asks: bool = True, supposes: bool = False) -> Func
     return lowered
 
 
-def _lowered(function: Function, asks: bool) -> Function:
+def _lowered(function: Function, asks: bool, of: Function | None = None) -> Function:
     for value_ in _all_values(function.block):
         if isinstance(value_.type, Unknown):
             raise UnsupportedError(f"{value_.name or 'a value'} of {function.name} has no known rank",
@@ -132,6 +131,8 @@ def _lowered(function: Function, asks: bool) -> Function:
         scope = Scope({}, {}, Equalities(walk(function.block)), asked=set() if asks else None)
         if asks:
             ask_lengths(block.params)
+            if of is not None:
+                ask_alike(of, block.params)
         for old, new in zip(function.params, block.params):
             scope.define(old, new)
             if isinstance(old.type, Array):

@@ -18,6 +18,12 @@ something of another extent, and asks when it has their lengths: where one is 1 
 runs (runtime/compile.py).  So it does for u[1:-1] of short axes, which has length 1 where u has 3: what a test tries on arrays of 5 numbers is
 half as long (a flow in a cavity: 549 lines of loops for 1,191).  A recurrent network with
 long short-term memory took two thirds of the time so, and half of the loops.  Only native code does so, which has changed nothing when it raises.
+
+It also supposes that arguments are equally long which a loop carries in turns: `up, u, un = u, un, up`, where u came as one and un as the other, or
+`h = np.tanh(W @ h)`, which is as long as W has rows, and before as long as it has columns (back/supposed.py).  That is asked of a call, at once.
+Two designs beside it were weighed.  That arguments agree could be a part of the kind of a call, as lengths of 1 are: all that is kept of
+a function would have to say so, for the few that ask.  And each trip could be asked for the length of what it ends with: but what indices
+in the loop need could then not be asked before it.
 """
 
 from __future__ import annotations

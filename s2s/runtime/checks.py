@@ -123,6 +123,7 @@ def _lanes(builder, fail_if, n, m):
 same_length = _check(buffers.same_length, _same)
 broadcast_length = _check(buffers.broadcast_length, _broadcast)
 needs_length = _check(buffers.needs_length, _lanes, types.none)
+supposed_alike = _check(buffers.supposed_alike, _lanes, types.none)
 spread_length = _check(buffers.spread_length, _spread)
 nonempty_length = _check(buffers.nonempty_length, _nonempty)
 supposed_length = _check(buffers.supposed_length, _supposed)
@@ -131,8 +132,8 @@ place_in = _check(buffers.place_in, _place)
 slice_bound = _check(buffers.slice_bound, _bound)
 check_lanes = _check(batch.check_lanes, _lanes, types.none)
 
-CHECKS = [buffers.same_length, buffers.needs_length, buffers.broadcast_length, buffers.spread_length, buffers.nonempty_length, buffers.supposed_length, buffers.count_of,
-          buffers.place_in, buffers.slice_bound, batch.check_lanes]
+CHECKS = [buffers.same_length, buffers.needs_length, buffers.broadcast_length, buffers.spread_length, buffers.nonempty_length, buffers.supposed_length,
+          buffers.supposed_alike, buffers.count_of, buffers.place_in, buffers.slice_bound, batch.check_lanes]
 WRITTEN = dict.fromkeys(CHECKS, __name__) | dict.fromkeys(room.FUNCTIONS.values(), room.__name__)  # and where native code has them
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..back.loops import lower
 from ..back.python import Draft, Module
 from ..back.ranges import requirements
-from ..back.supposed import has_suppositions
+from ..back.supposed import has_suppositions, supposed
 from ..ir.graph import Function
 from ..ir.turns import made_in_turn
 from .kept import Program, Reread
@@ -25,7 +25,7 @@ class Drafted:
         found = kept.read("loops", *self.place) if kept is not None else None
         if found is None:
             self.supposes = allowed and has_suppositions(self.known)
-            found = self.supposes, self.draft.sizes, requirements(self.known)
+            found = self.supposes, self.draft.sizes, requirements(supposed(self.known) if self.supposes else self.known)
             if kept is not None:
                 kept.write(found, "loops", *self.place)
         self.supposes, self.sizes, self.required = found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..back.buffers import supposed_length
+from ..back.buffers import supposed_alike, supposed_length
 from ..ir.lengths import asking, has_asked
 from ..ir.turns import made_in_turn
 from .checks import raised
@@ -30,4 +30,4 @@ class Otherwise:
     @staticmethod
     def is_wanted(error: Exception) -> bool:
         """Whether native code may have raised this because what it supposed does not hold."""
-        return error.args in (raised(supposed_length)[1], (RAISED,))
+        return error.args in (raised(supposed_length)[1], raised(supposed_alike)[1], (RAISED,))

@@ -240,3 +240,61 @@ def test_slices_that_grow_or_shrink(f):
     for n, m in ((9, 9), (9, 12), (2, 2), (1, 1), (3, 1), (9, 8), (0, 0)):
         x, w = RNG.normal(size=n), RNG.normal(size=m)
         agree(outcome(fast, x, w), outcome(gradient, x, w))
+
+
+def swapped(c, u, steps):
+    n = len(c)
+    up, u, un = u.copy(), u.copy(), np.zeros(n)
+    total = 0.0
+    for t in range(steps):
+        for i in range(1, n - 1):
+            un[i] = 2 * u[i] - up[i] + 0.5 * c[i] ** 2 * (u[i + 1] - 2 * u[i] + u[i - 1])
+        up, u, un = u, un, up
+        total += u[n // 2] ** 2
+    return total + np.sum(u**2) + c[len(up) - 1]
+
+
+def recurrent(W, h, steps):
+    for t in range(steps):
+        h = np.tanh(W @ h)
+    return np.sum(h**2)
+
+
+def shortened(c, u, steps):
+    for t in range(steps):
+        u = u[1:]
+        if t > 2:
+            u = c * 2
+    return np.sum(u**2) * c[0]
+
+
+def test_arguments_that_a_loop_carries_in_turns_are_supposed_to_be_equally_long():
+    text = s2s.jit(s2s.grad(swapped, argnums=(0, 1))).lower(np.ones(20), np.ones(20), 3).loops
+    assert "supposed_alike(c.shape[0], u.shape[0])" in text
+    assert not any("place_in(i" in line for line in text.splitlines())
+    text = s2s.jit(s2s.grad(recurrent, argnums=(0, 1))).lower(np.ones((20, 20)), np.ones(20), 3).loops
+    assert "supposed_alike(W.shape[0], h.shape[0])" in text and "h_tape = np.empty((" in text and "[]" not in text
+    for general in (s2s.grad(swapped).lower(np.ones(20), np.ones(20), 3).loops,  # a file to keep has no other code
+                    s2s.jit(s2s.grad(shortened)).lower(np.ones(20), np.ones(20), 3).loops):
+        assert "supposed_alike" not in general
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [swapped, shortened], ids=lambda f: f.__name__)
+def test_arguments_that_are_not_equally_long(f):
+    gradient = s2s.value_and_grad(f, argnums=(0, 1))
+    for lengths in [((12, 12), (12, 15), (12, 12), (15, 12), (9, 15), (2, 15)), ((9, 20), (20, 9), (20, 20), (3, 4))]:
+        fast = s2s.jit(gradient)
+        for n, m in lengths:
+            for steps in (0, 1, 2, 4):
+                c, u = RNG.normal(size=n), RNG.normal(size=m)
+                agree(outcome(fast, c, u, steps), outcome(gradient, c, u, steps))
+
+
+@pytest.mark.compile
+def test_matrices_that_are_not_square():
+    gradient = s2s.value_and_grad(recurrent, argnums=(0, 1))
+    fast = s2s.jit(gradient)
+    for n, m, steps in [(9, 9, 3), (9, 12, 1), (12, 9, 1), (9, 12, 2), (9, 12, 0), (9, 9, 2), (1, 9, 1), (4, 4, 3)]:
+        W, h = 0.3 * RNG.normal(size=(n, m)), RNG.normal(size=m)
+        agree(outcome(fast, W, h, steps), outcome(gradient, W, h, steps))
