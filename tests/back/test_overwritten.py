@@ -157,10 +157,10 @@ def leaves(x):
     return [y for member in x for y in leaves(member)] if isinstance(x, tuple) else [x]
 
 
-def assert_same(found, wanted):
+def assert_same(found, wanted, single=False):
     assert len(leaves(found)) == len(leaves(wanted))
     for a, b in zip(leaves(found), leaves(wanted)):
-        np.testing.assert_allclose(a, b, rtol=1e-6 if b.dtype == np.float32 else 1e-10, atol=1e-12)
+        np.testing.assert_allclose(a, b, rtol=1e-6 if single or b.dtype == np.float32 else 1e-10, atol=1e-5 if single else 1e-12)
 
 
 @pytest.mark.parametrize("program, args", PROGRAMS, ids=lambda x: getattr(x, "__name__", ""))
@@ -178,11 +178,11 @@ def test_gradient(program, args):
         return np.sum(found[0] ** 2) + np.sum(found[1]) if isinstance(found, tuple) else np.sum(found**2)
 
     gradient = s2s.value_and_grad(loss, argnums=tuple(range(len(args))))
-    assert_same(loops(gradient, *args)[1], gradient(*args))
+    assert_same(loops(gradient, *args)[1], gradient(*args), single=program is other_precision)
 
 
 def test_layer_reads_well():
-    text = loops(layer, *LAYER)[0]
+    text = loops(layer, np.ones((60, 40)), np.ones((40, 50)), np.ones(50), np.ones((50, 40)))[0]  # lengths that are no numbers in the code
     assert "np.empty" not in text
     assert "    t_1 = x @ w\n" in text and "t_1[i, j] = np.tanh(t_1[i, j] + b[j])" in text
 

@@ -115,7 +115,7 @@ def test_cotangents_of_biases(layer):
 
 
 def test_cotangents_of_biases_are_summed_in_the_nest_that_makes_them():
-    args = RNG.normal(size=(2, 3, 4)), RNG.normal(size=(4, 5)), RNG.normal(size=5)
+    args = RNG.normal(size=(2, 30, 40)), RNG.normal(size=(40, 50)), RNG.normal(size=50)  # lengths that are no numbers in the code
     lines = s2s.jit(slopes("rows")).lower(*args).loops.splitlines()
     assert [len(line) - len(line.lstrip()) for line in lines if line.lstrip().startswith("c_bar[") and "+=" in line] == [16]  # inside of three loops
 

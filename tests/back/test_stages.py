@@ -206,7 +206,7 @@ def test_what_is_chosen_by_what_is_kept_is_chosen_where_it_is_read():
 
 
 def test_long_rows_have_short_strips():
-    assert "16384 //" in loops_of(logistic, *rows(40))
+    assert "16384 //" in loops_of(logistic, *rows(40, 50))
 
 
 def test_sums_are_the_same_to_the_last_bit():

@@ -72,7 +72,7 @@ def eliminated(A):
         for i in range(k + 1, len(A)):
             m = A[i, k] / A[k, k]
             for j in range(k, len(A)):
-                A[i, j] = A[i, j] - m * A[k, j]
+                A[i, j] = A[i, j] * np.cos(A[i, j]) - m * A[k, j]
     return A[-1, -1]
 
 

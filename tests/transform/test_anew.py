@@ -158,7 +158,7 @@ CASES = {
     three_of_many: ((RNG.normal(size=9), RNG.normal(size=9), 3), "np.empty((t, 3, 3))"),
     of_a_vector: ((RNG.normal(size=7), RNG.normal(size=3), 3), "m_tape"),
     few_of_many: ((np.array([0.4, 0.7]), RNG.normal(size=9), 3), "np.empty((t, 3))"),
-    in_place: ((np.array([0.4, 0.7]), RNG.normal(size=9), 9), "t_tape = np.empty((t_1, 2))"),  # u is long, and a trip writes one element of it
+    in_place: ((np.array([0.4, 0.7]), RNG.normal(size=9), 9), "s_tape = np.empty(max(n - 2, 0))"),  # u is long, and what a trip reads of it has come to stay
 }
 
 
