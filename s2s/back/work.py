@@ -18,6 +18,7 @@ SLOW = {"exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "expm1", "log
         "arctan", "arctan2", "atan", "atan2", "arcsin", "arccos", "asin", "acos", "erf", "erfc", "gamma", "lgamma", "hypot",
         "cbrt", "logaddexp", "arcsinh", "arccosh", "arctanh", "asinh", "acosh", "atanh"}
 MANY = 8  # trips of a loop of which nothing is known
+LANES = 4  # trips at a time, in the loops of a strip
 CALL = 200  # operations of a matrix product or the like
 LIBRARIES = ("blas_", "lapack_")  # how the names of functions begin that call them
 UNKNOWN = "unknown"
@@ -34,7 +35,7 @@ def work_of(body: Sequence[ast.stmt], inside: set[str], index: str = "", trips: 
     for statement in body:
         match statement:
             case ast.Assign([ast.Name(name)], ast.Call(ast.Name("min"), [_, ast.Constant(int(n))]) as value):
-                most[name] = n  # all strips but the last are so long
+                most[name] = -(-n // LANES)  # all strips but the last are so long, and what they compute goes several at a time
                 found += _operations(value)
             case ast.For(_, ast.Call() as iterator, inner):
                 found += _operations(iterator)
