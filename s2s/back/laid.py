@@ -47,6 +47,7 @@ class Arrays:
         self.users: dict[Value, list[tuple[Op | Block, int]]] = {}
         self.loops: dict[Op, tuple[Value, ...]] = {}  # by op, the counters of the loops around, from the outermost in
         self.owner: dict[Block, Op] = {}
+        self.carried: dict[Value, tuple[Op, int]] = {}  # by the parameter of a block, its op, and which from the last it is
         self._note(function.block, ())
         self.results = set(function.block.yields)
 
@@ -59,6 +60,7 @@ class Arrays:
                 self.users.setdefault(x, []).append((op, k))
             for inner in op.blocks:
                 self.owner[inner] = op
+                self.carried.update((p, (op, k - len(inner.params))) for k, p in enumerate(inner.params))
                 self._note(inner, (*counters, inner.params[0]) if op.name == "for" else counters)
         for k, y in enumerate(block.yields):
             self.users.setdefault(y, []).append((block, k))
@@ -91,8 +93,7 @@ class Arrays:
         if op is not None and not op.blocks:
             return [] if op.record is buffer else [op.inputs[0]] if op.name in ("setitem", "additem") else None
         if op is None:
-            block = next((b for b in self.owner if v in b.params), None)
-            return None if block is None else self._carried(self.owner[block], block.params.index(v) - len(block.params))
+            return self._carried(*self.carried[v]) if v in self.carried else None
         return self._carried(op, op.outputs.index(v) - len(op.outputs))
 
     def _carried(self, op: Op, k: int) -> list[Value] | None:

@@ -349,8 +349,10 @@ def places(trip: Trip, array: Value) -> set[tuple]:
 
 
 def along_trips(place: tuple) -> tuple:
-    """Where a place is along the axis that the loop goes through, if it is known where it is in the others: trips that run several at a time may
-    add to a[i, 0] and a[i, 1], which are so far apart whatever `a` is, not to a[i] and a[i + 1], nor to a[k, i] and a[k + 1, i]."""
+    """Where a place is along the axis that the loop goes through, if it is known where it is in the others.
+
+    Trips that run several at a time may add to a[i, 0] and a[i, 1], not to a[i] and a[i + 1], nor to a[k, i] and a[k + 1, i].
+    """
     found = tuple((axis, offset) for axis, (base, offset) in enumerate(place) if base is COUNTER)
     return found if found and all(base is COUNTER or base is None for base, _ in place) else place
 

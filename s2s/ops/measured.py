@@ -27,12 +27,17 @@ MOVED = 4  # ops that a length may take to be asked again
 
 def measured_again(function: Function) -> Function:
     """`function`, its types known better now, with lengths that no trip changes in the place of those that trips saved."""
-    again = clone(function) if any(op.name == "empty" and op.attrs["dtype"] == "int64" for op in function.block.ops) else function
-    return rebuild(again) if again is not function and measure_again(again) else function
+    return rebuild(again) if _saves_integers(function) and measure_again(again := clone(function)) else function
+
+
+def _saves_integers(function: Function) -> bool:
+    return any(op.name == "empty" and op.attrs["dtype"] == "int64" for op in function.block.ops)
 
 
 def measure_again(function: Function) -> bool:
     """Let the sweep back ask the length where it reads it of an array of lengths that are one, in place; returns whether there is such an array."""
+    if not _saves_integers(function):
+        return False
     versions = _Versions(function.block)
     known = set(function.params)
     said: dict[Value, Value] = {}

@@ -255,21 +255,24 @@ class Adjoint:
         bars = where_reached(ways, again, lambda: [zeros_of(op.inputs[k]) for k in pair.wrt])
         ends = {op.outputs[k]: seed for k, seed in zip(seeded, seeds)}
         self.say_left_out(bars, ways)
+        parts = self.not_left_out(op, ends, [op.inputs[k] for k in pair.wrt])
         for k, bar in zip(pair.wrt, bars, strict=True):
-            chosen = not_asked(ways, self.not_left_out(op, ends, op.inputs[k]))
+            chosen = not_asked(ways, parts[op.inputs[k]])
             self.add(op.inputs[k], bar if chosen is None else where_chosen(chosen, bar))
 
-    def not_left_out(self, op: Op, ends: dict[Value, Value], x: Value) -> Value | None:
-        """Where the cotangents `ends` of outputs of `op` have a part in that of `x`; None if that is everywhere, as far as is known.
+    def not_left_out(self, op: Op, ends: dict[Value, Value], xs: Sequence[Value]) -> dict[Value, Value | None]:
+        """Where the cotangents `ends` of outputs of `op` have a part in those of `xs`; None if that is everywhere, as far as is known.
 
         Note [Masks stay outermost], for what a loop or a call does element by element.
         """
-        if not isinstance(x.type, (Scalar, Array)) or not self.may_be_infinite:
-            return None
-        chosen = chosen_by_a_term(*ends.values())
-        is_for_all = chosen is not None and isinstance(chosen.type, Scalar)
-        return chosen if is_for_all or chosen is not None and isinstance(x.type, Array) and chosen.type.dims == x.type.dims and is_elementwise(
-            op, x, list(ends)) else None
+        chosen = chosen_by_a_term(*ends.values()) if self.may_be_infinite and any(isinstance(x.type, (Scalar, Array)) for x in xs) else None
+
+        def of(x: Value) -> Value | None:
+            if chosen is None or isinstance(chosen.type, Scalar) and isinstance(x.type, (Scalar, Array)):
+                return chosen
+            return chosen if isinstance(x.type, Array) and chosen.type.dims == x.type.dims and is_elementwise(op, x, list(ends)) else None
+
+        return {x: of(x) for x in xs}
 
     @cached_property
     def may_be_infinite(self) -> bool:
@@ -385,7 +388,7 @@ class Adjoint:
         starts = [self.take(op.outputs[k]) for k in carried]
         may_be_left_out = not calls_recursive(body)
         ways = self.unreached.ways(given.values()) if may_be_left_out else ()
-        chosen = {x: not_asked(ways, self.not_left_out(op, given, x)) for x in (*read, *(inits[k] for k in carried))}
+        chosen = {x: not_asked(ways, part) for x, part in self.not_left_out(op, given, (*read, *(inits[k] for k in carried))).items()}
         if may_be_left_out and not ways and (mask := mask_of_arrays(chosen)) is not None:
             ways = (way_without(mask),)
             chosen = {x: not_asked(ways, part) for x, part in chosen.items()}

@@ -26,10 +26,10 @@ To ask an integer solver: what loops that people write need is found by substitu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ..ir.graph import MISSING, Block, Function, Op, Value, defined_values, walk
+from ..ir.graph import MISSING, Block, Function, Op, Value, blocks_of, defined_values, walk
 from ..ir.types import Array, Scalar
 from ..ops.places import lower_bound
 
@@ -209,7 +209,7 @@ class Later:
     def __init__(self, outer: Op, counters: dict[Value, Op]):
         self.outer, self.counters = outer, counters
         self.lengths: dict[tuple, Value] = {}  # of arrays that the loop does not change: asked in several places, one number
-        self.inside = {v for block in _blocks_in(outer) for v in defined_values(block)}
+        self.inside = {v for body in outer.blocks for block in blocks_of(body) for v in defined_values(block)}
 
     def meets(self, access: Access, write: Access) -> bool:
         """Whether `write` may come later than `access`, and be to the same element."""
@@ -330,10 +330,3 @@ def is_said_not_to_be(difference: Affine, access: Access, affine: Callable[[Valu
             if a is not None and b is not None and any(difference.plus(a, n).plus(b, -n) == Affine(0, {}) for n in (1, -1)):
                 return True
     return False
-
-
-def _blocks_in(op: Op) -> Iterator[Block]:
-    for block in op.blocks:
-        yield block
-        for inner in block.ops:
-            yield from _blocks_in(inner)

@@ -200,6 +200,17 @@ def rectified(x, a):
     return total
 
 
+def rectified_twice(x, a):
+    """Of two maxima one may take a number where the other does not."""
+    total = 0.0
+    for i in range(len(x) - 2):
+        s = -1.0
+        for j in range(3):
+            s += a * x[i + j] * (1.0 + x[j])
+        total += max(s, 0.0) ** 2 + max(s - 0.3, 0.0)
+    return total
+
+
 def clipped(x, a):
     y = np.zeros(len(x))
     for i in range(len(x)):
@@ -220,7 +231,7 @@ def hinge(x, a):
     return total
 
 
-PROGRAMS = (rectified, clipped, hinge, capped_steps, array_replaced, nest_of_unequal_loops, one_of_two, one_feeds_the_other, kept_elsewhere, branch_in_a_branch,
+PROGRAMS = (rectified, rectified_twice, clipped, hinge, capped_steps, array_replaced, nest_of_unequal_loops, one_of_two, one_feeds_the_other, kept_elsewhere, branch_in_a_branch,
             of_another_function, of_a_called_function, called_and_thrown_away, thrown_away_where_it_leaves, divided_and_capped)
 
 
@@ -337,7 +348,7 @@ def test_what_is_swept_back_on_one_way_is_not_masked_once_more():
     assert " x_bar[k] += " in source and "np.where" not in source
 
 
-@pytest.mark.parametrize("f", [rectified, clipped, hinge])
+@pytest.mark.parametrize("f", [rectified, rectified_twice, clipped, hinge])
 def test_where_a_maximum_takes_a_number_the_loop_before_has_no_part(f):
     """Not afterwards, which takes arrays of zeros in each trip of the loop around: the gradient would cost a power more than the function."""
     source = s2s.grad(f, (0, 1)).lower(X, 0.6).source
