@@ -23,6 +23,7 @@ from .arrange import (
     squeeze_record,
     transpose_record,
 )
+from .complexmath import OF_COMPLEX_NUMBERS
 from .create import (
     arange,
     array_record,
@@ -42,6 +43,7 @@ from .elementwise import (
     logical_or,
     maximum,
     minimum,
+    round_,
     select,
     where,
 )
@@ -112,6 +114,10 @@ def _whole(flag: bool, x: Value, count: Value) -> Value:
 # ------------------------------------------------------------------------- what numbers are in many lanes
 
 
+def _complex_array(z: Value) -> Value:
+    return z if dtype_of(z.type) == "complex128" else RECORDS["astype"](z, dtype="complex128")
+
+
 def _define_array_twins() -> None:
     """Python's own functions of one number, over many: math.sin becomes np.sin, `a if c else b` np.where."""
     select.batch = where
@@ -126,6 +132,10 @@ def _define_array_twins() -> None:
         RECORDS[name].batch = lambda x, dtype=dtype: RECORDS["astype"](x, dtype=dtype)
     RECORDS["convert"].batch = RECORDS["astype"]
     RECORDS["complex_of"].batch = lambda a, b: a + 1j * b
+    RECORDS["round_to_int"].batch = lambda x: RECORDS["astype"](round_(x, 0), dtype="int64")
+    RECORDS["round_decimal"].batch = lambda x, n: None  # Python rounds decimals, NumPy binary fractions: lane by lane
+    for of_number, of_arrays in OF_COMPLEX_NUMBERS.items():
+        of_number.batch = lambda z, of_arrays=of_arrays: of_arrays(_complex_array(z))
 
 
 _define_array_twins()
@@ -297,7 +307,10 @@ def _shifted(axis, own: int):
 def _batch_reduction(record):
     def batch(flags, x: Value, *, axis, **attrs):
         own = rank(x) - 1
-        return record(x, axis=_shifted(axis, own), **attrs) if own else x
+        if own:
+            return record(x, axis=_shifted(axis, own), **attrs)
+        dtype = dtype_of(record.infer(Value(Scalar(dtype_of(x.type))), axis=axis, **attrs))  # of one number: a truth value, a count
+        return x if dtype == dtype_of(x.type) else RECORDS["astype"](x, dtype=dtype)
 
     return batch
 

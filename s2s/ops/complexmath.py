@@ -14,6 +14,8 @@ from . import elementwise as ew
 from .chain import elementwise_jvp, elementwise_vjp
 from .record import RECORDS, Record, define, numpy_function, value
 
+OF_COMPLEX_NUMBERS: dict[Record, Record] = {}  # cmath.exp -> np.exp: the same function of an array
+
 
 def _infer(result: Scalar):
     def infer(x: Value) -> Type:
@@ -36,6 +38,7 @@ def _function(name: str, like: str) -> Record:
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
     numpy_function(function)(record)
+    OF_COMPLEX_NUMBERS[record] = RECORDS[like]
     return record
 
 
@@ -54,9 +57,11 @@ def log(z: Value, base=None) -> Value:
 
 
 for _name in ("isfinite", "isinf", "isnan"):
-    numpy_function(getattr(cmath, _name))(define(
+    _record = define(
         f"cmath.{_name}", evaluate=getattr(cmath, _name), infer=_infer(BOOL), syntax=_syntax(_name), partials=(None,),
-        elementwise=True, cheap=True, vjp=lambda bar, y, x: (None,), jvp=lambda dots, y, x: None))
+        elementwise=True, cheap=True, vjp=lambda bar, y, x: (None,), jvp=lambda dots, y, x: None)
+    numpy_function(getattr(cmath, _name))(_record)
+    OF_COMPLEX_NUMBERS[_record] = RECORDS[_name]
 
 
 @numpy_function(cmath.phase)

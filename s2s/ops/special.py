@@ -83,6 +83,7 @@ def _helper(function: Callable, like: Callable, vector: str = "") -> Record:
                     vector=vector)
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
+    record.batch = lambda *xs, **attrs: like()(*xs, **attrs)  # numbers of many lanes are an array
     return record
 
 

@@ -228,6 +228,8 @@ class Batched:
             return None
         aligned = [align(x, own, max(ranks)) if flag else x for x, flag, own in zip(inputs, flags, ranks)]
         out = (op.record.batch or op.record)(*aligned, **op.attrs)
+        if out is None:
+            return None
         dtype = dtype_of(op.output.type)
         if dtype is not None and dtype != dtype_of(out.type) and out.constant is MISSING:
             return RECORDS["astype"](out, dtype=dtype)  # a Python number promotes less than a batch of them
