@@ -26,7 +26,7 @@ from ..ir.types import FLOAT, Array, Scalar, Static, Tuple, Type, carries_deriva
 from ..ops.control import call as call_record
 from ..ops.control import item, packed
 from ..ops.record import value
-from ..ops.rules import Halves
+from ..ops.rules import Halves, in_shape
 from ..ops.shape import spread, zeros_of
 from ..ops.trees import leaf_types, leaves_of, member_name
 from .begins import beginning
@@ -351,7 +351,7 @@ class RuledCallee:
             ranks = [getattr(t, "rank", 0) for t in (x.type, type)]
             sizes = [d for d in zip(getattr(x.type, "dims", ()), getattr(type, "dims", ())) if (d[0] == 1) != (d[1] == 1) and _known(d)]
             if ranks[0] == ranks[1] and not sizes:
-                return x
+                return x if y is None else in_shape(x, y)
             if isinstance(x.type, Scalar) and y is not None and (self.custom.is_elementwise or isinstance(x.constant, (int, float))):
                 return spread(x, y)
             raise self.unlike(x, type, rule, what, "shape")

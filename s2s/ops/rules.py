@@ -24,12 +24,14 @@ The rules' own captured data are captures of these functions, by getter.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..ir.graph import Function, Op, Value
-from ..ir.types import carries_derivative
-from .record import Record
+from ..ir.graph import MISSING, Function, Op, Value
+from ..ir.types import NONE, Array, Unknown, carries_derivative
+from .record import Record, define, value
+from .shape import length, shaped_like
 
 RULES: dict[object, object] = {}  # a library's function -> the one with rules of its own that it means in programs
 
@@ -68,6 +70,34 @@ def captured(op: Op) -> dict[Callable, Value]:
     """What a call of a ruled function hands on, by getter."""
     callee = op.attrs["callee"]
     return dict(zip(callee.getters(op.inputs), op.inputs[callee.count:]))
+
+
+# Considered: to compare shapes in one op that hands the array on.  A length is a number in every lane, so this needs no rule for batches,
+# and native code has a comparison.
+def check_rule_length(n, m):
+    if n != m:
+        raise ValueError("a rule gives an array of another length than that of what it belongs to")
+
+
+REFUSALS = {check_rule_length.__name__: "give it the shape of what it belongs to"}  # checks of s2s's own -> the remedy
+
+
+rule_length = define(
+    "rule_length",  # of an axis of what a rule gives, and of what that belongs to
+    evaluate=check_rule_length, infer=lambda n, m: NONE, helper=check_rule_length, pure=False,
+    fold=lambda n, m: value(None) if n is m or n.constant is not MISSING and n.constant == m.constant else None,
+    vjp=lambda bar, y, n, m: (None, None), jvp=lambda dots, y, n, m: None,
+    syntax=lambda n, m: ast.Call(ast.Name("check_rule_length", ast.Load()), [n, m], []))
+
+
+def in_shape(bar: Value, x: Value) -> Value:
+    """`bar`, which a rule gives for `x`, with the extents of `x`: checked by the run where types do not prove them."""
+    if isinstance(bar.type, Array) and isinstance(x.type, Array) and bar.type.rank == x.type.rank and bar.type.dims != x.type.dims:
+        for axis, (n, m) in enumerate(zip(bar.type.dims, x.type.dims)):
+            if n != m:
+                rule_length(length(bar, axis=axis), length(x, axis=axis))
+        return shaped_like(bar, x)
+    return shaped_like(bar, x) if isinstance(bar.type, Unknown) and isinstance(x.type, Array) else bar
 
 
 class Lifted:

@@ -13,7 +13,8 @@ import linecache
 import traceback
 from collections.abc import Callable
 
-from ..errors import Line
+from ..errors import Line, S2SError, ShapeMismatchError
+from ..ops.rules import REFUSALS
 from .trap import REMEMBER, STOP, Trap, is_checking, remember, stop
 
 TEXT = "__s2s_text__"  # what a module that is compiled calls its own text
@@ -63,6 +64,9 @@ def naming_the_line(function: Callable, filename: str, lines: dict[int, Line]) -
             return function(*args)
         except Exception as error:
             point_at(error, filename, lines)
+            refused = refusal(error, filename, lines)
+            if refused is not None:
+                raise refused from None
             raise
 
     return run
@@ -70,12 +74,28 @@ def naming_the_line(function: Callable, filename: str, lines: dict[int, Line]) -
 
 def point_at(error: Exception, filename: str, lines: dict[int, Line]) -> None:
     """Add to `error` the user's line that was running when it was raised."""
+    line = running_line(error, filename, lines)
+    if line is not None:
+        note(error, line)
+
+
+def running_line(error: Exception, filename: str, lines: dict[int, Line]) -> Line | None:
+    """The user's line that was running when `error` was raised."""
     line = None
     for frame, number in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename == filename:
             line = line_of(number, lines) or line
-    if line is not None:
-        note(error, line)
+    return line
+
+
+def refusal(error: Exception, filename: str, lines: dict[int, Line]) -> S2SError | None:
+    """The error of s2s's own that `error` stands for, where a check of the generated text has raised it.
+
+    The text does not import s2s, so its checks raise one of Python's classes; REFUSALS says which mean a refusal.
+    """
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    remedy = REFUSALS.get(frame.f_code.co_name) if frame.f_code.co_filename == filename else None
+    return None if remedy is None else ShapeMismatchError(str(error), running_line(error, filename, lines), remedy)
 
 
 def note(error: BaseException, line: Line) -> None:

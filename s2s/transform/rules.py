@@ -21,7 +21,7 @@ from ..ir.builder import Builder, add_op, emit
 from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, identifier, walk
 from ..ir.rebuild import clone, emit_block, rebuild
 from ..ir.substitute import substitute
-from ..ir.types import INT, Array, Type, Unknown, carries_derivative
+from ..ir.types import INT, Array, Type, carries_derivative
 from ..ops.chain import like_operand
 from ..ops.checkpoint import Rerun
 from ..ops.control import Known, call
@@ -33,10 +33,11 @@ from ..ops.rules import (
     Lifted,
     captured,
     differentiable_arguments,
+    in_shape,
     is_ruled,
     with_cotangents,
 )
-from ..ops.shape import length, shaped_like, zeros_of
+from ..ops.shape import length, zeros_of
 from .activity import active_values, loop_parts, varied_values
 from .adjoint import drop_unread
 from .asked import read_as_values
@@ -447,10 +448,3 @@ def depending(function: Function, roots: Sequence[Value]) -> set[Value]:
 
 
 ASKS = ("length", "shape", "size", "ndim", "zeros_like")
-
-
-def in_shape(bar: Value, x: Value) -> Value:
-    """`bar`, which a rule gives for `x`, with the extents of `x`."""
-    if isinstance(bar.type, Array) and isinstance(x.type, Array) and bar.type.rank == x.type.rank and bar.type.dims != x.type.dims:
-        return shaped_like(bar, x)
-    return shaped_like(bar, x) if isinstance(bar.type, Unknown) and isinstance(x.type, Array) else bar
