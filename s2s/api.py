@@ -18,7 +18,7 @@ from types import MethodType
 import numpy as np
 
 from . import pipeline, tree
-from .arguments import FIRST, numbers, static_names
+from .arguments import FIRST, checked_axes, numbers, static_names
 from .errors import S2SError, TypeMismatchError, UnsupportedError
 from .front import beginning, from_text
 from .front.calls import apply
@@ -283,8 +283,11 @@ def vmap(f: Callable, in_axes: int | Sequence[int | None] = 0,
          out_axes: int | Sequence[int | None] = 0) -> Transformed:
     """`f` for many lanes at once: each argument has one more axis, where `in_axes` says, and so has the result.
 
-    `in_axes` is one axis for all arguments, or one per argument, None for what all lanes share.
+    `in_axes` is one axis for all arguments, or one per argument, None for what all lanes share; `out_axes` is one axis for all
+    results, or one per result, from `-n` to `n - 1` for results of `n` axes, that of the lanes included.  Where an argument or a result
+    is a container, its entry may be a container of axes like it.  TypeMismatchError for axes that are not there.
     """
+    in_axes, out_axes = checked_axes(in_axes, "in_axes"), checked_axes(out_axes, "out_axes")
     if in_axes is None:
         raise TypeMismatchError("in_axes=None: vmap over no argument", None, "say which axis of which argument has the lanes")
     return Transformed("vmap", f, {"in_axes": in_axes if isinstance(in_axes, int) else tuple(in_axes),

@@ -9,6 +9,7 @@ from types import MethodType
 
 from .errors import TypeMismatchError
 from .front.target import names_of, signature_of
+from .ir.forms import form_of, is_container
 from .ir.types import Static
 
 
@@ -29,10 +30,31 @@ def numbers(argnums, what: str = "argnums") -> int | str | tuple:
     except TypeError:
         pass
     if isinstance(argnums, Sequence):
+        if not argnums and what == "argnums":
+            raise TypeMismatchError("argnums names no argument", None, "name one, by its number or its name")
         found = tuple(numbers(k, what) for k in argnums)
         if not any(isinstance(k, tuple) for k in found):
             return found
     raise TypeMismatchError(f"{what} is {argnums!r}", None, "give the numbers of arguments, from 0, or their names")
+
+
+def checked_axes(axes, what: str):
+    """`axes`: a number, None, or a container of such, nested any way; TypeMismatchError for anything else."""
+    if is_container(axes):
+        for member in members_of(axes):
+            checked_axes(member, what)
+        return axes
+    try:
+        return None if axes is None else operator.index(axes)
+    except TypeError:
+        raise TypeMismatchError(f"{what} is or has {axes!r}", None,
+                                "give the number of an axis, None, or a container of these") from None
+
+
+def members_of(container) -> Sequence:
+    """What a tuple, list, dict or other container holds."""
+    form = form_of(container)
+    return container if form is None else form.members(container)
 
 
 def resolved(argnums, function: Callable, types: Sequence) -> int | tuple[int, ...]:

@@ -17,6 +17,7 @@ from .front.target import names_of
 from .ir.graph import Function
 from .ir.types import Generator, Static, Tuple, Type, Unknown, carries_derivative, has_unknown
 from .ops.checkpoint import Checkpointed
+from .ops.trees import leaf_types
 from .signature import lane_type, parameters_of, signature_of, type_of
 
 
@@ -162,12 +163,31 @@ def _ranks(type: Type) -> list:
 
 
 def tangent_of(t, types: tuple) -> Function:
+    check_tangents(t, types)
+    return assemble.tangent(t.inner_function(types[:len(types) // 2]))
+
+
+def linearized_of(t, types: tuple) -> Function:
+    check_tangents(t, types)
+    return assemble.tangent(t.inner_function(types[:len(types) // 2]), pipeline.linearize)
+
+
+def check_tangents(t, types: tuple) -> None:
+    """Raise TypeMismatchError where one of the tangents, which follow the primals, is none for its primal."""
     names = t.parameter_names(len(types))
     for name, type, dot in zip(names, types, types[len(types) // 2:]):
-        if carries_derivative(type) and _axes(type) != _axes(dot) and not (has_unknown(type) or has_unknown(dot)):
+        if not carries_derivative(type) or has_unknown(type) or has_unknown(dot):
+            continue
+        if _axes(type) != _axes(dot):
             raise TypeMismatchError(f"{t.name}: the tangent of {name}, which is {type}, is {dot}", None,
                                     "make it as long and as deep as what it goes with")
-    return assemble.tangent(t.inner_function(types[:len(types) // 2]))
+        if any(is_complex(d) and not is_complex(x) for x, d in zip(leaf_types(type), leaf_types(dot)) if carries_derivative(x)):
+            raise TypeMismatchError(f"{t.name}: the tangent of {name}, which is {type}, is {dot}", None, "give its real part")
+
+
+def is_complex(type: Type) -> bool:
+    """Whether numbers of this type are complex."""
+    return (getattr(type, "dtype", None) or "").startswith("complex")
 
 
 def pullback_of(t, types: tuple) -> Function:
@@ -180,6 +200,7 @@ def jacobian_of(t, types: tuple) -> Function:
 
 
 def curvature_of(t, types: tuple) -> Function:
+    check_tangents(t, types)
     inner = types[:len(types) // 2]
     return assemble.curvature(t.inner_function(inner), resolved(t.options["argnums"], t.inner, inner))
 
@@ -213,8 +234,7 @@ KINDS: dict[str, Kind] = {
     "hvp": Kind("_hvp", curvature_of, doubled_signature, interpreted, names=doubled),
     "vjp": Kind("_vjp", pullback_of, pullback_signature, interpreted, names=pulled_back),
     **{kind: Kind(f"_{kind}", jacobian_of, same_signature, interpreted) for kind in JACOBIANS},
-    "linearize": Kind("_jvp", lambda t, types: assemble.tangent(t.inner_function(types[:len(types) // 2]), pipeline.linearize),
-                      doubled_signature, interpreted, names=doubled),
+    "linearize": Kind("_jvp", linearized_of, doubled_signature, interpreted, names=doubled),
     "reverse half": Kind("_fwd", lambda t, types: halves.reverse_halves(t.inner_function(types), t.options.get("has_aux", False)),
                          same_signature, run_like_inside),
     "forward half": Kind("_fwd", lambda t, types: halves.forward_halves(t.inner_function(types), t.options.get("has_aux", False)),

@@ -16,6 +16,7 @@ from types import NoneType
 import numpy as np
 
 from .errors import SourceError, TypeMismatchError, UnsupportedError
+from .front.capture import require_plain
 from .front.target import signature_of as front_signature
 from .ir.forms import Form, form_of, is_container, is_fixed
 from .ir.lengths import SHORT
@@ -179,9 +180,7 @@ def normalised(x):
     if type(x) in _PLAIN or x is None:
         return x
     if isinstance(x, np.ndarray):
-        if isinstance(x, (np.matrix, np.ma.MaskedArray)):
-            raise UnsupportedError(f"an argument is a {type(x).__name__}, whose arithmetic is its own", None,
-                                   "pass np.asarray(x), and a mask as an array beside it")
+        require_plain(x, "an argument")
         return x[()] if x.ndim == 0 else x
     if type(x) is tuple:
         return tuple(map(normalised, x))

@@ -61,12 +61,16 @@ def ravel(tree):
     """(vector, unravel): the leaves of `tree` one after the other, and the function that makes such a tree of a vector.
 
     The vector has the dtype that all leaves promote to; `unravel` gives each leaf its shape again, and leaves the dtype.
+    It raises ValueError for anything but a vector of that length.
     """
     parts, whole = flatten(tree)
     vector = np.concatenate([np.ravel(part) for part in parts]) if len(parts) > 0 else np.zeros(0)
     shapes = tuple([np.shape(part) for part in parts])
+    count = sum([math.prod(shape) for shape in shapes])
 
     def unravel(vector):
+        if np.shape(vector) != (count,):
+            raise ValueError(f"unravel of something else than a vector of length {count}")
         found, start = [], 0
         for shape in shapes:
             end = start + math.prod(shape)

@@ -32,10 +32,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..errors import UnsupportedError
-from ..ir.graph import MISSING, Function, Op, Value
+from ..errors import Line, UnsupportedError
+from ..ir.graph import MISSING, Function, Op, Value, walk
 from ..ir.rebuild import rebuild
-from ..ir.types import Array, Scalar
+from ..ir.types import Array, Scalar, is_inexact
 from ..ops.arrange import expand_dims
 from ..ops.cast import convert, float_, int_
 from ..ops.compensated import plain_sum
@@ -88,6 +88,9 @@ REWRITTEN = ("einsum", "outer", "stack", "append", "convolve", "correlate", "mat
 
 def simpler(function: Function, has_blas: bool = True) -> Function:
     """`function` with the ops of the table above rewritten; `has_blas` says whether a product of two matrices is a call of BLAS where it stands."""
+    for block in (function.block, *(inner for op in walk(function.block) for inner in op.blocks)):
+        for y in filter(exceeds_word, block.yields):
+            raise too_wide(y, y.op.line)
     return rebuild(function, rule=functools.partial(_rewrite, has_blas=has_blas))
 
 
@@ -99,7 +102,22 @@ def simplified(record: Record, inputs: Sequence[Value], has_blas: bool) -> Value
     return record(*inputs) if made is None else made[0]
 
 
+def exceeds_word(x: Value) -> bool:
+    """Whether `x` is a known integer that no 64 bits hold."""
+    return type(x.constant) is int and not -2**63 <= x.constant < 2**63
+
+
+def too_wide(x: Value, line: Line | None) -> UnsupportedError:
+    return UnsupportedError(f"the integer {x.constant} has more than 63 bits, and native integers have no more", line,
+                            f"write it as a float: {float(x.constant)!r}")
+
+
 def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | None:
+    wide = list(filter(exceeds_word, inputs))
+    if wide:  # where it meets a float, Python makes a float of it
+        if not op.record.elementwise or not is_inexact(op.output.type.dtype):
+            raise too_wide(wide[0], op.line)
+        return [op.record(*(value(float(x.constant)) if x in wide else x for x in inputs), **op.attrs)]
     if op.name in SCIPYS_ALONE and not has_blas:
         raise UnsupportedError(f"scipy.special.{op.name} on a GPU", op.line, 'leave target="cuda" away, or call it outside of what is compiled')
     if op.name in OF_STACKS and has_blas and rank(matrices(op, inputs)) > 2:

@@ -6,6 +6,7 @@ become trailing parameters of the function, each with a getter that reads the va
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,11 @@ from ..ir.forms import form_of
 from ..ir.types import GENERATOR, Array, Scalar, Static, Tuple, Type, dims_of_argument
 from ..ops.record import type_of_constant
 
+PROTOCOLS = ("__array_ufunc__", "__array_function__", "__array_wrap__", "__array_prepare__", "__getattribute__")
+HARMLESS = {  # what says how an array is made, shown and kept, and computes nothing
+    "__array_finalize__", "__array_priority__", "__class_getitem__", "__copy__", "__deepcopy__", "__del__", "__dict__", "__dir__",
+    "__doc__", "__format__", "__getstate__", "__init__", "__init_subclass__", "__module__", "__new__", "__reduce__",
+    "__reduce_ex__", "__repr__", "__setattr__", "__setstate__", "__sizeof__", "__slots__", "__str__", "__weakref__", "copy"}
 
 @dataclass(frozen=True, eq=False)
 class Global:
@@ -137,15 +143,31 @@ def is_data(x) -> bool:
     return False
 
 
+@functools.cache
+def overridden(kind: type) -> str:
+    """A name by which a subclass of ndarray does not do as an array does; "" where it only carries more than one.
+
+    NumPy's own memmap and recarray are arrays with another home or other names for their fields.
+    """
+    own = [cls for cls in kind.__mro__[:kind.__mro__.index(np.ndarray)] if cls not in (np.memmap, np.recarray)]
+    return next((name for cls in own for name in vars(cls)
+                 if (hasattr(np.ndarray, name) or name in PROTOCOLS) and name not in HARMLESS), "")
+
+
+def require_plain(x: np.ndarray, name: str) -> None:
+    """Raise UnsupportedError where `x` is of a subclass of ndarray that computes in its own way."""
+    if type(x) is not np.ndarray and (changed := overridden(type(x))):
+        raise UnsupportedError(f"{name} is a {type(x).__name__}, whose arithmetic is its own ({changed})", None,
+                               "make it an array with np.asarray, and a mask or a unit a value beside it")
+
+
 def type_of_data(x, name: str) -> Type:
     """The type of a run-time object; `name` is what its extents are called after."""
     match x:
         case np.random.Generator():
             return GENERATOR
-        case np.matrix() | np.ma.MaskedArray():
-            raise UnsupportedError(f"{name} is a {type(x).__name__}, whose arithmetic is its own", None,
-                                   "make it an array with np.asarray, and a mask an array beside it")
         case np.ndarray() if x.ndim:
+            require_plain(x, name)
             return Array(x.dtype.name, dims_of_argument(x.shape, name))
         case np.ndarray():
             return Scalar(x.dtype.name)

@@ -200,7 +200,7 @@ class Native:
                 return interpreted(self, args, printed() - before if self.prints else 0)
             return result if self.narrowed is None else self.narrowed(result)
         except NumbaError as error:
-            refusal = explained(error, function)
+            refusal = None if any(map(exceeds_word, args)) else explained(error, function)
         except NotCompiled as error:
             self.is_in_python, self.is_pure, refusal = True, False, None
             self.run = self.into = self.no_code
@@ -245,6 +245,11 @@ def condition(function: Function, required: list[str]) -> Callable:
     """Whether the arguments are such that no index can leave its array."""
     parameters = ", ".join(f"a{k}" for k in range(len(function.params)))
     return eval(f"lambda {parameters}: {' and '.join(required)}")
+
+
+def exceeds_word(x) -> bool:
+    """Whether `x` is an integer of Python's that native code has no type for, so that Python runs the call."""
+    return type(x) is int and not -2**63 <= x < 2**63
 
 
 class InterpretedWarning(UserWarning):

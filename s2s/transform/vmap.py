@@ -84,6 +84,9 @@ def vmap(function: Function, in_axes: Sequence[int | None], out_axes, types: Seq
     axes = [*in_axes, *[None] * (len(function.params) - len(in_axes))]
     if isinstance(out_axes, int) or out_axes is None:
         out_axes = [out_axes] * len(function.results)
+    if len(out_axes) != len(function.results):
+        raise TypeMismatchError(f"{function.name} has {len(function.results)} results and out_axes {len(out_axes)} entries",
+                                remedy="give one entry, or one for each result")
     roots = [p for p, axis in zip(function.params, axes) if axis is not None]
     if not roots:
         raise TypeMismatchError("vmap with no batched argument", remedy="give in_axes at least one axis")
@@ -535,6 +538,9 @@ def to_front(x: Value, axis: int) -> Value:
 def from_front(x: Value, axis: int) -> Value:
     if isinstance(x.type, Tuple):
         return packed([from_front(item(x, index=k), axis) for k in range(len(x.type.items))], x.type.form)
+    if not -rank(x) <= axis < rank(x):
+        raise TypeMismatchError(f"out_axes {axis}, and the result has {rank(x)} axes, that of the lanes included",
+                                remedy="name an axis that is there")
     return moveaxis(x, 0, axis % rank(x))
 
 
