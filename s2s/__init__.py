@@ -29,6 +29,7 @@ from .api import (
 )
 from .errors import (
     DerivativeError,
+    MemoryCheckError,
     S2SError,
     ShapeMismatchError,
     SourceError,
@@ -51,6 +52,7 @@ __version__ = "0.1.0"
 __all__ = [
     "DerivativeError",
     "Lowered",
+    "MemoryCheckError",
     "S2SError",
     "ShapeDtype",
     "ShapeMismatchError",

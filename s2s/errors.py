@@ -146,3 +146,7 @@ class DerivativeError(S2SError):
 
 class VerifyError(S2SError):
     """The IR breaks one of its invariants: a bug in s2s, never in the user's program."""
+
+
+class MemoryCheckError(S2SError):
+    """Native code would have touched memory that is not its own, or has (S2S_CHECK=memory): a bug in s2s, never in the user's program."""

@@ -6,7 +6,7 @@ A pass is a function Function -> Function, which may change the one it is given:
 Each stands in a table with the reason for its place; a pass that must follow another says so, and importing
 this module checks that it does.
 
-    S2S_CHECK=1    the IR is verified after every pass; generated code stops at the first NaN or inf
+    S2S_CHECK=1    all checks, or some of them (checking.py): the IR is verified after every pass
     S2S_DUMP=dir   every stage is written there, as a file that runs
 """
 
@@ -26,6 +26,7 @@ from .back.loops import lower
 from .back.products import in_pairs
 from .back.python import Draft, Module, render
 from .back.supposed import has_suppositions
+from .checking import is_requested
 from .errors import UnsupportedError, VerifyError
 from .flat import Compiled, has_containers, spread, taking_apart
 from .front import build as front_build
@@ -227,7 +228,7 @@ def run(passes: Sequence[Pass], function: Function) -> Function:
 
 @contextmanager
 def checked() -> Iterator[None]:
-    """Inside this, the IR is verified after every pass, as with S2S_CHECK=1."""
+    """Inside this, the IR is verified after every pass, as with S2S_CHECK=ir."""
     token = _checking.set(True)
     try:
         yield
@@ -237,7 +238,7 @@ def checked() -> Iterator[None]:
 
 def is_checking() -> bool:
     """Whether the IR is to be verified after every pass."""
-    return _checking.get() or os.environ.get("S2S_CHECK", "0") not in ("", "0")
+    return _checking.get() or is_requested("ir")
 
 
 _stages: ContextVar[list | None] = ContextVar("stages", default=None)

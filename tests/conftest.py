@@ -8,6 +8,7 @@ choose by how long they take, which depends on the machine: which tests are leng
 
 import collections
 import os
+import sys
 
 import pytest
 
@@ -22,6 +23,15 @@ def pytest_addoption(parser):
                      help="rewrite tests/golden/*.py with what is generated now, if the oracles accept it")
     parser.addoption("--cases", type=int, default=1,
                      help="of each test, so many cases are quick, from the first to the last (1); the others are marked slow")
+
+
+@pytest.fixture(autouse=True)
+def no_memory_is_touched_that_is_not_ones_own():
+    """With S2S_CHECK=memory, a test fails in which native code has violated memory, whatever became of the error."""
+    yield
+    sanitizer = sys.modules.get("s2s.runtime.sanitizer")
+    if sanitizer is not None:
+        assert not sanitizer.clear()
 
 
 def pytest_collection_modifyitems(config, items):

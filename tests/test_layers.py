@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent / "s2s"
 
 LAYERS = [
     {"errors", "later"},
+    {"checking"},
     {"ir"},
     {"tree"},
     {"structured"},

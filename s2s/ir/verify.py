@@ -1,6 +1,6 @@
 """The invariants of the IR, one function each; `verify` checks them all.
 
-`S2S_CHECK=1` runs it after every pass.  What it finds is a bug in s2s.
+`S2S_CHECK=ir` runs it after every pass.  What it finds is a bug in s2s.
 """
 
 from __future__ import annotations

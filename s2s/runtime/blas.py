@@ -10,7 +10,6 @@ BLAS counts in columns: a matrix in C order is, to BLAS, its own transpose.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ from .elements import field, item
 from .outlined import fails, outlined
 from .shaped import copied
 from .small import dots, row
-from .unshared import MEMORY, NO_MEMORY, allocate, allocated, described, had
+from .unshared import MEMORY, NO_MEMORY, allocated, described, had, new_memory
 
 KINDS = {types.float64: "d", types.float32: "s", types.complex128: "z", types.complex64: "c"}
 BYTE, STATUS = ir.IntType(8), ir.IntType(32)
@@ -113,8 +112,7 @@ def _product(context, builder, sig, *given: ir.Value) -> None:
     fails(context, builder, builder.icmp_signed("!=", a.shape[-1], b.shape[0]), ValueError, UNEQUAL, NO_MEMORY)
     shape = [*a.shape[:-1], *b.shape[1:]]
     item_type = context.get_data_type(sig.return_type.dtype)
-    memory = outlined(context, builder, f"new_{len(shape)}", MEMORY, [shape[0].type(context.get_abi_sizeof(item_type)), *shape],
-                      functools.partial(allocate, context, False))
+    memory = new_memory(context, builder, shape[0].type(context.get_abi_sizeof(item_type)), shape)
     with builder.if_then(cgutils.is_null(builder, builder.extract_value(memory, 0)), likely=False):
         builder.ret(memory)
     made = builder.bitcast(builder.extract_value(memory, 1), item_type.as_pointer())

@@ -33,7 +33,8 @@ from numba.core.errors import NumbaError, NumbaPerformanceWarning, NumbaWarning
 
 from ..back.lengths import settled
 from ..back.python import Module, render
-from ..errors import S2SError, UnsupportedError
+from ..checking import is_requested, requested_checks
+from ..errors import MemoryCheckError, S2SError, UnsupportedError
 from ..ir.graph import Function, Recalled, walk, whole
 from ..ir.turns import made_in_turn, taking_turns
 from ..ir.types import Array, Generator, Scalar, Tuple, Type
@@ -50,6 +51,7 @@ from .ordered import overlaps_itself
 from .otherwise import Otherwise
 from .printed import printed, rest, without
 from .raised import raised_again, raised_by
+from .sanitizer import watched
 from .trap import first_bad, is_checking
 from .worth import BySize, MoreWork, chooser
 
@@ -110,9 +112,9 @@ class Native:
         self.holds = condition(function, required) if required else None
         self.narrowed = narrowing(function)
         self.is_in_python = self.is_told = False  # compiling has failed; native code has raised what Python does not, and that was said
-        self.is_trap = is_checking()
+        self.is_trap, self.is_sanitized = is_checking(), is_requested("memory")
         self.generators = [k for k, p in enumerate(function.params) if isinstance(p.type, Generator)]
-        self.is_pure = not (self.is_trap or self.prints or self.generators)  # running it twice is running it once
+        self.is_pure = not (self.is_trap or self.is_sanitized or self.prints or self.generators)  # running it twice is running it once
 
     @property
     def whole(self) -> Native:
@@ -143,7 +145,8 @@ class Native:
     def dispatcher_of(self, checks: bool, in_order: bool = True) -> Callable:
         """Numba's dispatcher of the code, with checks of indices or without, whose arguments are put `in_order` first (ordered.py), or not."""
         with taking_turns():
-            native = self.drafted.native(self.parts, "checked" if checks else "plain", lambda: decorated(
+            form = ",".join(["checked" if checks else "plain", *requested_checks()])
+            native = self.drafted.native(self.parts, form, lambda: decorated(
                 self.module, self.fastmath, checks, True, self.conditions(checks)))
             params = [p.type for p in self.function.params]
             found = getattr(loaded(native, self.cache, params, len(params) if in_order else None), native.entry)
@@ -159,7 +162,7 @@ class Native:
             form, shares = into_form(self.module, params, types)
             return decorated(form, self.fastmath, self.checks, True, self.conditions(self.checks, shares))
 
-        native = self.drafted.native(self.parts, "into", make)
+        native = self.drafted.native(self.parts, ",".join(["into", *requested_checks()]), make)
         taken = [type for type in types if isinstance(type, Array)]
         return getattr(loaded(native, self.cache, [*params, *taken], len(params)), native.entry)
 
@@ -191,14 +194,16 @@ class Native:
         drawn = [args[k].bit_generator.state for k in self.generators]
         try:
             if self.holds is None or self.holds(*args):
-                result = self.dispatcher(*args) if not overlap else self.dispatcher_of(self.checks, in_order=False)(*args)
+                result = self.result_of(self.dispatcher if not overlap else self.dispatcher_of(self.checks, in_order=False), args, self.checks)
             else:
                 if self.careful is None:
                     self.careful = self.dispatcher_of(checks=True, in_order=False)
-                result = self.careful(*args)
+                result = self.result_of(self.careful, args, True)
             if self.is_trap and first_bad(result) is not None:
                 return interpreted(self, args, printed() - before if self.prints else 0)
             return result if self.narrowed is None else self.narrowed(result)
+        except MemoryCheckError:
+            raise
         except NumbaError as error:
             refusal = None if any(map(exceeds_word, args)) else explained(error, function)
         except NotCompiled as error:
@@ -221,6 +226,12 @@ class Native:
             warnings.warn(f"{function.name} runs in Python, slowly, in calls like this one: native code has raised what Python does not ({raised})",
                           InterpretedWarning, stacklevel=4)
         return result
+
+    def result_of(self, code: Callable, args: tuple, checks: bool):
+        """What the dispatcher `code` gives; with S2S_CHECK=memory it has touched no memory that is not its own."""
+        if not self.is_sanitized:
+            return code(*args)
+        return watched(code, args, self.modules[code.py_func.__code__.co_filename], checks)
 
     @made_in_turn
     def in_python(self) -> Callable:

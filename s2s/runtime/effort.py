@@ -89,6 +89,8 @@ _sizes: dict[str, int] = {}  # bytes of LLVM's types, by their text
 class Effort(Compiler):
     """Numba's compiler, for `@njit(pipeline_class=Effort)`."""
 
+    is_sanitized = has_guards = False  # sanitizer.py
+
     def compile_extra(self, func):
         self._own_library(func)
         return super().compile_extra(func)
@@ -108,7 +110,13 @@ class Effort(Compiler):
         return [manager]
 
     def _compile_core(self):
-        return with_frames(self._compile_with_frames)
+        if not self.has_guards:
+            return with_frames(self._compile_with_frames)
+        before, config.BOUNDSCHECK = config.BOUNDSCHECK, 1
+        try:  # what Numba compiles of its own for this is checked, too
+            return with_frames(self._compile_with_frames)
+        finally:
+            config.BOUNDSCHECK = before
 
     def _compile_with_frames(self):
         self.is_direct = direct.can_be_direct(self.state) and not calls_itself(self.state.func_id.func)
@@ -122,9 +130,22 @@ class Effort(Compiler):
     def _own_library(self, function: FunctionType) -> None:
         flags = self.state.flags
         is_part = flags.no_cpython_wrapper and flags.no_cfunc_wrapper and not flags.force_pyobject and not calls_itself(function)
-        self.state.targetctx = native(self.state.targetctx)
+        self.state.targetctx = context = native(self.state.targetctx)
+        context.is_sanitized, context.has_guards = self.is_sanitized, self.has_guards
         self.state.library = (Part if is_part else Library)(self.state.targetctx.codegen(), function.__qualname__)
         self.state.library.enable_object_caching()
+
+
+class Guarded(Effort):
+    """The same, for code whose arrays have guard words around them, and whose indices are Numba's to check."""
+
+    has_guards = True
+
+
+class Sanitized(Guarded):
+    """The same, for code that stops where an index is outside of its array."""
+
+    is_sanitized = True
 
 
 def native(context):
@@ -141,6 +162,7 @@ def native_kind(kind: type) -> type:
 
     class Context(kind):
         is_native = True
+        is_sanitized = has_guards = False
 
         def get_function(self, fn, sig, _firstcall=True):
             found = short(self, fn, sig) or super().get_function(fn, sig, _firstcall)

@@ -24,6 +24,7 @@ from numba.np.arrayobj import load_item, store_item
 from numba.np.numpy_support import ufunc_find_matching_loop
 
 from .complexes import length, of_complex
+from .sanitizer import check_index
 
 
 def short(context, function, signature) -> Callable | None:
@@ -39,9 +40,9 @@ def short(context, function, signature) -> Callable | None:
     if isinstance(function, np.ufunc):
         return _of_numbers(context, function, signature)
     if function is operator.getitem and is_element(context, *types_[:2]):
-        return lambda builder, args, loc=None: load_item(context, builder, types_[0], _place(context, builder, *types_[:2], *args))
+        return lambda builder, args, loc=None: load_item(context, builder, types_[0], _place(context, builder, *types_[:2], *args, loc))
     if function is operator.setitem and is_element(context, *types_[:2]) and isinstance(types_[2], (types.Number, types.Boolean)):
-        return lambda builder, args, loc=None: _set(context, builder, types_, args)
+        return lambda builder, args, loc=None: _set(context, builder, types_, args, loc)
     if function == "getiter" and isinstance(types_[0], types.RangeType):
         return lambda builder, args, loc=None: _begin(context, builder, types_[0], kind, args[0])
     if function == "iternext" and isinstance(types_[0], types.RangeIteratorType):
@@ -101,23 +102,25 @@ def _of_numbers(context, function: np.ufunc, signature) -> Callable | None:
 def is_element(context, array: types.Type, index: types.Type) -> bool:
     """Whether `index` means one number of `array`."""
     indices = index.types if isinstance(index, types.BaseTuple) else (index,)
-    return (isinstance(array, types.Array) and isinstance(array.dtype, (types.Number, types.Boolean)) and not context.enable_boundscheck
-            and 0 < array.ndim == len(indices) and all(isinstance(k, types.Integer) for k in indices))
+    return (isinstance(array, types.Array) and isinstance(array.dtype, (types.Number, types.Boolean))
+            and (context.is_sanitized or not context.enable_boundscheck) and 0 < array.ndim == len(indices) and all(isinstance(k, types.Integer) for k in indices))
 
 
-def _place(context, builder, array: types.Array, index: types.Type, x: ir.Value, k: ir.Value) -> ir.Value:
+def _place(context, builder, array: types.Array, index: types.Type, x: ir.Value, k: ir.Value, loc=None) -> ir.Value:
     given = [(k, index)] if isinstance(index, types.Integer) else [(item(builder, k, n), t) for n, t in enumerate(index.types)]
-    return place(context, builder, array, x, given)
+    return place(context, builder, array, x, given, line=0 if loc is None else loc.line)
 
 
 def place(context, builder, array: types.Array, x: ir.Value, given: Sequence[tuple[ir.Value, types.Type]],
-          is_natural: Callable[[ir.Value], bool] = lambda k: False) -> ir.Value:
+          is_natural: Callable[[ir.Value], bool] = lambda k: False, line: int = 0) -> ir.Value:
     """Where the element of these indices is: Numba's get_item_pointer, of the array's fields as values.
 
-    An index that `is_natural` is known not to be negative.
+    An index that `is_natural` is known not to be negative.  Sanitized code names the `line` of the text where an index is outside.
     """
     shape = field(context, builder, array, x, "shape")
     indices = [k if is_natural(k) else _counted(context, builder, k, t, shape, n) for n, (k, t) in enumerate(given)]
+    if context.is_sanitized:
+        check_index(context, builder, indices, [item(builder, shape, n) for n in range(array.ndim)], line)
     data = field(context, builder, array, x, "data")
     if array.layout == "A":
         strides = field(context, builder, array, x, "strides")
@@ -147,9 +150,9 @@ def _counted(context, builder, k: ir.Value, kind: types.Integer, shape: ir.Value
     return builder.select(builder.icmp_signed("<", k, k.type(0)), builder.add(k, item(builder, shape, axis)), k)
 
 
-def _set(context, builder, kinds: Sequence[types.Type], args: Sequence[ir.Value]) -> ir.Value:
+def _set(context, builder, kinds: Sequence[types.Type], args: Sequence[ir.Value], loc=None) -> ir.Value:
     array, index, kind = kinds
-    where = _place(context, builder, array, index, *args[:2])
+    where = _place(context, builder, array, index, *args[:2], loc)
     store_item(context, builder, array, context.cast(builder, args[2], kind, array.dtype), where)
     return context.get_dummy_value()
 

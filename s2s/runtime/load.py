@@ -30,7 +30,7 @@ def load(text: str, entry: str, lines: dict[int, Line], check: bool | None = Non
     """The function `entry` of the module `text`, whose generated lines come from the user's `lines`.
 
     `given` are the names that the text uses and does not define.
-    With `check` (S2S_CHECK=1), the first NaN or inf that it makes raises FloatingPointError (trap.py).
+    With `check` (S2S_CHECK=nan), the first NaN or inf that it makes raises FloatingPointError (trap.py).
     """
     filename = register(text, entry)
     tree = ast.parse(text, filename)

@@ -21,12 +21,13 @@ import numpy as np
 from numba.core.errors import NumbaError
 
 from ..back.python import Module
+from ..checking import is_requested
 from ..ir.turns import taking_turns
 from ..ir.types import Array, Type
 from . import cache as disk
 from .asked import asked_first, some_length_is_one, some_length_is_short
 from .checks import written_in_place
-from .effort import Effort
+from .effort import Effort, Guarded, Sanitized
 from .extremes import shadowing
 from .into import HELPERS, into_form
 from .load import TEXT, register
@@ -68,8 +69,9 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, c
         options += ", boundscheck=True"
     head, inner = ["from numba import njit"], ""
     if own:
-        head.append(f"from {Effort.__module__} import {Effort.__name__}")
-        options, inner = f"{options}, pipeline_class={Effort.__name__}, no_cfunc_wrapper=True", ", no_cpython_wrapper=True"
+        pipeline = Effort if not is_requested("memory") else Guarded if checks else Sanitized
+        head.append(f"from {pipeline.__module__} import {pipeline.__name__}")
+        options, inner = f"{options}, pipeline_class={pipeline.__name__}, no_cfunc_wrapper=True", ", no_cpython_wrapper=True"
     head += written + imports(module.text) + (shadowing("\n".join([module.text, *itertools.chain.from_iterable(conditions.values())])) if own else [])
     head += [f"from {into_form.__module__} import {name} as into_{name}" for name in HELPERS if f"into_{name}(" in module.text + said]
     looks = watching(module.text) if is_checking() else {}
@@ -91,7 +93,7 @@ def decorated(module: Module, fastmath: bool, checks: bool, own: bool = False, c
             text.append(f"@njit({options}{'' if line.startswith(f'def {module.entry}(') else inner})")
         text.append(line)
         moved[number] = len(text)
-        text += [more[number] for more in (known, looks) if number in more]
+        text += [each for more in (known, looks) if number in more for each in more[number].splitlines()]
     lines, raises = ({moved[number]: x for number, x in found.items() if number in moved}
                      for found in (module.lines, module.raises))
     return Module("\n".join(text) + "\n", module.entry, lines, module.given, raises)

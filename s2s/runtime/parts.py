@@ -30,6 +30,7 @@ from numba.extending import lower_builtin, overload, type_callable
 from ..back.work import LIBRARIES
 from . import hand_out
 from .elements import field, item
+from .sanitizer import check_lengths
 from .unshared import promised
 
 RAISED = "a part of a loop raised"
@@ -131,6 +132,9 @@ def _lower_add_parts(context, builder, sig, args):
     number = sig.args[0].dtype
     data, parts = (field(context, builder, t, x, "data") for t, x in zip(sig.args, args))
     size, count = (field(context, builder, t, x, "nitems") for t, x in zip(sig.args, args))
+    if getattr(context, "is_sanitized", False):
+        for axis in range(sig.args[0].ndim):
+            check_lengths(context, builder, *(item(builder, field(context, builder, t, x, "shape"), axis + k) for k, (t, x) in enumerate(zip(sig.args, args))))
     if isinstance(number, types.Complex):  # two numbers, next to each other
         number = number.underlying_float
         size, count = (builder.mul(n, n.type(2)) for n in (size, count))

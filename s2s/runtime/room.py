@@ -16,7 +16,7 @@ from numba.extending import lower_builtin, overload, type_callable
 from ..back.stacks import with_room, with_room_for_matrices, with_room_for_rows
 from .elements import field, item
 from .outlined import outlined
-from .unshared import MEMORY, allocate, described, had
+from .unshared import MEMORY, described, had, new_memory
 
 FUNCTIONS = {1: with_room, 2: with_room_for_rows, 3: with_room_for_matrices}  # by the axes of the tape
 TIMES, MOST = ((100_000, 8), (1_000_000, 4)), 2  # for fewer numbers than so many, so many times as many; else
@@ -54,7 +54,7 @@ def _filled(context, size: int, builder, data: ir.Value, n: ir.Value, rows: ir.V
     for most, factor in reversed(TIMES):
         times = builder.select(builder.icmp_signed("<", asked, word(most)), word(factor), times)
     longer = builder.add(builder.mul(times, n), builder.sdiv(word(1000), numbers))
-    memory = outlined(context, builder, f"new_{1 + len(others)}", MEMORY, [word(size), longer, *others], functools.partial(allocate, context, False))
+    memory = new_memory(context, builder, word(size), [longer, *others])
     meminfo, place = (builder.extract_value(memory, k) for k in (0, 1))
     with builder.if_then(cgutils.is_not_null(builder, meminfo)):
         cgutils.raw_memcpy(builder, place, data, held, size)

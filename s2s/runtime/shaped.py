@@ -22,7 +22,7 @@ from numba.extending import intrinsic, lower_builtin, overload, type_callable
 from .elements import field, item, structure
 from .lapack import copier
 from .outlined import fails, leave_if, outlined
-from .unshared import MEMORY, New, allocate, described, had
+from .unshared import MEMORY, New, described, had, new_memory
 
 
 def native_in_order(array):
@@ -105,7 +105,7 @@ def _copy(context, kind: types.Array, builder, data: ir.Value, *given: ir.Value)
     shape, strides = given[:kind.ndim], given[kind.ndim:]
     item_type, word = context.get_data_type(kind.dtype), given[0].type
     step = word(context.get_abi_sizeof(item_type))
-    memory = outlined(context, builder, f"new_{kind.ndim}", MEMORY, [step, *shape], functools.partial(allocate, context, False))
+    memory = new_memory(context, builder, step, shape)
     with builder.if_then(cgutils.is_null(builder, builder.extract_value(memory, 0)), likely=False):
         builder.ret(memory)
     made = builder.bitcast(builder.extract_value(memory, 1), item_type.as_pointer())

@@ -1,4 +1,4 @@
-"""The trap: with S2S_CHECK=1, generated code stops at the first NaN or inf that it makes, forwards or backwards.
+"""The trap: with S2S_CHECK=nan, generated code stops at the first NaN or inf that it makes, forwards or backwards.
 
 After each assignment of interpreted code, what was assigned is looked at.  The FloatingPointError says which
 statement made the NaN, and of what values; the user's line comes as with any error (load.py).  An inf that was
@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import ast
 import builtins
-import os
 import sys
 from collections.abc import Iterator
 
 import numpy as np
+
+from ..checking import is_requested
 
 STOP, REMEMBER, BEFORE, RESULT = "__s2s_stop", "__s2s_remember", "__s2s_before", "__s2s_result"
 ALLOCATIONS = ("np.empty", "np.empty_like", "unshared_empty")  # hold what was there before, until they are written
@@ -25,7 +26,7 @@ FEW = 6  # elements of an array that are shown
 
 def is_checking() -> bool:
     """Whether S2S_CHECK asks for the trap."""
-    return os.environ.get("S2S_CHECK", "0") not in ("", "0")
+    return is_requested("nan")
 
 
 # ------------------------------------------------------------------------------------- interpreted code

@@ -29,6 +29,7 @@ from numba.extending import lower_builtin, type_callable
 
 from .elements import field, item, structure
 from .outlined import fails, leave_if, outlined
+from .sanitizer import guarded_memory
 
 
 def unshared_empty(shape, dtype=np.float64):
@@ -83,9 +84,13 @@ class New(NamedTuple):
 def allocated(context, builder, kind: types.Array, shape: Sequence[ir.Value], zero: bool = False) -> New:
     """A new array in C order, which raises where NumPy would."""
     step = ir.Constant(context.get_value_type(types.intp), context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+    return described(context, builder, kind, shape, had(builder, new_memory(context, builder, step, shape, zero)))
+
+
+def new_memory(context, builder, step: ir.Value, shape: Sequence[ir.Value], zero: bool = False) -> ir.Value:
+    """A MEMORY for a new array, whose elements take `step` bytes each."""
     name = f"new_{'zeros_' if zero else ''}{len(shape)}"
-    return described(context, builder, kind, shape, had(builder, outlined(
-        context, builder, name, MEMORY, [step, *shape], functools.partial(allocate, context, zero))))
+    return outlined(context, builder, name, MEMORY, [step, *shape], functools.partial(allocate, context, zero))
 
 
 def had(builder, memory: ir.Value) -> tuple[ir.Value, ir.Value]:
@@ -130,9 +135,13 @@ def allocate(context, zero: bool, builder, step: ir.Value, *shape: ir.Value) -> 
     for n in shape:
         wrong = builder.or_(wrong, builder.icmp_signed("<", n, n.type(0)))
     fails(context, builder, wrong, ValueError, "the shape of a new array is negative, or too large", NO_MEMORY)
-    meminfo = context.nrt.meminfo_alloc_aligned_unchecked(builder, size, context.get_preferred_array_alignment(types.intp))
+    guarded = None
+    if getattr(context, "has_guards", False):
+        meminfo, guarded = guarded_memory(context, builder, size)
+    else:
+        meminfo = context.nrt.meminfo_alloc_aligned_unchecked(builder, size, context.get_preferred_array_alignment(types.intp))
     fails(context, builder, cgutils.is_null(builder, meminfo), MemoryError, NO_ROOM, NO_MEMORY)
-    data = context.nrt.meminfo_data(builder, meminfo)
+    data = context.nrt.meminfo_data(builder, meminfo) if guarded is None else guarded()
     if zero:
         cgutils.memset(builder, data, size, 0)
     builder.ret(builder.insert_value(builder.insert_value(NO_MEMORY, meminfo, 0), data, 1))

@@ -94,7 +94,7 @@ class DirectLowering(BaseNativeLowering):
         names = [a.arg for a in tree.args.args]
         state.typemap = {f"arg.{name}": kind for name, kind in zip(names, state.args)}
         state.calltypes, state.return_type = {}, inference.result
-        nests = nests_of(tree.body)
+        nests = {} if state.targetctx.is_sanitized else nests_of(tree.body)  # whose indices leave their axes, and stay in their arrays
         state.func_ir = SimpleNamespace(
             func_id=identity, arg_names=names, is_generator=False, generator_info=None, blocks={0: None},
             loc=Loc(identity.filename, tree.lineno), tree=tree, inference=inference, nests=nests,

@@ -342,7 +342,7 @@ class Expressions:
         return is_element(self.context, of.kind, kinds[0] if len(kinds) == 1 else types.Tuple.from_types(kinds))
 
     def where(self, of: Given, indices: Sequence[Given]) -> ir.Value:
-        return place(self.context, self.builder, of.kind, of.value, [(x.value, x.kind) for x in indices], self.is_natural)
+        return place(self.context, self.builder, of.kind, of.value, [(x.value, x.kind) for x in indices], self.is_natural, self.line)
 
     def element(self, of: Given, indices: Sequence[Given]) -> Given:
         return Given(load_item(self.context, self.builder, of.kind, self.where(of, indices)), of.kind.dtype)
