@@ -55,6 +55,10 @@ STEPS = (
     Point("3.0 % x", 1.0, -3.0, 0.0, -3.0),
     Point("np.copysign(x, 1.0)", 0.0, 0.0, 0.0, 1.0),
 )
+TRIANGLES = (
+    Point("np.linalg.cholesky(x.reshape(2, 2))", (4.0, 2.0, 2.0, 5.0), (0.1875, 0.0, 0.25, 0.25), None, (0.1875, 0.125, 0.125, 0.25)),
+    Point("np.linalg.eigvalsh(x.reshape(2, 2))[1]", (1.0, 2.0, 2.0, 1.0), (0.5, 0.0, 1.0, 0.5), None, (0.5, 0.5, 0.5, 0.5)),
+)
 POWERS = (
     Point("x ** 0.0", 0.0, 0.0, 0.0, nan),
     Point("x ** 1.0", 0.0, 1.0, 0.0, 1.0),
@@ -77,6 +81,7 @@ SECTIONS = {
     "Sizes at zero": SIZES,
     "Steps": STEPS,
     "Powers": POWERS,
+    "Matrices of which one triangle is read": TRIANGLES,
     "Not finite: one-sided limits, and none": LIMITS,
 }
 POINTS = [point for points in SECTIONS.values() for point in points]

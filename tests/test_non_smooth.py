@@ -22,6 +22,10 @@ pick has no influence, not even a NaN, nor have numbers that the path taken does
 derivative that NumPy's division gives: inf, or nan where even the limit is not known.
 Second derivatives are those of the branch that the first chooses.
 
+Of a symmetric or Hermitian matrix `cholesky`, `eigh`, `eigvalsh`, `cho_factor` and `solve(assume_a="pos")` read one triangle, and so the
+derivative has zeros in the other one, and that by a Hermitian diagonal is real.  JAX makes the matrix symmetric first, `(a + a.T) / 2`,
+and shares the derivative between both triangles.  Where a program writes both, what reaches its arguments is the same.
+
 Each line is checked in reverse, forwards and, of numbers, in second order; the column of JAX's values is compared with JAX.
 This page is written from `tests/non_smooth.py` (`pytest tests/test_non_smooth.py --update-golden` writes it again).
 """

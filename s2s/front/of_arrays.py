@@ -358,17 +358,12 @@ def _of_each(function: Callable, each: Callable) -> Callable:
 
 
 def _eigh(function: Callable, each: Callable) -> Callable:
-    """np.linalg.eigh or eigvalsh: of an upper half it is that of the transpose, conjugated."""
-    one = _of_each(function, each)
-
+    """np.linalg.eigh or eigvalsh, of one matrix or of each of a stack."""
     def called_with(frame: Frame, node, a, UPLO="L"):  # noqa: N803  NumPy's own name
         a = _array(frame, node, a)
-        half = frame.static(UPLO, "UPLO=", node)
-        if half not in ("L", "U", "l", "u"):
-            raise TypeMismatchError("UPLO argument must be 'L' or 'U'", current().line, "say which half holds the matrix")
-        if half in "Uu":
-            a = apply(frame, np.swapaxes, [apply(frame, np.conj, [a], {}, node), -1, -2], {}, node)
-        return one(frame, node, a)
+        if (rank(frame.value(a)) or 0) > 2:
+            return _run(frame, node, each, a, UPLO)
+        return operate(frame, function, [a, UPLO], {}, node)
 
     return called_with
 

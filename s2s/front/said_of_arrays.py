@@ -499,23 +499,23 @@ def real_of(a):
     return np.real(inexact(a))
 
 
-def values_and_vectors_of_each(a):
+def values_and_vectors_of_each(a, UPLO):  # noqa: N803  NumPy's own name
     """np.linalg.eigh of a stack of matrices, one behind the other."""
     n = a.shape[-1]
     flat = np.reshape(a, (-1, n, n))
     w, v = np.zeros(flat.shape[:2], real_of(a).dtype), np.zeros(flat.shape, inexact(a).dtype)
     for k in range(len(flat)):
-        w[k], v[k] = np.linalg.eigh(flat[k])
+        w[k], v[k] = np.linalg.eigh(flat[k], UPLO)
     return np.reshape(w, a.shape[:-1]), np.reshape(v, a.shape)
 
 
-def values_of_each(a):
+def values_of_each(a, UPLO):  # noqa: N803
     """np.linalg.eigvalsh of a stack."""
     n = a.shape[-1]
     flat = np.reshape(a, (-1, n, n))
     w = np.zeros(flat.shape[:2], real_of(a).dtype)
     for k in range(len(flat)):
-        w[k] = np.linalg.eigvalsh(flat[k])
+        w[k] = np.linalg.eigvalsh(flat[k], UPLO)
     return np.reshape(w, a.shape[:-1])
 
 

@@ -32,7 +32,8 @@ def scipys(name: str) -> Named:
     return Named("scipy.linalg", name)
 
 
-def _call(name: str, *args: ast.expr) -> ast.expr:
+def scipy_call(name: str, *args: ast.expr) -> ast.expr:
+    """scipy.linalg.name(*args)"""
     module = ast.Attribute(ast.Name("scipy", ast.Load()), "linalg", ast.Load())
     return ast.Call(ast.Attribute(module, name, ast.Load()), list(args), [])
 
@@ -76,7 +77,7 @@ def _jvp_sylvester(dots, y, a, b, q):
 
 sylvester = define(
     "solve_sylvester", evaluate=lambda a, b, q: scipys("solve_sylvester")(a, b, q), infer=_infer_sylvester, vjp=_vjp_sylvester,
-    jvp=_jvp_sylvester, syntax=lambda a, b, q: _call("solve_sylvester", a, b, q))
+    jvp=_jvp_sylvester, syntax=lambda a, b, q: scipy_call("solve_sylvester", a, b, q))
 
 
 @numpy_function(scipys("solve_sylvester"))
@@ -101,7 +102,7 @@ def _infer_sqrtm(a: Value, *, dtype: str) -> Type:
 
 def _sqrtm_syntax(a: ast.expr, *, dtype: str) -> ast.expr:
     """scipy.linalg.sqrtm(a).astype(dtype, casting="same_kind"), which raises where the root of a real matrix is complex."""
-    return ast.Call(ast.Attribute(_call("sqrtm", a), "astype", ast.Load()), [ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load())],
+    return ast.Call(ast.Attribute(scipy_call("sqrtm", a), "astype", ast.Load()), [ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load())],
                     [ast.keyword("casting", ast.Constant("same_kind"))])
 
 
@@ -179,7 +180,7 @@ def _jvp_banded(dots, y, ab, b, *, below, above):
 banded = define(
     "solve_banded", evaluate=lambda ab, b, *, below, above: scipys("solve_banded")((below, above), ab, b), infer=_infer_banded,
     vjp=_vjp_banded, jvp=_jvp_banded,
-    syntax=lambda ab, b, *, below, above: _call("solve_banded", ast.Tuple([ast.Constant(below), ast.Constant(above)], ast.Load()), ab, b))
+    syntax=lambda ab, b, *, below, above: scipy_call("solve_banded", ast.Tuple([ast.Constant(below), ast.Constant(above)], ast.Load()), ab, b))
 
 
 @numpy_function(scipys("solve_banded"))

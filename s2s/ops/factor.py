@@ -27,8 +27,17 @@ from .arrange import expand_dims
 from .create import eye
 from .elementwise import conjugate, equal, where
 from .elementwise import real as real_part
+from .equations import scipy_call, scipys
 from .index import take
-from .linalg import inv, linalg_call, real_dtype, solve, square_dims
+from .linalg import (
+    completed,
+    inv,
+    linalg_call,
+    onto_triangle,
+    real_dtype,
+    solve,
+    square_dims,
+)
 from .pick import diagonal, tril
 from .product import check_inner, matmul, matrix_transposed, product_dtype
 from .record import define, dtype_of, numpy_function, rank, static, value
@@ -75,10 +84,6 @@ def _adjoint(x: Value) -> Value:
     return t(_conjugate(x))
 
 
-def _symmetric(x: Value) -> Value:
-    return 0.5 * (x + _adjoint(x))
-
-
 def _real(x: Value) -> Value:
     return real_part(x) if is_complex(x) else x
 
@@ -92,69 +97,98 @@ def _size_dtype(dtype: str | None) -> str | None:
 # ------------------------------------------------------------------------------------------------ eigh
 
 
-def _infer_eigh(a: Value) -> list[Type]:
+def _infer_eigh(a: Value, **triangle) -> list[Type]:
     dims = square_dims(a, "np.linalg.eigh")
     dtype = dtype_of(a.type)
     return [Array(_size_dtype(dtype), dims[:1]), Array(real_dtype(dtype), dims)]
 
 
-def _vjp_eigh(bars, ys, a):
+def _vjp_eigh(bars, ys, a, *, upper, of_scipy):
     (w_bar, v_bar), (w, v) = bars, ys
     if is_zero(v_bar):
-        return (matmul(_conjugate(v) * w_bar, t(v)),)
+        return (onto_triangle(matmul(_conjugate(v) * w_bar, t(v)), upper),)
     inner = gaps_between(w) * matmul(t(v), v_bar)
     if not is_zero(w_bar):
         inner = inner + eye(length(w, axis=0)) * w_bar
-    return (_symmetric(matmul(matmul(_conjugate(v), inner), t(v))),)
+    return (onto_triangle(matmul(matmul(_conjugate(v), inner), t(v)), upper),)
 
 
-def _jvp_eigh(dots, ys, a):
+def _jvp_eigh(dots, ys, a, *, upper, of_scipy):
     if dots[0] is None:
         return None
     w, v = ys
-    inner = matmul(matmul(_adjoint(v), _symmetric(dots[0])), v)
+    inner = matmul(matmul(_adjoint(v), completed(dots[0], upper)), v)
     return _real(diagonal(inner)), matmul(v, gaps_between(w) * inner)
 
 
+def _eigh_syntax(a: ast.expr, *, upper: bool, of_scipy: bool) -> ast.expr:
+    """np.linalg.eigh(a), np.linalg.eigh(a, "U"), scipy.linalg.eigh(a), scipy.linalg.eigh(a, lower=False)"""
+    if not of_scipy:
+        return linalg_call("eigh", a, *[ast.Constant("U")] * upper)
+    call = scipy_call("eigh", a)
+    call.keywords = [ast.keyword("lower", ast.Constant(False))] * upper
+    return call
+
+
 eigh_record = define(
-    "eigh",  # of a symmetric or Hermitian matrix, and so is the cotangent
-    evaluate=lambda a: tuple(np.linalg.eigh(a)),
+    "eigh",  # of one triangle: linalg.py, Note [Which triangle is read]; SciPy asks another routine of LAPACK, whose vectors have other signs
+    evaluate=lambda a, *, upper, of_scipy: tuple(scipys("eigh")(a, lower=not upper) if of_scipy else np.linalg.eigh(a, "LU"[upper])),
     infer=_infer_eigh,
     vjp=_vjp_eigh,
     jvp=_jvp_eigh,
-    syntax=lambda a: linalg_call("eigh", a),
+    syntax=_eigh_syntax,
 )
+
+
+def _is_upper(UPLO) -> bool:  # noqa: N803  NumPy's own name
+    half = static(UPLO, "UPLO=")
+    if half not in ("L", "U", "l", "u"):
+        raise TypeMismatchError("UPLO argument must be 'L' or 'U'", current().line, "say which half holds the matrix")
+    return half in "Uu"
 
 
 @numpy_function(np.linalg.eigh)
 def eigh(a, UPLO="L") -> Value:  # noqa: N803  NumPy's own name
     """np.linalg.eigh of one symmetric or Hermitian matrix: eigenvalues and eigenvectors."""
-    if static(UPLO) != "L":
-        raise UnsupportedError("np.linalg.eigh of an upper half", current().line, "give it the transpose, a.T")
-    return value(eigh_record(_matrix(a, "np.linalg.eigh", real=False)))
+    return value(eigh_record(_matrix(a, "np.linalg.eigh", real=False), upper=_is_upper(UPLO), of_scipy=False))
 
 
-def _vjp_eigenvalues(bar, y, a):
-    v = eigh_record(a)[1]
-    return (matmul(_conjugate(v) * bar, t(v)),)
+def eigh_of_scipy(a, upper):
+    """scipy.linalg.eigh of one matrix of which a triangle is read."""
+    return scipys("eigh")(a, lower=not upper)
 
 
-def _jvp_eigenvalues(dots, y, a):
+@numpy_function(eigh_of_scipy)
+def _eigh_of_scipy(a, upper) -> Value:
+    return value(eigh_record(_matrix(a, "scipy.linalg.eigh", real=False), upper=static(upper, "lower="), of_scipy=True))
+
+
+def _vjp_eigenvalues(bar, y, a, *, upper):
+    v = eigh_record(a, upper=upper, of_scipy=False)[1]
+    return (onto_triangle(matmul(_conjugate(v) * bar, t(v)), upper),)
+
+
+def _jvp_eigenvalues(dots, y, a, *, upper):
     if dots[0] is None:
         return None
-    v = eigh_record(a)[1]
-    return _real(diagonal(matmul(matmul(_adjoint(v), _symmetric(dots[0])), v)))
+    v = eigh_record(a, upper=upper, of_scipy=False)[1]
+    return _real(diagonal(matmul(matmul(_adjoint(v), completed(dots[0], upper)), v)))
 
 
 eigenvalues = define(
-    "eigenvalues",  # of a symmetric matrix
-    evaluate=np.linalg.eigvalsh,
-    infer=lambda a: _infer_eigh(a)[0],
+    "eigenvalues",  # of one triangle, too
+    evaluate=lambda a, *, upper: np.linalg.eigvalsh(a, "LU"[upper]),
+    infer=lambda a, *, upper: _infer_eigh(a)[0],
     vjp=_vjp_eigenvalues,
     jvp=_jvp_eigenvalues,
-    syntax=lambda a: linalg_call("eigvalsh", a),
+    syntax=lambda a, *, upper: linalg_call("eigvalsh", a, *[ast.Constant("U")] * upper),
 )
-numpy_function(np.linalg.eigvalsh)(lambda a: eigenvalues(_matrix(a, "np.linalg.eigvalsh", real=False)))
+
+
+@numpy_function(np.linalg.eigvalsh)
+def eigvalsh(a, UPLO="L") -> Value:  # noqa: N803  NumPy's own name
+    """np.linalg.eigvalsh of one symmetric or Hermitian matrix."""
+    return eigenvalues(_matrix(a, "np.linalg.eigvalsh", real=False), upper=_is_upper(UPLO))
 
 
 # ------------------------------------------------------------------------------------------------- svd

@@ -14,7 +14,7 @@ from ..ir.types import BOOL, Array, Type, Unknown, is_inexact
 from .arrange import expand_dims, squeeze_record
 from .chain import like_operand
 from .elementwise import conjugate
-from .pick import tril
+from .pick import tril, triu
 from .product import check_inner, dot_left, matmul, matrix_transposed, product_dtype
 from .record import (
     broadcast_dims,
@@ -146,24 +146,53 @@ def _lower_half(x: Value) -> Value:
     return 0.5 * (tril(x) + tril(x, -1))
 
 
+# Note [Which triangle is read]
+# Of a symmetric or Hermitian matrix LAPACK reads one triangle, and of a Hermitian diagonal the real part.  The result is a function of
+# these elements alone: others get no cotangent, and their tangents count for nothing.  With H the matrix that is meant by a triangle of a,
+#
+#     forward   H_dot is the triangle of a_dot and its adjoint        np.tril(a_dot) + np.tril(a_dot, -1).T
+#     reverse   a_bar is the triangle of H_bar and what its mirror    np.tril(H_bar) + np.triu(H_bar, 1).T
+#               image adds to it
+#
+# Considered: to make the matrix symmetric before, 0.5 * (a + a.T), as JAX does: where both triangles are written the sum over them
+# is the same, and a matrix of which one is written gets half of its gradient.
+
+
+def completed(a: Value, upper: bool = False) -> Value:
+    """Return the symmetric or Hermitian matrix of which LAPACK reads one triangle of `a`: Note [Which triangle is read]."""
+    read = triu if upper else tril
+    if _is_complex(a):
+        half = 0.5 * (read(a) + read(a, 1 if upper else -1))
+        return half + _adjoint(half)
+    return read(a) + matrix_transposed(read(a, 1 if upper else -1))
+
+
+def onto_triangle(bar: Value, upper: bool = False) -> Value:
+    """Return the cotangent of the triangle that LAPACK reads, from `bar`, that of the whole symmetric or Hermitian matrix."""
+    read, other = (triu, tril) if upper else (tril, triu)
+    if _is_complex(bar):
+        bar = bar + _adjoint(bar)
+        return 0.5 * (read(bar) + read(bar, 1 if upper else -1))
+    return read(bar) + matrix_transposed(other(bar, -1 if upper else 1))
+
+
 def _vjp_cholesky(bar, y, a):
     """Murray's, with adjoints for transposes; cotangents are multiplied without conjugation (chain.py), hence those of bar and result."""
     middle = _lower_half(matmul(_adjoint(y), _conjugate(bar)))
     middle = middle + _adjoint(middle)
     left = solve(_adjoint(y), middle)
-    return (_conjugate(0.5 * _adjoint(solve(_adjoint(y), _adjoint(left)))),)
+    return (_conjugate(_lower_half(_adjoint(solve(_adjoint(y), _adjoint(left))))),)
 
 
 def _jvp_cholesky(dots, y, a):
     if dots[0] is None:
         return None
-    even = 0.5 * (dots[0] + _adjoint(dots[0]))
-    middle = solve(y, _adjoint(solve(y, even)))
+    middle = solve(y, _adjoint(solve(y, completed(dots[0]))))
     return matmul(y, _lower_half(middle))
 
 
 cholesky = define(
-    "cholesky",  # of a symmetric or Hermitian matrix, and so is the cotangent
+    "cholesky",  # of the lower triangle: Note [Which triangle is read]
     evaluate=np.linalg.cholesky,
     infer=_infer_matrix("np.linalg.cholesky"),
     vjp=_vjp_cholesky,
