@@ -34,6 +34,7 @@ from .maybe import has_maybe
 from .outlined import mark, outline
 from .reach import may_call_itself
 from .recursion import call_recursive
+from .result_aliases import identities, is_shared_inside
 from .statements import execute
 from .target import names_of, signature_of, target_of
 
@@ -60,9 +61,10 @@ class Built:
     """A function's IR for some types, and what a caller must know of it."""
 
     function: Function
-    in_place: bool  # it changes its arguments, returns memory that is theirs, or may return None: no `call` op says that
+    in_place: bool  # it changes its arguments, returns memory that is theirs or views beside what they view, or may return None: no `call` op says that
     changes: bool  # it may change its arguments
     leaving: UnsupportedError | None  # the error to raise if the caller is not another function of the program
+    identities: object  # which of the results are one object: result_aliases.py
     consulted: dict[Callable, object]  # getter -> the function or other object that a name stood for
 
     def is_current(self) -> bool:
@@ -92,7 +94,7 @@ def _build(function: Callable, types: Sequence[Type]) -> Built:
             keyed.add(error.site)
 
 
-def _run(function: Callable, types: Sequence[Type], keyed: set) -> tuple[Function, bool, bool, UnsupportedError | None]:
+def _run(function: Callable, types: Sequence[Type], keyed: set) -> tuple[Function, bool, bool, UnsupportedError | None, object]:
     target = target_of(function)
     plain = target.function
     definition = definition_of(plain)
@@ -137,8 +139,8 @@ def _run(function: Callable, types: Sequence[Type], keyed: set) -> tuple[Functio
                     {param.name: getter for getter, (param, _) in captures.items()},
                     _defaults(function), _own_meetings(meetings, block.params))
     changes = changes or session.doubtful
-    inside = changes or shares or optional or session.leaving is not None
-    return made, inside, changes, session.leaving
+    inside = changes or shares or optional or session.leaving is not None or is_shared_inside(frame.heap, result)
+    return made, inside, changes, session.leaving, None if inside else identities(frame.heap, result)
 
 
 def _computed_of(x: Value, params: list[Value]) -> tuple[int, ...]:

@@ -62,6 +62,7 @@ from .objects import class_of, instantiate, is_users, method_of, read
 from .outlined import mark
 from .reach import local_may_call_itself, may_call_itself, plain_function, reached
 from .recursion import Definition, call_recursive, is_open
+from .result_aliases import rebind
 from .said import column
 from .said_of_scipy import SAID
 from .said_of_scipy import __name__ as SCIPY  # noqa: N812
@@ -431,7 +432,7 @@ def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, 
         return in_place(frame, function, args, keywords, node)
     if built.in_place:
         return in_place(frame, function, args, keywords, node)
-    return _emit_call(frame, callee, values, node)
+    return rebind(frame.heap, _emit_call(frame, callee, values, node), built.identities)
 
 
 def is_plain(function) -> bool:

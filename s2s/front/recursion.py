@@ -47,6 +47,7 @@ from .keys import (
     split_binding,
 )
 from .made import Local
+from .result_aliases import identities, rebind, sharing_pairs
 
 ROUNDS = 12  # attempts at what a function returns
 KINDS = 16  # of arguments for which one function may be under construction
@@ -77,6 +78,8 @@ class Signature:
     changed: tuple[int, ...]  # arguments
     outer: tuple[Cell, ...]  # arrays of the program around
     shares: bool  # whether the result may share memory with them
+    identities: object = None  # which of the results are one object: result_aliases.py
+    pairs: tuple[tuple[int, int], ...] = ()  # of leaves of the result that may share memory
 
 
 @dataclass(eq=False)
@@ -169,7 +172,12 @@ def _emit(frame: Frame, made: Recursion, leaves: list, bindings: dict, node: gas
         frame.write(arguments[k], out)
     for cell, out in zip(signature.outer, outputs[count + len(signature.changed):]):
         frame.write(cell, out)
-    result = join_binding(frame, signature.structure, [frame.wrap(out) for out in outputs[:count]])
+    returned = [frame.wrap(out) for out in outputs[:count]]
+    for j, k in signature.pairs:
+        both = frozenset([Cell()])
+        returned[j].origins |= both
+        returned[k].origins |= both
+    result = rebind(frame.heap, join_binding(frame, signature.structure, returned), signature.identities)
     if signature.shares:
         given = (*frame.cells_held(tuple(bindings.values())), *signature.outer)
         families = frozenset().union(*(cell.family() for cell in given))
@@ -287,7 +295,8 @@ def _attempt(frame: Frame, made: Recursion, names: list[str], node: gast.AST | N
         shares = any(cell.family() & own for cell in frame.cells_held(result))
     made.callee.function = Function(definition.name, block, definition.source, definition.doc, len(block.yields) != 1)
     back = {(kind, new): old for (kind, old), new in symbols.known.items()}
-    return Signature(structure, renamed([y.type for y in block.yields], Names(known=_Back(back))), changed, outer, shares)
+    return Signature(structure, renamed([y.type for y in block.yields], Names(known=_Back(back))), changed, outer, shares,
+                     identities(frame.heap, result), sharing_pairs(frame.heap, returned))
 
 
 class _Back(dict):
@@ -316,11 +325,15 @@ def _joined(known: Signature | None, found: Signature) -> Signature:
     types = [join(a, b, fresh_extent) for a, b in zip(known.types, found.types, strict=True)]
     if None in types:
         return found
-    return Signature(known.structure, types, known.changed, known.outer, known.shares or found.shares)
+    same = known.identities if known.identities == found.identities else None
+    return Signature(known.structure, types, known.changed, known.outer, known.shares or found.shares, same,
+                     tuple(dict.fromkeys((*known.pairs, *found.pairs))))
 
 
 def _is_same(a: Signature, b: Signature) -> bool:
-    return (same_structure(a.structure, b.structure) and (a.changed, a.outer, a.shares) == (b.changed, b.outer, b.shares)
+    return (same_structure(a.structure, b.structure) and
+            (a.changed, a.outer, a.shares, a.identities, set(a.pairs))
+            == (b.changed, b.outer, b.shares, b.identities, set(b.pairs))
             and _numbered(a.types) == _numbered(b.types))
 
 

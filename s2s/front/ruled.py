@@ -311,12 +311,12 @@ class RuledCallee:
 
     # the call
 
-    def changes_its_arguments(self, values: Sequence[Value]) -> tuple[bool, bool]:
-        """Whether the function may write into its arguments, and whether it may return memory of theirs."""
+    def changes_its_arguments(self, values: Sequence[Value]) -> tuple[bool, bool, object]:
+        """Whether the function may write into its arguments, whether results may share memory, and which are one object."""
         if self.custom.like is not None:
-            return False, True
+            return False, True, None
         built = callee_of(self.custom.function).built_for([Value(t) for t in self.types(values)])
-        return built.changes, built.in_place
+        return built.changes, built.in_place, built.identities
 
     # what rules return
 

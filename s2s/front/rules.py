@@ -42,6 +42,7 @@ from .calls import captured_in, local_signature, operate, ordered
 from .consulted import consulted, consulting
 from .frame import Ended, Object
 from .made import Known, Local, Made
+from .result_aliases import rebind
 from .ruled import RuledCallee, kind_of, regrouped
 from .rules_inside import RulesInProgram
 from .target import signature_of
@@ -146,7 +147,7 @@ class Custom:
         leaves = [leaf for v in values for leaf in leaves_of(v) if not isinstance(leaf.type, Static)]
         with consulting():  # what it finds is noted by those who build
             function = callee.function_for(leaves)
-        changes, shares = callee.changes_its_arguments(leaves)
+        changes, shares, same = callee.changes_its_arguments(leaves)
         if changes:
             alone = frame.source.filename.startswith("<s2s call")  # the user has not written the call
             raise UnsupportedError(f"{self.name} writes into its argument, and has a rule for its derivative",
@@ -161,9 +162,9 @@ class Custom:
         if never_returns(function):
             raise Ended
         found = iter(outputs if isinstance(outputs, tuple) else (outputs,))
-        binding = frame.wrap(regrouped(callee.result_type(leaves), found))
+        binding = rebind(frame.heap, frame.wrap(regrouped(callee.result_type(leaves), found)), same)
         if shares:
-            families = frozenset().union(*(cell.family() for a in in_order for cell in cells_in(a) if isinstance(cell, Cell)))
+            families = frozenset([Cell()]).union(*(cell.family() for a in in_order for cell in cells_in(a) if isinstance(cell, Cell)))
             for cell in cells_in(binding):
                 if isinstance(cell, Cell):
                     cell.origins |= families
