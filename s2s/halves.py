@@ -42,7 +42,6 @@ from .ir.rebuild import emit_block, rebuild
 from .ir.substitute import substitute
 from .ir.types import (
     Array,
-    Extent,
     List,
     Scalar,
     Tape,
@@ -51,6 +50,7 @@ from .ir.types import (
     carries_derivative,
     has_unknown,
     may_be_one,
+    with_own_extents,
 )
 from .ops.control import Known, call, item, never_returns, tape_copy, tape_kept
 from .ops.record import dims_of, value
@@ -149,7 +149,8 @@ def halved(joint: Function, late: Sequence[Value], count: int, name: str, suffix
     tapes = prepend(rear, late, shapeless)
     read = [v for v in free_values(rear) if v not in own]
     rear.params = [*late, *read]
-    types = [with_own_extents(v.type, f"saved{k}") if v in shapeless else v.type for k, v in enumerate(rear.params)]
+    # of what some path leaves unbound, or is made of that, no length says how long something else is
+    types = [with_own_extents(v.type, f"<saved {k}>") if v in shapeless else v.type for k, v in enumerate(rear.params)]
     second = pipeline.finish(rebuild(Function(f"{name}{suffixes[1]}", rear, joint.source, docs[1], len(rest) != 1), types))
     for d in {d for op in walk(second.block) for y in op.outputs for d in dims_of(y.type)}:
         may_be_one(d)  # asked now, on behalf of the calls of the first half: the second is compiled when it is called
@@ -175,14 +176,6 @@ def halved(joint: Function, late: Sequence[Value], count: int, name: str, suffix
     first = pipeline.finish(rebuild(first))
     _second[first] = Halves(first, second, len(late), arguments, [results.index(v) for v in saved], suffixes[1] == "_lin")
     return first
-
-
-def with_own_extents(type: Type, name: str) -> Type:
-    """The type of what is handed on though some path leaves it, or what it is made of, unbound: no length of it says how long something else is."""
-    if not isinstance(type, Array):
-        return type
-    return Array(type.dtype, tuple(Extent(f"{name}.{k}", 0, d.may_be_one, d.symbol_is_long and not d.offset) if isinstance(d, Extent) else d
-                                   for k, d in enumerate(type.dims)))
 
 
 def prepend(rear: Block, late: Sequence[Value], shapeless: set[Value]) -> dict[Value, Value]:

@@ -109,6 +109,7 @@ def _run(function: Callable, types: Sequence[Type], keyed: set) -> tuple[Functio
     with Builder(block, meetings=meetings), at(frame.line(definition.node)):
         args, keywords, params = _arguments(frame, function, types)
         block.params = params
+        session.taken.update(p.name for p in params)
         held = [_held(frame, getter, f"arg{k}") for k, getter in enumerate(target.arguments)]
         kept = {name: _held(frame, getter, name) for name, getter in target.keywords if name not in keywords}
         bindings = bound_arguments(frame, definition.node, signature_of(plain),
@@ -300,8 +301,16 @@ class Callee:
         return self.built[key]
 
     def _key(self, types: tuple) -> tuple[Type, ...]:
-        """The types in the callee's own words: its extents are named after where they first appear."""
+        """The types in the callee's own words: its extents are named after where they first appear.
+
+        No two places have one name: `*a` may bring an `a_0` beside a parameter of that name.
+        """
         symbols: dict[str, str] = {}
+        places: dict[str, None] = {}
+        for name in names_of(self.function, len(types)):
+            while name in places:
+                name += "'"
+            places[name] = None
 
         def own(type: Type, name: str) -> Type:
             match type:
@@ -313,8 +322,7 @@ class Callee:
                     return replace(type, items=tuple(own(item, f"{name}.{k}") for k, item in enumerate(items)))
             return type
 
-        names = names_of(self.function, len(types))
-        return tuple(own(type, name) for type, name in zip(types, names))
+        return tuple(own(type, name) for type, name in zip(types, places))
 
 
 def _renamed(dim, name: str, symbols: dict[str, str]):

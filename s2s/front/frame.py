@@ -21,7 +21,7 @@ from ..errors import Line, Source, TypeMismatchError, UndecidedError, Unsupporte
 from ..ir.builder import current
 from ..ir.forms import Form, form_of, list_form
 from ..ir.graph import MISSING, Block, Value
-from ..ir.types import Static, Tuple, Undefined
+from ..ir.types import Static, Tuple, Undefined, with_own_extents
 from ..ops.control import item, packed
 from ..ops.record import value
 from .alias import Cell, Container, Heap, cells_in, insider, is_shared
@@ -390,7 +390,7 @@ class Frame:
                 k += 1
                 unique = f"{name}_{k}"
             session.taken.add(unique)
-            param = Value(type, unique)
+            param = Value(with_own_extents(type, unique), unique)  # the caller may have an array of this name, too
             binding = self.heap.new(param, owner=name) if is_shared(type) else param
             session.captures[getter] = (param, binding)
         param, binding = session.captures[getter]

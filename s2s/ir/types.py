@@ -68,7 +68,7 @@ class Extent:
     @property
     def accepts_any(self) -> bool:
         """Whether this axis of a loop's carry may change from trip to trip."""
-        return self.symbol.startswith("any")
+        return self.symbol.startswith("any") and "." not in self.symbol  # that has one is an argument's: `anything.0`
 
     @property
     def is_supposed(self) -> bool:
@@ -260,6 +260,19 @@ def has_unknown(type: Type) -> bool:
 def may_be_one(dim: Dim) -> bool:
     """Whether this extent may turn out to be 1."""
     return dim == 1 if isinstance(dim, int) else dim.may_be_one
+
+
+def with_own_extents(type: Type, name: str) -> Type:
+    """`type`, whose lengths are called after `name` and are those of nothing else."""
+    match type:
+        case Array(dtype, dims):
+            return Array(dtype, tuple(Extent(f"{name}.{k}", 0, d.may_be_one, d.symbol_is_long and not d.offset)
+                                      if isinstance(d, Extent) else d for k, d in enumerate(dims)))
+        case Unknown(str(), dtype):
+            return Unknown(name, dtype)
+        case Tuple(items):
+            return replace(type, items=tuple(with_own_extents(t, f"{name}.{k}") for k, t in enumerate(items)))
+    return type
 
 
 def _join_dims(m: Dim, n: Dim, fresh) -> Dim:

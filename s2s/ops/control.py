@@ -466,12 +466,29 @@ while_record = define("while", evaluate=None, infer=_no_infer, rebuild=_rebuild_
 def _infer_call(*args: Value, callee) -> list[Type]:
     """The callee's result types, in the caller's words: a symbol means another length in each function."""
     function = callee.function_for(args)
-    known: dict[str, object] = {}
-    for param, arg in zip(function.params, args):
-        _match(param.type, arg.type, known)
+    known = _known_to_caller((function.params, args))
     for m in function.meetings:
         meet(_translated_dim(m.a, known), _translated_dim(m.b, known), m.broadcasts)
     return [_translated(result.type, known) for result in function.results]
+
+
+def types_for_caller(callee, call_op: Op, values: Sequence[Value]) -> list[Type]:
+    """The types of `values` of `callee`, in the words of the function that has `call_op`, a call of it.
+
+    A value must never be handed from one function to another with the type that it has there: the `n` of one is not that of the
+    other, however they are spelled.
+    """
+    known = _known_to_caller((callee.params, call_op.inputs), (callee.results, call_op.outputs))
+    return [_translated(v.type, known) for v in values]
+
+
+def _known_to_caller(*pairs: tuple[Sequence[Value], Sequence[Value]]) -> dict[str, object]:
+    """What a callee's symbols stand for, given values of the callee and what the caller has for them."""
+    known: dict[str, object] = {}
+    for inner, outer in pairs:
+        for mine, theirs in zip(inner, outer):
+            _match(mine.type, theirs.type, known)
+    return known
 
 
 def _match(inner: Type, outer: Type, known: dict) -> None:

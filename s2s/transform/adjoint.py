@@ -32,7 +32,7 @@ from ..ops.arrange import expand_dims
 from ..ops.cast import astype
 from ..ops.chain import chosen_by_a_term, like_operand, times, where_chosen
 from ..ops.checkpoint import Rerun
-from ..ops.control import Known, call, for_loop, if_record
+from ..ops.control import Known, call, for_loop, if_record, types_for_caller
 from ..ops.elementwise import and_, bitwise_and, bitwise_or, equal, logical_not, not_, or_, real
 from ..ops.lists import sum_of
 from ..ops.record import value
@@ -241,7 +241,7 @@ class Adjoint:
         pair = self.split(callee.function_for(op.inputs), tuple(wrt), seeded, op in self.made_again)
         if not pair.wrt:
             return
-        kept = [Value(v.type, v.name, op) for v in pair.residuals]
+        kept = pair.residuals_for(op)
         self.home.update((v, self.home[op.outputs[0]]) for v in kept)
         if op not in self.made_again:
             self.calls[op] = pair.forward, kept
@@ -282,8 +282,10 @@ class Adjoint:
     def call_again(self, op: Op, wrt: list[int]) -> None:
         """A call that is checkpointed: both sweeps of the callee, run now, from its arguments."""
         again = rerun_vjp(op, wrt, self.whole)
-        drawn = [Value(z.type, z.name, op) for z in again.drawn]
-        if drawn:
+        drawn = []
+        if again.drawn:
+            types = types_for_caller(again.forward, op, again.drawn)
+            drawn = [Value(type, z.name, op) for type, z in zip(types, again.drawn)]
             self.home.update((z, self.home[op.outputs[0]]) for z in drawn)
             self.calls[op] = again.forward, drawn
         seeds = [self.take(out) for out in op.outputs if carries_derivative(out.type)]

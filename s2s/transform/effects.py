@@ -51,9 +51,25 @@ def is_steep(op: Op) -> bool:
 def maybe_unbound(function: Function) -> set[Value]:
     """Values that may be no value at run time: names that only a loop or a branch that did not run would bind.
 
-    What reads them raises, so it may run only where the program runs it.
+    What reads them raises, so it may run only where the program runs it.  A call may hand one on, among what the callee saves.
     """
-    return handed_on(function.block, {y for op in walk(function.block) if op.name == "undefined" for y in op.outputs})
+    return _maybe_unbound(function.block, {function: frozenset()})
+
+
+def _maybe_unbound(block: Block, known: dict[Function, frozenset[int]]) -> set[Value]:
+    """The same of a block; `known` are the results of functions that may be unbound, none of one that is being asked."""
+    found = set()
+    for op in walk(block):
+        if op.name == "undefined":
+            found.update(op.outputs)
+        elif op.name == "call":
+            callee = op.attrs["callee"].function_for(op.inputs)
+            if callee not in known:
+                known[callee] = frozenset()
+                unbound = _maybe_unbound(callee.block, known)
+                known[callee] = frozenset(k for k, y in enumerate(callee.results) if y in unbound)
+            found.update(op.outputs[k] for k in known[callee])
+    return handed_on(block, found)
 
 
 def without_shape(block: Block, unbound: set[Value]) -> set[Value]:

@@ -109,7 +109,7 @@ class Linear(Tangents):
         if not wrt:
             return
         pair = split_linear(op.attrs["callee"].function_for(op.inputs), tuple(wrt))
-        kept = [Value(v.type, v.name, op) for v in pair.residuals]
+        kept = pair.residuals_for(op)
         self.home.update((v, self.home[op.outputs[0]]) for v in kept)
         self.calls[op] = pair.forward, kept
         outs = call(*(op.inputs[k] for k in pair.arguments), *kept, *(self.dots[op.inputs[k]] for k in wrt),

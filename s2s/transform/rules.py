@@ -21,7 +21,7 @@ from ..ir.builder import Builder, add_op, emit
 from ..ir.graph import MISSING, Block, Function, Op, Value, free_values, identifier, walk
 from ..ir.rebuild import clone, emit_block, rebuild
 from ..ir.substitute import substitute
-from ..ir.types import INT, Array, Type, carries_derivative
+from ..ir.types import INT, Array, Type, carries_derivative, with_own_extents
 from ..ops.chain import like_operand
 from ..ops.checkpoint import Rerun
 from ..ops.control import Known, call
@@ -93,7 +93,8 @@ def _lifted(function: Function, wrt: tuple[int, ...], mode: str, done: dict) -> 
     own = dict(zip(function.captures.values(), function.params[len(function.params) - len(function.captures):]))
     extra = {getter: type for _, wanted in changes.values() for getter, type in wanted.items() if getter not in own}
     params = [Value(p.type, p.name) for p in function.params]
-    added = {getter: Value(type, names.get(getter) or name_of(getter)) for getter, type in extra.items()}
+    added = {getter: Value(with_own_extents(type, f"captured {k}"), names.get(getter) or name_of(getter))
+             for k, (getter, type) in enumerate(extra.items())}
     given = {**{getter: params[function.params.index(p)] for getter, p in own.items()}, **added}
 
     def rule(op: Op, inputs: list[Value]):

@@ -13,10 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from ..ir.graph import MISSING, Block, Function, Value, free_values
+from ..ir.graph import MISSING, Block, Function, Op, Value, free_values
 from ..ir.rebuild import rebuild
+from ..ir.types import with_own_extents
+from ..ops.control import types_for_caller
 from ..ops.recursive import Recursive
 from .adjoint import Adjoint, drop_unread
+from .effects import maybe_unbound, without_shape
 from .recursion import Pair, docs_of, recursive_pair
 from .rules import expanded
 from .sweeps import Sweeps
@@ -49,6 +52,13 @@ class Halves:
     residuals: list[Value]  # of the forward part
     arguments: list[int]  # which arguments the backward part reads
     wrt: list[int]  # which arguments get a cotangent from it
+    loose: frozenset[int] = frozenset()  # which residuals some path leaves unbound: no length of theirs says how long something else is
+
+    def residuals_for(self, op: Op) -> list[Value]:
+        """What the forward part returns besides, where it is called for `op`, a call of the function."""
+        own = [Value(with_own_extents(v.type, f"<saved {k}>")) if k in self.loose else v for k, v in enumerate(self.residuals)]
+        types = types_for_caller(self.forward, op, own)
+        return [Value(type, v.name, op) for type, v in zip(types, self.residuals)]
 
 
 _halves: WeakKeyDictionary[Function, dict[tuple, Halves]] = WeakKeyDictionary()
@@ -78,6 +88,7 @@ def split(function: Function, second: Adjoint, suffix: str = "bwd", again: bool 
     With `again`, the second computes all that it reads from the arguments.
     """
     block, count = Sweeps(second).emit()
+    shapeless = without_shape(block, maybe_unbound(Function(function.name, block)))
     if again:
         count = 0
     params, seeds = block.params[:len(function.params)], block.params[len(function.params):]
@@ -95,6 +106,8 @@ def split(function: Function, second: Adjoint, suffix: str = "bwd", again: bool 
     docs = docs_of(function)
     forward = Function(f"{function.name}_fwd", front, function.source, docs[0], len(front.yields) != 1)
     backward = Function(f"{function.name}_{suffix}", rear, function.source, docs[1], len(rear.yields) != 1)
-    forward, backward = rebuild(forward), rebuild(backward)  # apart: they share no values
+    loose = frozenset(k for k, v in enumerate(kept) if v in shapeless)
+    types = {kept[k]: with_own_extents(kept[k].type, f"<saved {k}>") for k in loose}
+    forward, backward = rebuild(forward), rebuild(backward, [types.get(p, p.type) for p in rear.params])  # apart: they share no values
     wrt = [function.params.index(x) for x in second.reached]
-    return Halves(forward, backward, forward.results[len(ys):], arguments, wrt)
+    return Halves(forward, backward, forward.results[len(ys):], arguments, wrt, loose)

@@ -330,6 +330,11 @@ def test_a_write_is_seen_through_every_name_that_was_returned(f):
     expected = differences(f, X)
     np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(s2s.jacfwd(f)(X), expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_second_derivatives_and_lanes_see_it_too(f):
     np.testing.assert_allclose(s2s.hessian(f)(X), [differences(lambda x, k=k: s2s.grad(f)(x)[k], X) for k in range(3)],
                                rtol=1e-5, atol=1e-6)
     lanes = np.array([X, X + 0.1])
