@@ -5,24 +5,30 @@ It shares no code with the printer, and is what the fuzzer compares printed and 
 
 from __future__ import annotations
 
-from .graph import Block, Function, Value
+from collections.abc import Callable
+
+from .graph import Block, Function, Op, Value
 
 
-def interpret(function: Function, *args):
-    """The result of `function` on NumPy arguments: a tuple if it returns several values, else one."""
-    results = _run(function.block, list(args), {})
+def interpret(function: Function, *args, watch: Callable[[Op, list, list], None] = lambda op, inputs, results: None):
+    """The result of `function` on NumPy arguments: a tuple if it returns several values, else one.
+
+    `watch(op, inputs, results)` sees each op that is run, after those in its blocks.
+    """
+    results = _run(function.block, list(args), {}, watch)
     return tuple(results) if function.tupled else results[0]
 
 
-def _run(block: Block, args: list, outer: dict[Value, object]) -> list:
+def _run(block: Block, args: list, outer: dict[Value, object], watch: Callable) -> list:
     env = dict(outer)
     env.update(zip(block.params, args, strict=True))
     for op in block.ops:
         inputs = [env[x] for x in op.inputs]
         if op.record.run is not None:
-            results = op.record.run(op, inputs, lambda inner, values: _run(inner, values, env))
+            results = op.record.run(op, inputs, lambda inner, values: _run(inner, values, env, watch))
         else:
             result = op.record.evaluate(*inputs, **op.attrs)
             results = [result] if len(op.outputs) == 1 else result
+        watch(op, inputs, results)
         env.update(zip(op.outputs, results, strict=True))
     return [env[y] for y in block.yields]

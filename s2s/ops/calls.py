@@ -19,6 +19,7 @@ from . import elementwise as ew
 from .cast import bool_, complex_, float_, int_
 from .control import item
 from .index import take
+from .kinks import Kink, at_halves, kinked
 from .record import (
     ATTRIBUTES,
     FUNCTIONS,
@@ -87,6 +88,7 @@ def round_(x: Value, decimals=0) -> Value:
 round_to_int = define(
     "round_to_int", evaluate=round, infer=lambda x: INT, syntax=builtin_syntax("round"), partials=(None,),
     elementwise=True, cheap=True, vjp=lambda bar, y, x: (None,), jvp=lambda dots, y, x: None)
+kinked(round_to_int, Kink("a step: the derivative is taken as 0", at_halves))
 
 
 round_decimal = define(

@@ -15,6 +15,7 @@ from ..ir.builder import current
 from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Scalar, Type, Unknown, is_inexact
 from .chain import elementwise_vjp
+from .kinks import Kink, at_integers, at_zero, kinked
 from .record import FUNCTIONS, METHODS, Record, array_type, define, dims_of, dtype_of, static, value
 from .ufunc import builtin_syntax, is_none
 
@@ -77,6 +78,9 @@ def _fold_convert(x: Value, *, dtype: str):
 
 
 astype.fold, convert.fold = _fold_astype, _fold_convert
+for _each in (astype, convert):
+    kinked(_each, Kink("a step: the derivative is taken as 0",
+                       lambda y, x, *, dtype: at_integers(y, x) if dtype.startswith(("int", "uint")) else at_zero(y, x) & (dtype == "bool")))
 
 
 def as_dtype(x: Value, dtype) -> Value:
@@ -126,4 +130,6 @@ float_ = _python_type(float, "float64")
 int_ = _python_type(int, "int64")
 bool_ = _python_type(bool, "bool")
 complex_ = _python_type(complex, "complex128")
+kinked(int_, Kink("a step: the derivative is taken as 0", at_integers))
+kinked(bool_, Kink("a number is asked whether it is 0, and is", at_zero))
 

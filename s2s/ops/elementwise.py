@@ -22,6 +22,16 @@ from ..ir.graph import OPERATORS, Value
 from ..ir.types import Scalar
 from . import fold
 from .chain import like_operand, like_tangent
+from .kinks import (
+    Kink,
+    at_halves,
+    at_integers,
+    at_zero,
+    equal_operands,
+    kinked,
+    size_zero,
+    zero_over_zero,
+)
 from .record import RECORDS
 from .ufunc import IN_MATH, builtin_syntax, elementwise, joined, numpy_syntax, sampled
 
@@ -174,7 +184,42 @@ IN_MATH[root] = RECORDS["math.sqrt"]
 for _name in ("divide", "math.log", "math.log2", "math.log10", "math.log1p", "math.atanh"):
     RECORDS[_name].guards = True
 
+# ---------------------------------------------------------------- where the derivatives above are conventions
+
+for _each in (absolute, abs_, fabs):
+    kinked(_each, Kink("a size at 0: the derivative is taken as 0, between -1 and 1", at_zero))
+for _each in (hypot, root):
+    kinked(_each, Kink("a size at 0: the derivative is taken as 0, that of all directions at once", size_zero))
+kinked(sign, Kink("a step: the derivative is taken as 0", at_zero))
+for _each in (floor, ceil, trunc):
+    kinked(_each, Kink("a step: the derivative is taken as 0", at_integers))
+kinked(rint, Kink("a step: the derivative is taken as 0", at_halves))
+kinked(round_, Kink("a step: the derivative is taken as 0", at_halves))
+kinked(heaviside, Kink("a step: the derivative is taken as 0", lambda y, a, b: np.equal(a, 0), of=(0,)))
+kinked(copysign, Kink("a size at 0: the derivative is taken as 0", lambda y, a, b: np.equal(a, 0)))
+for _each in (remainder, fmod):
+    kinked(_each, Kink("a step, where the remainder begins again: that of the next period is taken", size_zero))
+kinked(floor_divide, Kink("a step: the derivative is taken as 0", lambda y, a, b: np.equal(a, y * b)))
+for _each in (maximum, minimum, fmax, fmin):
+    kinked(_each, Kink("a tie: each operand gets half of the derivative", equal_operands))
+for _each in (max_, min_):
+    kinked(_each, Kink("a tie: the operand that is returned gets the derivative", equal_operands))
+kinked(clip, Kink("at a bound: half of the derivative is taken", lambda y, x, lo, hi: np.equal(x, lo) | np.equal(x, hi)))
+kinked(nan_to_num, Kink("what is no number is replaced, and has derivative 0", lambda y, x: ~np.isfinite(x)))
+for _each in (divide, quotient, single_quotient):
+    kinked(_each, Kink("0 / 0 has no value, and its derivative is nan", zero_over_zero))
+kinked(arctan2, Kink("the angle of 0 has no derivative, and nan is taken", zero_over_zero))
+kinked(power, Kink("0 ** 0: the derivative in the base is taken as that of a constant", zero_over_zero, of=(0,)),
+       Kink("a power of what is not positive: the derivative in the exponent is taken as 0", lambda y, a, b: np.real(a) <= 0, of=(1,)))
+for _each in (less, less_equal, greater, greater_equal, equal, not_equal):
+    kinked(_each, Kink("a comparison of equals: the derivative is that of the side that it chose", equal_operands))
+for _each in (logical_and, logical_or, logical_xor, logical_not, not_):
+    kinked(_each, Kink("a number is asked whether it is 0, and is: the derivative is that of the side that it chose",
+                       lambda y, *xs: np.any([np.equal(x, 0) for x in np.broadcast_arrays(*xs)], axis=0)))
+
 # ------------------------------------------------------------------------- what does not fit in a row
+
+
 
 
 def _in_single(call: ast.Call) -> ast.Call:

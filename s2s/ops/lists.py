@@ -54,6 +54,7 @@ from .control import (
     tape_push,
 )
 from .create import as_dtype
+from .kinks import Kink, kinked
 from .record import FUNCTIONS, WITH_ARGUMENTS, Record, array_type, define, rank, value
 from .shape import kind_of_item, normal_axis, numpy_call, shaped_like, static_axis, zeros_of
 
@@ -839,6 +840,8 @@ def _extreme(name: str, function) -> Record:
 
 
 list_max, list_min = _extreme("list_max", max), _extreme("list_min", min)
+for _each in (list_max, list_min):
+    kinked(_each, Kink("a tie: the first of the items gets the derivative", lambda y, xs: list(xs).count(y) > 1))
 
 list_contains = define(
     "list_contains",

@@ -17,6 +17,7 @@ from ..ir.types import is_inexact
 from .cast import as_dtype
 from .elementwise import greater, isnan, logical_not, root
 from .elementwise import where as where_
+from .kinks import Kink, kinked, ties_of_extreme
 from .record import dtype_of, numpy_function, static, value
 from .reduce import as_array, extreme, mean, refuse, sum_record, var
 from .running import cumprod_, cumsum_, prod
@@ -96,6 +97,8 @@ def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=
 
 
 nanmax_record, nanmin_record = extreme("nanmax", np.nanmax), extreme("nanmin", np.nanmin)
+for _each in (nanmax_record, nanmin_record):
+    kinked(_each, Kink("a tie: each of the elements gets an equal share of the derivative", ties_of_extreme))
 
 
 @numpy_function(np.nanmax)

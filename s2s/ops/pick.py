@@ -16,6 +16,7 @@ from .copy import copy
 from .create import arange, array, zeros
 from .index import additem, put, setitem, take
 from .join import along, concatenate_record
+from .kinks import Kink, kinked, ties_in_order
 from .pattern import parse_index
 from .record import (
     FUNCTIONS,
@@ -156,6 +157,8 @@ argsort = define(
     syntax=lambda x, *, axis: numpy_call("argsort", x, axis=literal(axis) if axis != -1 else None),
     partials=(None,),
 )
+
+kinked(argsort, Kink("a tie: equal elements are taken in the order in which they came to stand", ties_in_order))
 
 
 @numpy_function(np.argsort, method="argsort")

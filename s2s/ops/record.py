@@ -58,6 +58,7 @@ class Record:
     rebuild: Callable | None = None  # ops with blocks: (op, inputs, inner) -> outputs, emitted again
     run: Callable | None = None  # ops with blocks: (op, inputs, run_block) -> list of results
     check: Callable | None = None  # ops with blocks: (op) -> raises VerifyError
+    kinks: tuple = ()  # where its derivative is a convention: see ops/kinks.py
     stands_for: Callable | None = None  # (op, output) -> the input that the output is, where it is one
     linear: tuple[int, ...] = field(default=())  # inputs in which it is linear: jvp applies the op to x_dot
 

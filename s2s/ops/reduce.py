@@ -41,6 +41,7 @@ from .elementwise import (
     where,
 )
 from .join import concatenate_record
+from .kinks import Kink, kinked, ties_of_extreme, ties_of_place
 from .record import (
     RECORDS,
     array_type,
@@ -390,6 +391,10 @@ any_record = reduction("any", np.any, _boolean, partials=(None,))
 all_record = reduction("all", np.all, _boolean, partials=(None,))
 argmax_record = reduction("argmax", np.argmax, _position, partials=(None,))
 argmin_record = reduction("argmin", np.argmin, _position, partials=(None,))
+for _each in (max_record, min_record):
+    kinked(_each, Kink("a tie: each of the elements gets an equal share of the derivative", ties_of_extreme))
+for _each in (argmax_record, argmin_record):
+    kinked(_each, Kink("a tie: the first of the elements is taken", ties_of_place))
 
 
 @numpy_function(np.any, method="any")

@@ -25,6 +25,7 @@ from .create import linspace
 from .elementwise import clip, equal, greater_equal, less_equal, logical_and, logical_not, where
 from .index import additem, take
 from .join import along, concatenate_record, stack_record
+from .kinks import Kink, among, kinked
 from .pattern import parse_index
 from .pick import diff
 from .record import (
@@ -243,6 +244,7 @@ searchsorted_record = define(
     syntax=lambda a, v, *, side: numpy_call("searchsorted", a, v, side=None if side == "left" else ast.Constant(side)),
     partials=(None, None),
 )
+kinked(searchsorted_record, Kink("on an edge: the derivative is that of the side that is chosen", among))
 
 
 @numpy_function(np.searchsorted, method="searchsorted")
@@ -260,6 +262,8 @@ digitize_record = define(
     syntax=lambda x, bins, *, right: numpy_call("digitize", x, bins, right=ast.Constant(True) if right else None),
     partials=(None, None),
 )
+kinked(digitize_record, Kink("on an edge: the derivative is that of the side that is chosen",
+                             lambda y, x, bins, **attrs: among(y, bins, x)))
 
 
 @numpy_function(np.digitize)
