@@ -27,6 +27,7 @@ from .api import (
     vjp,
     vmap,
 )
+from .conventions import Convention, ConventionWarning, conventions
 from .errors import (
     DerivativeError,
     MemoryCheckError,
@@ -50,6 +51,8 @@ from .tree import ravel as ravel_pytree
 __version__ = "0.1.0"
 
 __all__ = [
+    "Convention",
+    "ConventionWarning",
     "DerivativeError",
     "Lowered",
     "MemoryCheckError",
@@ -65,6 +68,7 @@ __all__ = [
     "check_grads",
     "checkpoint",
     "cond",
+    "conventions",
     "custom_fixed_point",
     "custom_jvp",
     "custom_linear_solve",

@@ -5,6 +5,7 @@
     S2S_CHECK=nan             generated code stops at the first NaN or inf (runtime/trap.py)
     S2S_CHECK=memory          native code stops before it touches memory that is not its own
                               (runtime/sanitizer.py)
+    S2S_CHECK=conventions     calls of derivatives warn of what a convention decided (conventions.py)
     S2S_CHECK=ir,memory       several of these
 
 The variable is read when code is generated.  A general test run wants the memory checked, but may
@@ -17,7 +18,7 @@ import os
 
 from .errors import S2SError
 
-CHECKS = ("ir", "nan", "memory")
+CHECKS = ("ir", "nan", "memory", "conventions")
 
 
 def requested_checks() -> tuple[str, ...]:

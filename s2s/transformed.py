@@ -19,6 +19,8 @@ from .agreement import agreements, checker
 from .arguments import First, as_method, fixed_key, is_choice
 from .calling import direct, repeated, written
 from .carried import place_of, register_texts, texts_of
+from .checking import is_requested
+from .conventions import warn_of
 from .display import side_by_side
 from .errors import (
     RankError,
@@ -209,6 +211,9 @@ class Transformed:
             if found.check is not None:
                 found.check(*accepted, *captured)
         self.last = found
+        if is_requested("conventions"):
+            warn_of(self, args)
+            return found.call(*accepted, *captured) if out is None else written(found.call(*accepted, *captured), out)
         result = found.call(*accepted, *captured)
         if out is not None:
             with placed(self.base):

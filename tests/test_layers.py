@@ -27,7 +27,7 @@ LAYERS = [
     {"arguments", "signature", "display", "names"},
     {"assemble"},
     {"halves", "implicit", "jacobians", "sweeps"},
-    {"kinds", "carried", "calling"},
+    {"kinds", "carried", "calling", "conventions"},
     {"recalled"},
     {"transformed"},
     {"sparse", "shapes"},

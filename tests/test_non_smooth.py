@@ -26,6 +26,8 @@ Of a symmetric or Hermitian matrix `cholesky`, `eigh`, `eigvalsh`, `cho_factor` 
 derivative has zeros in the other one, and that by a Hermitian diagonal is real.  JAX makes the matrix symmetric first, `(a + a.T) / 2`,
 and shares the derivative between both triangles.  Where a program writes both, what reaches its arguments is the same.
 
+`s2s.conventions(t, *args)` says which lines of a program decided by a convention in one call, and with `S2S_CHECK=conventions` calls warn of them.
+
 Each line is checked in reverse, forwards and, of numbers, in second order; the column of JAX's values is compared with JAX.
 This page is written from `tests/non_smooth.py` (`pytest tests/test_non_smooth.py --update-golden` writes it again).
 """
@@ -85,8 +87,11 @@ def test_arrays_and_numbers_agree(point):
     np.testing.assert_allclose(s2s.grad(lambda x: np.sum(f(x)))(np.full(2, point.at)), point.first, rtol=1e-15)
 
 
+OF_NUMBERS = {title: points for title, points in SECTIONS.items() if not all(isinstance(p.at, tuple) for p in points)}
+
+
 @pytest.mark.compile
-@pytest.mark.parametrize("points", SECTIONS.values(), ids=SECTIONS)
+@pytest.mark.parametrize("points", OF_NUMBERS.values(), ids=OF_NUMBERS)
 def test_conventions_compiled(points):
     texts = [p.text for p in points if not isinstance(p.at, tuple)]
     names = [f"x{k}" for k in range(len(texts))]

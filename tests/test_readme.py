@@ -35,7 +35,7 @@ def test_it_shows_what_is_printed(tmp_path, monkeypatch, capsys, request):
 def test_what_follows_runs_and_is_refused_as_it_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("S2S_CACHE_DIR", str(tmp_path / "cache"))
-    first, _, use, refused = blocks()
+    first, _, use, refused, decided = blocks()
     names: dict = {"__name__": "readme"}
     run(first, names, "first.py")
     run(use, names, "use.py")
@@ -45,3 +45,6 @@ def test_what_follows_runs_and_is_refused_as_it_says(tmp_path, monkeypatch, caps
     run(refused, names, "readme.py")
     said = "".join(f"    {line}\n" for line in capsys.readouterr().out.splitlines())
     assert re.sub(r"^    \S*readme\.py", "    readme.py", said) in README.read_text()
+    run(decided, names, "readme.py")
+    last = "".join(f"    {line}\n" for line in capsys.readouterr().out.splitlines()[-4:])
+    assert re.sub(r"^    \S*readme\.py", "    readme.py", last) in README.read_text()

@@ -10,22 +10,24 @@ from collections.abc import Callable
 from .graph import Block, Function, Op, Value
 
 
-def interpret(function: Function, *args, watch: Callable[[Op, list, list], None] = lambda op, inputs, results: None):
+def interpret(function: Function, *args, watch: Callable[[Op, list, list], None] = lambda op, inputs, results: None,
+              enter: Callable[[Op], None] = lambda op: None):
     """The result of `function` on NumPy arguments: a tuple if it returns several values, else one.
 
-    `watch(op, inputs, results)` sees each op that is run, after those in its blocks.
+    `enter(op)` is told of each op before it is run, `watch(op, inputs, results)` afterwards.
     """
-    results = _run(function.block, list(args), {}, watch)
+    results = _run(function.block, list(args), {}, watch, enter)
     return tuple(results) if function.tupled else results[0]
 
 
-def _run(block: Block, args: list, outer: dict[Value, object], watch: Callable) -> list:
+def _run(block: Block, args: list, outer: dict[Value, object], watch: Callable, enter: Callable) -> list:
     env = dict(outer)
     env.update(zip(block.params, args, strict=True))
     for op in block.ops:
         inputs = [env[x] for x in op.inputs]
+        enter(op)
         if op.record.run is not None:
-            results = op.record.run(op, inputs, lambda inner, values: _run(inner, values, env, watch))
+            results = op.record.run(op, inputs, lambda inner, values: _run(inner, values, env, watch, enter))
         else:
             result = op.record.evaluate(*inputs, **op.attrs)
             results = [result] if len(op.outputs) == 1 else result

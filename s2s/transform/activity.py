@@ -32,6 +32,39 @@ def active_values(function: Function, wrt: Iterable[Value], seeded: Sequence[int
     return varied & useful
 
 
+def influenced_values(function: Function, roots: Iterable[Value]) -> set[Value]:
+    """The values that depend on those in `roots` in any way: through comparisons, branches and numbers of trips, too."""
+    found = set(roots)
+    _influence(function.block, found)
+    return found
+
+
+def _influence(block: Block, found: set[Value]) -> None:
+    for op in block.ops:
+        if op.name in ("for", "while"):
+            inits, params, yields, body = loop_parts(op)
+            first = op.blocks[0]
+            while True:
+                before = len(found)
+                if op.name == "while":
+                    found.update(p for p, carry in zip(first.params, params) if carry in found)
+                for inner in op.blocks:
+                    _influence(inner, found)
+                stops = [*(op.inputs[:3] if op.name == "for" else first.yields), *(body.yields[:1] if op.attrs["breaks"] else [])]
+                chosen = any(x in found for x in stops)
+                for init, param, end, out in zip(inits, params, yields, op.outputs):
+                    if chosen or init in found or end in found:
+                        found.update((param, out))
+                if len(found) == before:
+                    break
+        elif op.name == "if":
+            for branch in op.blocks:
+                _influence(branch, found)
+                found.update(out for out, y in zip(op.outputs, branch.yields) if y in found or op.inputs[0] in found)
+        elif any(x in found for k, x in enumerate(op.inputs) if k not in op.record.shapes):
+            found.update(op.outputs)
+
+
 def loop_parts(op: Op) -> tuple[list[Value], list[Value], list[Value], Block]:
     """Of a `for` or `while`: what its carries start from, their parameters, their yields; and the body."""
     body = op.blocks[-1]
