@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import gc
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from s2s.ops.record import RECORDS
 
 ROOT = Path(__file__).parent.parent / "s2s"
 
@@ -114,3 +117,23 @@ def test_the_linter_finds_nothing():
     found = subprocess.run([sys.executable, "-m", "ruff", "check", "s2s", "tests", "tools"], cwd=ROOT.parent,
                            capture_output=True, text=True)
     assert found.returncode == 0, found.stdout
+
+
+def tables_of_exceptions(tree: ast.Module):
+    """The dicts in a module that say of ops, or of functions of Python's and NumPy's, which exceptions they raise."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict) and len(node.keys) > 1:
+            names = [k.value in RECORDS if isinstance(k, ast.Constant) else isinstance(k, ast.Attribute) and isinstance(k.value, ast.Name)
+                     and k.value.id in ("math", "cmath", "np", "operator") for k in node.keys]
+            classes = {n.id for value in node.values for n in ast.walk(value) if isinstance(n, ast.Name)}
+            if all(names) and any(isinstance(getattr(builtins, name, None), type) and issubclass(getattr(builtins, name), Exception)
+                                  for name in classes):
+                yield node.lineno
+
+
+def test_only_records_say_what_ops_raise():
+    """`raises` of the records in s2s/ops says it, and no table beside it."""
+    found = [(path.name, line) for path, tree in trees().items() if part_of(path) != "ops" for line in tables_of_exceptions(tree)]
+    assert found == []
+    example = ast.parse("RAISES = {'divide': (ZeroDivisionError, f), 'math.sqrt': (ValueError, g)}")
+    assert list(tables_of_exceptions(example)) == [1]

@@ -14,7 +14,8 @@ import numpy as np
 from ..ir.graph import MISSING, Value
 from ..ir.types import BOOL, INT, NONE, Array, Scalar
 from ..ops.cast import convert, int_
-from ..ops.record import RECORDS, define, emit, promote
+from ..ops.raises import has_overflown_natively, overflows_record
+from ..ops.record import RECORDS, define, emit, promote, value
 
 CHOICES = ("where", "select", "minimum", "maximum", "min_", "max_")  # of what they are given
 PLAIN = ("bool", "int64", "float64", "complex128")  # what Numba computes with unless told otherwise
@@ -95,6 +96,9 @@ def compute(op_record, *xs: Value, of: Sequence[Value] = (), **attrs) -> Value:
     math.sin and float() of a float32 in float32; NumPy and Python do not (NEP 50).
     """
     stated = op_record
+    if op_record is overflows_record:  # which native code sees by the result
+        result = compute(RECORDS[attrs["function"]], *xs)
+        return value(has_overflown_natively(attrs["function"], result, *xs))
     if op_record.name == "math.fmod":  # which Numba does not know
         op_record = RECORDS["fmod"]
     if op_record.name == "single_quotient":  # whose dtype= Numba does not know

@@ -67,7 +67,7 @@ from .reductions import REDUCTIONS
 from .regions import clashes, write_region
 from .reshaped import reshaped
 from .reuse import reuse_buffers
-from .scalars import answered_by_trips, ask_first
+from .scalars import answered_by_trips, ask_afterwards, ask_first
 from .scans import SCANS, scan
 from .scattered import scattered
 from .simpler import REWRITTEN, simpler
@@ -435,6 +435,8 @@ def emit_plain(scope: Scope, op: Op) -> None:
         if scope.asked is not None:
             ask_first(op, inputs, scope.asked)
         outputs = [compute(op.record, *inputs, **op.attrs)]
+        if scope.asked is not None:
+            ask_afterwards(op, inputs, outputs[0], scope.asked)
     elif op.name == "print":
         outputs = add_op(printing(op), inputs, {}, []).outputs
     elif is_native(op):

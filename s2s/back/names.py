@@ -32,6 +32,8 @@ RESERVED = frozenset(
         "abs",
         "min",
         "max",
+        "pow",
+        "round",
         "float",
         "int",
         "bool",

@@ -51,7 +51,7 @@ from .enclosed import Enclosed, Enclosing
 from .find import definition_of, lambda_body
 from .frame import Ended, Frame, Object, Text, Thrown
 from .generators import generated, is_generator, is_generator_function
-from .guards import guard_function
+from .guards import guarding
 from .instances import ABOUT_CLASSES
 from .iterables import Iterable, members_of
 from .lists import apply_list_method, is_list, new_list, put_in_order
@@ -260,8 +260,6 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
 
 def operate(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
     """A call of a function that ops know."""
-    if frame.session.tries:
-        guard_function(frame, function, args)
     return operate_as(frame, FUNCTIONS[function], _name_of(function), args, keywords, node, function=function)
 
 
@@ -275,7 +273,8 @@ def operate_as(frame: Frame, rule: Callable, name: str, args: list, keywords: di
     named = {k: frame.static(v, k) if frame.is_static(v) else frame.value(v) for k, v in keywords.items()}
     cells = {frame.heap.read(cell): cell for a in args for cell in cells_in(a) if isinstance(cell, Cell)}
     try:
-        result, values, named = _decided(frame, rule, values, named)
+        with guarding(frame, getattr(np, name, np.sum) if method else function):
+            result, values, named = _decided(frame, rule, values, named)
     except ArrayNeededError as error:
         listed = [k for k, x in enumerate(values) if x is error.value and is_listed(x.type)]
         if not listed or function in (np.array, np.asarray):

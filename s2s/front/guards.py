@@ -1,4 +1,4 @@
-"""What operations raise, and when: where a `try` around may catch it, each is asked before it is evaluated.
+"""Where a `try` around may catch what an op raises, that is asked before the op is emitted: its record says when it is.
 
 Python's own numbers raise ZeroDivisionError; NumPy's, and arrays, warn and go on.  Which of the two a number is its
 type says, except where the paths that lead to it differ in that: such a division is refused.
@@ -6,24 +6,21 @@ type says, except where the paths that lead to it differ in that: such a divisio
 
 from __future__ import annotations
 
-import math
-import operator
+import contextlib
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from ..ir.builder import watching
 from ..ir.graph import MISSING, OPERATORS, Value
-from ..ir.types import Array, Scalar, Unknown, is_inexact
-from ..ops.linalg import indefinite, singular
-from ..ops.record import FUNCTIONS, RECORDS, value
+from ..ir.types import Array, Scalar, Unknown
+from ..ops.raises import Raises
+from ..ops.record import Record, value
 from ..ops.shape import length
 from .alias import Cell
 from .frame import Frame
 from .lists import length_of_list
 from .raising import guard, is_caught
-
-NUMBERS = (bool, int, float, complex)
-DIVISIONS = {"divide": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod}
 
 
 def guard_known(frame: Frame, error: ArithmeticError) -> None:
@@ -31,21 +28,28 @@ def guard_known(frame: Frame, error: ArithmeticError) -> None:
     guard(frame, type(error), lambda: True, *error.args)
 
 
-def guard_operator(frame: Frame, name: str, a, b) -> None:
-    """`a op b`."""
-    if name in DIVISIONS and _is_zero_caught(frame):
-        if not _is_pythons(frame, a, b):
-            return
-        guard(frame, ZeroDivisionError, lambda: OPERATORS["equal"](value(b), value(0)),
-              _message(DIVISIONS[name], _sample(a), _sample(b)))
-    elif name == "power" and _is_zero_caught(frame) and not _is_known(b, lambda x: x >= 0) and _is_pythons(frame, a, b):
-        guard(frame, ZeroDivisionError,
-              lambda: _both(OPERATORS["equal"](value(a), value(0)), OPERATORS["less"](value(b), value(0))),
-              _message(operator.pow, _sample(a), -1.0))
+def guarding(frame: Frame, function=None) -> contextlib.AbstractContextManager:
+    """`with guarding(frame, function):` guards each op that is emitted inside it, where something around catches what it may raise.
+
+    NumPy's and SciPy's functions make numbers of their own of Python's before they compute anything; of these no arithmetic raises.
+    """
+    if not frame.session.tries:
+        return contextlib.nullcontext()
+    is_numpys = isinstance(function, np.ufunc) or (getattr(function, "__module__", None) or "").split(".")[0] in ("numpy", "scipy")
+
+    def look(record: Record, inputs: tuple, attrs: dict) -> None:
+        for each in record.raises:
+            if each.kind is not None and is_caught(frame, each.kind) and not (each.pythons and is_numpys):
+                _guard(frame, record, each, inputs, attrs)
+
+    return watching(look)
 
 
-def _is_zero_caught(frame: Frame) -> bool:
-    return is_caught(frame, ZeroDivisionError)
+def _guard(frame: Frame, record: Record, each: Raises, inputs: tuple, attrs: dict) -> None:
+    condition = each.asked(inputs, attrs)
+    if condition is not None and (not each.pythons or _is_pythons(frame, inputs, each.tries)):
+        with watching(None):
+            guard(frame, each.kind, lambda: condition, *each.arguments(record.evaluate, inputs))
 
 
 def _is_known(x, test: Callable) -> bool:
@@ -53,33 +57,21 @@ def _is_known(x, test: Callable) -> bool:
     return isinstance(known, (int, float)) and test(known)
 
 
-def _sample(x):
-    """Zero, of the kind that `x` is of."""
-    dtype = x.type.dtype if isinstance(x, Value) else type(x).__name__
-    return 0 if dtype in ("int", "int64", "bool") else 0j if "complex" in dtype else 0.0
-
-
-def _message(compute: Callable, a, b) -> str:
-    try:
-        compute(a, b)
-    except ZeroDivisionError as error:
-        return str(error)
-    return ""
-
-
-def _is_pythons(frame: Frame, *operands) -> bool:
-    """Whether all operands are Python's own numbers; refused where that depends on the path taken."""
-    if any(isinstance(x, Cell) and isinstance(frame.heap.read(x).type, Unknown) for x in operands) and not any(
-            isinstance(x, Cell) and isinstance(frame.heap.read(x).type, Array) for x in operands):
+def _is_pythons(frame: Frame, operands: tuple, in_doubt: bool) -> bool:
+    """Whether all operands are Python's own numbers; where that depends on the path taken it is refused, unless they may be taken for such `in_doubt`."""
+    types = [x.type for x in operands]
+    if any(isinstance(t, Unknown) for t in types) and not any(isinstance(t, Array) for t in types):
+        if in_doubt:
+            return True
         raise frame.refuse("whether this raises is known only at a call", None, "call the function first, or annotate "
                                                                                "its parameters")
-    if not all(isinstance(x, NUMBERS) or isinstance(x, Value) and isinstance(x.type, Scalar) for x in operands):
+    if not all(isinstance(t, Scalar) for t in types):
         return False
-    values = [x for x in operands if isinstance(x, Value) and x.constant is MISSING]
+    values = [x for x in operands if x.constant is MISSING]
     if any(not x.type.weak and _is_numpys(frame, x) for x in values):
         return False
     for x in values:
-        if not x.type.weak:
+        if not x.type.weak and not in_doubt:
             raise frame.refuse(f"whether {x.name or 'this'} is a number of Python's, which raises ZeroDivisionError, or "
                                "of NumPy's, which does not, depends on the path taken", None,
                                f"say which: `float({x.name or 'x'})`")
@@ -168,74 +160,5 @@ def _numbers(pattern: tuple, operands: list) -> Iterator[tuple[int, Value]]:
             del rest[:p.count("x")]
 
 
-def _both(a, b):
-    return OPERATORS["bitwise_and"](value(a), value(b))
-
-
 def _either(a, b):
     return OPERATORS["bitwise_or"](value(a), value(b))
-
-
-# ------------------------------------------------------------------------------------------------ functions
-
-DOMAIN = {  # of Python's math: where it raises ValueError
-    math.sqrt: lambda x: x < 0,
-    math.log: lambda x, *base: x <= 0, math.log2: lambda x: x <= 0, math.log10: lambda x: x <= 0,
-    math.log1p: lambda x: x <= -1,
-    math.acos: lambda x: _either(x < -1, x > 1), math.asin: lambda x: _either(x < -1, x > 1),
-    math.acosh: lambda x: x < 1, math.atanh: lambda x: _either(x <= -1, x >= 1),
-    math.sin: lambda x: FUNCTIONS[np.isinf](x), math.cos: lambda x: FUNCTIONS[np.isinf](x),
-    math.tan: lambda x: FUNCTIONS[np.isinf](x),
-    math.fmod: lambda x, y: _either(OPERATORS["equal"](value(y), value(0)), FUNCTIONS[np.isinf](value(x))),
-}
-RANGE = {  # where it raises OverflowError: the last x for which the result is a number
-    math.exp: math.log(1.7976931348623157e308), math.expm1: math.log(1.7976931348623157e308),
-    math.sinh: 710.4758600739439, math.cosh: 710.4758600739439,
-}
-MESSAGES = {  # of ValueError, by what Python itself says
-    math.sqrt: -1.0, math.log: 0.0, math.log2: 0.0, math.log10: 0.0, math.log1p: -1.0, math.acos: 2.0,
-    math.asin: 2.0, math.acosh: 0.0, math.atanh: 1.0, math.sin: math.inf, math.cos: math.inf, math.tan: math.inf,
-}
-
-
-def guard_function(frame: Frame, function: Callable, args: list) -> None:
-    """`function(*args)`, a function that s2s knows."""
-    if function not in LINALG and function not in DOMAIN and function not in RANGE:
-        return
-    if function in LINALG and is_caught(frame, np.linalg.LinAlgError):
-        _guard_linalg(frame, function, frame.value(args[0]))
-        return
-    numbers = [frame.value(a) if isinstance(a, (Value, Cell)) else a for a in args]
-    if not all(isinstance(x, (Value, *NUMBERS)) for x in numbers):
-        return
-    numbers = [value(x) for x in numbers]
-    if function in DOMAIN and is_caught(frame, ValueError):
-        guard(frame, ValueError, lambda: DOMAIN[function](*numbers), _said(function))
-    if function in RANGE and is_caught(frame, OverflowError):
-        limit = RANGE[function]
-        x = numbers[0]
-        guard(frame, OverflowError, lambda: _both(x > limit, x < math.inf) if function in (math.exp, math.expm1) else
-              _both(FUNCTIONS[np.abs](x) > limit, FUNCTIONS[np.abs](x) < math.inf), "math range error")
-
-
-LINALG = {np.linalg.solve: (singular, "Singular matrix"), np.linalg.inv: (singular, "Singular matrix"),
-          np.linalg.cholesky: (indefinite, "Matrix is not positive definite")}
-
-
-def _guard_linalg(frame: Frame, function: Callable, a: Value) -> None:
-    """The matrix is factorised once to know, and again to compute: LAPACK alone knows what it refuses."""
-    question, message = LINALG[function]
-    if not isinstance(a.type, Array) or a.type.rank != 2:
-        raise frame.refuse(f"np.linalg.{function.__name__} of a stack of matrices, or of one whose rank is known only at a "
-                           "call, where LinAlgError is caught", None, "loop over the matrices, or call the function first")
-    if not is_inexact(a.type.dtype):
-        a = RECORDS["astype"](a, dtype="float64")
-    guard(frame, np.linalg.LinAlgError, lambda: question(a), message)
-
-
-def _said(function: Callable) -> str:
-    try:
-        function(MESSAGES[function]) if function in MESSAGES else function(1.0, 0.0)
-    except ValueError as error:
-        return str(error)
-    return "math domain error"

@@ -26,7 +26,7 @@ from .calls import in_place
 from .containers import key_in
 from .demand import demand
 from .frame import Frame, Object, Text
-from .guards import guard_known, guard_operator
+from .guards import guard_known, guarding
 from .lists import contains, is_list, join_lists, new_list, repeat_list
 from .made import Made
 from .maybe import Maybe, has_maybe, is_given, is_none, refused, settled
@@ -70,8 +70,6 @@ def binary(frame: Frame, op: gast.AST, a, b, node: gast.AST):
             return made
     if isinstance(a, (tuple, list)) or isinstance(b, (tuple, list)):
         return _of_tuples(frame, name, a, b, node)
-    if frame.session.tries:
-        guard_operator(frame, name, a, b)
     return _operator(frame, name, a, b)
 
 
@@ -97,7 +95,10 @@ def _of_lists(frame: Frame, name: str, a, b, node: gast.AST):
 def _operator(frame: Frame, name: str, *operands):
     if name not in OPERATORS:
         raise frame.refuse(f"the operator for {name}", None, "use the functions that s2s knows")
-    return frame.wrap(OPERATORS[name](*map(frame.value, operands)))
+    values = list(map(frame.value, operands))
+    with guarding(frame):
+        result = OPERATORS[name](*values)
+    return frame.wrap(result)
 
 
 def _known(x) -> bool:

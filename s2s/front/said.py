@@ -397,6 +397,8 @@ def mantissa_and_exponent(x):
 
 def rest_of_nearest(x, y):
     """math.remainder: exact, as the differences of numbers within a factor of two of one another are."""
+    if (math.isinf(x) or y == 0) and not (math.isnan(x) or math.isnan(y)):
+        raise ValueError("math domain error")
     a, b = abs(x), abs(y)
     below = math.fmod(a, b)
     above = b - below

@@ -7,13 +7,14 @@ better-known inputs.  Rules are ordinary Python run on Values; `current()` is th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ..errors import Line, S2SError, TypeMismatchError
 from .graph import Block, Meeting, Op, Value
 from .types import Array, Dim, Extent, List, Tuple, Type, Unknown, join
 
 _stack: list[Builder] = []
+_watcher: Callable | None = None  # is told of each op that is about to be emitted
 
 
 class Builder:
@@ -104,6 +105,26 @@ class at:
         self.builder.line = self.saved
 
 
+class watching:
+    """`with watching(look):` calls `look(record, inputs, attrs)` before each op without blocks that is emitted inside it."""
+
+    def __init__(self, look: Callable | None):
+        self.look = look
+
+    def __enter__(self) -> None:
+        global _watcher
+        self.around, _watcher = _watcher, self.look
+
+    def __exit__(self, *exc) -> None:
+        global _watcher
+        _watcher = self.around
+
+
+def not_watched() -> watching:
+    """`with not_watched():` emits ops that are of no concern to who watches."""
+    return watching(None)
+
+
 def fresh_extent(prefix: str = "d") -> Extent:
     """A run-time length of which nothing is known."""
     counter = current().counter
@@ -148,6 +169,8 @@ def add_op(record, inputs: Sequence[Value], attrs: dict, types: Iterable[Type],
 
 def emit(record, *inputs: Value, **attrs) -> Value | tuple[Value, ...]:
     """Emit one op without blocks: fold it if it folds, else infer its type and append it."""
+    if _watcher is not None:
+        _watcher(record, inputs, attrs)
     try:
         if record.fold is not None:
             folded = record.fold(*inputs, **attrs)

@@ -16,6 +16,7 @@ from ..ir.builder import current
 from ..ir.graph import Value
 from ..ir.types import BOOL, FLOAT, INT, Array, Scalar, Tuple, Unknown
 from . import elementwise as ew
+from . import raises
 from .cast import bool_, complex_, float_, int_
 from .control import item
 from .index import take
@@ -86,14 +87,14 @@ def round_(x: Value, decimals=0) -> Value:
 
 
 round_to_int = define(
-    "round_to_int", evaluate=round, infer=lambda x: INT, syntax=builtin_syntax("round"), partials=(None,),
+    "round_to_int", evaluate=round, infer=lambda x: INT, syntax=builtin_syntax("round"), partials=(None,), raises=raises.TO_INTEGER,
     elementwise=True, cheap=True, vjp=lambda bar, y, x: (None,), jvp=lambda dots, y, x: None)
 kinked(round_to_int, Kink("a step: the derivative is taken as 0", at_halves))
 
 
 round_decimal = define(
     "round_decimal", evaluate=round, infer=lambda x, n: INT if x.type == BOOL else x.type, syntax=builtin_syntax("round"),
-    partials=(None, None), elementwise=True, cheap=True, vjp=lambda bar, y, x, n: (None, None),
+    partials=(None, None), elementwise=True, cheap=True, raises=raises.ROUND, vjp=lambda bar, y, x, n: (None, None),
     jvp=lambda dots, y, x, n: None)
 
 

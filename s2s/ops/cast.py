@@ -14,6 +14,7 @@ from ..errors import ArrayNeededError, TypeMismatchError, UnsupportedError
 from ..ir.builder import current
 from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Scalar, Type, Unknown, is_inexact
+from . import raises
 from .chain import elementwise_vjp
 from .kinks import Kink, at_integers, at_zero, kinked
 from .record import FUNCTIONS, METHODS, Record, array_type, define, dims_of, dtype_of, static, value
@@ -132,4 +133,5 @@ bool_ = _python_type(bool, "bool")
 complex_ = _python_type(complex, "complex128")
 kinked(int_, Kink("a step: the derivative is taken as 0", at_integers))
 kinked(bool_, Kink("a number is asked whether it is 0, and is", at_zero))
+int_.raises, bool_.raises = raises.TO_INTEGER, raises.TRUTH
 

@@ -11,6 +11,7 @@ from ..ir.builder import current
 from ..ir.graph import Value
 from ..ir.types import BOOL, Scalar, Type
 from . import elementwise as ew
+from . import raises
 from .chain import elementwise_jvp, elementwise_vjp
 from .record import RECORDS, Record, define, numpy_function, value
 
@@ -34,7 +35,7 @@ def _function(name: str, like: str) -> Record:
     """cmath.name, whose derivative is that of np.like."""
     function = getattr(cmath, name)
     record = define(f"cmath.{name}", evaluate=function, infer=_infer(Scalar("complex128", weak=True)), syntax=_syntax(name),
-                    partials=RECORDS[like].partials, elementwise=True, cheap=True)
+                    partials=RECORDS[like].partials, elementwise=True, cheap=True, raises=raises.IN_CMATH.get(name, ()))
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
     numpy_function(function)(record)

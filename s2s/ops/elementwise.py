@@ -20,7 +20,7 @@ import numpy as np
 
 from ..ir.graph import OPERATORS, Value
 from ..ir.types import Scalar
-from . import fold
+from . import fold, raises
 from .chain import like_operand, like_tangent
 from .kinks import (
     Kink,
@@ -181,8 +181,11 @@ signbit = elementwise("signbit",                None)
 OPERATORS.update({name: RECORDS[name] for name in RECORDS if RECORDS[name].elementwise})
 
 IN_MATH[root] = RECORDS["math.sqrt"]
-for _name in ("divide", "math.log", "math.log2", "math.log10", "math.log1p", "math.atanh"):
-    RECORDS[_name].guards = True
+divide.raises, floor_divide.raises, remainder.raises = raises.TRUE_DIVISION, raises.DIVISION, raises.DIVISION
+power.raises, left_shift.raises, right_shift.raises = raises.POWER, raises.LEFT_SHIFT, raises.RIGHT_SHIFT
+abs_.raises = raises.ABSOLUTE
+for _record in (max_, min_, not_, and_, or_):
+    _record.raises = raises.TRUTH
 
 # ---------------------------------------------------------------- where the derivatives above are conventions
 

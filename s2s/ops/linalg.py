@@ -12,10 +12,12 @@ from ..ir.builder import current
 from ..ir.graph import Value
 from ..ir.types import BOOL, Array, Type, Unknown, is_inexact
 from .arrange import expand_dims, squeeze_record
+from .cast import astype
 from .chain import like_operand
 from .elementwise import conjugate
 from .pick import tril, triu
 from .product import check_inner, dot_left, matmul, matrix_transposed, product_dtype
+from .raises import Raises
 from .record import (
     broadcast_dims,
     define,
@@ -235,3 +237,27 @@ def _question(function: Callable):
 
 
 singular, indefinite = _question(is_singular), _question(is_indefinite)
+
+
+def _asks(question: Callable, name: str) -> Callable:
+    """The rule that asks `question` of a matrix, which is factorised once to know, and again to compute: LAPACK alone knows what it refuses."""
+
+    def rule(a: Value) -> Value:
+        if rank(a) != 2:
+            raise UnsupportedError(
+                f"np.linalg.{name} of a stack of matrices, or of one whose rank is known only at a call, where LinAlgError is caught",
+                current().line,
+                "loop over the matrices, or call the function first",
+            )
+        return question(a if is_inexact(a.type.dtype) else astype(a, dtype="float64"))
+
+    return rule
+
+
+def _refuses(question: Callable, name: str, *example: np.ndarray) -> tuple[Raises, ...]:
+    return (Raises(np.linalg.LinAlgError, _asks(question, name), example, operands=(0,), natively=False),)
+
+
+solve.raises = _refuses(singular, "solve", np.zeros((2, 2)), np.zeros(2))
+inv.raises = _refuses(singular, "inv", np.zeros((2, 2)))
+cholesky.raises = _refuses(indefinite, "cholesky", -np.eye(2))

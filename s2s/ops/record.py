@@ -52,7 +52,7 @@ class Record:
     views: tuple[int, ...] = ()  # inputs whose memory the result may share
     shapes: tuple[int, ...] = ()  # inputs of which only the shape is read
     writes: int | None = None  # the input that prints as overwritten in place: `a[i] = v`
-    guards: bool = False  # of Python's numbers it raises itself wherever its derivative would divide by zero
+    raises: tuple = ()  # when Python raises instead of computing it: Raises, of ops/raises.py, in the order in which they are asked
     vector: str = ""  # what runtime/vector_math, which loops over arrays call, has for it: "sin"
     helper: Callable | None = None  # a module-level function the spelling calls; its source is printed along
     rebuild: Callable | None = None  # ops with blocks: (op, inputs, inner) -> outputs, emitted again
@@ -301,7 +301,7 @@ class deriving:
     single = False  # whether what it makes of Python's numbers is to be float32
 
     def __init__(self, record: Record, y):
-        self.quiet = not (record.guards and isinstance(y, Value) and isinstance(y.type, Scalar) and y.type.weak)
+        self.quiet = not (any(each.at_poles for each in record.raises) and isinstance(y, Value) and isinstance(y.type, Scalar) and y.type.weak)
         self.of_single = isinstance(y, Value) and dtype_of(y.type) == "float32"
 
     def __enter__(self) -> None:

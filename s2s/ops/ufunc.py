@@ -18,6 +18,7 @@ from ..ir.builder import Builder, current
 from ..ir.graph import MISSING, Block, Value
 from ..ir.rebuild import emit_block
 from ..ir.types import BOOL, FLOAT, INT, Array, List, Scalar, Tuple, Type, Unknown, join, may_be_one
+from . import raises
 from .chain import elementwise_jvp, elementwise_vjp
 from .record import (
     FUNCTIONS,
@@ -254,7 +255,7 @@ def _define_in_math(record: Record, function: Callable) -> None:
         return y
 
     twin = define(name, evaluate=function, syntax=math_syntax(function.__name__), infer=infer, partials=partials,
-                  elementwise=True, cheap=True, vector=record.vector)
+                  elementwise=True, cheap=True, vector=record.vector, raises=raises.IN_MATH.get(function.__name__, ()))
     twin.vjp = functools.partial(elementwise_vjp, record=twin)
     twin.jvp = functools.partial(elementwise_jvp, record=twin)
     IN_MATH[record] = twin

@@ -7,8 +7,6 @@ from ..ir.types import Array, List, Scalar, Tape, Tuple, Type, Unknown, is_inexa
 from ..ops.record import dtype_of
 
 _TOTAL_SHAPES = ("constant", "length", "size", "tuple", "item", "undefined", "sum", "spread", "transpose")
-_DIVIDES = ("divide", "floor_divide", "remainder", "power", "reciprocal")
-_PARTIAL = ("int_", "round_to_int", "left_shift", "right_shift", "max_", "min_", "not_", "and_", "or_", "bool_")
 
 # finite slopes wherever the operands are finite, unless they overflow
 _TAME = {"astype", "convert", "float_", "complex_", "add", "subtract", "multiply", "negative", "positive", "exp", "exp2", "expm1", "square",
@@ -27,10 +25,7 @@ def is_total(op: Op) -> bool:
         return all(isinstance(x.type, (Scalar, Array, Tuple)) for x in op.inputs)
     if not op.record.elementwise or not all(isinstance(x.type, (Scalar, Array, Unknown)) for x in op.inputs):
         return False
-    if op.name in _DIVIDES:
-        divisor = op.inputs[-1].constant
-        return isinstance(divisor, (int, float)) and divisor > 0
-    if op.name in _PARTIAL or op.name.startswith("math."):
+    if any(each.kind is not None and each.is_possible(op.inputs, op.attrs) for each in op.record.raises):
         return False
     arrays = {x for x in op.inputs if not isinstance(x.type, Scalar)}
     return len(arrays) <= 1 or len({getattr(x.type, "dims", x) for x in arrays}) == 1
