@@ -169,6 +169,12 @@ def spread_length(n, m):
     return n
 
 
+def stays_inside(n, end, length):
+    if end > length:
+        raise IndexError("a loop would leave an array: its lengths differ from those of others")
+    return n
+
+
 def nonempty_length(n):
     if n == 0:
         raise ValueError("zero-size array to reduction operation which has no identity")
@@ -257,6 +263,7 @@ def _fold_nonempty(n: Value):
 same_length_op = of_numbers(same_length, _fold_same)
 broadcast_length_op = of_numbers(broadcast_length, _fold_broadcast)
 spread_length_op = of_numbers(spread_length, _fold_spread)
+stays_inside_op = of_numbers(stays_inside, lambda n, end, length: None)
 nonempty_length_op = of_numbers(nonempty_length, _fold_nonempty)
 supposed_length_op = of_numbers(supposed_length, lambda n: n if n.constant is not MISSING and n.constant != 1 else None)
 

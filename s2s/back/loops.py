@@ -58,6 +58,7 @@ from .indices import index_sums, sum_of_indices
 from .laid import lie_as_loops_go
 from .lengths import ask_lengths
 from .logistic import share_exponentials
+from .loop_bounds import check_loops
 from .nest import SAME, emit_nest, ends_nest, visited
 from .opaque import OF_MATRICES, in_python, is_native, is_opaque, printing
 from .overwritten import overwrite_what_is_read_last
@@ -108,6 +109,7 @@ def lower(function: Function, asks: bool = True, supposes: bool = False, of: Fun
                 drop_unused(each)
                 reuse_buffers(each)
             type_tapes(each)
+            check_loops(each, function if each is lowered else None)
             divide_long_loops(each)
     guard_depth(lowered)
     return lowered

@@ -24,7 +24,7 @@ LIBRARIES = ("blas_", "lapack_")  # how the names of functions begin that call t
 UNKNOWN = "unknown"
 LONG = 200  # characters
 # calls that give their first argument, or at most that
-LENGTHS = frozenset({"same_length", "nonempty_length", "spread_length", "broadcast_length", "supposed_length", "strips_of"})
+LENGTHS = frozenset({"same_length", "nonempty_length", "spread_length", "broadcast_length", "supposed_length", "stays_inside", "strips_of"})
 
 Work = Counter  # by the factors of a product of trips, as text: how many operations
 

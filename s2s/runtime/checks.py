@@ -89,6 +89,11 @@ def _spread(builder, fail_if, n, m):
     return n
 
 
+def _inside(builder, fail_if, n, end, length):
+    fail_if(builder.icmp_signed(">", end, length))
+    return n
+
+
 def _nonempty(builder, fail_if, n):
     fail_if(builder.icmp_signed("==", n, n.type(0)))
     return n
@@ -125,6 +130,7 @@ broadcast_length = _check(buffers.broadcast_length, _broadcast)
 needs_length = _check(buffers.needs_length, _lanes, types.none)
 supposed_alike = _check(buffers.supposed_alike, _lanes, types.none)
 spread_length = _check(buffers.spread_length, _spread)
+stays_inside = _check(buffers.stays_inside, _inside)
 nonempty_length = _check(buffers.nonempty_length, _nonempty)
 supposed_length = _check(buffers.supposed_length, _supposed)
 count_of = _check(buffers.count_of, _count)
@@ -133,7 +139,7 @@ slice_bound = _check(buffers.slice_bound, _bound)
 check_lanes = _check(batch.check_lanes, _lanes, types.none)
 check_rule_length = _check(rules.check_rule_length, _lanes, types.none)
 
-CHECKS = [buffers.same_length, buffers.needs_length, buffers.broadcast_length, buffers.spread_length, buffers.nonempty_length, buffers.supposed_length,
+CHECKS = [buffers.same_length, buffers.needs_length, buffers.broadcast_length, buffers.spread_length, buffers.stays_inside, buffers.nonempty_length, buffers.supposed_length,
           buffers.supposed_alike, buffers.count_of, buffers.place_in, buffers.slice_bound, batch.check_lanes,
           rules.check_rule_length]
 WRITTEN = dict.fromkeys(CHECKS, __name__) | dict.fromkeys(room.FUNCTIONS.values(), room.__name__)  # and where native code has them

@@ -23,7 +23,7 @@ from ..back.mentions import nodes_in
 from .spelling import NATURAL
 
 Axes = frozenset  # of (argument, axis): those that are as long as a number says
-SAME = ("natural", "same_length", "spread_length", "nonempty_length", "supposed_length")  # functions of lengths, which raise or give them
+SAME = ("natural", "same_length", "spread_length", "nonempty_length", "supposed_length", "stays_inside")  # functions of lengths, which raise or give them
 DEEP = 8  # calls
 
 

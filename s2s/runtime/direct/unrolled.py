@@ -28,7 +28,7 @@ from ...back.lengths import SHORT
 from ...back.mentions import nodes_in
 from .collapsed import Nest
 
-CHECKS = {"checked_place", "same_length", "spread_length", "broadcast_length", "nonempty_length", "needs_length", "count_of"}  # may raise
+CHECKS = {"checked_place", "same_length", "spread_length", "broadcast_length", "nonempty_length", "stays_inside", "needs_length", "count_of"}  # may raise
 
 
 class Unrolling:
