@@ -11,14 +11,14 @@ pytestmark = pytest.mark.slow  # each starts a Python of its own
 ROOT = Path(__file__).parent.parent
 
 
-def run(*words: str) -> str:
+def run(*words: str, status: int = 0) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     result = subprocess.run([sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    assert result.returncode == status, result.stdout[-3000:] + result.stderr[-3000:]
     return result.stdout
 
 
-@pytest.mark.parametrize("name", ["run", "fuzz", "stages", "ops", "ulps", "fit.py", "bench/run.py", "bench/growth.py"])
+@pytest.mark.parametrize("name", ["run", "fuzz", "stages", "ops", "ulps", "fit.py", "mutate", "bench/run.py", "bench/growth.py"])
 def test_help_is_the_docstring(name):
     said = run(f"tools/{name}", "--help")
     text = (ROOT / "tools" / name).read_text()
@@ -47,6 +47,39 @@ def test_fuzz_shows_one_program():
 def test_fuzz_of_one_family_of_idioms():
     said = run("tools/fuzz", "--idioms", "mutation", "--count", "2", "--numba", "0")
     assert "2 programs, 0 fail" in said
+
+
+MUTANT = """
+import importlib.machinery, importlib.util
+loader = importlib.machinery.SourceFileLoader("mutate", "tools/mutate")
+mutate = importlib.util.module_from_spec(importlib.util.spec_from_loader("mutate", loader))
+loader.exec_module(mutate)
+import s2s
+
+def f(x, y):
+    return x * y
+
+mutants = [m for m in mutate.mutants("rules") if m.before.startswith("multiply = ")]
+before = s2s.grad(f, argnums=(0, 1))(2.0, 3.0)
+assert before == (3.0, 2.0) and len(mutants) == 2
+for k, m in enumerate(mutants):
+    assert mutate.replace_code(m) == 1, str(m)
+    after = s2s.grad(f, argnums=(0, 1))(2.0, 3.0)
+    print(after[k] != before[k], m.before, m.after)
+"""
+
+
+def test_a_mutant_computes_something_else(tmp_path):
+    (tmp_path / "mutant.py").write_text(MUTANT)
+    said = run(str(tmp_path / "mutant.py"))
+    assert said.count("True multiply") == 2, said
+
+
+def test_mutants_are_killed_by_the_tests_of_their_ops():
+    said = run("tools/mutate", "--area", "rules", "--count", "2", "--jobs", "1", "--only", "nothing", status=2)
+    assert "no such mutant" in said
+    said = run("tools/mutate", "--area", "types", "--count", "2", "--jobs", "1", "tests/test_layers.py", status=0)
+    assert "2 mutants: 0 killed, 0 too slow, 0 survived, 2 reached by no test" in said
 
 
 @pytest.mark.compile
