@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 
 from ..ir.graph import Block, Op, Value, free_values
 from ..ir.types import Array, Extent, Scalar, may_be_one
+from ..ops.elementwise import select
 from ..ops.pattern import expand, is_advanced, paired
 from ..ops.record import value
-from .access import stride
+from .access import multiply, op_named, stride
 from .buffers import as_dtype, broadcast_length_op, place_in_op
 
 NONE: Mapping[Value, Value] = {}
@@ -132,12 +133,32 @@ def looked_up(scope, lengths: Sequence[Value], parts: list, index: Sequence[Valu
     for p, o in parts:
         if p == "i" and isinstance(o.type, Array):
             k = numbers[o] if o in numbers else scope.elements(o).at(
-                [value(0) if d == 1 else i for d, i in zip(o.type.dims, common[last - first - o.type.rank:])])
+                [value(0) if step == 0 else i if step == 1 else multiply(i, step)
+                 for step, i in zip(steps_of(scope, o, parts), common[last - first - o.type.rank:])])
             k, n = as_dtype(k, "int64"), lengths[axis]
             if (k, n) not in known:
                 known[k, n] = k if scope.asked is None else place_in_op(k, n)
             found.append(known[k, n])
         axis += p is not None
+    return found
+
+
+def steps_of(scope, operand: Value, parts: list) -> list[Value | int]:
+    """How far to go in an array of indices for one element of the result, along each axis of it: 1, or 0 where it has length 1 and others have not.
+
+    Where only the run knows whether it has, the run is asked, before the loops.
+    """
+    found: list[Value | int] = []
+    arrays = [o for p, o in parts if p == "i" and isinstance(o.type, Array)]
+    for k, d in enumerate(operand.type.dims, -operand.type.rank):
+        others = {o.type.dims[k] for o in arrays if o.type.rank >= -k} - {1, d}
+        if d == 1:
+            found.append(0)
+        elif not others or not may_be_one(d):
+            found.append(1)
+        else:
+            with scope.builder:
+                found.append(select(op_named("equal", scope.lengths(operand)[k], 1), value(0), value(1)))
     return found
 
 

@@ -322,6 +322,8 @@ class Bounds:
                 return (self.lengths(matrix)[0 if matrix is op.inputs[0] else 1],)
             case "reshape":
                 return tuple(self.affine(n) if n.constant is MISSING or n.constant >= 0 else own for n, own in zip(op.inputs[1:], self.own(array)))
+            case "solve" if op.inputs[0].type.rank == 2:
+                return self.lengths(op.inputs[1])
             case "reshape_like" | "spread":
                 return self.lengths(op.inputs[1])
             case "transpose" if op.attrs["axes"] is None:

@@ -58,7 +58,7 @@ from .indices import index_sums, sum_of_indices
 from .laid import lie_as_loops_go
 from .lengths import ask_lengths
 from .logistic import share_exponentials
-from .loop_bounds import check_loops
+from .loop_bounds import PINNED, check_loops
 from .nest import SAME, emit_nest, ends_nest, visited
 from .opaque import OF_MATRICES, in_python, is_native, is_opaque, printing
 from .overwritten import overwrite_what_is_read_last
@@ -227,10 +227,14 @@ class Scope:
         self.env[old] = elements
 
     def known(self, dim: Extent, n: Value) -> Value:
-        """The length of this extent, `n` if this is the first that is heard of it."""
+        """The length of this extent: `n` if this is the first that is heard of it, else what was heard first, checked to be `n` unless that is the same sum.
+
+        A type says that two lengths are equal if the program has not raised; what would have raised may be gone.
+        """
         if dim not in self.extents:
             self.extents[dim] = supposed_length_op(n) if dim.is_supposed else n
-        return self.extents[dim]
+        first = self.extents[dim]
+        return first if is_same_number(first, n) else self.same(first, n)
 
     def length_of(self, array: Value, axis: int, dim) -> Value:
         if isinstance(dim, int):
@@ -301,6 +305,27 @@ class Scope:
         while scope.around is not None and x in scope.around.env:
             home, scope = scope.around if scope.repeats else home, scope.around
         return home
+
+
+def is_same_number(n: Value, m: Value) -> bool:
+    """Whether two integers are computed alike of the same values, a check being what it lets pass."""
+    n, m = passed(n), passed(m)
+    if n is m or type(n.constant) is int and n.constant == m.constant:
+        return True
+    one, other = n.op, m.op
+    if one is None or other is None or one.record is not other.record or one.blocks or not one.record.pure or one.attrs != other.attrs or one.name == "getitem":
+        return False
+    return len(one.inputs) == len(other.inputs) > 0 and all(map(is_same_number, one.inputs, other.inputs))
+
+
+def passed(n: Value) -> Value:
+    """What a check was made of, whose outcome is `n`."""
+    while n.op is not None and n.op.name in PASS:
+        n = n.op.inputs[0]
+    return n
+
+
+PASS = frozenset({"same_length", "nonempty_length", "supposed_length", "spread_length"})  # checks whose outcome is their first operand
 
 
 def fill(x: Value, elements: Elements, counters: tuple[str, ...] = ()) -> Value:
@@ -546,7 +571,9 @@ def drop_unused(function: Function) -> None:
         kept = []
         for op in reversed(block.ops):
             if not op.blocks and not has_effects(op) and not any(o in used for o in op.outputs):
-                continue
+                if op.record not in PINNED:
+                    continue
+                op.record = PINNED[op.record]  # the loop that it was made for is gone, and Python would raise all the same
             if op.blocks and _idle(op) and not any(o in used for o in op.outputs):
                 continue
             for inner in reversed(op.blocks):

@@ -13,7 +13,14 @@ from ..ops.elementwise import select
 from ..ops.record import RECORDS, value
 from ..ops.shape import normal_axes
 from .access import Elements, Index, add, flat_index, op_named, read, unflat_index
-from .buffers import as_dtype, compute, count_of_op, new_buffer, nonempty_length_op
+from .buffers import (
+    as_dtype,
+    compute,
+    count_of_op,
+    new_buffer,
+    nonempty_length_op,
+    spread_length_op,
+)
 from .counted import loop, put
 from .masks import masked_read, masked_write
 from .reductions import start
@@ -223,8 +230,8 @@ def _repeat(scope, op: Op) -> bool:
 # ------------------------------------------------------------------------------- sums back to a shape
 
 
-def _summed(scope, op: Op, lengths: Sequence[Value], target: Callable[[Index], list[Value]]) -> bool:
-    """A new array of these lengths, into which every element of the operand is added at `target(index)`."""
+def _summed(scope, op: Op, lengths: Sequence[Value], target: Callable[[Index], list[Value]], trips: Sequence[Value] | None = None) -> bool:
+    """A new array of these lengths, into which every element of the operand is added at `target(index)`; `trips` are its checked lengths."""
     y, source = op.output, scope.elements(op.inputs[0])
     array = new_buffer(y.type.dtype, y.type.dims, lengths, zero=True)
     array.name = y.name
@@ -233,7 +240,7 @@ def _summed(scope, op: Op, lengths: Sequence[Value], target: Callable[[Index], l
         place = target(index)
         return [put(carries[0], compute(RECORDS["add"], read(carries[0], place), source.at(index)), place)]
 
-    (array,) = loop(source.lengths, [array], [array.type], [y.name], body, scope.counters)
+    (array,) = loop(source.lengths if trips is None else trips, [array], [array.type], [y.name], body, scope.counters)
     scope.define(y, array, lengths)
     return True
 
@@ -241,13 +248,13 @@ def _summed(scope, op: Op, lengths: Sequence[Value], target: Callable[[Index], l
 @entry("sum_to")
 def _sum_to(scope, op: Op) -> bool:
     """Of the axes of which only the run knows whether they were broadcast, index 0 takes everything."""
-    lengths = scope.lengths(op.inputs[1])
+    lengths, source = scope.lengths(op.inputs[1]), scope.elements(op.inputs[0])
     extra = op.inputs[0].type.rank - len(lengths)
     if not lengths:
         return False
     steps = [select(op_named("equal", n, 1), value(0), value(1)) for n in lengths]
-    return _summed(scope, op, lengths,
-                   lambda index: [op_named("multiply", i, s) for i, s in zip(index[extra:], steps)])
+    trips = [*source.lengths[:extra], *map(spread_length_op, source.lengths[extra:], lengths)]
+    return _summed(scope, op, lengths, lambda index: [op_named("multiply", i, s) for i, s in zip(index[extra:], steps)], trips)
 
 
 @entry("unrepeat")

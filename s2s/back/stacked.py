@@ -11,6 +11,7 @@ matrices may be joined with this one.  A stack of one is that one for all; stack
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 from ..ir.graph import Op, Value
@@ -43,19 +44,16 @@ def one_by_one(op: Op, inputs: Sequence[Value], simpler: Callable[[Record, Seque
         return None
     if op.name == "solve" and rank(inputs[0]) != rank(inputs[1]):
         return None
-    single = [x for x in arrays if x.type.dims[0] == 1]
-    stacks = [x for x in arrays if x not in single] or single
-    firsts = [x.type.dims[0] for x in stacks]
-    if any(d != firsts[0] and (may_be_one(d) or may_be_one(firsts[0])) for d in firsts):
+    axes = rank(matrix) - 2
+    joined = [stack_axis(arrays, k) for k in range(axes)]
+    if None in joined:
         return None
-    count = value(firsts[0]) if isinstance(firsts[0], int) else length(stacks[0], axis=0)
-    for x, d in zip(stacks, firsts):
-        if d != firsts[0]:
-            count = same_length_op(count, value(d) if isinstance(d, int) else length(x, axis=0))
+    stacks = [x for x in arrays if x.type.dims[0] != 1] or arrays
+    count = joined[0]
     record = OF_ONE.get(op.name, op.record) if rank(matrix) == 3 else op.record
-    like = matrix if op.name in NUMBERS or op.name != "solve" else inputs[1]
-    lengths = [value(d) if isinstance(d, int) else length(like, axis=k - rank(like)) for k, d in enumerate(like.type.dims)]
-    own = lengths[-rank(op.output) + 1:] if op.name not in NUMBERS else lengths[1:-2]
+    like = inputs[1] if op.name == "solve" else matrix
+    own = [] if op.name in NUMBERS else [value(d) if isinstance(d, int) else length(like, axis=k) for k, d in enumerate(like.type.dims)][-2:]
+    own = [*joined[1:], *own]
 
     def of_each(i: Value, made: Value) -> list[Value]:
         return [put(made, (i,), simpler(record, [take(x, (i if x in stacks else 0,)) for x in inputs]))]
@@ -64,3 +62,12 @@ def one_by_one(op: Op, inputs: Sequence[Value], simpler: Callable[[Record, Seque
     start.type = op.record.infer(*inputs)  # of lengths that are known elsewhere
     (made,) = for_loop(0, count, 1, [start], of_each)
     return made
+
+
+def stack_axis(arrays: Sequence[Value], axis: int) -> Value | None:
+    """How long the stacks of matrices together are along an axis; None if a run has to tell which of them are spread along it."""
+    longer = [x for x in arrays if x.type.dims[axis] != 1]
+    if len({x.type.dims[axis] for x in longer}) > 1 and any(may_be_one(x.type.dims[axis]) for x in longer):
+        return None
+    lengths = {x.type.dims[axis]: length(x, axis=axis) for x in longer}
+    return functools.reduce(same_length_op, lengths.values()) if lengths else value(1)

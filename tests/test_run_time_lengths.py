@@ -1,0 +1,219 @@
+"""Lengths that only a run knows, 1 among them: values, exceptions and derivatives are those of Python, interpreted and in loops.
+
+Loops run as Python text, in which an index outside of an array raises.  Where native code raises what Python does not, the
+interpreted form answers; that is `elsewhere` here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import s2s
+from s2s import pipeline
+from s2s.back.loops import lower
+
+X = np.arange(12.0).reshape(3, 4)
+I, J = np.array([0, 2, 0]), np.array([0, 1, 3])
+RNG = np.random.default_rng(3)
+A, B = RNG.random((2, 3, 2, 2)) + 2 * np.eye(2), RNG.random((2, 3, 2, 2))
+
+
+def outcome(f, *args):
+    """What a call gives, on copies; the exception, if it raises."""
+    try:
+        with np.errstate(all="ignore"):
+            return f(*(x.copy() if isinstance(x, np.ndarray) else x for x in args))
+    except Exception as error:
+        return error
+
+
+def in_loops(t):
+    """The loops of `t` as a function that Python runs: those that suppose nothing of lengths."""
+    def run(*args):
+        module = pipeline.render(lower(pipeline.flattened(t.lower(*args).function)), native=True)
+        names = dict(module.given)
+        exec(module.text, names)
+        return names[module.entry](*args)
+    return run
+
+
+def differences(f, args, wrt, h=1e-6):
+    found = []
+    for k in wrt:
+        slope = np.zeros_like(args[k])
+        for place in np.ndindex(slope.shape):
+            ends = []
+            for step in (h, -h):
+                moved = [x.copy() if isinstance(x, np.ndarray) else x for x in args]
+                moved[k][place] += step
+                ends.append(f(*moved))
+            slope[place] = (ends[0] - ends[1]) / (2 * h)
+        found.append(slope)
+    return found
+
+
+def leaves(x):
+    return [leaf for member in x for leaf in leaves(member)] if isinstance(x, (tuple, list)) else [x]
+
+
+def assert_alike(found, wanted, tolerance=1e-9):
+    """Both raise, or both give the same."""
+    assert isinstance(found, Exception) is isinstance(wanted, Exception), (found, wanted)
+    if not isinstance(wanted, Exception):
+        for a, b in zip(leaves(found), leaves(wanted), strict=True):
+            assert np.shape(a) == np.shape(b)
+            np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+def judge(f, args, elsewhere=False):
+    """Values and gradients of `f` in loops, interpreted and in lanes are Python's; lanes may be refused.
+
+    With `elsewhere` loops may raise what Python does not, as long as they compute nothing else.
+    """
+    wanted = outcome(f, *args)
+    found = outcome(in_loops(s2s.jit(f)), *args)
+    if not (elsewhere and isinstance(found, ValueError)):
+        assert_alike(found, wanted)
+    lanes = [np.stack([x, x]) if isinstance(x, np.ndarray) else x for x in args]
+    axes = tuple(0 if isinstance(x, np.ndarray) else None for x in args)
+    wanted_lanes = wanted if isinstance(wanted, Exception) else np.stack([wanted, wanted])
+    found = outcome(s2s.vmap(f, in_axes=axes), *lanes)
+    if not isinstance(found, s2s.UnsupportedError):
+        assert_alike(found, wanted_lanes)
+    wrt = tuple(k for k, x in enumerate(args) if isinstance(x, np.ndarray) and x.dtype.kind == "f")
+    for loss in (lambda y: np.sum(np.sin(y) * y), lambda y: 3.0 * np.sum(y)):
+        def number(*xs, loss=loss):
+            return loss(f(*xs))
+
+        slopes = outcome(lambda *xs, number=number: differences(number, xs, wrt), *args)
+        gradient = s2s.grad(number, argnums=wrt)
+        assert_alike(outcome(gradient, *args), slopes, 1e-6)
+        found = outcome(in_loops(s2s.jit(gradient)), *args)
+        if not (elsewhere and isinstance(found, ValueError)):
+            assert_alike(found, slopes, 1e-6)
+
+
+def put_at_two(x, i, j):
+    y = x.copy()
+    y[i[i > 0], j] = 7.0
+    return y
+
+
+def put_numbers_at_two(x, i, j):
+    y = x.copy()
+    y[i[i > 0], j] = x[0, 1:]
+    return y
+
+
+def add_at_two(x, i, j):
+    y = x.copy()
+    np.add.at(y, (i[i > 0], j), x[0, 1:])
+    return y
+
+
+INDICES = {
+    "masked": lambda x, i, j: x[i[i > 0], j],
+    "sliced": lambda x, i, j: x[i[:1], j],
+    "both": lambda x, i, j: x[i[i > 0], j[j > 2]],
+    "the second": lambda x, i, j: x[i, j[j > 2]],
+    "with a slice": lambda x, i, j: x[None, i[i > 0], j] * 2.0,
+    "unique": lambda x, i, j: x[np.unique(i), j[:2]],
+    "of two axes": lambda x, i, j: x[i[:, None], j[j > 2]],
+    "one of two axes": lambda x, i, j: x[i[i > 0][:, None], j],
+    "put": put_at_two,
+    "put numbers": put_numbers_at_two,
+    "added": add_at_two,
+}
+
+
+@pytest.mark.parametrize("i", [I, np.array([0, 2, 1]), np.array([1, 2, 1]), np.array([0, 0, 0])], ids=["one", "two", "three", "none"])
+@pytest.mark.parametrize("name", INDICES)
+def test_arrays_of_indices_of_which_one_may_have_length_one(name, i):
+    judge(INDICES[name], (X, i, J))
+
+
+def add_to_slice(t, y, k, w):
+    t = t.copy()
+    t[k:k + w] += y
+    return t
+
+
+def add_to_view(t, y, k, w):
+    t = t.copy()
+    v = t[k:k + w]
+    v += y
+    return t
+
+
+def add_to_rest(t, y, k, w):
+    t = t.copy()
+    t[k:] += y
+    return t
+
+
+def add_and_store(t, y, k, w):
+    t = t.copy()
+    t[k:k + w] = t[k:k + w] + y
+    return t
+
+
+def store(t, y, k, w):
+    t = t.copy()
+    t[k:k + w] = y * 2.0
+    return t
+
+
+def multiply_slice(t, y, k, w):
+    t = t.copy()
+    t[k:k + w] *= y[:w]
+    return t
+
+
+@pytest.mark.parametrize("k, w", [(2, 3), (4, 3), (2, 1), (6, 2), (0, 6)])
+@pytest.mark.parametrize("f", [add_to_slice, add_to_view, add_to_rest, add_and_store, store, multiply_slice])
+def test_what_is_written_to_slices_is_as_long_as_they_are(f, k, w):
+    judge(f, (np.arange(6.0), np.array([1.0, 2.0, 4.0]), k, w))
+
+
+STACKS = {
+    "of one": lambda a, b, k: np.linalg.solve(a, b[:, :1]),
+    "sliced": lambda a, b, k: np.linalg.solve(a, b[:, :k]),
+    "both sliced": lambda a, b, k: np.linalg.solve(a[:, :k], b[:, :k]),
+    "matrices sliced": lambda a, b, k: np.linalg.solve(a[:, :k], b),
+    "the first axis": lambda a, b, k: np.linalg.solve(a[:k], b),
+    "larger": lambda a, b, k: np.linalg.solve(a, b[:, :, :k]),
+}
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("name", STACKS)
+def test_stacks_of_systems_of_which_one_may_have_length_one(name, k):
+    judge(STACKS[name], (A, B, k), elsewhere=True)
+
+
+def test_stacks_of_one_are_spread_in_loops():
+    """Not by the interpreted form: along an axis that is known to have length 1 the others go on."""
+    a, b = A, B[:, :1]
+    text = s2s.jit(lambda a, b: np.linalg.solve(a, b)).lower(a, b).loops
+    assert "objmode" not in text and "stays_inside(" not in text
+
+
+COMPILED = {
+    "indices": (INDICES["masked"], (X, I, J)),
+    "put": (put_numbers_at_two, (X, I, J)),
+    "too short a slice": (add_to_slice, (np.arange(6.0), np.ones(3), 4, 3)),
+    "far too long": (add_to_slice, (np.arange(6.0), np.ones(200_000), 2, 3)),
+    "a view": (add_to_view, (np.arange(6.0), np.ones(3), 4, 3)),
+    "stack": (STACKS["of one"], (A, B, 1)),
+    "sliced stack": (STACKS["sliced"], (A, B, 1)),
+}
+
+
+@pytest.mark.compile
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMPILED)
+def test_native_code_stays_in_its_memory(name, monkeypatch):
+    monkeypatch.setenv("S2S_CHECK", "memory")
+    f, args = COMPILED[name]
+    assert_alike(outcome(s2s.jit(f, cache=False), *args), outcome(f, *args))
