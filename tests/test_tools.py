@@ -18,7 +18,7 @@ def run(*words: str, status: int = 0) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("name", ["run", "fuzz", "stages", "ops", "ulps", "fit.py", "mutate", "bench/run.py", "bench/growth.py"])
+@pytest.mark.parametrize("name", ["run", "fuzz", "extents", "stages", "ops", "ulps", "fit.py", "mutate", "bench/run.py", "bench/growth.py"])
 def test_help_is_the_docstring(name):
     said = run(f"tools/{name}", "--help")
     text = (ROOT / "tools" / name).read_text()
@@ -28,6 +28,11 @@ def test_help_is_the_docstring(name):
 def test_ops_lists_every_op():
     table = run("tools/ops")
     assert "| sin " in table and "| for " in table and "| setitem " in table
+
+
+def test_extents_asks_one_form():
+    said = run("tools/extents", "--match", "np.cumsum(x, axis=0)", "--interpreted", "--manners", "slices", "known")
+    assert said.startswith("1 forms, 0 combinations fail")
 
 
 def test_stages_shows_source_and_derivative():

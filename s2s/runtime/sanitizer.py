@@ -186,6 +186,7 @@ def watched(run: Callable, args: tuple, module: Module, is_careful: bool):
         raise raised
     else:
         return result
+    result = None  # whose guard words are looked at once more when it is freed
     record[:] = 0
     violations.append(violation)
     raise violation

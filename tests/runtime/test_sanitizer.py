@@ -10,6 +10,8 @@ import s2s
 from s2s.checking import CHECKS, requested_checks
 from s2s.runtime import blas, effort, sanitizer
 
+pytestmark = pytest.mark.sanitized
+
 X = np.arange(12.0).reshape(3, 4)
 I = np.array([0, 5, 1])
 
