@@ -21,7 +21,7 @@ from ..ir.graph import Value
 from ..ir.types import Array, Scalar, Type, Unknown
 from .alias import Cell, Container
 from .collected import STANDS_FOR
-from .frame import Frame, Object, Text
+from .frame import Frame, Object, Text, Thrown
 from .lists import is_list
 from .made import Generator, Made
 from .objects import class_of, found_in
@@ -48,6 +48,8 @@ def classes_of(frame: Frame, binding) -> tuple[type, ...] | None:
             return (types.GeneratorType,)
         case Made():
             return (types.FunctionType,)
+        case Thrown():
+            return (binding.kind,)
         case Value() | Cell():
             return _classes_of_data(frame, binding)
     return (type(binding),)
@@ -113,7 +115,7 @@ def has_attribute(frame: Frame, node: gast.AST, base, name) -> bool:
         return name in getattr(base, "members", ()) or owner is not None and not isinstance(defined, types.MemberDescriptorType)
     if isinstance(base, Object):
         return hasattr(base.content, name)
-    if isinstance(base, (Value, Cell, Container, tuple, list, Text, Made)):
+    if isinstance(base, (Value, Cell, Container, tuple, list, Text, Made, Thrown)):
         return answer(frame, node, base, lambda kind: defines(kind, name), "hasattr")
     return hasattr(base, name)
 
@@ -128,7 +130,7 @@ def get_attribute(frame: Frame, node: gast.AST, base, name, default=UNSET):
 
 def is_callable(frame: Frame, node: gast.AST, binding) -> bool:
     """callable(binding)."""
-    if isinstance(binding, (Value, Cell, Container, tuple, list, Text)):
+    if isinstance(binding, (Value, Cell, Container, tuple, list, Text, Thrown)):
         return answer(frame, node, binding, lambda kind: defines(kind, "__call__"), "callable")
     return isinstance(binding, Made) or callable(binding.content if isinstance(binding, Object) else binding)
 

@@ -408,3 +408,57 @@ def test_unpacking_inside_a_generator_in_a_try_is_refused():
 
     with pytest.raises(s2s.UnsupportedError, match="in the middle of a comprehension"):
         s2s.grad(pairs)(0.3, 2)
+
+
+def asked_by_isinstance(x):
+    try:
+        y = math.exp(x)
+    except (ArithmeticError, ValueError) as error:
+        return 7.0 * x if isinstance(error, OverflowError) else x
+    return y
+
+
+def asked_by_type(x):
+    try:
+        y = 1.0 / (x - 3.0)
+    except ArithmeticError as error:
+        return 7.0 * x if type(error) is ZeroDivisionError else x
+    return y
+
+
+def asked_in_a_helper(x):
+    def overflows(function, *numbers):
+        try:
+            function(*numbers)
+        except (ArithmeticError, ValueError) as error:
+            return isinstance(error, OverflowError)
+        return False
+
+    return 7.0 * x if overflows(pow, x, 2) else x
+
+
+class Far(Exception):
+    pass
+
+
+def asked_of_one_s_own(x):
+    try:
+        if x > 100.0:
+            raise Far(x)
+        y = math.sqrt(x)
+    except Exception as error:
+        return 7.0 * x if not isinstance(error, ValueError) and hasattr(error, "args") else x
+    return y
+
+
+@pytest.mark.parametrize("f, xs", [(asked_by_isinstance, (1.0, 800.0)), (asked_by_type, (1.0, 3.0)), (asked_in_a_helper, (2.0, 1e200)),
+                                   (asked_of_one_s_own, (4.0, 200.0, -1.0))], ids=lambda f: getattr(f, "__name__", ""))
+def test_the_class_of_what_was_caught(f, xs):
+    for x in xs:
+        value, slope = s2s.value_and_grad(f)(x)
+        h = 1e-6 * max(abs(x), 1.0)
+        assert value == f(x)
+        if f(x) in (7.0 * x, x):
+            assert slope == f(x) / x
+        else:
+            assert abs(slope - (f(x + h) - f(x - h)) / (2 * h)) < 1e-6 * max(abs(slope), 1.0)
