@@ -40,10 +40,14 @@ CHOICES = (
 SIZES = (
     Point("abs(x)", 0.0, 0.0, 0.0, 1.0),
     Point("np.abs(x)", (-1.0, 0.0, 2.0), (-1.0, 0.0, 1.0), None, (-1.0, 1.0, 1.0)),
-    Point("np.hypot(x, 0.0)", 0.0, 0.0, 1.0, 0.5),
+    Point("abs(x) ** 2", 0.0, 0.0, 2.0, 0.0),
+    Point("np.cos(abs(x))", 0.0, 0.0, -1.0, 0.0),
+    Point("np.hypot(x, 0.0)", 0.0, 0.0, nan, 0.5),
+    Point("np.hypot(x, 0.0) ** 2", 0.0, 0.0, 2.0, 0.0),
     Point("np.linalg.norm(x)", (0.0, 0.0), (0.0, 0.0), None, (nan, nan)),
     Point("np.linalg.norm(x, 1)", (0.0, 2.0), (0.0, 1.0), None, (1.0, 1.0)),
     Point("np.linalg.norm(x, np.inf)", (1.0, -1.0), (0.5, -0.5), None, (0.5, -0.5)),
+    Point("np.linalg.norm(x) ** 2", (0.0, 0.0), (0.0, 0.0), None, (nan, nan)),
     Point("np.std(x)", (3.0, 3.0), (0.0, 0.0), None, (nan, nan)),
 )
 STEPS = (
@@ -74,6 +78,7 @@ LIMITS = (
     Point("np.log1p(x)", -1.0, inf, -inf, inf),
     Point("np.arcsin(x)", 1.0, inf, inf, inf),
     Point("np.arctan2(x, 0.0)", 0.0, nan, nan, nan),
+    Point("np.sqrt(x * x) ** 2", 0.0, 0.0, 2.0, nan),
     Point("np.sqrt(x * x)", 0.0, nan, nan, nan),
 )
 SECTIONS = {

@@ -66,6 +66,7 @@ from ..ops.join import concatenate_record
 from ..ops.lists import native_exact_sum
 from ..ops.record import RECORDS, Record, rank, value
 from ..ops.reduce import sum_record
+from ..ops.size import plainly
 from ..ops.special import SCIPYS_ALONE
 from ..ops.ufunc import IN_MATH
 from .buffers import natural_exponent_op
@@ -131,6 +132,8 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
         case "outer":
             a, b = inputs
             return [expand_dims(a, 1) * b]
+        case "root" | "root_forward" | "over_size" | "over_size_forward" | "times_sign" | "times_sign_forward" | "as_if" | "no_negative":
+            return [plainly(op, inputs)]
         case "float_" if inputs[0].type.dtype == "bool":
             return [convert(inputs[0], dtype="float64")]
         case "math.fmod" if all(x.type.dtype in ("int64", "bool") for x in inputs):

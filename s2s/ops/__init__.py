@@ -38,6 +38,7 @@ from . import (  # noqa: F401
     sampled,
     search,
     shape,
+    size,
     special,
     spread,
 )

@@ -319,6 +319,21 @@ for _name in ("sum", "prod", "max", "min", "nanmax", "nanmin", "any", "all"):
     RECORDS[_name].batch = _batch_reduction(RECORDS[_name])
 
 
+def _batch_root(record, reduced: int):
+    """The first `reduced` operands, of which the first has all axes of the result, are reduced along the axes."""
+    def batch(flags, *xs: Value, axis, keepdims):
+        own, count = rank(xs[-1]) - flags[-1], rank(xs[0]) - 1
+        if not flags[0]:
+            return None
+        first = [align(x, rank(x) - flag, count, flag) for x, flag in zip(xs[:reduced], flags)]
+        rest = [x if flag else expand_dims(x, 0) for x, flag in zip(xs[reduced:], flags[reduced:])]
+        return record(*first, *rest, axis=_shifted(axis, own) if own else (), keepdims=keepdims)
+
+    return batch
+
+
+for _name, _reduced in (("root", 2), ("root_forward", 4)):
+    RECORDS[_name].batch = _batch_root(RECORDS[_name], _reduced)
 RECORDS["added_up"].batch = lambda flags, x, *, axis: RECORDS["added_up"](moveaxis(x, 1, 0), axis=0)
 
 

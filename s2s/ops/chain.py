@@ -23,7 +23,9 @@ from .record import RECORDS, deriving, dtype_of, same_shape, value
 from .shape import shaped_like, spread, sum_to
 
 MOST_TERMS = 32  # of one cotangent
-FIRST_OF = ("negative", "divide", "quotient", "single_quotient", "astype", "convert", "real", "imag", "conjugate")  # 0 where the first operand is
+FIRST_OF = ("negative", "divide", "quotient", "single_quotient", "astype", "convert", "real", "imag", "conjugate",
+            "over_size", "over_size_forward", "times_sign", "times_sign_forward")  # 0 where the first operand is
+SLOPES_OF_SIZES: dict = {}  # the op of a slope -> what its product with a cotangent is (ops/size.py)
 
 
 def times(bar, partial, atoms: tuple = (), left_out: bool = False):
@@ -60,6 +62,8 @@ def times(bar, partial, atoms: tuple = (), left_out: bool = False):
         return where_chosen(chosen, times(bar, partial, atoms, left_out=True))
     if partial.op is not None and all(partial is not atom for atom in atoms):
         inputs = partial.op.inputs
+        if partial.op.name in SLOPES_OF_SIZES and (product := SLOPES_OF_SIZES[partial.op.name](bar, partial)) is not None:
+            return product
         match partial.op.name:
             case "negative":
                 return -times(bar, inputs[0], atoms, left_out)

@@ -28,7 +28,7 @@ def _infer(*xs: Value) -> Type:
 
 
 def _jvp(dots, y: Value, *xs: Value):
-    terms = [times(dot, ew.slope_of_length(y, x), (y, *xs)) for dot, x in zip(dots, xs, strict=True) if dot is not None]
+    terms = [times(dot, ew.slope_of_size(y, x), (y, *xs)) for dot, x in zip(dots, xs, strict=True) if dot is not None]
     return functools.reduce(operator.add, terms) if terms else None
 
 
@@ -37,7 +37,7 @@ hypotenuse = define(
     evaluate=math.hypot,
     infer=_infer,
     syntax=math_syntax("hypot"),
-    vjp=lambda bar, y, *xs: tuple(times(bar, ew.slope_of_length(y, x), (y, *xs)) for x in xs),
+    vjp=lambda bar, y, *xs: tuple(times(bar, ew.slope_of_size(y, x), (y, *xs)) for x in xs),
     jvp=_jvp,
     batch=lambda flags, *xs: functools.reduce(ew.hypot, xs),
     cheap=True,

@@ -32,8 +32,8 @@ from .kinks import (
     size_zero,
     zero_over_zero,
 )
-from .record import RECORDS
-from .ufunc import IN_MATH, builtin_syntax, elementwise, joined, numpy_syntax, sampled
+from .record import RECORDS, forwards
+from .ufunc import builtin_syntax, elementwise, joined, numpy_syntax, sampled
 
 # ----------------------------------------------------------------------------------------- arithmetic
 #                                         ∂y/∂a                       ∂y/∂b
@@ -66,14 +66,13 @@ log2 = elementwise("log2",                lambda y, x: 1 / (math.log(2) * x),   
 log10 = elementwise("log10",              lambda y, x: 1 / (math.log(10) * x),  math=math.log10, vector=True)
 log1p = elementwise("log1p",              lambda y, x: 1 / (1 + x),             math=math.log1p, vector=True)
 sqrt = elementwise("sqrt",                lambda y, x: 0.5 / y,                 math=math.sqrt)
-root = elementwise("root",                lambda y, x: 0.5 / _not_zero(y), evaluate=np.sqrt, syntax=numpy_syntax("sqrt"))  # of a sum of squares
 cbrt = elementwise("cbrt",                lambda y, x: 1 / (3 * y * y),         math=getattr(math, "cbrt", None))
 square = elementwise("square",            lambda y, x: 2 * x)
 reciprocal = elementwise("reciprocal",    lambda y, x: -y * y)
 #                                         ∂y/∂a                       ∂y/∂b
 logaddexp = elementwise("logaddexp",      lambda y, a, b: exp(a - y), lambda y, a, b: exp(b - y), vector=True)
 logaddexp2 = elementwise("logaddexp2",    lambda y, a, b: exp2(a - y), lambda y, a, b: exp2(b - y))
-hypot = elementwise("hypot",              lambda y, a, b: slope_of_length(y, a), lambda y, a, b: slope_of_length(y, b), math=math.hypot)
+hypot = elementwise("hypot",              lambda y, a, b: slope_of_size(y, a), lambda y, a, b: slope_of_size(y, b), math=math.hypot)
 
 # -------------------------------------------------------------------------- trigonometric and hyperbolic
 #                                         ∂y/∂x
@@ -126,7 +125,7 @@ clip = elementwise("clip",                lambda y, x, lo, hi: where(equal(y, x)
 
 absolute = elementwise("absolute",        lambda y, x: _direction(y, x),        syntax=numpy_syntax("abs"))
 abs_ = elementwise("abs_",                lambda y, x: _direction(y, x),        python="abs(a)")
-fabs = elementwise("fabs",                lambda y, x: sign(x),                 math=math.fabs)
+fabs = elementwise("fabs",                lambda y, x: _direction(y, x),                 math=math.fabs)
 sign = elementwise("sign",                None)
 floor = elementwise("floor",              None,                                 math=math.floor)
 ceil = elementwise("ceil",                None,                                 math=math.ceil)
@@ -180,7 +179,6 @@ signbit = elementwise("signbit",                None)
 
 OPERATORS.update({name: RECORDS[name] for name in RECORDS if RECORDS[name].elementwise})
 
-IN_MATH[root] = RECORDS["math.sqrt"]
 divide.raises, floor_divide.raises, remainder.raises = raises.TRUE_DIVISION, raises.DIVISION, raises.DIVISION
 power.raises, left_shift.raises, right_shift.raises = raises.POWER, raises.LEFT_SHIFT, raises.RIGHT_SHIFT
 abs_.raises = raises.ABSOLUTE
@@ -191,8 +189,7 @@ for _record in (max_, min_, not_, and_, or_):
 
 for _each in (absolute, abs_, fabs):
     kinked(_each, Kink("a size at 0: the derivative is taken as 0, between -1 and 1", at_zero))
-for _each in (hypot, root):
-    kinked(_each, Kink("a size at 0: the derivative is taken as 0, that of all directions at once", size_zero))
+kinked(hypot, Kink("a size at 0: the derivative is taken as 0, that of all directions at once", size_zero))
 kinked(sign, Kink("a step: the derivative is taken as 0", at_zero))
 for _each in (floor, ceil, trunc):
     kinked(_each, Kink("a step: the derivative is taken as 0", at_integers))
@@ -292,16 +289,18 @@ def _above(x, lo, hi):
 
 
 def _direction(y, x):
-    """x / |x|, conjugated, with y = |x|; 0 at 0.  Of a real number it is the sign, which is constant."""
-    return conjugate(x) / _not_zero(y) if _is_complex(x) else sign(x)
+    """x / |x|, conjugated, with y = |x|; 0 at 0.  Of a real number it is the sign, which is constant on both sides."""
+    if _is_complex(x):
+        return slope_of_size(y, conjugate(x))
+    return RECORDS["times_sign_forward" if forwards.active else "times_sign"](1.0, x)
 
 
-def slope_of_length(y, x):
-    """The derivative of y = sqrt(x * x + ...) in x; 0 at 0."""
-    return x / _not_zero(y)
+def slope_of_size(y, x):
+    """The derivative of the size y = sqrt(x * x + ...) in x; 0 at 0."""
+    return RECORDS["over_size_forward" if forwards.active else "over_size"](1.0, x, not_zero(y), y)
 
 
-def _not_zero(y):
+def not_zero(y):
     """`y`, with 1 where it is 0, to divide by: what is divided is 0 there, and stays it."""
     return where(equal(y, 0), 1, y)
 

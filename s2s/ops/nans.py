@@ -15,13 +15,14 @@ from ..ir.builder import current
 from ..ir.graph import Value
 from ..ir.types import is_inexact
 from .cast import as_dtype
-from .elementwise import greater, isnan, logical_not, root
+from .elementwise import greater, isnan, logical_not, sqrt
 from .elementwise import where as where_
 from .kinks import Kink, kinked, ties_of_extreme
 from .record import dtype_of, numpy_function, static, value
 from .reduce import as_array, extreme, mean, refuse, sum_record, var
 from .running import cumprod_, cumsum_, prod
 from .shape import static_axis
+from .size import root
 
 
 def _filled(x: Value, number: float) -> Value:
@@ -83,17 +84,28 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=
         return var(x, axis, ddof=ddof, keepdims=keepdims)
     if str(dtype_of(x.type)).startswith("complex"):
         raise UnsupportedError("np.nanvar of complex numbers", current().line, "add up those of the real and the imaginary parts")
+    return _squares(x, axis, ddof, keepdims)[0]
+
+
+def _squares(x: Value, axis, ddof, keepdims: bool) -> tuple[Value, Value, Value]:
+    """The variance, what the sum of squares is divided by in it, and what is squared."""
     centre = as_dtype(sum_record(_filled(x, 0.0), axis=axis, keepdims=axis is not None) / _count(x, axis, axis is not None), dtype_of(x.type))
     centred = where_(isnan(x), 0.0, x - centre)
     left = _count(x, axis, keepdims) - ddof
     left = left if value(ddof).constant == 0 else where_(greater(left, 0), left, np.nan)
-    return as_dtype(sum_record(centred * centred, axis=axis, keepdims=keepdims) / left, dtype_of(x.type))
+    found = sum_record(centred * centred, axis=axis, keepdims=keepdims) / left
+    return as_dtype(found, dtype_of(x.type)), left, centred
 
 
 @numpy_function(np.nanstd)
 def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None) -> Value:
     """np.nanstd of real numbers."""
-    return root(nanvar(a, axis, dtype, out, ddof, keepdims, where=where))
+    refuse(dtype=dtype, out=out, where=where)
+    x, axis, keepdims = _arguments(a, axis, keepdims)
+    if not is_inexact(dtype_of(x.type)) or str(dtype_of(x.type)).startswith("complex"):
+        return sqrt(nanvar(x, axis, ddof=ddof, keepdims=keepdims))
+    squares, count, centred = _squares(x, axis, ddof, keepdims)
+    return root(squares, count, centred, axis=axis, keepdims=keepdims)
 
 
 nanmax_record, nanmin_record = extreme("nanmax", np.nanmax), extreme("nanmin", np.nanmin)

@@ -310,3 +310,20 @@ class deriving:
 
     def __exit__(self, *exc) -> None:
         deriving.quietly, deriving.single = self.saved
+
+
+class forwards:
+    """`with forwards(one_sided):` says that what is emitted inside are tangents, of a derivative if `one_sided` (ops/size.py)."""
+
+    active = False
+    one_sided = False
+
+    def __init__(self, one_sided: bool):
+        self.mine = True, one_sided
+
+    def __enter__(self) -> None:
+        self.saved = forwards.active, forwards.one_sided
+        forwards.active, forwards.one_sided = self.mine
+
+    def __exit__(self, *exc) -> None:
+        forwards.active, forwards.one_sided = self.saved

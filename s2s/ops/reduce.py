@@ -36,7 +36,6 @@ from .elementwise import (
     not_equal,
     power,
     real,
-    root,
     sign,
     where,
 )
@@ -65,6 +64,7 @@ from .shape import (
     spread,
     static_axis,
 )
+from .size import root
 from .ufunc import builtin_syntax, is_none
 
 # -------------------------------------------------------------------------------------------- in common
@@ -286,29 +286,42 @@ def var(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
     """np.var, of complex numbers the mean square of the distance from their mean."""
     refuse(out=out)
     if is_given(where):
-        return _var_where(as_dtype(as_array(x), dtype), static_axis(axis), ddof, builtins.bool(static(keepdims)), where)
+        found = _squares_where(as_dtype(as_array(x), dtype), static_axis(axis), ddof, where)[0]
+        return over(found, axis, not keepdims) if builtins.bool(static(keepdims)) else found
     x, axis = as_dtype(as_array(x), dtype), static_axis(axis)
+    return _squares(x, axis, ddof, builtins.bool(static(keepdims)))[0]
+
+
+def _squares(x: Value, axis, ddof, keepdims: bool) -> tuple[Value, Value, list[Value]]:
+    """The variance, what the sum of squares is divided by in it, and what is squared."""
     count = count_along(x, axis)
-    centred = x - sum_record(x, axis=axis, keepdims=axis is not None) / count
-    squares = functools.reduce(add, [part * part for part in _parts(centred)])
-    squares = sum_record(squares, axis=axis, keepdims=builtins.bool(static(keepdims)))
-    return squares / (count if value(ddof).constant == 0 else RECORDS["max_"](count - value(ddof), 0))
+    parts = _parts(x - sum_record(x, axis=axis, keepdims=axis is not None) / count)
+    squares = sum_record(functools.reduce(add, [part * part for part in parts]), axis=axis, keepdims=keepdims)
+    count = count if value(ddof).constant == 0 else RECORDS["max_"](count - value(ddof), 0)
+    return squares / count, count, parts
 
 
-def _var_where(x: Value, axis, ddof, keepdims: bool, where) -> Value:
-    """np.var of some of the elements."""
+def _squares_where(x: Value, axis, ddof, where) -> tuple[Value, Value, list[Value]]:
+    """The same of some of the elements."""
     count = counted(x, axis, where)
     mean = sum_record(where_only(x, where, 0), axis=axis, keepdims=False) / count
-    centred = where_only(x - over(mean, axis, False), where, 0)
-    squares = functools.reduce(add, [part * part for part in _parts(centred)])
-    found = sum_record(squares, axis=axis, keepdims=False) / maximum(count - value(ddof), 0)
-    return over(found, axis, not keepdims) if keepdims else found
+    parts = _parts(where_only(x - over(mean, axis, False), where, 0))
+    squares = sum_record(functools.reduce(add, [part * part for part in parts]), axis=axis, keepdims=False)
+    count = maximum(count - value(ddof), 0)
+    return squares / count, count, parts
 
 
 @numpy_function(np.std, method="std")
 def std(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None) -> Value:
     """np.std."""
-    return root(var(x, axis, dtype, out, ddof, keepdims, where=where))
+    refuse(out=out)
+    x, axis, keepdims = as_dtype(as_array(x), dtype), static_axis(axis), builtins.bool(static(keepdims))
+    if is_given(where):
+        squares, count, parts = _squares_where(x, axis, ddof, where)
+        found = root(squares, count, *parts, axis=axis, keepdims=False)
+        return over(found, axis, False) if keepdims else found
+    squares, count, parts = _squares(x, axis, ddof, keepdims)
+    return root(squares, count, *parts, axis=axis, keepdims=keepdims)
 
 
 @numpy_function(np.count_nonzero)
@@ -452,10 +465,12 @@ def norm(x, ord=None, axis=None, keepdims=False) -> Value:
     match ord:
         case None | 2 | "fro":
             if axis is None and not keepdims and rank(x) is not None and is_inexact(dtype_of(x.type)):
-                parts = [RECORDS["matmul"](part, part) for part in _parts(RECORDS["ravel"](x))]  # as NumPy does, bit for bit
-                return root(functools.reduce(add, parts))
-            squares = functools.reduce(add, [part * part for part in _parts(x)])
-            return root(sum_record(squares, axis=axis, keepdims=keepdims))
+                parts = _parts(RECORDS["ravel"](x))
+                squares = functools.reduce(add, [RECORDS["matmul"](part, part) for part in parts])  # as NumPy does, bit for bit
+                return root(squares, 1, *parts, axis=None, keepdims=False)
+            parts = _parts(x)
+            squares = sum_record(functools.reduce(add, [part * part for part in parts]), axis=axis, keepdims=keepdims)
+            return root(squares, 1, *parts, axis=axis, keepdims=keepdims)
         case 1:
             return sum_record(absolute(x), axis=axis, keepdims=keepdims)
         case float() if ord == np.inf:

@@ -166,6 +166,8 @@ def _of_equal_shape(x: Value, number: bool) -> list[Value]:
             found = x.op.inputs[1:]
         case "zeros_like" | "ones_like" | "empty_like" | "stop_gradient" | "again":
             found = x.op.inputs
+        case "root":
+            found = x.op.inputs[:1]
         case _ if (lengths := said_by(x)) is not None:
             return [giver] if (giver := shape_giver((lengths,))) is not None else []
         case _ if x.op.record.elementwise:

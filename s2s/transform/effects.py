@@ -6,11 +6,11 @@ from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.types import Array, List, Scalar, Tape, Tuple, Type, Unknown, is_inexact
 from ..ops.record import dtype_of
 
-_TOTAL_SHAPES = ("constant", "length", "size", "tuple", "item", "undefined", "sum", "spread", "transpose")
+_TOTAL_SHAPES = ("constant", "length", "size", "tuple", "item", "undefined", "sum", "spread", "transpose", "root", "root_forward")
 
 # finite slopes wherever the operands are finite, unless they overflow
 _TAME = {"astype", "convert", "float_", "complex_", "add", "subtract", "multiply", "negative", "positive", "exp", "exp2", "expm1", "square",
-         "logaddexp", "logaddexp2", "hypot", "root", "sin", "cos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "degrees", "radians", "sinc",
+         "logaddexp", "logaddexp2", "hypot", "times_sign", "sin", "cos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "degrees", "radians", "sinc",
          "maximum", "minimum", "fmax", "fmin", "where", "select", "clip", "absolute", "fabs", "nan_to_num", "nextafter", "copysign",
          "heaviside", "real", "imag", "conjugate", "complex_of", "erf", "erfc", "ndtr", "log_ndtr", "expit", "log_expit"}
 

@@ -32,9 +32,11 @@ from ..ops.control import (
 from ..ops.recursive import Recursive
 from ..ops.rules import is_ruled
 from ..ops.shape import zeros_of
+from ..ops.size import forwards, has_slopes_of_sizes
 from .activity import loop_parts, varied_values
 from .recursion import closed_wrt
 from .rules import tangents_by_rule
+from .squares import plain, with_squares
 
 
 def jvp(function: Function, wrt: Sequence[int]) -> Function:
@@ -42,7 +44,8 @@ def jvp(function: Function, wrt: Sequence[int]) -> Function:
 
     A result that carries no derivative has no y_dot.  Raises DerivativeError where an op has no rule.
     """
-    return Tangents(function, [function.params[k] for k in wrt]).made()
+    function = with_squares(function)
+    return plain(Tangents(function, [function.params[k] for k in wrt]).made())
 
 
 class Tangents:
@@ -53,6 +56,7 @@ class Tangents:
         self.varied = varied_values(primal, wrt)
         self.env: dict[Value, Value] = {}
         self.dots: dict[Value, Value] = {}  # by primal value; absent where there is no tangent
+        self.one_sided = has_slopes_of_sizes(primal.block)  # Note [Second derivatives at a size of 0]
 
     def made(self) -> Function:
         primal = self.primal
@@ -114,7 +118,8 @@ class Tangents:
         inputs, outs = [self.env[x] for x in op.inputs], [self.env[out] for out in op.outputs]
         single = len(outs) == 1
         if op.record.jvp is not None:
-            tangents = op.record.jvp(dots, outs[0] if single else tuple(outs), *inputs, **op.attrs)
+            with forwards(self.one_sided):
+                tangents = op.record.jvp(dots, outs[0] if single else tuple(outs), *inputs, **op.attrs)
         elif op.record.linear:
             tangents = self.linear(op, dots, inputs)
         else:

@@ -25,6 +25,7 @@ from ..ops.control import Known, call, for_loop, if_record
 from .activity import loop_parts
 from .adjoint import drop_unread
 from .jvp import Tangents, dot_name, tangent_type
+from .squares import plain, with_squares
 from .sweeps import Sweeps
 from .tape import Region, calls_made_again
 from .vjp import Halves, split
@@ -35,7 +36,8 @@ def linearize(function: Function, wrt: Sequence[int]) -> Function:
 
     A result that carries no derivative has no y_dot.  Raises DerivativeError where an op has no rule.
     """
-    return Sweeps(Linear(function, [function.params[k] for k in wrt])).function()
+    function = with_squares(function)
+    return plain(Sweeps(Linear(function, [function.params[k] for k in wrt])).function())
 
 
 _halves: WeakKeyDictionary[Function, dict[tuple[int, ...], Halves]] = WeakKeyDictionary()
@@ -45,7 +47,8 @@ def split_linear(function: Function, wrt: tuple[int, ...]) -> Halves:
     """The two sweeps as two functions, for callers that run other code in between."""
     known = _halves.setdefault(function, {})
     if wrt not in known:
-        known[wrt] = split(function, Linear(function, [function.params[k] for k in wrt]), "lin")
+        whole = with_squares(function)
+        known[wrt] = split(whole, Linear(whole, [whole.params[k] for k in wrt]), "lin")
     return known[wrt]
 
 

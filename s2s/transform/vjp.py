@@ -22,6 +22,7 @@ from .adjoint import Adjoint, drop_unread
 from .effects import maybe_unbound, without_shape
 from .recursion import Pair, docs_of, recursive_pair
 from .rules import expanded
+from .squares import plain, with_squares, without_squares
 from .sweeps import Sweeps
 from .tape import is_arithmetic
 
@@ -37,9 +38,9 @@ def vjp(function: Function, wrt: Sequence[int]) -> Function:
 def whole_vjp(function: Function, wrt: Sequence[Value], summed: Sequence[Value] = ()) -> Function:
     """`vjp`, given parameters; the cotangents so far of those in `summed` are handed in behind the y_bars."""
     places = [function.params.index(x) for x in wrt], [function.params.index(x) for x in summed]
-    function = expanded(function, places[0], split_vjp)
+    function = expanded(with_squares(function), places[0], split_vjp)
     wrt, summed = ([function.params[k] for k in ks] for ks in places)
-    return Sweeps(Adjoint(function, wrt, split_vjp, whole_vjp, summed)).function()
+    return plain(Sweeps(Adjoint(function, wrt, split_vjp, whole_vjp, summed)).function())
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def split_vjp(function: Function | Recursive, wrt: tuple[int, ...], seeded: tupl
     known = _halves.setdefault(function, {})
     again = is_arithmetic(function) if again is None else again
     if (wrt, seeded, again) not in known:
-        whole = expanded(function, wrt, split_vjp)
+        whole = expanded(with_squares(function), wrt, split_vjp)
         known[wrt, seeded, again] = split(
             whole, Adjoint(whole, [whole.params[k] for k in wrt], split_vjp, whole_vjp, seeded=seeded), again=again)
     return known[wrt, seeded, again]
@@ -108,6 +109,7 @@ def split(function: Function, second: Adjoint, suffix: str = "bwd", again: bool 
     backward = Function(f"{function.name}_{suffix}", rear, function.source, docs[1], len(rear.yields) != 1)
     loose = frozenset(k for k, v in enumerate(kept) if v in shapeless)
     types = {kept[k]: with_own_extents(kept[k].type, f"<saved {k}>") for k in loose}
-    forward, backward = rebuild(forward), rebuild(backward, [types.get(p, p.type) for p in rear.params])  # apart: they share no values
+    forward = rebuild(forward, rule=without_squares)  # apart: they share no values
+    backward = rebuild(backward, [types.get(p, p.type) for p in rear.params], without_squares)
     wrt = [function.params.index(x) for x in second.reached]
     return Halves(forward, backward, forward.results[len(ys):], arguments, wrt, loose)
