@@ -1,10 +1,16 @@
 """Differentiate the square of a root as what is under the root.
 
-    >>> show(whole_vjp(read('''
+    >>> from s2s.transform.vjp import vjp  # which runs it first
+    >>> show(vjp(read('''
     ... def f(x: 'float64[n]'):
     ...     r = np.hypot(x, 2.0)
     ...     return 3 * r**2
-    ... ''')))
+    ... '''), [0]))
+    def f_vjp(x, y_bar):
+        r = np.hypot(x, 2.0)
+        value = 3 * r**2
+        x_bar = 6 * y_bar * x
+        return value, x_bar
 
     squares of     sqrt, norm, std, abs, hypot, x ** 0.5, and what is made of these by products, quotients, choices and moving elements
     written as     r ** 2, r ** 4, np.square(r), r * r, r * c * r, r @ r; and (x ** (1 / 3)) ** 3, np.cbrt(x) ** 3

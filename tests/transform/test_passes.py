@@ -55,7 +55,7 @@ def show(function) -> None:
     print(shown(function))
 
 
-@pytest.mark.parametrize("name", ["simplify", "decided", "cse", "heads", "licm", "dce", "inline", "arrays", "unread", "merge", "tuples"])
+@pytest.mark.parametrize("name", ["simplify", "decided", "cse", "heads", "licm", "dce", "inline", "arrays", "unread", "merge", "tuples", "squares"])
 def test_docstring_shows_before_and_after(name):
     module = importlib.import_module(f"s2s.transform.{name}")
     tests = doctest.DocTestFinder().find(module, extraglobs={"read": read, "show": show, "np": np})
