@@ -222,7 +222,7 @@ def _infer_root_forward(total: Value, count: Value, divisor: Value, y: Value, *p
 
 
 def _vjp_root_forward(c, out, total, count, divisor, y, *pairs, axis, keepdims):
-    y_bar = -over_size(1.0, c * out, divisor, y)
+    y_bar = _as_cotangent(-over_size(1.0, c * out, divisor, y), y)
     c = c if count.constant == 1 else RECORDS["quotient"](c, count)
     c, divisor, y = (_aligned(v, axis, keepdims) for v in (c, divisor, y))
     xs, dots = pairs[:len(pairs) // 2], pairs[len(pairs) // 2:]
@@ -273,7 +273,7 @@ root = define(
 )
 
 
-kinked(root, Kink("a size at 0: the derivative is taken as 0, that of all directions at once", size_zero, of=(2, 3)))
+kinked(root, Kink("a size at 0: the derivative is taken as 0, that of all directions at once", size_zero))
 
 # ---------------------------------------------------------------------------------------------- squares
 
