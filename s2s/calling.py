@@ -65,7 +65,8 @@ def direct(name: str, signature: inspect.Signature, args: Sequence, call: Callab
     takes_out = "out" not in names.taken
     given = names.new("out")
     native = getattr(getattr(call, "native", None), "whole", None)
-    native = native if native is not None and isinstance(native, numba_code.Native) and native.is_pure else None
+    native = native if native is not None and isinstance(native, numba_code.Native) and native.is_pure and (
+        not native.is_sanitized or out is not None) else None
     kinds = Kinds(names, native is None, LENGTHS in consulted)
     for k, (p, x) in enumerate(zip(parameters, args)):
         if k in fixed:

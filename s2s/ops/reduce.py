@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_shape
 from ..ir.graph import Value
-from ..ir.types import Array, Scalar, Static, Tuple, Type, Unknown, is_inexact
+from ..ir.types import Array, Scalar, Static, Tuple, Type, Unknown, is_inexact, may_be_one
 from ..later import Named
 from .arrange import expand_dims
 from .barrier import barrier
@@ -262,6 +262,14 @@ def mean(x, axis=None, dtype=None, out=None, keepdims=False, where=None) -> Valu
     return total / (over(count, axis, not keepdims) if is_given(where) else count)
 
 
+def _as_long_as(weights: Value, x: Value, axes: tuple[int, ...]) -> Value:
+    """`weights`, which raise where they are not as long as `x` along `axes`: a product would raise, but for a length of 1."""
+    pairs = [(d, dims_of(x.type)[axis]) for d, axis in zip(dims_of(weights.type), axes)]
+    if all(d == e or not (may_be_one(d) or may_be_one(e)) for d, e in pairs):
+        return weights
+    return RECORDS["reshape"](weights, *(length(x, axis=axis) for axis in axes))
+
+
 @numpy_function(np.average)
 def average(x, axis=None, weights=None, returned=False, *, keepdims=False) -> Value:
     """np.average, with weights of x's shape, or along one axis."""
@@ -274,9 +282,12 @@ def average(x, axis=None, weights=None, returned=False, *, keepdims=False) -> Va
     x, weights, axis, keepdims = as_array(x), as_array(weights), static_axis(axis), static(keepdims)
     if isinstance(axis, int) and rank(weights) == 1 and rank(x) not in (None, 1):
         count = rank(x)
+        weights = _as_long_as(weights, x, (axis % count,))
         weights = expand_dims(weights, tuple(k for k in range(count) if k != axis % count))
         total = sum_record(weights, axis=None, keepdims=False)
     else:
+        if rank(weights) == rank(x) and rank(x):
+            weights = _as_long_as(weights, x, tuple(range(rank(x))))
         total = sum_record(weights, axis=axis, keepdims=keepdims)
     return sum_record(x * weights, axis=axis, keepdims=keepdims) / total
 

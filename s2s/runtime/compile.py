@@ -114,7 +114,7 @@ class Native:
         self.is_in_python = self.is_told = False  # compiling has failed; native code has raised what Python does not, and that was said
         self.is_trap, self.is_sanitized = is_checking(), is_requested("memory")
         self.generators = [k for k, p in enumerate(function.params) if isinstance(p.type, Generator)]
-        self.is_pure = not (self.is_trap or self.is_sanitized or self.prints or self.generators)  # running it twice is running it once
+        self.is_pure = not (self.is_trap or self.prints or self.generators)  # running it twice is running it once
 
     @property
     def whole(self) -> Native:
@@ -164,7 +164,11 @@ class Native:
 
         native = self.drafted.native(self.parts, ",".join(["into", *requested_checks()]), make)
         taken = [type for type in types if isinstance(type, Array)]
-        return getattr(loaded(native, self.cache, [*params, *taken], len(params)), native.entry)
+        found = getattr(loaded(native, self.cache, [*params, *taken], len(params)), native.entry)
+        if not self.is_sanitized:
+            return found
+        self.modules[found.py_func.__code__.co_filename] = native
+        return lambda *args: self.result_of(found, args, self.checks)
 
     def of_numbers(self) -> Callable:
         """What to call where all arguments are numbers of Python's, of the parameters' dtypes: past the dispatcher, if they have been met."""

@@ -146,6 +146,21 @@ def test_a_violation_that_nobody_has_asked_about_is_kept(checking):
 
 
 @pytest.mark.compile
+def test_results_that_are_written_into_given_arrays(checking):
+    def f(x, i):
+        y = np.zeros(len(i))
+        for k in range(len(i)):
+            y[k] = x[i[k], 1]
+        return y
+
+    t, out = s2s.jit(f, cache=False), np.empty(3)
+    assert np.array_equal(t(X, np.array([0, 2, 1]), out=out), [1.0, 9.0, 5.0])
+    with pytest.raises(s2s.MemoryCheckError, match="index 5 of axis 0, which has 3 elements"):
+        t(X, I, out=out)
+    assert len(sanitizer.clear()) == 2  # of the form that writes into what it is given, and of the one that is asked why
+
+
+@pytest.mark.compile
 def test_checked_code_has_keys_of_its_own(monkeypatch):
     def f(x):
         return np.sum(x * x)
