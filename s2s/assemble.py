@@ -16,7 +16,6 @@ from .ir.graph import Block, Function, Value, walk
 from .ir.rebuild import clone, emit_block, rebuild
 from .ir.types import UNKNOWN, Array, Scalar, Static, Tuple, Type, Unknown, carries_derivative
 from .ops.barrier import put_aside, taken_back
-from .ops.cast import complex_, float_
 from .ops.chain import like_operand
 from .ops.control import item, member_syntax, never_returns, packed
 from .ops.record import value
@@ -265,10 +264,7 @@ def gathered(type: Type, bars: Iterator[Value]):
 
 def of_kind(bar: Value, type: Type) -> Value:
     """`bar` in the precision of an argument of `type`; for a Python number, a Python number."""
-    dtype = getattr(bar.type, "dtype", None)
-    if isinstance(type, Scalar) and type.weak and isinstance(bar.type, Scalar) and dtype is not None and dtype != type.dtype:
-        return float_(bar) if type.dtype == "float64" else complex_(bar)
-    return like_operand(bar, Value(type))
+    return like_operand(bar, Value(type), firm=True)
 
 
 def name_results(function: Function, names: Sequence[str]) -> None:

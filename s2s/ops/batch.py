@@ -57,7 +57,7 @@ from .product import matmul, outer_record
 from .record import RECORDS, define, dims_of, dtype_of, rank, value
 from .repeat import broadcast_to_record, tile_record
 from .reshape import ravel, reshape, reshape_like
-from .shape import length, normal_axes, shaped_like, spread, sum_to
+from .shape import length, normal_axes, shaped_like, spread, spread_as, sum_to
 from .ufunc import IN_MATH
 
 # ----------------------------------------------------------------------------------------- aligning
@@ -143,13 +143,13 @@ _define_array_twins()
 # ----------------------------------------------------------------------------------- shapes as operands
 
 
-def _batch_spread(flags, s: Value, x: Value, *, known=False):
+def _batch_spread(flags, s: Value, x: Value, *, known=False, dtype=None):
     count, x_rank = lane_count(flags, (s, x)), rank(x) - flags[1]
     s = align(s, rank(s) - flags[0], x_rank, flags[0])
     if not flags[1]:
         shape = (count, *(length(x, axis=k) for k in range(x_rank)))
-        return put(empty(value(shape), dtype=dtype_of(s.type)), ..., s)
-    return spread(s, x)
+        return put(empty(value(shape), dtype=dtype or dtype_of(s.type)), ..., s)
+    return spread_as(s, x, dtype)
 
 
 def _batch_sum_to(flags, x_bar: Value, x: Value, *, known=False):

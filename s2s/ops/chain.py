@@ -20,7 +20,7 @@ from ..ir.builder import current
 from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Scalar, Type, carries_derivative, is_inexact
 from .record import RECORDS, deriving, dtype_of, same_shape, value
-from .shape import shaped_like, spread, sum_to
+from .shape import shaped_like, spread, spread_as, sum_to
 
 MOST_TERMS = 32  # of one cotangent
 FIRST_OF = ("negative", "divide", "quotient", "single_quotient", "astype", "convert", "real", "imag", "conjugate",
@@ -51,7 +51,7 @@ def times(bar, partial, atoms: tuple = (), left_out: bool = False):
     if bar.op is not None and bar.op.name == "spread":
         s, like = bar.op.inputs
         product = times(s, partial, atoms, left_out)
-        return product if same_shape(product.type, bar.type) else spread(product, like)
+        return product if same_shape(product.type, bar.type) else spread_as(product, like, bar.op.attrs.get("dtype"))
     choice = bar.op.inputs[0].op if bar.op is not None and bar.op.record is shaped_like else bar.op
     if choice is not None and choice.name in ("where", "select") and any(_is_zero(x) for x in choice.inputs[1:]):
         condition, *sides = choice.inputs
@@ -152,7 +152,7 @@ def _times_number(bar, number):
         case "negative":
             return -_times_number(bar.op.inputs[0], number)
         case "spread":
-            return spread(_times_number(bar.op.inputs[0], number), bar.op.inputs[1])
+            return spread_as(_times_number(bar.op.inputs[0], number), bar.op.inputs[1], bar.op.attrs.get("dtype"))
         case "where" | "select" if any(_is_zero(x) for x in bar.op.inputs[1:]):
             condition, *sides = bar.op.inputs
             return RECORDS["where"](condition, *(x if _is_zero(x) else _times_number(x, number) for x in sides))
@@ -235,14 +235,27 @@ def real_if(bar, x):
     return bar
 
 
-def like_operand(bar, x):
-    """`bar` as a cotangent of `x`: real where x is, and of its precision unless x is a Python number."""
+# Note [A cotangent has its primal's dtype]
+# So has a tangent.  What a rule contributes is converted where it is added (transform/adjoint.py), a tangent where it is set
+# (transform/jvp.py), so that no rule can widen either.  Numbers of Python's, 1.0 and 0.0 above all, stay as they are as long
+# as they are computed with, since they take the dtype of what they meet (NEP 50), and are converted where a value leaves a
+# branch, a loop or the function: `like_operand(bar, x, firm=True)`.  What has the shape of an array, `spread`, names its dtype.
+# Considered: seeds and zeros of type np.float32, which spoil the products from which a factor of 1.0 is left out.
+
+
+def like_operand(bar, x, firm: bool = False):
+    """`bar` as a cotangent of `x`: real where x is, and of its dtype; with `firm`, where it is a number of Python's, too."""
     bar = real_if(bar, x)
-    if not isinstance(bar, Value) or not isinstance(x, Value) or _is_weak(bar.type) or _is_weak(x.type):
+    if not isinstance(bar, Value) or not isinstance(x, Value) or not firm and _is_weak(bar.type):
         return bar
-    dtype = dtype_of(x.type)
-    if dtype is None or dtype_of(bar.type) is None or dtype == dtype_of(bar.type) or not is_inexact(dtype):
+    dtype, own = dtype_of(x.type), dtype_of(bar.type)
+    if dtype is None or own is None or dtype == own and not _is_weak(bar.type) or not is_inexact(dtype):
         return bar
+    if isinstance(x.type, Scalar) and isinstance(bar.type, Scalar):
+        if _is_weak(x.type):
+            return bar if dtype == own or _is_weak(bar.type) else RECORDS["float_" if dtype == "float64" else "complex_"](bar)
+        if _is_weak(bar.type) and dtype in ("float64", "complex128"):
+            return bar  # Python's are of these
     return RECORDS["astype"](bar, dtype=dtype)
 
 

@@ -48,6 +48,7 @@ from .record import (
     dims_of,
     dtype_of,
     numpy_function,
+    promote,
     rank,
     same_shape,
     static,
@@ -451,44 +452,74 @@ def shape_giver(shape) -> Value | None:
 # ------------------------------------------------------------------------------- spreading and summing back
 
 
-def _infer_spread(s: Value, x: Value, *, known: bool = False) -> Type:
+NARROW = ("float16", "float32", "complex64")  # dtypes that a number of Python's, written by itself, does not have
+
+
+def _narrow_dtype(s: Type, x: Type) -> str | None:
+    """The dtype of `s` spread over the shape of `x`, where NumPy would make another of a number of Python's.
+
+    A number of Python's takes the dtype of `x`, as it does in arithmetic (NEP 50).  A typed number is named, too: where it is a
+    seed, Python's 1.0 takes its place.
+    """
+    if not isinstance(s, Scalar) or s.dtype is None:
+        return None
+    own = dtype_of(x)
+    found = promote(s, Scalar(own))[0] if s.weak and own is not None and is_inexact(own) else s.dtype
+    return found if found in NARROW else None
+
+
+def _infer_spread(s: Value, x: Value, *, known: bool = False, dtype: str | None = None) -> Type:
+    dtype = dtype or dtype_of(s.type)
     match x.type:
         case Array(_, dims):
-            return Array(dtype_of(s.type), dims)
+            return Array(dtype, dims)
         case Unknown(shape):
-            return Unknown(shape, dtype_of(s.type))
+            return Unknown(shape, dtype)
     return s.type
 
 
-def _fold_spread(s: Value, x: Value, *, known: bool = False):
+def _fold_spread(s: Value, x: Value, *, known: bool = False, dtype: str | None = None):
     if same_shape(s.type, x.type):
-        return s
+        return s if dtype in (None, dtype_of(s.type)) or not is_array(s) else RECORDS["astype"](s, dtype=dtype)
+    if dtype is None and (dtype := _narrow_dtype(s.type, x.type)) is not None:
+        return emit(spread, s, x, known=known, dtype=dtype)
     if shape_source(x) is not x:
-        return spread(s, shape_source(x))
-    return emit(spread, s, x, known=True) if is_array(x) and not known else None
+        return spread_as(s, shape_source(x), dtype)
+    attrs = {} if dtype is None else {"dtype": dtype}
+    if is_array(x) and not known:
+        return emit(spread, s, x, known=True, **attrs)
+    return None
+
+
+def spread_as(s, x, dtype: str | None):
+    """`s` with the shape of `x`: a factor times what was of `dtype`, where that is not what NumPy makes of it."""
+    if dtype is not None and isinstance(s, Value):
+        dtype = promote(s.type, Scalar(dtype))[0]
+    return spread(s, x) if dtype is None else spread(s, x, dtype=dtype)
 
 
 spread = define(
     "spread",  # s, with the shape of x
-    evaluate=lambda s, x, *, known=False: np.full(np.shape(x), s),
+    evaluate=lambda s, x, *, known=False, dtype=None: np.full(np.shape(x), s, dtype),
     infer=_infer_spread,
     fold=_fold_spread,
-    vjp=lambda bar, y, s, x, *, known=False: (sum_to(bar, s), None),
-    jvp=lambda dots, y, s, x, *, known=False: None if dots[0] is None else spread(dots[0], x),
+    vjp=lambda bar, y, s, x, *, known=False, dtype=None: (sum_to(bar, s), None),
+    jvp=lambda dots, y, s, x, *, known=False, dtype=None: None if dots[0] is None else spread_as(dots[0], x, dtype),
     linear=(0,),
-    syntax=lambda s, x, *, known=False: _full_syntax(
-        x.args[1] if is_said_by_lengths(x) else shape_syntax(x, known), s
+    syntax=lambda s, x, *, known=False, dtype=None: _full_syntax(
+        x.args[1] if is_said_by_lengths(x) else shape_syntax(x, known), s, dtype
     ),
     cheap=True,
     shapes=(1,),
 )
 
 
-def _full_syntax(shape: ast.expr, s: ast.expr) -> ast.expr:
-    """np.full(shape, s), or np.ones(shape)."""
+def _full_syntax(shape: ast.expr, s: ast.expr, dtype: str | None) -> ast.expr:
+    """np.full(shape, s), or np.ones(shape); with a dtype where s does not say it."""
+    named = [] if dtype is None else [ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load())]
     if isinstance(s, ast.Constant) and type(s.value) is float and s.value == 1.0:
-        return numpy_call("ones", shape)
-    return numpy_call("full", shape, s)
+        return numpy_call("ones", shape, *named)
+    return numpy_call("full", shape, s, *named)
 
 
 def sum_to_shape(x_bar, shape):

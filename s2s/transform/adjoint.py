@@ -26,14 +26,24 @@ from ..ir.graph import (
 )
 from ..ir.rebuild import emit_block
 from ..ir.substitute import substitute
-from ..ir.types import INT, Array, List, Scalar, Tape, Tuple, Type, carries_derivative
+from ..ir.types import (
+    INT,
+    Array,
+    List,
+    Scalar,
+    Tape,
+    Tuple,
+    Type,
+    Unknown,
+    carries_derivative,
+)
 from ..ops.acts import has_effects
 from ..ops.arrange import expand_dims
 from ..ops.cast import astype
 from ..ops.chain import chosen_by_a_term, like_operand, times, where_chosen
 from ..ops.checkpoint import Rerun
 from ..ops.control import Known, call, for_loop, if_record, types_for_caller
-from ..ops.elementwise import and_, bitwise_and, bitwise_or, equal, logical_not, not_, or_, real
+from ..ops.elementwise import and_, bitwise_and, bitwise_or, equal, logical_not, not_, or_
 from ..ops.lists import sum_of
 from ..ops.record import value
 from ..ops.recursive import Recursive
@@ -88,23 +98,22 @@ class Adjoint:
                 self.add(y, seed)
             self.run_backwards(function.block)
             self.reached = [x for x in wrt if seeded is None or x in self.bars]
-            root.adjoint.yields = [self.take(x) for x in self.reached]
+            root.adjoint.yields = [in_kind(self.take(x), x, firm=True) for x in self.reached]
         substitute(root.adjoint, self.shaped)
         drop_unread(root.adjoint)
 
     # cotangents
 
     def add(self, x: Value, contribution) -> None:
-        """Add to the cotangent of `x`; a function takes what there is so far and returns the sum."""
+        """Add to the cotangent of `x`, in its dtype; a function takes what there is so far and returns the sum."""
         if contribution is None or x not in self.active:
             return
         old = self.bars.get(x)
         if isinstance(contribution, Value):
-            if _is_real(x) and (getattr(contribution.type, "dtype", None) or "").startswith("complex"):
-                contribution = real(contribution)  # on another path it is complex
+            contribution = in_kind(contribution, x)
             self.bars[x] = contribution if old is None else total(old, contribution)
         else:
-            self.bars[x] = contribution(old)
+            self.bars[x] = in_kind(contribution(old), x)
 
     def take(self, x: Value) -> Value:
         """The finished cotangent of `x`; zeros where nothing contributed."""
@@ -326,7 +335,7 @@ class Adjoint:
             region.adjoint = Block()
             with Builder(region.adjoint):
                 for k, bar in bars:
-                    self.add(branch.yields[k], in_kind(bar, branch.yields[k]))
+                    self.add(branch.yields[k], bar)
                 self.run_backwards(branch)
             ends.append(self.bars)
         changed = [x for x in dict.fromkeys([*ends[0], *ends[1]])
@@ -334,7 +343,7 @@ class Adjoint:
         blocks, parts = [self.regions[branch].adjoint for branch in op.blocks], []
         for block, end in zip(blocks, ends):
             with Builder(block):
-                block.yields = [end[x] if x in end else zeros_of(x) for x in changed]
+                block.yields = [in_kind(end[x] if x in end else zeros_of(x), x, firm=True) for x in changed]
                 parts.append([self.part_on_path(end.get(x)) if x in self.infinite and isinstance(x.type, (Scalar, Array)) else value(True) for x in changed])
         self.bars = outside
         if changed:
@@ -395,6 +404,7 @@ class Adjoint:
             ways = (way_without(mask),)
             chosen = {x: not_asked(ways, part) for x, part in chosen.items()}
         starts += [self.bars[x] if x in self.bars and chosen[x] is None else zeros_of(x) for x in read]
+        starts = [in_kind(start, x, firm=True) for start, x in zip(starts, [*(op.outputs[k] for k in carried), *read])]
         outside = self.bars
         self.open(body, op)
         region = self.regions[body]
@@ -404,13 +414,13 @@ class Adjoint:
         def backwards(trip: Value, *bars: Value) -> list[Value]:
             self.bars = dict(zip(read, bars[len(carried):]))
             for k, bar in zip(carried, bars):
-                self.add(ends[k], in_kind(bar, ends[k]))
+                self.add(ends[k], bar)
             region.adjoint = current().block
             answers = self.answers(op, region, trip, lo)
             self.stops.update(answers)
             self.run_backwards(body)
             substitute(region.adjoint, answers)
-            return [self.take(params[k]) for k in carried] + [self.bars[x] for x in read]
+            return [in_kind(self.take(params[k]), params[k], firm=True) for k in carried] + [self.bars[x] for x in read]
 
         names = [bar_name(params[k]) for k in carried] + [bar_name(x) for x in read]
         index = body.params[0].name if op.name == "for" else "k"
@@ -429,7 +439,7 @@ class Adjoint:
                 self.add(x, where_chosen(chosen[x], out))
         for k, out in zip(carried, outs):
             mask = chosen[inits[k]]
-            self.add(inits[k], in_kind(out if mask is None else where_chosen(mask, out), inits[k]))
+            self.add(inits[k], out if mask is None else where_chosen(mask, out))
 
     def answers(self, op: Op, region: Region, trip: Value, last: Value) -> dict[Value, Value]:
         """What a trip of a loop asked before it left the loop or went on: known but for the last (leaving.py)."""
@@ -477,7 +487,7 @@ class Adjoint:
         outs = rerun.backward(rerun.inputs, kept, starts, names, adjoint)
         self.bars.update(zip(read, outs[len(carried):]))
         for k, out in zip(carried, outs):
-            self.add(op.inputs[rerun.skip + k], in_kind(out, op.inputs[rerun.skip + k]))
+            self.add(op.inputs[rerun.skip + k], out)
 
     def reversed_range(self, op: Op, region: Region) -> tuple:
         """The range over which the adjoint of a loop counts."""
@@ -549,13 +559,10 @@ def of_precision(zero: Value, bar: Value) -> Value:
     return astype(zero, dtype=bar.type.dtype) if is_single and isinstance(zero.type, Scalar) and zero.type.weak else zero
 
 
-def _is_real(x: Value) -> bool:
-    return not (getattr(x.type, "dtype", None) or "complex").startswith("complex")
-
-
-def in_kind(bar: Value, x: Value) -> Value:
-    """`bar` as a cotangent of `x`, which may be real, or of less precision, where what it becomes is not."""
-    return like_operand(bar, x) if isinstance(bar.type, (Scalar, Array)) and isinstance(x.type, (Scalar, Array)) else bar
+def in_kind(bar: Value, x: Value, firm: bool = False) -> Value:
+    """`bar` as a cotangent of `x`, real where that is, and of its dtype; with `firm`, where `bar` is a number of Python's, too."""
+    numbers = (Scalar, Array, Unknown)
+    return like_operand(bar, x, firm) if isinstance(bar.type, numbers) and isinstance(x.type, numbers) else bar
 
 
 def total(a: Value, b: Value) -> Value:

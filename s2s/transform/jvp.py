@@ -16,8 +16,7 @@ from ..errors import DerivativeError
 from ..ir.builder import Builder, add_op, at, emit, join_types
 from ..ir.graph import Block, Function, Op, Value
 from ..ir.rebuild import emit_op
-from ..ir.types import Array, Tape, Tuple, Undefined, carries_derivative
-from ..ops.cast import as_dtype
+from ..ir.types import Tape, Tuple, Undefined, carries_derivative
 from ..ops.checkpoint import Rerun
 from ..ops.control import (
     Known,
@@ -34,6 +33,7 @@ from ..ops.rules import is_ruled
 from ..ops.shape import zeros_of
 from ..ops.size import forwards, has_slopes_of_sizes
 from .activity import loop_parts, varied_values
+from .adjoint import in_kind
 from .recursion import closed_wrt
 from .rules import tangents_by_rule
 from .squares import plain, with_squares
@@ -76,11 +76,10 @@ class Tangents:
 
     def tangent(self, x: Value) -> Value:
         """The tangent of `x`, zeros where it has none."""
-        if x in self.dots:
-            return self.dots[x]
-        if isinstance(self.env.get(x, x).type, Undefined):
-            return make_undefined()
-        return zeros_of(self.env.get(x, x))
+        y = self.env.get(x, x)
+        if isinstance(y.type, Undefined):
+            return self.dots[x] if x in self.dots else make_undefined()
+        return in_kind(self.dots[x] if x in self.dots else zeros_of(y), y, firm=True)
 
     def block(self, block: Block, args: Sequence[Value]) -> list[Value]:
         self.env.update(zip(block.params, args, strict=True))
@@ -131,9 +130,7 @@ class Tangents:
     def set_tangent(self, out: Value, dot: Value | None) -> None:
         if dot is None or not carries_derivative(out.type):
             return
-        type = self.env[out].type
-        if isinstance(type, Array) and (type.dtype or "").startswith("complex"):  # z = x + 0j: z may be written into, and so z_dot
-            dot = as_dtype(dot, type.dtype)
+        dot = in_kind(dot, self.env[out])
         if not dot.name and dot.op is not None and self.env[out].name:
             dot.name = f"{self.env[out].name}_dot"
         self.dots[out] = dot

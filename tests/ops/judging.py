@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from s2s.back.loops import lower
+from s2s.errors import TypeMismatchError
 from s2s.ir.builder import Builder
 from s2s.ir.graph import Block, Function, Value
 from s2s.ir.interpret import interpret
@@ -81,6 +82,8 @@ def judge(rule, function, *args, modes=(True, False), derivative=True, second=Tr
         if known:
             lowered(f, args)
             patterned(f, args)
+            if derivative:
+                keeps_dtypes(rule, args)
         if derivative:
             differentiate(f, args, expected, tolerance)
             if second:
@@ -137,6 +140,45 @@ def spelled(f: Function, args) -> None:
         if op.record.helper is not None:
             module[op.record.helper.__name__] = op.record.helper
         np.testing.assert_array_equal(eval(code, module), env[op.output], err_msg=ast.unparse(tree))
+
+
+NARROW = {"float64": "float32", "complex128": "complex64"}
+
+
+def narrowed(x):
+    """`x` in single precision, as NumPy's number where it is one; Python's own numbers as they are."""
+    name = NARROW.get(getattr(getattr(x, "dtype", None), "name", None))
+    return x if name is None else x.astype(name)
+
+
+def keeps_dtypes(rule, args) -> None:
+    """In single precision, each cotangent has its argument's dtype and each tangent its result's, in both modes and in the second order."""
+    single = [narrowed(x) for x in args]
+    for case in dict.fromkeys([tuple(range(len(args))), *((k,) for k in range(len(args)))]):  # all of them, and one among doubles
+        xs = [single[k] if k in case else x for k, x in enumerate(args)]
+        try:
+            f = traced(rule, xs)
+        except TypeMismatchError:  # LAPACK has no half precision, and some ops no mixed one
+            continue
+        wrt = active(f)
+        y = interpret(f, *xs)
+        assert np.asarray(y).dtype.name == f.results[0].type.dtype, f"the value is {np.asarray(y).dtype}"
+        y_bar = np.ones_like(y)[()]
+        dots = [np.ones_like(xs[k])[()] for k in wrt]
+        reverse = verify(vjp(f, wrt))
+        forward = verify(jvp(f, wrt))
+        for k, bar in zip(wrt, interpret(reverse, *xs, y_bar)[1:], strict=True):
+            assert np.asarray(bar).dtype == np.asarray(xs[k]).dtype, f"the cotangent of argument {k}, {np.asarray(xs[k]).dtype}, is {np.asarray(bar).dtype}"
+        y_dot = interpret(forward, *xs, *dots)[-1]
+        assert np.asarray(y_dot).dtype == np.asarray(y).dtype, f"the tangent of {np.asarray(y).dtype} is {np.asarray(y_dot).dtype}"
+        again = verify(vjp(reverse, wrt))
+        zero = [y_bar] if carries_derivative(f.results[0].type) else []
+        bars = interpret(again, *xs, y_bar, *zero, *dots)[-len(wrt):]
+        for k, bar in zip(wrt, bars, strict=True):
+            assert np.asarray(bar).dtype == np.asarray(xs[k]).dtype, f"the second cotangent of argument {k} is {np.asarray(bar).dtype}"
+        both = verify(jvp(reverse, wrt))
+        for k, dot in zip(wrt, interpret(both, *xs, y_bar, *dots)[-len(wrt):], strict=True):
+            assert np.asarray(dot).dtype == np.asarray(xs[k]).dtype, f"the tangent of the cotangent of argument {k} is {np.asarray(dot).dtype}"
 
 
 def active(f: Function) -> list[int]:
