@@ -21,12 +21,16 @@ from . import pipeline, tree
 from .arguments import FIRST, checked_axes, numbers, static_names
 from .errors import S2SError, TypeMismatchError, UnsupportedError
 from .front import beginning, from_text
+from .front.alias import Cell
 from .front.calls import apply
 from .front.made import Known
 from .halves import First, LinearMap, Second, halves_of, kept_from
 from .ir.builder import in_scope
-from .ir.graph import MISSING
+from .ir.graph import MISSING, Value
+from .ir.types import Array, Scalar, Unknown
 from .kinds import native_inside, positional
+from .ops.cast import float_
+from .ops.chain import like_operand
 from .ops.checkpoint import bytes_of
 from .ops.record import MACROS, Macro
 from .signature import bind, normalised, signature_of
@@ -174,6 +178,7 @@ def directions(f: Callable, primals: Sequence, tangents: Sequence | None, what: 
                                 "give one tangent for each primal")
     for x, x_dot in zip(primals, tangents):
         same_structure(x_dot, x, f"a tangent given to {what}", f)
+    tangents = [tree.map(functools.partial(direction_like, f=f), x, x_dot) for x, x_dot in zip(primals, tangents)]
     args = with_defaults(f, primals)
     return args, (*tangents, *(zeros(x) for x in args[len(primals):]))
 
@@ -454,7 +459,12 @@ def by_position(f: Callable) -> Callable:
 
 def zeros(x):
     """A tangent or cotangent of zero for `x`."""
-    return tree.map(lambda leaf: np.zeros(np.shape(leaf)) if np.ndim(leaf) else 0.0, x)
+    def leaf(v):
+        if np.ndim(v):
+            return np.zeros(np.shape(v), v.dtype if isinstance(v, np.ndarray) and is_inexact(v) else float)
+        return type(v)(0) if isinstance(v, np.inexact) else 0.0
+
+    return tree.map(leaf, x)
 
 
 def cached(f: Callable, kind: str, count: int | None, **options) -> Transformed:
@@ -551,7 +561,7 @@ def same_structure(given, like, what: str, f: Callable) -> None:
 
 
 def _jvp_inside(call: Callable, f, primals, tangents, has_aux: bool = False):
-    args, dots = _directions_inside(f, primals, tangents)
+    args, dots = _directions_inside(call, f, primals, tangents)
     found = call(cached(f, "jvp", len(args)), *args, *dots)
     if has_aux:
         (y, aux), (y_dot, _) = found
@@ -570,7 +580,7 @@ def _linearize_inside(call: Callable, f, *primals, has_aux: bool = False):
 def _halves_inside(call: Callable, f, primals: tuple, kind: str, has_aux: bool) -> tuple:
     """What vjp and linearize return inside a program: a call of the first half, and a function that calls the second."""
     first = First(cached(f, kind, None, has_aux=has_aux))
-    args, rest = _directions_inside(f, primals, ())
+    args, rest = _directions_inside(call, f, primals, ())
     named = [p for p in signature_of(f).parameters.values() if p.kind is p.KEYWORD_ONLY]
     found = call(first, *args[:len(args) - len(named)])
     halves = first.halves
@@ -581,6 +591,8 @@ def _halves_inside(call: Callable, f, primals: tuple, kind: str, has_aux: bool) 
     def run(frame, node, *directions):
         if not all(in_scope(x) or x.constant is not MISSING for x in given):
             raise frame.refuse(f"{halves.second.name} outside the branch or loop in which it was made", node, "call it there")
+        wanted = args if halves.together else found[:1]
+        directions = [like_primal(frame, x, y) for x, y in zip(directions, wanted)] + [*directions[len(wanted):]]
         if halves.together:
             return apply(frame, Second(halves), [*directions, *rest, *given], {}, node)
         bars = apply(frame, Second(halves), [*directions, *given], {}, node)
@@ -591,14 +603,31 @@ def _halves_inside(call: Callable, f, primals: tuple, kind: str, has_aux: bool) 
 
 
 def _hvp_inside(call: Callable, f, primals, tangents, argnums=FIRST):
-    args, dots = _directions_inside(f, primals, tangents)
+    args, dots = _directions_inside(call, f, primals, tangents)
     return call(cached(f, "hvp", len(args), argnums=numbers(argnums)), *args, *dots)
 
 
-def _directions_inside(f, primals: Sequence, tangents: Sequence) -> tuple[tuple, tuple]:
+def _directions_inside(call: Callable, f, primals: Sequence, tangents: Sequence) -> tuple[tuple, tuple]:
     """All arguments of a call of `f`, and a tangent for each: zeros for the defaults."""
     args = with_defaults(f, tuple(primals))
+    if tangents:
+        pairs = Known(lambda frame, node, *all_: [like_primal(frame, *pair) for pair in zip(all_[:len(primals)], all_[len(primals):])])
+        tangents = call(pairs, *tangents, *primals)
     return args, (*tangents, *(zeros(x) for x in args[len(primals):]))
+
+
+def like_primal(frame, dot, x):
+    """A tangent or cotangent given inside a program, in the dtype of the number or array that it goes with."""
+    if not isinstance(dot, (Value, Cell)) or not isinstance(x, (Value, Cell)):
+        return dot
+    given, x = frame.value(dot), frame.value(x)
+    numbers = (Scalar, Array, Unknown)
+    if not isinstance(given.type, numbers) or not isinstance(x.type, numbers):
+        return dot
+    found = like_operand(given, x)
+    if isinstance(x.type, Scalar) and x.type.weak and isinstance(found.type, Scalar) and found.type.dtype == "float64" and not found.type.weak:
+        found = float_(found)  # which would raise single precision to double
+    return dot if found is given else found
 
 
 def _refused(name: str) -> Macro:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from ..ir.builder import Builder, add_op, at, emit, join_types
 from ..ir.graph import MISSING, Block, Function, Op, Value, blocks_of, walk
 from ..ir.rebuild import emit_op
 from ..ir.types import Array, List, Scalar, Static, Tuple, Type, Unknown
+from ..ops.cast import complex_, float_, int_
 from ..ops.control import (
     Known,
     at_least_zero,
@@ -35,8 +37,8 @@ from ..ops.control import (
 )
 from ..ops.create import empty
 from ..ops.index import put, take
-from ..ops.record import value
-from ..ops.shape import length
+from ..ops.record import dtype_of, value
+from ..ops.shape import NARROW, length
 from .activity import loop_parts
 from .adjoint import Adjoint
 from .anew import read_again_and_again, read_throughout
@@ -48,6 +50,7 @@ from .leaving import carry_of
 from .tape import Region, cut, known_trips, operands, unstable_values
 
 DECIDED = ("saved", "recomputed", "outer", "once", "lasts", "again", "ends")  # of a region
+PYTHONS = {"int64": int_, "float64": float_, "complex128": complex_}  # what makes numbers of Python's
 MANY = 100  # trips of a loop, and elements of an axis, of which nothing is known
 
 
@@ -588,11 +591,26 @@ class Sweeps:
                     loaded = take(self.tapes[region, region.ends[v]], self.slot_after(region))
                 case _:
                     loaded = take(self.tapes[key], tuple(self.slot(region)))
+            loaded = self.pythons(loaded, v)
             if not loaded.name:
                 loaded.name = v.name
             self.env[v] = loaded
         self.env.update((v, self.env[last]) for v, last in region.lasts.items() if last in self.env)
         self.recompute(region.recomputed)
+
+    def pythons(self, loaded: Value, v: Value) -> Value:
+        """What was read of an array, a number of Python's where `v` was one: NumPy's would raise single precision to double."""
+        if not self.is_narrow or not (isinstance(v.type, Scalar) and v.type.weak and v.type.dtype in PYTHONS):
+            return loaded
+        if not isinstance(loaded.type, Scalar) or loaded.type.weak:
+            return loaded
+        return PYTHONS[v.type.dtype](loaded)
+
+    @cached_property
+    def is_narrow(self) -> bool:
+        """Whether anything is of single precision, or less."""
+        values = (v for block in blocks_of(self.primal.block) for v in [*block.params, *(v for op in block.ops for v in op.outputs)])
+        return any(dtype_of(v.type) in NARROW for v in values)
 
     def recompute(self, values: Sequence[Value]) -> None:
         """Emit again what made these."""
@@ -601,6 +619,7 @@ class Sweeps:
             with at(v.op.line.reversed(again=True) if v.op is not None and v.op.line else None):
                 if v in self.kept:
                     found = take(self.env[self.kept[v].array], tuple(self.env[i] for i in self.kept[v].indices))
+                    found = self.pythons(found, v)
                     found.name = found.name or v.name
                     self.env[v] = found
                 elif v.op not in again:

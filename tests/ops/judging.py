@@ -151,6 +151,11 @@ def narrowed(x):
     return x if name is None else x.astype(name)
 
 
+def like(x):
+    """Ones like `x`, a number of Python's for one."""
+    return type(x)(1) if isinstance(x, (float, complex)) and not isinstance(x, np.generic) else np.ones_like(x)[()]
+
+
 def keeps_dtypes(rule, args) -> None:
     """In single precision, each cotangent has its argument's dtype and each tangent its result's, in both modes and in the second order."""
     single = [narrowed(x) for x in args]
@@ -163,8 +168,8 @@ def keeps_dtypes(rule, args) -> None:
         wrt = active(f)
         y = interpret(f, *xs)
         assert np.asarray(y).dtype.name == f.results[0].type.dtype, f"the value is {np.asarray(y).dtype}"
-        y_bar = np.ones_like(y)[()]
-        dots = [np.ones_like(xs[k])[()] for k in wrt]
+        y_bar = like(y)
+        dots = [like(xs[k]) for k in wrt]
         reverse = verify(vjp(f, wrt))
         forward = verify(jvp(f, wrt))
         for k, bar in zip(wrt, interpret(reverse, *xs, y_bar)[1:], strict=True):
