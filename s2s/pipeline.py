@@ -38,6 +38,7 @@ from .later import later
 from .ops.foreign import called, foreign
 from .ops.recursive import calls_itself, recursive_callees, with_callees
 from .ops.special import SCIPYS_ALONE
+from .ops.strong import spell_strong
 from .runtime.cuda import compiled as cuda_code
 from .runtime.load import load
 from .transform import jvp, vjp, vmap
@@ -136,6 +137,7 @@ COMPILE = ordered(
     Pass(inline_ruled, "one loop nest can fuse only what stands in one function"),
     Pass(as_tuples, "native code knows no classes; no call is left whose other end would have to agree", after=inline_ruled),
     Pass(simplify, "the bodies of calls meet their arguments, and members of tuples their values", after=as_tuples),
+    Pass(spell_strong, "no more derivatives are taken, and loops compute choices", after=as_tuples),
     Pass(in_pairs, "sums of many factors are products of two, some of which several have", after=simplify),
     Pass(cse, "two calls often compute the same, and so do sums of many factors", after=in_pairs),
     Pass(dce, "inlined bodies return more than is used", after=cse),

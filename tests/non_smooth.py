@@ -81,8 +81,18 @@ LIMITS = (
     Point("np.sqrt(x * x) ** 2", 0.0, 0.0, 2.0, nan),
     Point("np.sqrt(x * x)", 0.0, nan, nan, nan),
 )
+THROWN_AWAY = (
+    Point("np.sqrt(x)[1:]", (0.0, 4.0), (0.0, 0.25), None, (nan, 0.25)),
+    Point("np.take(np.log(x), [1])", (0.0, 4.0), (0.0, 0.25), None, (nan, 0.25)),
+    Point("np.delete(np.sqrt(x), 0)", (0.0, 4.0), (0.0, 0.25), None, None),
+    Point("np.sort(np.sqrt(x))[1:]", (0.0, 4.0), (0.0, 0.25), None, (nan, 0.25)),
+    Point("np.max(x ** 0.5)", (0.0, 4.0), (0.0, 0.25), None, (nan, 0.25)),
+    Point("np.sqrt(x) * (x > 0)", (0.0, 4.0), (0.0, 0.25), None, (nan, 0.25)),
+    Point("np.diag(np.arccos(x), 1)[0, 1:]", (0.0, 1.0), (-1.0, 0.0), None, None),
+)
 SECTIONS = {
     "Ties: which of several is chosen": CHOICES,
+    "Thrown away": THROWN_AWAY,
     "Sizes at zero": SIZES,
     "Steps": STEPS,
     "Powers": POWERS,

@@ -17,8 +17,7 @@ INTRODUCTION = """\
 
 At a tie, at a corner, at zero, a derivative is a convention.  Where several values are the largest, each gets an equal share of
 the derivative, as in JAX; Python's own `max` and `min` follow the operand that they return.  What grows like a distance has derivative 0
-at 0, the middle of its subgradients: `abs`, `hypot`, norms, standard deviations.  What `np.where` does not choose and `x[mask]` does not
-pick has no influence, not even a NaN, nor have numbers that the path taken does not read.  Functions that grow infinitely steep have the
+at 0, the middle of its subgradients: `abs`, `hypot`, norms, standard deviations.  Functions that grow infinitely steep have the
 derivative that NumPy's division gives: inf, or nan where even the limit is not known.
 Second derivatives are those of the branch that the first chooses.
 
@@ -32,6 +31,14 @@ Of a size that is 0 the convention says nothing about second derivatives: they a
 A square of a root or a size is differentiated as what is under the root, whatever way it is written (`r ** 2`, `r * r`, `np.square(r)`,
 `r @ r`), in every mode.  Forwards over reverse (`hessian`, `hvp`, `jvp` of `grad`), any function of a size that has a second derivative has it:
 `np.cos(np.linalg.norm(x))`.  In the other orders that is NaN unless such a square is seen.
+
+What a program throws away has no influence, not even a NaN, in whatever way it is thrown away: by an index, a slice or a mask, `np.where`,
+`np.triu`, `np.delete`, by writing over it, as `np.fill_diagonal` does, by never reading it in a loop, on the path taken, or from a list, by
+sorting and taking some, or as a factor of a mask, an array that is not differentiated and is 0 there (if the value is infinite, so is
+the product NaN, and its derivative).  In a value of which entries may have been thrown away, a cotangent that is exactly 0 makes 0 of an infinite
+slope.  A second derivative where an entry that counts has a cotangent of 0 and an infinite slope, as in the square of
+`np.triu(np.sqrt(x))` at 0, is 0 or nan.  Forwards, a direction that does not touch an entry has derivative 0 there; a tangent that is infinite is thrown away
+with its entry, but a matrix product multiplies it by 0, and that is nan.
 
 Each line is checked in reverse, forwards and, of numbers, in second order; the column of JAX's values is compared with JAX.
 This page is written from `tests/non_smooth.py` (`pytest tests/test_non_smooth.py --update-golden` writes it again).

@@ -26,6 +26,7 @@ from ..ir.turns import made_in_turn
 from ..ir.types import Tape
 from ..ops.foreign import functions_in, printed_op
 from ..ops.recursive import Recursive, recursive_callees
+from ..ops.strong import spell_strong
 from .classes import Classes
 from .comments import with_comments
 from .exits import with_returns
@@ -246,7 +247,7 @@ def definition(
 ) -> ast.FunctionDef:
     """`function` as a `def`; `spelled` gives the names that it and what it calls have in the module."""
     name = spelled.get(function, function.name)
-    function = owned(function, results=entry and not annotate, augmented=not annotate)
+    function = owned(spell_strong(function), results=entry and not annotate, augmented=not annotate)
     if not annotate:
         leave_shapes_unsaid(function)
     name_results(function)

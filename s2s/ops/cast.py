@@ -59,7 +59,7 @@ def _converted(x, *, dtype: str):
 
 def _define(name: str, syntax) -> Record:
     record = define(name, evaluate=_converted, infer=_infer, syntax=syntax, partials=(1,), jvp=_jvp, elementwise=True,
-                    cheap=True)
+                    cheap=True, slope="finite")
     record.vjp = lambda bar, y, x, *, dtype: elementwise_vjp(bar, y, x, record=record) if is_inexact(dtype) else (None,)
     return record
 
@@ -120,7 +120,7 @@ def _python_type(kind: type, dtype: str) -> Record:
         return None
 
     record = define(f"{kind.__name__}_", evaluate=kind, infer=infer, fold=fold, syntax=builtin_syntax(kind.__name__),
-                    partials=(1 if is_inexact(dtype) else None,), elementwise=True, cheap=True)
+                    partials=(1 if is_inexact(dtype) else None,), elementwise=True, cheap=True, slope="finite")
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = lambda dots, y, x: (record(dots[0]) if dots[0] is not None and is_inexact(dtype) else None)
     FUNCTIONS[kind] = lambda x=MISSING: value(kind()) if x is MISSING else record(x)

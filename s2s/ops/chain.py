@@ -12,6 +12,8 @@ Where a real value meets a complex derivative, in either mode, the real part is 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
 from functools import reduce
 
 import numpy as np
@@ -26,6 +28,73 @@ MOST_TERMS = 32  # of one cotangent
 FIRST_OF = ("negative", "divide", "quotient", "single_quotient", "astype", "convert", "real", "imag", "conjugate",
             "over_size", "over_size_forward", "times_sign", "times_sign_forward")  # 0 where the first operand is
 SLOPES_OF_SIZES: dict = {}  # the op of a slope -> what its product with a cotangent is (ops/size.py)
+
+# Note [Strong zeros]
+# What a program throws away (`d[1:]`, np.triu(d, 1), `d[k, k] = 0.0`, a row that no trip of a loop reads) has a cotangent that is exactly 0,
+# and no influence, though its slope may be infinite: np.sqrt at 0.  So where entries may have been thrown away and a slope may be infinite
+# (transform/discarded.py, Note [Slopes]) the rule makes a strong product, `a * b`, and 0 where a is 0 whatever b is.  It stays outermost, as
+# masks do: what follows multiplies b, so that `a` is the cotangent as it came from where entries were thrown away, and what happens to
+# be 0 further on, as 2 * y at y = 0, does not hide an infinite slope.
+#     np.sum(np.triu(np.sqrt(z * z), 1))     d_bar = np.triu(np.ones_like(d), 1);  z_bar = np.where(d_bar != 0.0, d_bar / d * z, 0.0)
+# It is an op of its own until the code is written (transform/spell_strong.py), because its derivative is not that of np.where: in
+# sum of np.triu((d - 1) ** 2) a cotangent is 0 at d = 1, of an entry that counts, and its tangent times the slope is what a Hessian asks for.
+# Tangents are treated alike where they are 0 because the direction does not touch what they belong to (transform/jvp.py).
+#
+# Considered: masks that say which entries were picked, for gathers and scatters as for `x[mask]`.  They are exact for entries that count and
+# have a cotangent of 0 (there a strong zero gives 0, the masks NaN), but cost an array of truth values each, and loops that
+# read elements one by one would have to fill them.  To apply the slope to the picked entries only computes nothing in vain, but
+# several uses are several chains, and loops have none.
+
+
+@contextmanager
+def strong_zeros(wanted: bool | Container[Value] = True) -> Iterator[None]:
+    """Inside this, `times` makes strong products of cotangents and tangents: Note [Strong zeros]; of those in `wanted`, if it is a set."""
+    before, _strong[0] = _strong[0], wanted
+    try:
+        yield
+    finally:
+        _strong[0] = before
+
+
+_strong: list[bool | Container[Value]] = [False]
+
+
+def _asks_strong(bar: Value) -> bool:
+    wanted = _strong[0]
+    return wanted if isinstance(wanted, bool) else bar in wanted or bar.op is not None and bar.op.name == "strong_product"
+
+
+def _times_strongly(bar: Value, partial: Value, atoms: tuple):
+    """`bar * partial` as a strong product, or None where nothing was thrown away."""
+    if bar.constant is not MISSING:
+        return value(0.0) if bar.constant == 0 else None
+    with strong_zeros(False):
+        if bar.op is not None and bar.op.name == "strong_product":
+            a, b = bar.op.inputs
+            return RECORDS["strong_product"](a, times(b, partial, (b, *atoms)))
+        number, rest = _number_in(bar) or (1, bar)
+        return RECORDS["strong_product"](rest, _times_number(partial, number) if number else partial)
+
+
+def strong_sum(x: Value, y: Value, plus: Callable) -> Value | None:
+    """x + y as one strong product, where both are products of one cotangent, and one of them strong; `plus` adds what that is multiplied by."""
+    if all(z.op is None or z.op.name != "strong_product" for z in (x, y)) or not same_shape(x.type, y.type):
+        return None
+    (a, p), (other, q) = _cotangent_in(x), _cotangent_in(y)
+    if a is not other:
+        return None
+    return RECORDS["strong_product"](a, plus(p, q) if isinstance(p, Value) and isinstance(q, Value) else q + p if isinstance(q, Value) else p + q)
+
+
+def _cotangent_in(x: Value) -> tuple[Value, object]:
+    """(a, b), where `x` is the cotangent a times b."""
+    if x.op is not None and x.op.name == "strong_product":
+        return tuple(x.op.inputs)
+    if x.op is not None and x.op.name == "negative":
+        a, b = _cotangent_in(x.op.inputs[0])
+        return a, -b
+    number, rest = _number_in(x) or (1, x)
+    return rest, number
 
 
 def times(bar, partial, atoms: tuple = (), left_out: bool = False):
@@ -60,6 +129,8 @@ def times(bar, partial, atoms: tuple = (), left_out: bool = False):
         return -times(bar.op.inputs[0], partial, atoms, left_out)
     if not left_out and (chosen := chosen_by_a_term(bar)) is not None:
         return where_chosen(chosen, times(bar, partial, atoms, left_out=True))
+    if _asks_strong(bar) and (product := _times_strongly(bar, partial, atoms)) is not None:
+        return product
     if partial.op is not None and all(partial is not atom for atom in atoms):
         inputs = partial.op.inputs
         if partial.op.name in SLOPES_OF_SIZES and (product := SLOPES_OF_SIZES[partial.op.name](bar, partial)) is not None:
@@ -153,6 +224,8 @@ def _times_number(bar, number):
             return -_times_number(bar.op.inputs[0], number)
         case "spread":
             return spread_as(_times_number(bar.op.inputs[0], number), bar.op.inputs[1], bar.op.attrs.get("dtype"))
+        case "strong_product":
+            return bar.op.record(bar.op.inputs[0], _times_number(bar.op.inputs[1], number))
         case "where" | "select" if any(_is_zero(x) for x in bar.op.inputs[1:]):
             condition, *sides = bar.op.inputs
             return RECORDS["where"](condition, *(x if _is_zero(x) else _times_number(x, number) for x in sides))
@@ -197,10 +270,15 @@ def elementwise_jvp(dots, y, *xs, record, **attrs):
         if isinstance(dot, Value) and dot.op is not None and dot.op.name == "spread":
             dot, covered = dot.op.inputs[0], False
         term = _product(dot, partial, y, xs, attrs, record)
-        total = term if total is None else total + term
+        total = term if total is None else _sum_of_tangents(total, term)
     if total is None:
         return None
     return like_tangent(total, y, covered)
+
+
+def _sum_of_tangents(a, b):
+    found = strong_sum(a, b, lambda p, q: times(p, 2) if p is q else p + q) if isinstance(a, Value) and isinstance(b, Value) else None
+    return a + b if found is None else found
 
 
 def like_tangent(total, y, covered: bool = False):

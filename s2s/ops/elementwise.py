@@ -13,6 +13,7 @@ derivative 0 with respect to b where a is not positive.  docs/non-smooth.md is a
 from __future__ import annotations
 
 import ast
+import functools
 import math
 from math import pi
 
@@ -20,8 +21,8 @@ import numpy as np
 
 from ..ir.graph import OPERATORS, Value
 from ..ir.types import Scalar
-from . import fold, raises
-from .chain import like_operand, like_tangent
+from . import fold, raises, signs
+from .chain import like_operand, like_tangent, strong_zeros, times
 from .kinks import (
     Kink,
     at_halves,
@@ -33,6 +34,7 @@ from .kinks import (
     zero_over_zero,
 )
 from .record import RECORDS, forwards
+from .shape import sum_to
 from .ufunc import builtin_syntax, elementwise, joined, numpy_syntax, sampled
 
 # ----------------------------------------------------------------------------------------- arithmetic
@@ -40,104 +42,104 @@ from .ufunc import builtin_syntax, elementwise, joined, numpy_syntax, sampled
 
 add = elementwise("add",                  1,                          1,                  python="a + b", fold=fold.add)
 subtract = elementwise("subtract",        1,                          -1,                 python="a - b", fold=fold.subtract)
-multiply = elementwise("multiply",        lambda y, a, b: b,          lambda y, a, b: a,  python="a * b", fold=fold.multiply)
-divide = elementwise("divide",            lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, python="a / b", fold=fold.divide)
+multiply = elementwise("multiply",        lambda y, a, b: b,          lambda y, a, b: a,  python="a * b", fold=fold.multiply, slope="finite")
+divide = elementwise("divide",            lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, python="a / b", fold=fold.divide, slope=signs.of_quotient)
 quotient = elementwise("quotient",        lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, evaluate=np.divide, syntax=numpy_syntax("divide"),
-                       fold=fold.quotient)  # see Note [Derivatives do not raise]
+                       fold=fold.quotient, slope=signs.of_quotient)  # see Note [Derivatives do not raise]
 single_quotient = elementwise("single_quotient", lambda y, a, b: 1 / b, lambda y, a, b: -y / b,  # the same, where float64 would be too wide
                               evaluate=lambda a, b: np.divide(a, b, dtype=np.float32), syntax=lambda a, b: _in_single(numpy_syntax("divide")(a, b)),
-                              fold=fold.single_quotient)
+                              fold=fold.single_quotient, slope=signs.of_quotient)
 power = elementwise("power",              lambda y, a, b: _power_slope(y, a, b),
-                                          lambda y, a, b: y * log(_positive(a)),          python="a ** b", fold=fold.power, math=math.pow, vector=True)
+                                          lambda y, a, b: y * log(_positive(a)),          python="a ** b", fold=fold.power, math=math.pow, vector=True, slope=signs.of_power)
 floor_divide = elementwise("floor_divide", None,                      None,               python="a // b")
-remainder = elementwise("remainder",      1,                          lambda y, a, b: -(a // b), python="a % b")
-fmod = elementwise("fmod",                1,                          lambda y, a, b: -trunc(a / b), math=math.fmod)
+remainder = elementwise("remainder",      1,                          lambda y, a, b: -(a // b), python="a % b", slope=signs.of_quotient)
+fmod = elementwise("fmod",                1,                          lambda y, a, b: -trunc(a / b), math=math.fmod, slope=signs.of_quotient)
 negative = elementwise("negative",        -1,                                             python="-a", fold=fold.negative)
 positive = elementwise("positive",        1,                                              python="+a")
 
 # --------------------------------------------------------------------------------- exp, log and powers
 #                                         ∂y/∂x
 
-exp = elementwise("exp",                  lambda y, x: y,                       math=math.exp, vector=True)
-exp2 = elementwise("exp2",                lambda y, x: math.log(2) * y,         math=getattr(math, "exp2", None), vector=True)  # of Python 3.11
-expm1 = elementwise("expm1",              lambda y, x: y + 1,                   math=math.expm1, vector=True)
-log = elementwise("log",                  lambda y, x: 1 / x,                   math=math.log, vector=True)
-log2 = elementwise("log2",                lambda y, x: 1 / (math.log(2) * x),   math=math.log2, vector=True)
-log10 = elementwise("log10",              lambda y, x: 1 / (math.log(10) * x),  math=math.log10, vector=True)
+exp = elementwise("exp",                  lambda y, x: y,                       math=math.exp, vector=True, slope="finite")
+exp2 = elementwise("exp2",                lambda y, x: math.log(2) * y,         math=getattr(math, "exp2", None), vector=True, slope="finite")  # of Python 3.11
+expm1 = elementwise("expm1",              lambda y, x: y + 1,                   math=math.expm1, vector=True, slope="finite")
+log = elementwise("log",                  lambda y, x: 1 / x,                   math=math.log, vector=True, slope=signs.pole_at_zero)
+log2 = elementwise("log2",                lambda y, x: 1 / (math.log(2) * x),   math=math.log2, vector=True, slope=signs.pole_at_zero)
+log10 = elementwise("log10",              lambda y, x: 1 / (math.log(10) * x),  math=math.log10, vector=True, slope=signs.pole_at_zero)
 log1p = elementwise("log1p",              lambda y, x: 1 / (1 + x),             math=math.log1p, vector=True)
-sqrt = elementwise("sqrt",                lambda y, x: 0.5 / y,                 math=math.sqrt)
-cbrt = elementwise("cbrt",                lambda y, x: 1 / (3 * y * y),         math=getattr(math, "cbrt", None))
-square = elementwise("square",            lambda y, x: 2 * x)
-reciprocal = elementwise("reciprocal",    lambda y, x: -y * y)
+sqrt = elementwise("sqrt",                lambda y, x: 0.5 / y,                 math=math.sqrt, slope=signs.steep_at_zero)
+cbrt = elementwise("cbrt",                lambda y, x: 1 / (3 * y * y),         math=getattr(math, "cbrt", None), slope=signs.steep_at_zero)
+square = elementwise("square",            lambda y, x: 2 * x, slope="finite")
+reciprocal = elementwise("reciprocal",    lambda y, x: -y * y, slope=signs.pole_at_zero)
 #                                         ∂y/∂a                       ∂y/∂b
-logaddexp = elementwise("logaddexp",      lambda y, a, b: exp(a - y), lambda y, a, b: exp(b - y), vector=True)
-logaddexp2 = elementwise("logaddexp2",    lambda y, a, b: exp2(a - y), lambda y, a, b: exp2(b - y))
-hypot = elementwise("hypot",              lambda y, a, b: slope_of_size(y, a), lambda y, a, b: slope_of_size(y, b), math=math.hypot)
+logaddexp = elementwise("logaddexp",      lambda y, a, b: exp(a - y), lambda y, a, b: exp(b - y), vector=True, slope="finite")
+logaddexp2 = elementwise("logaddexp2",    lambda y, a, b: exp2(a - y), lambda y, a, b: exp2(b - y), slope="finite")
+hypot = elementwise("hypot",              lambda y, a, b: slope_of_size(y, a), lambda y, a, b: slope_of_size(y, b), math=math.hypot, slope="finite")
 
 # -------------------------------------------------------------------------- trigonometric and hyperbolic
 #                                         ∂y/∂x
 
-sin = elementwise("sin",                  lambda y, x: cos(x),                  math=math.sin, vector=True)
-cos = elementwise("cos",                  lambda y, x: -sin(x),                 math=math.cos, vector=True)
+sin = elementwise("sin",                  lambda y, x: cos(x),                  math=math.sin, vector=True, slope="finite")
+cos = elementwise("cos",                  lambda y, x: -sin(x),                 math=math.cos, vector=True, slope="finite")
 tan = elementwise("tan",                  lambda y, x: 1 + y * y,               math=math.tan, vector=True)
-arcsin = elementwise("arcsin",            lambda y, x: 1 / sqrt(1 - x * x),     math=math.asin)
-arccos = elementwise("arccos",            lambda y, x: -1 / sqrt(1 - x * x),    math=math.acos)
-arctan = elementwise("arctan",            lambda y, x: 1 / (1 + x * x),         math=math.atan, vector=True)
-sinh = elementwise("sinh",                lambda y, x: cosh(x),                 math=math.sinh, vector=True)
-cosh = elementwise("cosh",                lambda y, x: sinh(x),                 math=math.cosh, vector=True)
-tanh = elementwise("tanh",                lambda y, x: 1 - y * y,               math=math.tanh, vector=True)
-arcsinh = elementwise("arcsinh",          lambda y, x: 1 / sqrt(x * x + 1),     math=math.asinh)
-arccosh = elementwise("arccosh",          lambda y, x: 1 / (sqrt(x - 1) * sqrt(x + 1)), math=math.acosh)
+arcsin = elementwise("arcsin",            lambda y, x: 1 / sqrt(1 - x * x),     math=math.asin, slope="steep")
+arccos = elementwise("arccos",            lambda y, x: -1 / sqrt(1 - x * x),    math=math.acos, slope="steep")
+arctan = elementwise("arctan",            lambda y, x: 1 / (1 + x * x),         math=math.atan, vector=True, slope="finite")
+sinh = elementwise("sinh",                lambda y, x: cosh(x),                 math=math.sinh, vector=True, slope="finite")
+cosh = elementwise("cosh",                lambda y, x: sinh(x),                 math=math.cosh, vector=True, slope="finite")
+tanh = elementwise("tanh",                lambda y, x: 1 - y * y,               math=math.tanh, vector=True, slope="finite")
+arcsinh = elementwise("arcsinh",          lambda y, x: 1 / sqrt(x * x + 1),     math=math.asinh, slope="finite")
+arccosh = elementwise("arccosh",          lambda y, x: 1 / (sqrt(x - 1) * sqrt(x + 1)), math=math.acosh, slope="steep")
 arctanh = elementwise("arctanh",          lambda y, x: 1 / (1 - x * x),         math=math.atanh)
-degrees = elementwise("degrees",          lambda y, x: 180 / pi,                math=math.degrees, also=(np.rad2deg,))
-radians = elementwise("radians",          lambda y, x: pi / 180,                math=math.radians, also=(np.deg2rad,))
-sinc = elementwise("sinc",                lambda y, x: _sinc_slope(y, x))
+degrees = elementwise("degrees",          lambda y, x: 180 / pi,                math=math.degrees, also=(np.rad2deg,), slope="finite")
+radians = elementwise("radians",          lambda y, x: pi / 180,                math=math.radians, also=(np.deg2rad,), slope="finite")
+sinc = elementwise("sinc",                lambda y, x: _sinc_slope(y, x), slope="finite")
 #                                         ∂y/∂a                                 ∂y/∂b
 arctan2 = elementwise("arctan2",          lambda y, a, b: b / (a * a + b * b),  lambda y, a, b: -a / (a * a + b * b),
-                      math=math.atan2, vector=True)
+                      math=math.atan2, vector=True, slope=signs.of_angle)
 
 # -------------------------------------------------------------------------------- choices: 1 if chosen
 #                                         ∂y/∂a                              ∂y/∂b
 
-maximum = elementwise("maximum",          lambda y, a, b: _larger(a, b),     lambda y, a, b: _larger(b, a), vector=True)
-minimum = elementwise("minimum",          lambda y, a, b: _larger(b, a),     lambda y, a, b: _larger(a, b), vector=True)
-fmax = elementwise("fmax",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a))
-fmin = elementwise("fmin",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a))
+maximum = elementwise("maximum",          lambda y, a, b: _larger(a, b),     lambda y, a, b: _larger(b, a), vector=True, slope="finite")
+minimum = elementwise("minimum",          lambda y, a, b: _larger(b, a),     lambda y, a, b: _larger(a, b), vector=True, slope="finite")
+fmax = elementwise("fmax",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a), slope="finite")
+fmin = elementwise("fmin",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a), slope="finite")
 max_ = elementwise("max_",                lambda y, a, b: where(less(a, b), 0, 1),
                                                                              lambda y, a, b: where(less(a, b), 1, 0),
-                   python="max(a, b)", result=joined)
+                   python="max(a, b)", result=joined, slope="finite")
 min_ = elementwise("min_",                lambda y, a, b: where(less(b, a), 0, 1),
                                                                              lambda y, a, b: where(less(b, a), 1, 0),
-                   python="min(a, b)", result=joined)
+                   python="min(a, b)", result=joined, slope="finite")
 #                                         ∂y/∂c    ∂y/∂a                            ∂y/∂b
 where = elementwise("where",              None,    lambda y, c, a, b: where(c, 1, 0), lambda y, c, a, b: where(c, 0, 1),
-                    evaluate=lambda c, a, b: np.where(c, a, b)[()], fold=fold.where)
+                    evaluate=lambda c, a, b: np.where(c, a, b)[()], fold=fold.where, slope="finite")
 select = elementwise("select",            None,    lambda y, c, a, b: where(c, 1, 0), lambda y, c, a, b: where(c, 0, 1),
-                     python="b if a else c", result=lambda c, a, b: _type_of_choice(c, a, b))
+                     python="b if a else c", result=lambda c, a, b: _type_of_choice(c, a, b), slope="finite")
 #                                         ∂y/∂x                              ∂y/∂lo, ∂y/∂hi
 clip = elementwise("clip",                lambda y, x, lo, hi: where(equal(y, x), where(bitwise_or(equal(x, lo), equal(x, hi)), 0.5, 1), 0),
                                                                              lambda y, x, lo, hi: _below(x, lo, hi),
                                                                              lambda y, x, lo, hi: _above(x, lo, hi),
-                   fold=fold.clip)
+                   fold=fold.clip, slope="finite")
 
 # ----------------------------------------------------------------------------------- signs and rounding
 #                                         ∂y/∂x
 
-absolute = elementwise("absolute",        lambda y, x: _direction(y, x),        syntax=numpy_syntax("abs"))
-abs_ = elementwise("abs_",                lambda y, x: _direction(y, x),        python="abs(a)")
-fabs = elementwise("fabs",                lambda y, x: _direction(y, x),                 math=math.fabs)
+absolute = elementwise("absolute",        lambda y, x: _direction(y, x),        syntax=numpy_syntax("abs"), slope="finite")
+abs_ = elementwise("abs_",                lambda y, x: _direction(y, x),        python="abs(a)", slope="finite")
+fabs = elementwise("fabs",                lambda y, x: _direction(y, x),                 math=math.fabs, slope="finite")
 sign = elementwise("sign",                None)
 floor = elementwise("floor",              None,                                 math=math.floor)
 ceil = elementwise("ceil",                None,                                 math=math.ceil)
 trunc = elementwise("trunc",              None,                                 math=math.trunc)
 rint = elementwise("rint",                None)
-nan_to_num = elementwise("nan_to_num",    lambda y, x: where(isfinite(x), 1, 0))
+nan_to_num = elementwise("nan_to_num",    lambda y, x: where(isfinite(x), 1, 0), slope="finite")
 #                                         ∂y/∂a                                 ∂y/∂b
 nextafter = elementwise("nextafter",      1,                                    None,     math=math.nextafter)
 spacing = elementwise("spacing",          None)
-copysign = elementwise("copysign",        lambda y, a, b: sign(a) * sign(y),    None,     math=math.copysign)
+copysign = elementwise("copysign",        lambda y, a, b: sign(a) * sign(y),    None,     math=math.copysign, slope="finite")
 heaviside = elementwise("heaviside",      None,                                 lambda y, a, b: where(equal(a, 0), 1, 0),
-                        fold=fold.heaviside)
+                        fold=fold.heaviside, slope="finite")
 round_ = elementwise("round",             None,                                 None,     syntax=lambda x, n: _round_syntax(x, n))
 
 # ------------------------------------------------------------------------------------- complex numbers
@@ -176,6 +178,14 @@ isnan = elementwise("isnan",                    None,       math=math.isnan)
 isinf = elementwise("isinf",                    None,       math=math.isinf)
 isfinite = elementwise("isfinite",              None,       math=math.isfinite)
 signbit = elementwise("signbit",                None)
+
+# --------------------------------------------------------------------- derivatives of what was thrown away
+
+#                                                 ∂y/∂a                  ∂y/∂b
+strong_product = elementwise("strong_product",    lambda y, a, b: b,     lambda y, a, b: a,  slope="finite", fold=fold.strong_product,
+                             evaluate=lambda a, b: _strong_product(a, b))  # Note [Strong zeros], ops/chain.py
+strong_both = elementwise("strong_both",          lambda y, a, b: b,     lambda y, a, b: a,  slope="finite",
+                          evaluate=lambda a, b: _strong_product(a, b, b))  # 0 where either is 0
 
 OPERATORS.update({name: RECORDS[name] for name in RECORDS if RECORDS[name].elementwise})
 
@@ -304,6 +314,33 @@ def not_zero(y):
     """`y`, with 1 where it is 0, to divide by: what is divided is 0 there, and stays it."""
     return where(equal(y, 0), 1, y)
 
+
+def _strong_product(a, b, other=1):
+    """`a * b`, and 0 where a is 0, whatever b is, or where `other` is."""
+    with np.errstate(all="ignore"):
+        return np.where((a != 0) & (other != 0), a * b, np.zeros_like(a * b))[()]
+
+
+def _strong_vjp(bar, y, a, b):
+    """Where a is 0, what b is does not matter; how a may change does.  To b, which has slopes of its own, goes 0 where either is 0."""
+    return like_operand(sum_to(times(bar, b, (y, a, b)), a), a), like_operand(sum_to(strong_both(bar, a), b), b)
+
+
+def _strong_jvp(dots, y, a, b):
+    """Two strong products: a tangent of a that is 0 is one of what was thrown away."""
+    with strong_zeros():
+        terms = [times(x, other) for x, other in ((dots[0], b), (a, dots[1])) if x is not None and other is not None]
+    return like_tangent(functools.reduce(add, terms), y) if terms else None
+
+
+def _strong_both_jvp(dots, y, a, b):
+    terms = [strong_both(x, other) for x, other in ((dots[0], b), (a, dots[1])) if x is not None and other is not None]
+    return like_tangent(functools.reduce(add, terms), y) if terms else None
+
+
+strong_both.vjp = lambda bar, y, a, b: tuple(like_operand(sum_to(strong_both(bar, other), x), x) for x, other in ((a, b), (b, a)))
+strong_both.jvp = _strong_both_jvp
+strong_product.vjp, strong_product.jvp = _strong_vjp, _strong_jvp
 
 _type_of_where = sampled(np.where, "where")
 

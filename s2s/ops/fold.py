@@ -303,6 +303,13 @@ def where(record, condition: Value, a: Value, b: Value):
     return None
 
 
+def strong_product(record, a: Value, b: Value):
+    """Of a number that is not 0 it is a product like any other; of 0 it is 0."""
+    if type(a.constant) in (int, float):
+        return a * b if a.constant != 0 else _same_type(a, record, a, b)
+    return a * b if type(b.constant) in (int, float) and math.isfinite(b.constant) else None
+
+
 def both(record, a: Value, b: Value):
     """What is true and x is x."""
     for x, y in ((a, b), (b, a)):

@@ -52,6 +52,7 @@ class Record:
     views: tuple[int, ...] = ()  # inputs whose memory the result may share
     shapes: tuple[int, ...] = ()  # inputs of which only the shape is read
     writes: int | None = None  # the input that prints as overwritten in place: `a[i] = v`
+    slope: str | Callable = "pole"  # elementwise: see Note [Slopes]; or a function of the operands that says it
     raises: tuple = ()  # when Python raises instead of computing it: Raises, of ops/raises.py, in the order in which they are asked
     vector: str = ""  # what runtime/vector_math, which loops over arrays call, has for it: "sin"
     helper: Callable | None = None  # a module-level function the spelling calls; its source is printed along
@@ -69,6 +70,15 @@ class Record:
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+    def slope_at(self, inputs) -> str:
+        """What the slopes of an elementwise op may be with these operands: "finite", "steep" or "pole"."""
+        return self.slope(*inputs) if callable(self.slope) else self.slope
+
+
+# Note [Slopes]
+# "finite": at finite operands all slopes are finite, unless they overflow (exp, multiply).  "steep": a value that is finite has a slope
+# that may be infinite (sqrt at 0, arccos at 1).  "pole": the value may be infinite, too (log, 1 / x), and so may what is made of it.
 
 
 def define(name: str, **fields) -> Record:

@@ -57,7 +57,7 @@ OF_ORDER: dict[str, int] = {}  # those of them whose first arguments are attribu
 
 
 def _special(name: str, *partials, of_numbers: Callable | None = None, math: Callable | None = None,
-             vector: bool = False) -> Record:
+             vector: bool = False, slope: str = "") -> Record:
     """A function of scipy.special; `of_numbers(*xs)` says it for single numbers, if `math` has no twin, else SciPy does."""
 
     def fold(record: Record, *xs: Value):
@@ -71,7 +71,7 @@ def _special(name: str, *partials, of_numbers: Callable | None = None, math: Cal
     if of_numbers is None and math is None:
         SCIPYS_ALONE.add(name)
     return elementwise(name, *partials, evaluate=function, syntax=_scipy_syntax(name), fold=fold, math=math,
-                       also=(function,), vector=vector)
+                       also=(function,), vector=vector, slope=slope)
 
 
 def _helper(function: Callable, like: Callable, vector: str = "") -> Record:
@@ -80,7 +80,7 @@ def _helper(function: Callable, like: Callable, vector: str = "") -> Record:
     record = define(f"{name}_of_number", evaluate=function, infer=lambda x, **attrs: Scalar("float64"), helper=function,
                     syntax=lambda x, **attrs: builtin_syntax(name)(*map(ast.Constant, attrs.values()), x),
                     partials=(lambda y, x, **attrs: like().partials[0](y, x, **attrs),), elementwise=True, cheap=True,
-                    vector=vector)
+                    vector=vector, slope=lambda *xs: like().slope_at(xs))
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
     record.batch = lambda *xs, **attrs: like()(*xs, **attrs)  # numbers of many lanes are an array
@@ -90,10 +90,10 @@ def _helper(function: Callable, like: Callable, vector: str = "") -> Record:
 # ----------------------------------------------------------------------------------- error function
 #                                              ∂y/∂x
 
-erf = _special("erf",                          lambda y, x: 2 / math.sqrt(math.pi) * exp(-x * x),     math=math.erf, vector=True)
-erfc = _special("erfc",                        lambda y, x: -2 / math.sqrt(math.pi) * exp(-x * x),    math=math.erfc, vector=True)
+erf = _special("erf",                          lambda y, x: 2 / math.sqrt(math.pi) * exp(-x * x),     math=math.erf, vector=True, slope="finite")
+erfc = _special("erfc",                        lambda y, x: -2 / math.sqrt(math.pi) * exp(-x * x),    math=math.erfc, vector=True, slope="finite")
 ndtr = _special("ndtr",                        lambda y, x: exp(-0.5 * x * x) / math.sqrt(2 * math.pi),
-                of_numbers=lambda x: 0.5 * erfc(-x / math.sqrt(2)))
+                of_numbers=lambda x: 0.5 * erfc(-x / math.sqrt(2)), slope="finite")
 
 # ------------------------------------------------------------------------------------ gamma function
 
@@ -182,7 +182,7 @@ dawsn = _special("dawsn",                      lambda y, x: 1 - 2 * x * y)
 erfinv = _special("erfinv",                    lambda y, x: math.sqrt(math.pi) / 2 * exp(y * y))
 erfcinv = _special("erfcinv",                  lambda y, x: -math.sqrt(math.pi) / 2 * exp(y * y))
 ndtri = _special("ndtri",                      lambda y, x: math.sqrt(2 * math.pi) * exp(0.5 * y * y))
-log_ndtr = _special("log_ndtr",                lambda y, x: exp(-0.5 * x * x - y) / math.sqrt(2 * math.pi))
+log_ndtr = _special("log_ndtr",                lambda y, x: exp(-0.5 * x * x - y) / math.sqrt(2 * math.pi), slope="finite")
 
 # ---------------------------------------------------------------------------------------- Bessel functions
 #                                              ∂y/∂x
@@ -370,11 +370,11 @@ def expit(x):
     return math.exp(x) / (1.0 + math.exp(x))
 
 
-expit_record = _special("expit",               lambda y, x: y * (1 - y),        of_numbers=lambda x: expit_of_number(x))
+expit_record = _special("expit",               lambda y, x: y * (1 - y),        of_numbers=lambda x: expit_of_number(x), slope="finite")
 expit_of_number = _helper(expit, lambda: expit_record, vector="expit")
 logit = _special("logit",                      lambda y, x: 1 / (x * (1 - x)),  of_numbers=lambda x: log(x) - log1p(-x))
 log_expit = _special("log_expit",              lambda y, x: expit_record(-x),
-                     of_numbers=lambda x: minimum(x, 0.0) - log1p(exp(-absolute(x))))
+                     of_numbers=lambda x: minimum(x, 0.0) - log1p(exp(-absolute(x))), slope="finite")
 
 
 

@@ -161,7 +161,8 @@ def _with_operands(tree: ast.expr, operands: dict[str, ast.expr]) -> ast.expr:
 
 def elementwise(name: str, *partials, python: str = "", math: Callable | None = None,
                 evaluate: Callable | None = None, syntax: Callable | None = None,
-                fold: Callable | None = None, result: Callable | None = None, also: tuple = (), vector: bool = False) -> Record:
+                fold: Callable | None = None, result: Callable | None = None, also: tuple = (), vector: bool = False,
+                slope: str | Callable = "") -> Record:
     """Define an elementwise op.
 
     partials  per operand ∂y/∂x: a number, None for no derivative, or a function of (y, *xs)
@@ -173,6 +174,7 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
     result    (*operand types) -> Scalar, if running `evaluate` on samples does not say
     also      further functions that mean this op
     vector    whether runtime/vector_math has it, for loops over arrays
+    slope     Note [Slopes]; of partials that are numbers "finite", of others "pole", unless given
     """
     if python:
         operands = ", ".join("abc"[:len(partials)])
@@ -193,7 +195,7 @@ def elementwise(name: str, *partials, python: str = "", math: Callable | None = 
 
     record = define(name, evaluate=compute, syntax=syntax or numpy_syntax(name), fold=folded, partials=partials,
                     infer=_infer(name, result or sampled(compute, name)), elementwise=True, cheap=True,
-                    vector=name if vector else "")
+                    vector=name if vector else "", slope=slope or ("pole" if any(map(callable, partials)) else "finite"))
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
     for function in (getattr(np, name, None) if name != "select" else None, *also):
@@ -255,7 +257,7 @@ def _define_in_math(record: Record, function: Callable) -> None:
         return y
 
     twin = define(name, evaluate=function, syntax=math_syntax(function.__name__), infer=infer, partials=partials,
-                  elementwise=True, cheap=True, vector=record.vector, raises=raises.IN_MATH.get(function.__name__, ()))
+                  elementwise=True, cheap=True, vector=record.vector, slope=record.slope, raises=raises.IN_MATH.get(function.__name__, ()))
     twin.vjp = functools.partial(elementwise_vjp, record=twin)
     twin.jvp = functools.partial(elementwise_jvp, record=twin)
     IN_MATH[record] = twin

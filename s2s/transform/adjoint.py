@@ -40,7 +40,14 @@ from ..ir.types import (
 from ..ops.acts import has_effects
 from ..ops.arrange import expand_dims
 from ..ops.cast import astype
-from ..ops.chain import chosen_by_a_term, like_operand, times, where_chosen
+from ..ops.chain import (
+    chosen_by_a_term,
+    like_operand,
+    strong_sum,
+    strong_zeros,
+    times,
+    where_chosen,
+)
 from ..ops.checkpoint import Rerun
 from ..ops.control import Known, call, for_loop, if_record, types_for_caller
 from ..ops.elementwise import and_, bitwise_and, bitwise_or, equal, logical_not, not_, or_
@@ -51,6 +58,7 @@ from ..ops.repeat import broadcast_to_record
 from ..ops.shape import shaped_like, spread, zeros_of
 from .activity import active_values, loop_parts
 from .checkpoint import Rerunning, rerun_vjp
+from .discarded import DISCARDED, Discarded
 from .effects import handed_on
 from .elementwise import is_elementwise, may_be_infinite
 from .leaving import asked_to_leave
@@ -70,9 +78,11 @@ class Adjoint:
     forwards = False  # it runs through loops from their last trip to the first
 
     def __init__(self, function: Function, wrt: list[Value], split: Callable, whole: Callable,
-                 summed: Sequence[Value] = (), seeded: Sequence[int] | None = None, alone: bool = True):
+                 summed: Sequence[Value] = (), seeded: Sequence[int] | None = None, alone: bool = True,
+                 partial: Sequence[int] = ()):
         self.function, self.wrt, self.split, self.whole = function, wrt, split, whole
         self.active = active_values(function, wrt, seeded)
+        self.discarded = Discarded(function, self.active, [function.results[k] for k in partial])
         self.home = {v: block for block in blocks_of(function.block)
                      for v in [*block.params, *(v for op in block.ops for v in op.outputs)]}
         self.made_again = calls_made_again(function, alone)
@@ -223,8 +233,9 @@ class Adjoint:
                                   "keep what is differentiated out of its arguments with s2s.stop_gradient")
         bars = tuple(self.take_chosen(out) if op.record.elementwise else self.take(out) for out in op.outputs)
         single = len(op.outputs) == 1
-        contributions = op.record.vjp(bars[0] if single else bars, op.output if single else tuple(op.outputs),
-                                      *op.inputs, **op.attrs)
+        with strong_zeros(self.discarded.asks_strong_zeros(op)):
+            contributions = op.record.vjp(bars[0] if single else bars, op.output if single else tuple(op.outputs),
+                                          *op.inputs, **op.attrs)
         together: dict[Value, object] = {}  # x * x gives its two contributions to x at once
         for x, contribution in zip(op.inputs, contributions, strict=True):
             if isinstance(contribution, Value) and isinstance(together.get(x), Value):
@@ -247,7 +258,9 @@ class Adjoint:
         if isinstance(callee, Rerun):
             return self.call_again(op, wrt)
         seeded = tuple(k for k, out in enumerate(op.outputs) if out in self.bars)
-        pair = self.split(callee.function_for(op.inputs), tuple(wrt), seeded, op in self.made_again)
+        function = callee.function_for(op.inputs)
+        partial = tuple(k for k in seeded if self.discarded.level(op.outputs[k]) == DISCARDED) if may_be_infinite(function.block.ops) else ()
+        pair = self.split(function, tuple(wrt), seeded, op in self.made_again, partial)
         if not pair.wrt:
             return
         kept = pair.residuals_for(op)
@@ -571,6 +584,8 @@ def total(a: Value, b: Value) -> Value:
         return sum_of(a, b)
     if a is b:
         return times(a, 2)
+    if (product := strong_sum(a, b, total)) is not None:
+        return product
     if a.op is None or b.op is None or a.op.record is not b.op.record or a.op.name not in ("multiply", "negative"):
         return a + b
     if a.op.name == "negative":

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from ..ir.graph import MISSING, Block, Function, Op, Value, walk
+from collections.abc import Callable
+
+from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.types import Array, List, Scalar, Tape, Tuple, Type, Unknown, is_inexact
 from ..ops.record import dtype_of
 
 _TOTAL_SHAPES = ("constant", "length", "size", "tuple", "item", "undefined", "sum", "spread", "transpose", "root", "root_forward")
-
-# finite slopes wherever the operands are finite, unless they overflow
-_TAME = {"astype", "convert", "float_", "complex_", "add", "subtract", "multiply", "negative", "positive", "exp", "exp2", "expm1", "square",
-         "logaddexp", "logaddexp2", "hypot", "times_sign", "sin", "cos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "degrees", "radians", "sinc",
-         "maximum", "minimum", "fmax", "fmin", "where", "select", "clip", "absolute", "fabs", "nan_to_num", "nextafter", "copysign",
-         "heaviside", "real", "imag", "conjugate", "complex_of", "erf", "erfc", "ndtr", "log_ndtr", "expit", "log_expit"}
 
 
 def is_total(op: Op) -> bool:
@@ -32,15 +28,8 @@ def is_total(op: Op) -> bool:
 
 
 def is_steep(op: Op) -> bool:
-    """Whether a slope of `op` may be infinite, or NaN, at finite operands."""
-    if not op.record.elementwise or op.name in _TAME or not any(is_inexact(dtype_of(y.type)) for y in op.outputs):
-        return False
-    match op.name:
-        case "divide":
-            return op.inputs[1].constant is MISSING
-        case "power":
-            return op.inputs[1].constant is MISSING or op.inputs[1].constant < 1
-    return True
+    """Whether a slope of `op` may be infinite, or NaN, at finite operands.  Note [Slopes], ops/record.py"""
+    return op.record.elementwise and op.record.slope_at(op.inputs) != "finite" and any(is_inexact(dtype_of(y.type)) for y in op.outputs)
 
 
 def maybe_unbound(function: Function) -> set[Value]:
@@ -78,9 +67,9 @@ def without_shape(block: Block, unbound: set[Value]) -> set[Value]:
     return unbound | handed_on(block, made, made=True)
 
 
-def handed_on(block: Block, values: set[Value], made: bool = False) -> set[Value]:
+def handed_on(block: Block, values: set[Value], made: bool | Callable[[Op], bool] = False) -> set[Value]:
     """`values`, and the results and carries of branches and loops in `block` that may be one of them, or what tapes have of them;
-    what is `made` of them, too."""
+    what is `made` of them, too, by any op or by those that it says."""
     found = set(values)
     grown = bool(found)
     while grown:
@@ -100,7 +89,7 @@ def handed_on(block: Block, values: set[Value], made: bool = False) -> set[Value
                                 found.add(op.blocks[0].params[k])
                 case "tape_push" | "tape_pop" | "tape_copy" | "tape_kept" | "tape_reversed" if not found.isdisjoint(op.inputs):
                     found.update(op.outputs)  # what a first sweep has saved, a second one's reads again
-                case _ if made and not found.isdisjoint(op.inputs):
+                case _ if made and (made is True or made(op)) and not found.isdisjoint(op.inputs):
                     found.update(op.outputs)
         grown = len(found) > before
     return found

@@ -118,7 +118,7 @@ def leaves_out(op: Op) -> bool:
     callee = op.attrs["callee"]
     if calls_itself(callee) or isinstance(callee, Rerun) or is_ruled(callee):
         return False
-    return any(each.name == "call" and leaves_out(each) or each.name in ("where", "select") and each.line is not None and each.line.backwards
+    return any(each.name == "call" and leaves_out(each) or each.name == "strong_product" or each.name in ("where", "select") and each.line is not None and each.line.backwards
                and any(type(side.constant) in (int, float) and side.constant == 0 for side in each.inputs[1:])
                for each in walk(callee.function_for(op.inputs).block))
 

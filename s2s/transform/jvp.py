@@ -8,7 +8,7 @@ A value without a tangent has none: zeros are written down only where a block mu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
@@ -17,6 +17,7 @@ from ..ir.builder import Builder, add_op, at, emit, join_types
 from ..ir.graph import Block, Function, Op, Value
 from ..ir.rebuild import emit_op
 from ..ir.types import Tape, Tuple, Undefined, carries_derivative
+from ..ops.chain import like_tangent, strong_zeros
 from ..ops.checkpoint import Rerun
 from ..ops.control import (
     Known,
@@ -28,6 +29,7 @@ from ..ops.control import (
     packed,
     while_loop,
 )
+from ..ops.elementwise import strong_product
 from ..ops.recursive import Recursive
 from ..ops.rules import is_ruled
 from ..ops.shape import zeros_of
@@ -37,23 +39,27 @@ from .adjoint import in_kind
 from .recursion import closed_wrt
 from .rules import tangents_by_rule
 from .squares import plain, with_squares
+from .straight import Untouched
 
 
-def jvp(function: Function, wrt: Sequence[int]) -> Function:
+def jvp(function: Function, wrt: Sequence[int], straight: Container[int] | None = None) -> Function:
     """`f(*xs) -> *ys` becomes `f_jvp(*xs, *x_dots) -> (*ys, *y_dots)`, for the parameters in `wrt`.
 
     A result that carries no derivative has no y_dot.  Raises DerivativeError where an op has no rule.
+    Of a parameter in `straight` a tangent that is 0 says that it does not change in this direction: straight.py; None: of all.
     """
     function = with_squares(function)
-    return plain(Tangents(function, [function.params[k] for k in wrt]).made())
+    found = None if straight is None else {function.params[k] for k in wrt if k in straight}
+    return plain(Tangents(function, [function.params[k] for k in wrt], found).made())
 
 
 class Tangents:
     """Emits a function together with its tangents."""
 
-    def __init__(self, primal: Function, wrt: list[Value]):
+    def __init__(self, primal: Function, wrt: list[Value], straight: Container[Value] | None = None):
         self.primal, self.wrt = primal, wrt
         self.varied = varied_values(primal, wrt)
+        self.untouched = Untouched(primal, self.varied, {x for x in self.wrt if straight is None or x in straight})
         self.env: dict[Value, Value] = {}
         self.dots: dict[Value, Value] = {}  # by primal value; absent where there is no tangent
         self.one_sided = has_slopes_of_sizes(primal.block)  # Note [Second derivatives at a size of 0]
@@ -116,8 +122,11 @@ class Tangents:
             return
         inputs, outs = [self.env[x] for x in op.inputs], [self.env[out] for out in op.outputs]
         single = len(outs) == 1
-        if op.record.jvp is not None:
-            with forwards(self.one_sided):
+        if (places := self.untouched.masks(op)) is not None and dots[places[0]] is None:
+            tangents = like_tangent(strong_product(inputs[places[0]], dots[places[1]]), outs[0])
+        elif op.record.jvp is not None:
+            asked = {dots[k] for k, x in enumerate(op.inputs) if x in self.untouched.linear} if self.untouched.asks_strong_zeros(op) else False
+            with strong_zeros(asked), forwards(self.one_sided):
                 tangents = op.record.jvp(dots, outs[0] if single else tuple(outs), *inputs, **op.attrs)
         elif op.record.linear:
             tangents = self.linear(op, dots, inputs)
@@ -162,7 +171,7 @@ class Tangents:
             return self.recursive_call(op, inputs, wrt)
         function = op.attrs["callee"].function_for(inputs)
         dots, data = [self.dots[op.inputs[k]] for k in wrt], len(inputs) - len(function.captures)
-        callee = Known(jvp(function, wrt))
+        callee = Known(jvp(function, wrt, [k for k in wrt if op.inputs[k] in self.untouched.linear]))
         callee = Rerun(callee) if isinstance(op.attrs["callee"], Rerun) else callee
         outs = emit(call, *inputs[:data], *dots, *inputs[data:], callee=callee)
         return self.called(op, outs)
@@ -246,7 +255,7 @@ def recursive_jvp(callee: Recursive, wrt: Sequence[int]) -> tuple[Recursive, lis
         known[tuple(wrt)] = known[tuple(sorted(wanted[callee]))]
         for member, ks in wanted.items():
             made, _ = _recursive[member][tuple(sorted(ks))]
-            made.function = jvp(member.function, sorted(ks))
+            made.function = jvp(member.function, sorted(ks), ())
     return known[tuple(wrt)]
 
 

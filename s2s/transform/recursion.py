@@ -114,7 +114,7 @@ def _pairs_of(wanted: dict[Recursive, set[int]], split: Callable, whole: Callabl
         for member, pair in pairs.items():
             function = functions[member]
             adjoint = Adjoint(function, [function.params[k] for k in pair.wrt], either, whole,
-                              [function.params[k] for k in pair.summed], alone=False)
+                              [function.params[k] for k in pair.summed], alone=False, partial=range(len(function.results)))
             sweeps[member] = RecursiveSweeps(adjoint, written[member])
         read = {member: each.arguments() for member, each in sweeps.items()}
         if all(read[member] == pair.arguments for member, pair in pairs.items()):

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from ..ir.graph import MISSING, Block, Function, Op, Value, free_values
 from ..ir.rebuild import rebuild
-from ..ir.types import with_own_extents
+from ..ir.types import Scalar, carries_derivative, with_own_extents
 from ..ops.control import types_for_caller
 from ..ops.recursive import Recursive
 from .adjoint import Adjoint, drop_unread
@@ -40,7 +40,9 @@ def whole_vjp(function: Function, wrt: Sequence[Value], summed: Sequence[Value] 
     places = [function.params.index(x) for x in wrt], [function.params.index(x) for x in summed]
     function = expanded(with_squares(function), places[0], split_vjp)
     wrt, summed = ([function.params[k] for k in ks] for ks in places)
-    return plain(Sweeps(Adjoint(function, wrt, split_vjp, whole_vjp, summed)).function())
+    seeds = [k for k, y in enumerate(function.results) if carries_derivative(y.type)]
+    partial = seeds if len(seeds) > 1 or any(not isinstance(function.results[k].type, Scalar) for k in seeds) else ()  # as those of a Jacobian's rows are
+    return plain(Sweeps(Adjoint(function, wrt, split_vjp, whole_vjp, summed, partial=partial)).function())
 
 
 @dataclass(frozen=True)
@@ -66,21 +68,22 @@ _halves: WeakKeyDictionary[Function, dict[tuple, Halves]] = WeakKeyDictionary()
 
 
 def split_vjp(function: Function | Recursive, wrt: tuple[int, ...], seeded: tuple[int, ...] | None = None,
-              again: bool | None = None) -> Halves | Pair:
+              again: bool | None = None, partial: tuple[int, ...] = ()) -> Halves | Pair:
     """The two sweeps as two functions, for callers that run other code in between.
 
     Given `seeded`, only the results with these numbers have a cotangent, and of the arguments in `wrt` only those get one
     that one of them reaches.  With `again` the backward part computes what it reads from the arguments; None: if that is arithmetic.
+    Entries of the cotangents of results numbered in `partial` may be 0 because they were thrown away.
     """
     if isinstance(function, Recursive):
         return recursive_pair(function, wrt, split_vjp, whole_vjp)
     known = _halves.setdefault(function, {})
     again = is_arithmetic(function) if again is None else again
-    if (wrt, seeded, again) not in known:
+    if (wrt, seeded, again, partial) not in known:
         whole = expanded(with_squares(function), wrt, split_vjp)
-        known[wrt, seeded, again] = split(
-            whole, Adjoint(whole, [whole.params[k] for k in wrt], split_vjp, whole_vjp, seeded=seeded), again=again)
-    return known[wrt, seeded, again]
+        known[wrt, seeded, again, partial] = split(
+            whole, Adjoint(whole, [whole.params[k] for k in wrt], split_vjp, whole_vjp, seeded=seeded, partial=partial), again=again)
+    return known[wrt, seeded, again, partial]
 
 
 def split(function: Function, second: Adjoint, suffix: str = "bwd", again: bool = False) -> Halves:
