@@ -47,7 +47,6 @@ from ..ops.elementwise import (
     bitwise_or,
     cbrt,
     equal,
-    fmod,
     greater_equal,
     hypot,
     imag,
@@ -137,7 +136,7 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
         case "float_" if inputs[0].type.dtype == "bool":
             return [convert(inputs[0], dtype="float64")]
         case "math.fmod" if all(x.type.dtype in ("int64", "bool") for x in inputs):
-            return [fmod(*inputs)]
+            return [op.record(*map(float_, inputs))]
         case "hypotenuse":
             return [functools.reduce(IN_MATH[hypot], inputs) if len(inputs) > 1 else float_(absolute(inputs[0]))]
         case "math.cbrt":

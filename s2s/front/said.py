@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 
 import numpy as np
@@ -334,20 +335,34 @@ def least_multiple(*numbers):
 
 
 def factorial(n):
+    if n < 0:
+        raise ValueError("factorial() not defined for negative values")
     total = 1
     for k in range(2, n + 1):
         total = total * k
     return total
 
 
+def require_natural(n, k):
+    """Raise what math.comb and math.perm raise of negative numbers."""
+    if n < 0:
+        raise ValueError("n must be a non-negative integer")
+    if k < 0:
+        raise ValueError("k must be a non-negative integer")
+
+
 def choose(n, k):
+    require_natural(n, k)
     total = 1
     for j in range(min(k, n - k)):
         total = total * (n - j) // (j + 1)
     return total if k <= n else 0
 
 
-def arrange(n, k):
+def arrange(n, k=None):
+    if k is None:
+        return factorial(n)
+    require_natural(n, k)
     total = 1
     for j in range(k):
         total = total * (n - j)
@@ -355,6 +370,8 @@ def arrange(n, k):
 
 
 def integer_root(n):
+    if n < 0:
+        raise ValueError("isqrt() argument must be nonnegative")
     if n < 2:
         return n
     x = n
@@ -380,19 +397,49 @@ def parts(x):
 
 
 def scaled(x, i):
-    return x * 2.0**i
+    """math.ldexp: rounded once, whether 2.0**i is a number or not."""
+    k = max(min(i, 2100), -2100)
+    if k > 1000:
+        y = x * 2.0**700 * 2.0**700 * 2.0 ** (k - 1400)
+    elif k < -1074:
+        y = x * 2.0**-1000 * 2.0 ** (k + 1000)
+    else:
+        y = x * 2.0**k
+    if math.isinf(y) and not math.isinf(x):
+        raise OverflowError("math range error")
+    return y
 
 
 def mantissa_and_exponent(x):
     if x == 0 or not math.isfinite(x):
         return float(x), 0
     e = math.floor(math.log2(abs(x))) + 1
-    m = x * 2.0**600 * 2.0 ** (-600 - e) if e < -600 else x * 2.0**-e
+    m = x * 2.0**600 * 2.0 ** (-600 - e) if e < -600 else x * 2.0**-600 * 2.0 ** (600 - e) if e > 600 else x * 2.0**-e
     if abs(m) >= 1.0:  # the logarithm was rounded up to an integer, or down from one
         return 0.5 * m, e + 1
     if abs(m) < 0.5:
         return 2.0 * m, e - 1
     return m, e
+
+
+def complex_log(z, base):
+    """cmath.log(z, base)."""
+    below = cmath.log(base)
+    if below == 0:
+        raise ValueError("math domain error")
+    return cmath.log(z) / below
+
+
+def require_sum(items):
+    """Raise what math.fsum raises of infinities."""
+    up = down = False
+    for x in items:
+        if x == math.inf:
+            up = True
+        if x == -math.inf:
+            down = True
+    if up and down:
+        raise ValueError("-inf + inf in fsum")
 
 
 def rest_of_nearest(x, y):

@@ -40,6 +40,7 @@ from .made import Generator
 from .objects import method_of
 from .once import gives_iterator, iterator_of, next_of
 from .operators import binary, compare, negation, truth, unary
+from .raising import guard, is_caught
 
 ENDLESS = 2**62  # trips of a loop over what has no end
 UNGIVEN = object()
@@ -472,6 +473,7 @@ def _integers(function: Callable, meaning: Callable) -> Callable:
             try:
                 return function(*(frame.static(a, "this") for a in args))
             except (TypeError, ValueError) as error:
+                guard(frame, type(error), lambda: True, *error.args)
                 raise TypeMismatchError(f"math.{function.__name__}: {error}", frame.line(node), "pass integers") from None
         for a in args:
             if (getattr(frame.value(a).type, "dtype", None) or "int").startswith(("float", "complex")):
@@ -487,6 +489,8 @@ def _prod(frame: Frame, node, source, *, start=1):
 
 def _fsum(frame: Frame, node, source):
     source = listed(frame, node, source)
+    if is_caught(frame, ValueError):  # which the op raises otherwise
+        say(frame, node, said.require_sum, source)
     return exact_sum(list_value(frame, source) if isinstance(source, tuple) else as_list(frame, source))
 
 
@@ -551,6 +555,8 @@ BUILTINS.update({
     math.factorial: _integers(math.factorial, said.factorial), math.comb: _integers(math.comb, said.choose),
     int.bit_length: lambda frame, node, n: say(frame, node, said.bit_length, n),
     math.perm: _integers(math.perm, said.arrange), math.isqrt: _integers(math.isqrt, said.integer_root),
+    cmath.log: lambda frame, node, z, base=None: operate(frame, cmath.log, [z], {}, node) if base is None else say(
+        frame, node, said.complex_log, z, base),
     math.modf: lambda frame, node, x: say(frame, node, said.parts, x),
     math.ldexp: lambda frame, node, x, i: say(frame, node, said.scaled, x, i),
     math.frexp: lambda frame, node, x: say(frame, node, said.mantissa_and_exponent, x),

@@ -14,6 +14,7 @@ from . import elementwise as ew
 from . import raises
 from .chain import elementwise_jvp, elementwise_vjp
 from .record import RECORDS, Record, define, numpy_function, value
+from .ufunc import IN_MATH
 
 OF_COMPLEX_NUMBERS: dict[Record, Record] = {}  # cmath.exp -> np.exp: the same function of an array
 
@@ -48,14 +49,7 @@ for _name, _like in {"exp": "exp", "log10": "log10", "sqrt": "sqrt", "sin": "sin
                      "acosh": "arccosh", "atanh": "arctanh"}.items():
     _function(_name, _like)
 
-natural_log = _function("log", "log")
-
-
-@numpy_function(cmath.log)
-def log(z: Value, base=None) -> Value:
-    """cmath.log, to a base where one is given."""
-    return natural_log(value(z)) if base is None else natural_log(value(z)) / natural_log(value(base))
-
+_function("log", "log")  # to a base: front/said.py
 
 for _name in ("isfinite", "isinf", "isnan"):
     _record = define(
@@ -74,10 +68,10 @@ def phase(z: Value) -> Value:
 @numpy_function(cmath.polar)
 def polar(z: Value) -> Value:
     """(abs(z), phase(z))."""
-    return value((ew.absolute(z), phase(z)))
+    return value((ew.abs_(z), phase(z)))
 
 
 @numpy_function(cmath.rect)
 def rect(r: Value, phi: Value) -> Value:
     """The complex number of this absolute value and angle."""
-    return r * ew.cos(phi) + 1j * (r * ew.sin(phi))
+    return ew.complex_of(r * IN_MATH[ew.cos](phi), r * IN_MATH[ew.sin](phi))
