@@ -68,7 +68,7 @@ from .reductions import REDUCTIONS
 from .regions import clashes, write_region
 from .reshaped import reshaped
 from .reuse import reuse_buffers
-from .scalars import answered_by_trips, ask_afterwards, ask_first
+from .scalars import answered_by_trips, ask_afterwards, ask_counts, ask_first
 from .scans import SCANS, scan
 from .scattered import scattered
 from .simpler import REWRITTEN, simpler
@@ -356,6 +356,11 @@ def lower_block(scope: Scope, block: Block) -> list[Value]:
         scope.alive = ReadAfter(last, k)
         with at(group.ops[0].line):
             take_views(scope, overwritten.get(k, ()))
+        if scope.asked is not None:
+            for op in group.ops:
+                if op.record.raises and not op.record.elementwise:
+                    with at(op.line):
+                        ask_counts(op, scope.whole, scope.asked)
         if group.dims is not None:
             emit_nest(scope, group, block)
         elif group.ops[0] in sums:

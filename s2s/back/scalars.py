@@ -15,6 +15,8 @@ Sums, products and squares of integers wrap around at 64 bits, as in NumPy.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..ir.builder import emit
 from ..ir.graph import Op, Value
 from ..ir.types import Scalar
@@ -29,6 +31,16 @@ def ask_first(op: Op, inputs: list[Value], asked: set[tuple]) -> None:
     for each in _asked_of(op):
         if each.natively is True and _is_new(each.condition, each.of(inputs), op, asked):
             _raise_where(each, each.asked(inputs, op.attrs))
+
+
+def ask_counts(op: Op, whole: Callable, asked: set[tuple]) -> None:
+    """The same of an op that makes an array: of its operands that are numbers, each of which `whole` gives."""
+    for each in op.record.raises:
+        operands = each.of(op.inputs)
+        if each.natively is True and operands and all(isinstance(x.type, Scalar) for x in operands) and each.is_possible(op.inputs, op.attrs):
+            numbers = [whole(x) for x in operands]
+            if _is_new(each.condition, numbers, op, asked):
+                _raise_where(each, each.condition(*numbers, **op.attrs))
 
 
 def ask_afterwards(op: Op, inputs: list[Value], output: Value, asked: set[tuple]) -> None:

@@ -21,7 +21,7 @@ from .compose import Transposed, composed
 from .consulted import consulted
 from .containers import entry, set_entry
 from .frame import Frame, Object
-from .guards import guard_index, guard_list_index
+from .guards import guard_index, guard_list_index, guarding
 from .lengths import require_length
 from .lists import (
     as_list,
@@ -82,10 +82,11 @@ def take(frame: Frame, base, key):
     if frame.session.tries:
         guard_index(frame, frame.heap.read(base), pattern, operands)
     cell, *index = _composed(frame, base, pattern, operands)
-    if frame.heap.is_current(base) and not _is_read_through(frame, base, cell, index):
-        result = getitem(frame.heap.read(base), *operands, pattern=pattern)
-    else:
-        result = _read_part(frame, cell, *index)
+    with guarding(frame):
+        if frame.heap.is_current(base) and not _is_read_through(frame, base, cell, index):
+            result = getitem(frame.heap.read(base), *operands, pattern=pattern)
+        else:
+            result = _read_part(frame, cell, *index)
     if not is_shared(result.type) and ... not in pattern:  # x[..., 0] is a view even of one number
         return frame.wrap(result)
     if any(isinstance(x.type, Unknown) for p, x in _integers(pattern, operands)):
@@ -181,7 +182,9 @@ def put(frame: Frame, base, key, new) -> None:
     def update(x: Value) -> Value:
         return setitem(x, v, *operands, pattern=pattern)
 
-    frame.write(cell, update(frame.heap.read(cell)), base, update)
+    with guarding(frame):
+        written = update(frame.heap.read(cell))
+    frame.write(cell, written, base, update)
 
 
 def check_kind(array: Value, v: Value) -> None:
@@ -307,7 +310,9 @@ def _member(frame: Frame, base, key):
     if isinstance(key, slice):
         raise frame.refuse("slicing a tuple with run-time bounds", None, "slice it with literals, or make it an array")
     raise_if_counted(frame, base, key)
-    return take_item(frame, new_list(frame, base), key)
+    listed = new_list(frame, base)
+    guard_list_index(frame, listed, key)
+    return take_item(frame, listed, key)
 
 
 def _static_key(frame: Frame, key):

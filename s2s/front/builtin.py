@@ -15,6 +15,7 @@ from ..ir.types import Array, Tape
 from ..later import Meanings
 from ..ops.checkpoint import checkpoint
 from ..ops.lists import list_copy, list_unstack
+from ..ops.raises import equals
 from ..ops.record import FUNCTIONS, value
 from .access import length_of
 from .acts import print_, warn
@@ -28,6 +29,7 @@ from .objects import FUNCTIONS_OF_OBJECTS
 from .patterns import QUESTIONS
 from .plans import plan_of
 from .quiet import CONTEXTS
+from .raising import guard
 from .texts import format_, repr_, str_
 
 
@@ -43,6 +45,7 @@ def _range(frame: Frame, node, *bounds):
             raise TypeMismatchError(f"range of a {bound.type}", frame.line(node), "convert with int()")
     bounds = [int(b) if isinstance(b, np.integer) else frame.value(b) if isinstance(b, Cell) else b
               for b in (lo, hi, step)]
+    guard(frame, ValueError, lambda: value(equals(value(bounds[2]), 0)), "range() arg 3 must not be zero")
     if all(isinstance(b, int) for b in bounds) and bounds[2] == 0:
         raise TypeMismatchError("range with a step of 0", frame.line(node), "use another step")
     return range_over(*bounds)

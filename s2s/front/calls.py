@@ -60,6 +60,7 @@ from .maybe import Maybe, has_maybe, refused
 from .nonlocals import borrow
 from .objects import class_of, instantiate, is_users, method_of, read
 from .outlined import mark
+from .raising import guard
 from .reach import local_may_call_itself, may_call_itself, plain_function, reached
 from .recursion import Definition, call_recursive, is_open
 from .result_aliases import rebind
@@ -227,7 +228,8 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
         if is_list(frame, base) and name == "sort":
             return put_in_order(frame, base, apply(frame, sorted, [base, *args], keywords, node))
         if is_list(frame, base):
-            return apply_list_method(frame, base, name, args, keywords, node)
+            with guarding(frame):
+                return apply_list_method(frame, base, name, args, keywords, node)
         if name in METHOD_WRITERS:
             return _write(frame, METHOD_WRITERS[name], name, [base, *args], keywords, node)
         if keywords.get("out") is not None and name in METHODS:
@@ -237,7 +239,8 @@ def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node
     elif isinstance(base, Container):
         return dict_method(frame, base, name, args, keywords, node)
     elif isinstance(base, (tuple, list)) and name in ("count", "index"):
-        return apply_list_method(frame, new_list(frame, base), name, args, keywords, node)
+        with guarding(frame):
+            return apply_list_method(frame, new_list(frame, base), name, args, keywords, node)
     elif isinstance(base, (tuple, list)):
         raise frame.refuse(f"the method {name} of a {type(base).__name__}", node, "use a list")
     elif not isinstance(base, Value):
@@ -323,7 +326,8 @@ def _write(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, 
         _signature(rule).bind(frame, None, node, *args, **named)
     except TypeError as error:
         raise frame.refuse(f"{name} called like this: {error}", node, "use the arguments that s2s knows") from None
-    rule(frame, _caller(frame, node), node, *args, **named)
+    with guarding(frame, np.add):
+        rule(frame, _caller(frame, node), node, *args, **named)
 
 
 def _rule_of_list(frame: Frame, rule: Callable, function, args: list) -> tuple[Callable, list]:
@@ -360,6 +364,7 @@ def _now(frame: Frame, function: Callable, args: list, keywords: dict, node: gas
     try:
         return function(*(frame.static(a, "this") for a in args), **{k: frame.static(v, k) for k, v in keywords.items()})
     except Exception as error:
+        guard(frame, type(error), lambda: True, *error.args)
         raise TypeMismatchError(f"{_name_of(function)}: {error}", frame.line(node)) from error
 
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..ir.builder import watching
+from ..ir.builder import not_watched, watching
 from ..ir.graph import MISSING, OPERATORS, Value
-from ..ir.types import Array, Scalar, Unknown
-from ..ops.raises import Raises
-from ..ops.record import Record, value
+from ..ir.types import Array, Dim, Scalar, Unknown
+from ..ops.raises import Raises, do_not_agree
+from ..ops.record import Record, dims_of, value
 from ..ops.shape import length
 from .alias import Cell
 from .frame import Frame
@@ -37,18 +37,39 @@ def guarding(frame: Frame, function=None) -> contextlib.AbstractContextManager:
         return contextlib.nullcontext()
     is_numpys = isinstance(function, np.ufunc) or (getattr(function, "__module__", None) or "").split(".")[0] in ("numpy", "scipy")
 
-    def look(record: Record, inputs: tuple, attrs: dict) -> None:
+    def look(record: Record, inputs: tuple, attrs: dict, met: tuple) -> None:
         for each in record.raises:
             if each.kind is not None and is_caught(frame, each.kind) and not (each.pythons and is_numpys):
                 _guard(frame, record, each, inputs, attrs)
+        if met and is_caught(frame, ValueError):
+            with not_watched():
+                _guard_extents(frame, record, inputs, met)
 
     return watching(look)
+
+
+def _guard_extents(frame: Frame, record: Record, inputs: tuple, met: tuple) -> None:
+    """Lengths that are not those that an op needs."""
+    for a, b, broadcasts in met:
+        n, m = _length_of(a, inputs), _length_of(b, inputs)
+        differ = None if n is None or m is None else do_not_agree(n, m, broadcasts)
+        if differ is not None:
+            of_one = any({a, b} <= set(dims_of(x.type)) for x in inputs) and not record.elementwise  # a matrix that is not square
+            guard(frame, np.linalg.LinAlgError if of_one else ValueError, lambda differ=differ: differ,
+                  f"{record.name}: the lengths of the operands do not agree")
+
+
+def _length_of(dim: Dim, inputs: tuple) -> Value | None:
+    """This extent, as a number: a literal, or the length of an operand that has it."""
+    if isinstance(dim, int):
+        return value(dim)
+    return next((length(x, axis=k) for x in inputs for k, d in enumerate(dims_of(x.type)) if d == dim), None)
 
 
 def _guard(frame: Frame, record: Record, each: Raises, inputs: tuple, attrs: dict) -> None:
     condition = each.asked(inputs, attrs)
     if condition is not None and (not each.pythons or _is_pythons(frame, inputs, each.tries)):
-        with watching(None):
+        with not_watched():
             guard(frame, each.kind, lambda: condition, *each.arguments(record.evaluate, inputs))
 
 

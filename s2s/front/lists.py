@@ -22,6 +22,7 @@ from .acts import raise_
 from .alias import Cell, cells_in, is_shared
 from .frame import Frame, Thrown
 from .made import FunctionKept, Made, UnlikeMembers
+from .raising import guard
 
 WRITES = ("append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort")
 COUNTED_AT_MOST = 64  # trips of a loop that is followed trip by trip because it indexes a tuple
@@ -271,6 +272,7 @@ def _outside(frame: Frame, message: str = "list index out of range") -> None:
 
     The path ends, as it does in Python where none has; where one has, the loop is run again with what it puts there.
     """
+    guard(frame, IndexError, lambda: True, message)
     if frame.in_loop():
         raise_(frame, None, Thrown(IndexError, (message,), {}))
 
@@ -374,6 +376,7 @@ def _ask_known(name: str):
         try:
             return getattr(frame.static(xs, "this list"), name)(frame.static(x, "this"))
         except ValueError as error:
+            guard(frame, ValueError, lambda: True, *error.args)
             raise TypeMismatchError(str(error), current().line, "look for what it holds") from None
 
     return ask

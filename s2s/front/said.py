@@ -398,7 +398,7 @@ def parts(x):
 
 def scaled(x, i):
     """math.ldexp: rounded once, whether 2.0**i is a number or not."""
-    k = max(min(i, 2100), -2100)
+    k = float(max(min(i, 2100), -2100))  # as an integer, 2.0**-1060 is 1 / 2.0**1060 in compiled code
     if k > 1000:
         y = x * 2.0**700 * 2.0**700 * 2.0 ** (k - 1400)
     elif k < -1074:
@@ -428,6 +428,14 @@ def complex_log(z, base):
     if below == 0:
         raise ValueError("math domain error")
     return cmath.log(z) / below
+
+
+def require_equal(n, m, shorter, longer):
+    """Raise what zip(..., strict=True) raises."""
+    if m < n:
+        raise ValueError(shorter)
+    if m > n:
+        raise ValueError(longer)
 
 
 def require_sum(items):

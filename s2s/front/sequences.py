@@ -24,6 +24,7 @@ from ..ir.graph import MISSING, Value
 from ..ir.types import Array, List, Scalar, Tuple
 from ..ops.compensated import compensated_sum, is_compensated
 from ..ops.lists import exact_sum, list_order
+from ..ops.raises import unlike
 from ..ops.record import FUNCTIONS, value
 from ..ops.shape import length
 from . import said
@@ -143,6 +144,7 @@ def _extreme(function, larger: Callable) -> Callable:
         if members is not None and not members and default is not UNGIVEN:
             return default
         if members is not None and not members:
+            guard(frame, ValueError, lambda: True, f"{function.__name__}() arg is an empty sequence")
             raise TypeMismatchError(f"{function.__name__} of an empty sequence", frame.line(node), "give it a default=")
         if members is not None and frame.is_static(tuple(members)) and key is None:
             return function(frame.static(tuple(members), "this"))
@@ -221,6 +223,8 @@ def _counted(frame: Frame, node, source) -> Iterable:
 
 def _zip(frame: Frame, node, *sources, strict=False):
     sources = [_counted(frame, node, s) for s in sources]
+    if frame.static(strict, "strict="):
+        _require_equal(frame, node, sources)
     known = [s for s in sources if s.trips is not None]
     if not all(_is_data(s.get(k)) for s in known for k in range(s.trips)):
         return _zip_known(frame, node, sources, min(s.trips for s in known))
@@ -233,6 +237,17 @@ def _zip(frame: Frame, node, *sources, strict=False):
         return Iterable(lambda k: tuple(s.get(k) for s in sources), shortest.bounds, shortest.trips,
                         tuple(h for s in sources for h in s.held), extent=shortest.extent)
     return zipped(frame, sources, _smaller, node)
+
+
+def _require_equal(frame: Frame, node, sources: list[Iterable]) -> None:
+    """Raise the ValueError of zip(..., strict=True), which Python raises where the shortest ends, before the first trip."""
+    first, *others = [value(s.trips) if s.trips is not None else value(s.bounds[1]) for s in sources]
+    others = [(k, n) for k, n in enumerate(others, 2) if unlike(first, n) is not None]
+    if others and is_caught(frame, ValueError):
+        raise frame.refuse("zip(..., strict=True) where its ValueError is caught", node, "compare the lengths first")
+    for k, n in others:
+        say(frame, node, said.require_equal, first, n, f"zip() argument {k} is shorter than argument 1",
+            f"zip() argument {k} is longer than argument 1")
 
 
 def _is_data(binding) -> bool:

@@ -44,6 +44,8 @@ def can_raise(node: gast.AST) -> bool:
     match node:
         case gast.BinOp(op=op):
             return isinstance(op, RAISING)
+        case gast.Call(func=gast.Name(id="range"), args=[_, _, step]):
+            return not isinstance(step, gast.Constant)
         case gast.Call(func=gast.Name(id=name)) if name in HARMLESS:
             return False
         case gast.Subscript() | gast.Call():

@@ -15,6 +15,7 @@ from .types import Array, Dim, Extent, List, Tuple, Type, Unknown, join
 
 _stack: list[Builder] = []
 _watcher: Callable | None = None  # is told of each op that is about to be emitted
+_met: list[tuple[Dim, Dim, bool]] = []  # the extents that its type needs alike
 
 
 class Builder:
@@ -106,7 +107,10 @@ class at:
 
 
 class watching:
-    """`with watching(look):` calls `look(record, inputs, attrs)` before each op without blocks that is emitted inside it."""
+    """`with watching(look):` calls `look(record, inputs, attrs, met)` before each op without blocks that is emitted inside it.
+
+    `met` are the extents, two by two, that the op needs equal, and whether a 1 does as well.
+    """
 
     def __init__(self, look: Callable | None):
         self.look = look
@@ -134,10 +138,12 @@ def fresh_extent(prefix: str = "d") -> Extent:
 
 def meet(a: Dim, b: Dim, broadcasts: bool = False) -> None:
     """Note that the op emitted now raises unless these extents are equal, or one is 1 and it broadcasts."""
-    meetings = current().meetings
-    if meetings is None or a == b or (broadcasts and 1 in (a, b)):
+    if a == b or (broadcasts and 1 in (a, b)):
         return
-    if not any(getattr(d, "accepts_any", False) for d in (a, b)):
+    if _watcher is not None:
+        _met.append((a, b, broadcasts))
+    meetings = current().meetings
+    if meetings is not None and not any(getattr(d, "accepts_any", False) for d in (a, b)):
         meetings.append(Meeting(a, b, broadcasts, current().line))
 
 
@@ -170,7 +176,7 @@ def add_op(record, inputs: Sequence[Value], attrs: dict, types: Iterable[Type],
 def emit(record, *inputs: Value, **attrs) -> Value | tuple[Value, ...]:
     """Emit one op without blocks: fold it if it folds, else infer its type and append it."""
     if _watcher is not None:
-        _watcher(record, inputs, attrs)
+        _watcher(record, inputs, attrs, _met_by(record, inputs, attrs))
     try:
         if record.fold is not None:
             folded = record.fold(*inputs, **attrs)
@@ -184,6 +190,20 @@ def emit(record, *inputs: Value, **attrs) -> Value | tuple[Value, ...]:
     several = isinstance(types, list)
     op = add_op(record, inputs, attrs, types if several else [types])
     return tuple(op.outputs) if several else op.output
+
+
+def _met_by(record, inputs: tuple, attrs: dict) -> tuple[tuple[Dim, Dim, bool], ...]:
+    """The extents that this op, if it is emitted, needs alike."""
+    builder = current()
+    meetings, builder.meetings = builder.meetings, None
+    _met.clear()
+    try:
+        record.infer(*inputs, **attrs)
+    except Exception:  # what is wrong will be said when it is emitted
+        return ()
+    finally:
+        builder.meetings = meetings
+    return tuple(_met)
 
 
 def join_types(a: Type, b: Type, what: str = "a value", fresh=fresh_extent) -> Type:

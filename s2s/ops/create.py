@@ -28,6 +28,7 @@ from ..ir.types import (
     is_inexact,
     is_listed,
 )
+from . import raises
 from .cast import as_dtype, convert, dtype_name, dtype_syntax
 from .chain import like_operand
 from .control import item
@@ -111,7 +112,7 @@ def _filled(name: str, function: Callable) -> Record:
         evaluate=lambda *extents, dtype: function(_shape(extents), dtype),
         infer=lambda *extents, dtype: shaped(dtype, extents),
         syntax=lambda *extents, dtype: numpy_call(name, _shape_syntax(extents), *_unless_float64(dtype)),
-        vjp=_no_vjp, jvp=_no_jvp, cheap=name != "empty")
+        vjp=_no_vjp, jvp=_no_jvp, cheap=name != "empty", raises=raises.COUNTS)
 
 
 zeros_record = _filled("zeros", np.zeros)
@@ -131,7 +132,7 @@ full_record = define(
     infer=_infer_full,
     syntax=lambda v, *extents: numpy_call("full", _shape_syntax(extents), v),
     vjp=lambda bar, y, v, *extents: (like_operand(sum_to(bar, v), v), *_no_vjp(bar, y, *extents)),
-    linear=(0,), cheap=True)
+    linear=(0,), cheap=True, raises=raises.COUNTS_AFTER_ONE)
 
 
 def _dtype(dtype, default: str = "float64") -> str:
@@ -298,7 +299,7 @@ def _jvp_arange(dots, y, start, stop, step):
 
 
 arange_record = define("arange", evaluate=np.arange, infer=_infer_arange, syntax=_arange_syntax, vjp=_vjp_arange,
-                       jvp=_jvp_arange, cheap=True)
+                       jvp=_jvp_arange, cheap=True, raises=raises.RANGE)
 
 
 @numpy_function(np.arange)
@@ -344,7 +345,8 @@ def _jvp_linspace(dots, y, start, stop, num, *, endpoint):
 
 linspace_record = define(
     "linspace", evaluate=lambda start, stop, num, *, endpoint: np.linspace(start, stop, num, endpoint=endpoint),
-    infer=_infer_linspace, syntax=_linspace_syntax, vjp=_vjp_linspace, jvp=_jvp_linspace)
+    infer=_infer_linspace, syntax=_linspace_syntax, vjp=_vjp_linspace, jvp=_jvp_linspace,
+    raises=raises.COUNTS_AFTER_TWO)
 
 
 @numpy_function(np.linspace)
@@ -368,7 +370,7 @@ eye_record = define(
     "eye",
     evaluate=lambda n, m, *, k, dtype: np.eye(n, m, k, dtype),
     infer=lambda n, m, *, k, dtype: Array(dtype, (extent_of(n), extent_of(m))),
-    syntax=_eye_syntax, vjp=_no_vjp, jvp=_no_jvp, cheap=True)
+    syntax=_eye_syntax, vjp=_no_vjp, jvp=_no_jvp, cheap=True, raises=raises.COUNTS)
 
 
 @numpy_function(np.eye)

@@ -27,6 +27,7 @@ from .factor import gaps_between, is_zero
 from .linalg import linalg_call, real_dtype, solve, square_dims
 from .pick import diagonal
 from .product import matmul, matrix_transposed
+from .raises import Raises, is_not_finite_somewhere
 from .record import define, dtype_of, numpy_function, value
 from .reduce import argmax_record, sum_record
 from .shape import length
@@ -103,3 +104,4 @@ def eig(a) -> Value:
 def eigvals(a) -> Value:
     """np.linalg.eigvals of one matrix, complex: the first of np.linalg.eig."""
     return eig_record(_matrix(a, "np.linalg.eigvals"))[0]
+eig_record.raises = (Raises(np.linalg.LinAlgError, is_not_finite_somewhere, (np.full((2, 2), np.nan),), natively=False),)

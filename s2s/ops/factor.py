@@ -40,6 +40,7 @@ from .linalg import (
 )
 from .pick import diagonal, tril
 from .product import check_inner, matmul, matrix_transposed, product_dtype
+from .raises import Raises, is_not_finite_somewhere
 from .record import define, dtype_of, numpy_function, rank, static, value
 from .reduce import as_array, is_complex
 from .shape import length
@@ -453,3 +454,7 @@ def matrix_power(a, n) -> Value:
         if bit:
             power = square if power is None else matmul(power, square)
     return power
+
+for _record in (svd_record, singular_values, pinv_record):
+    _record.raises = (Raises(np.linalg.LinAlgError, is_not_finite_somewhere, (np.full((2, 2), np.nan),), natively=False),)
+lstsq_record.raises = (Raises(np.linalg.LinAlgError, is_not_finite_somewhere, (np.full((2, 2), np.nan), np.ones(2)), operands=(0,), natively=False),)

@@ -28,6 +28,7 @@ from ..ir.types import (
     carries_derivative,
     may_be_one,
 )
+from . import raises
 from .cast import astype
 from .chain import like_operand
 from .pattern import (
@@ -495,6 +496,7 @@ additem = define(
     writes=0,
     views=(0,),
 )
+getitem.raises, setitem.raises, additem.raises = raises.READ, raises.WRITE, raises.WRITE
 setitem.jvp, additem.jvp = _jvp_written(setitem), _jvp_written(additem)
 
 

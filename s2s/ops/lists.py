@@ -40,6 +40,7 @@ from ..ir.types import (
     Unknown,
     carries_derivative,
 )
+from . import raises
 from .control import (
     container_syntax,
     for_loop,
@@ -51,6 +52,7 @@ from .control import (
     packed,
     tape_copy,
     tape_len,
+    tape_pop,
     tape_push,
 )
 from .create import as_dtype
@@ -836,6 +838,7 @@ def _extreme(name: str, function) -> Record:
         syntax=lambda xs: _call(function.__name__, xs),
         vjp=lambda bar, y, xs: (_added_at(bar, xs, list_index(xs, y)),),
         jvp=lambda dots, y, xs: None if dots[0] is None else list_get(dots[0], list_index(xs, y)),
+        raises=raises.EXTREME_OF_LIST,
     )
 
 
@@ -867,6 +870,7 @@ def _question(name: str) -> Record:
 
 
 list_index, list_count = _question("index"), _question("count")
+list_index.raises, list_pop_at.raises, tape_pop.raises = raises.FIND, raises.POP, raises.POP_LAST
 
 
 def sorting_order(keys, reverse):

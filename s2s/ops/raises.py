@@ -26,7 +26,8 @@ import numpy as np
 
 from ..ir.builder import Builder, not_watched
 from ..ir.graph import MISSING, OPERATORS, Block, Value
-from ..ir.types import Scalar
+from ..ir.types import Array, Scalar
+from .fold import base_offset
 from .record import RECORDS, define, value
 
 
@@ -46,14 +47,16 @@ class Raises:
     condition: Callable
     example: tuple = ()
     pythons: bool = False
-    operands: tuple[int, ...] | None = None
+    operands: tuple[int, ...] | slice | None = None
     natively: Callable | bool = True
     at_poles: bool = False
     tries: bool = False
 
     def of(self, xs) -> list[Value]:
         """The operands that the condition is about."""
-        return list(xs) if self.operands is None else [xs[k] for k in self.operands]
+        if self.operands is None:
+            return list(xs)
+        return list(xs[self.operands]) if isinstance(self.operands, slice) else [xs[k] for k in self.operands]
 
     def asked(self, xs, attrs: dict) -> Value | None:
         """Whether it is raised for the operands `xs`, asked with ops that are emitted now; None where it cannot be."""
@@ -234,11 +237,6 @@ def is_whole(x: Value):
     if known is not None:
         return known == math.floor(known) if math.isfinite(known) else True
     return OPERATORS["equal"](RECORDS["floor"](x), x)
-
-
-def is_negative_count(n: Value):
-    """Whether n, which counts something, is negative."""
-    return is_less(n, 0)
 
 
 def has_no_word(x: Value):
@@ -478,3 +476,177 @@ ABSOLUTE = (Raises(OverflowError, lambda z: _overflows("abs_", z) if is_complex(
 ROUND = (Raises(OverflowError, lambda x, n: None if (_known(n) or 0) >= 0 and _known(n) is not None or is_integral(x) else _overflows("round", x, n),
                 (1.7e308, -308), pythons=True, natively=False, tries=True),)  # native code calls Python for it
 TRUTH = (Raises(ValueError, lambda *xs: None if all(isinstance(x.type, Scalar) for x in xs) else True),)  # of an array there is none
+
+
+# --------------------------------------------------------------------------------------- of arrays and lists
+
+
+def extent(x: Value, axis: int) -> Value:
+    """The length of one axis of x."""
+    return RECORDS["length"](x, axis=axis)
+
+
+def unlike(n: Value, m: Value):
+    """Whether two lengths differ."""
+    if n is m or _known(n) is not None and _known(n) == _known(m):
+        return None
+    known = n if _known(n) is not None else m
+    return differs(m if known is n else n, known.constant) if _known(known) is not None else OPERATORS["not_equal"](n, m)
+
+
+def do_not_agree(n: Value, m: Value, broadcasts: bool):
+    """Whether axes of these lengths do not go together; with `broadcasts` one may be 1."""
+    return all_of(unlike(n, m), *(differs(x, 1) for x in (n, m) if broadcasts))
+
+
+def _is_length(n: Value) -> bool:
+    """Whether n is a length, or larger than one."""
+    base, offset = base_offset(n)
+    return base is not None and base.op is not None and base.op.name in ("length", "size", "tape_len") and offset >= 0
+
+
+def is_negative_count(n: Value):
+    """Whether n, which counts something, is negative."""
+    return None if not isinstance(n.type, Scalar) or _is_length(n) else is_less(n, 0)
+
+
+def any_is_negative(*counts: Value, **attrs):
+    """Whether one of the counts is negative."""
+    found = None
+    for n in counts:
+        found = either(found, is_negative_count(n))
+    return found
+
+
+def is_empty(x: Value, *, axis, keepdims: bool):
+    """Whether the extreme of x along `axis` is one of nothing."""
+    if not isinstance(x.type, Array):
+        return None
+    axes = range(x.type.rank) if axis is None else (axis,) if isinstance(axis, int) else axis
+    found = None
+    for k in axes:
+        found = either(found, equals(extent(x, k % x.type.rank), 0))
+    return found
+
+
+def fills_not(x: Value, *sizes: Value):
+    """Whether x has not as many elements as this shape; -1 stands for what is left."""
+    if not isinstance(x.type, Array):
+        return None
+    whole, part, is_open = RECORDS["size"](x), value(1), False
+    for n in sizes:
+        if _known(n) == -1:
+            is_open = True
+        else:
+            part = part * n
+    if not is_open:
+        return unlike(whole, part)
+    rest = both(is_more(part, 0), differs(OPERATORS["remainder"](whole, RECORDS["max_"](part, value(1))), 0))
+    return either(is_at_most(part, 0), rest) if _known(part) != 1 else None
+
+
+def steps_by_zero(x: Value, *operands: Value, pattern: tuple):
+    """Whether a slice of x has the step 0."""
+    rest, found = list(operands), None
+    for p in pattern:
+        if not isinstance(p, str):
+            continue
+        here, rest = rest[:p.count("x")], rest[p.count("x"):]
+        if p == "i":
+            rest = (here + rest)[1:]
+        elif len(p) == 3 and p[2] == "x":
+            found = either(found, equals(here[-1], 0))
+    return found
+
+
+def fits_not(x: Value, v: Value, *operands: Value, pattern: tuple):
+    """Whether v does not broadcast to the slices of x that it is written to; whole axes are known to agree."""
+    if not isinstance(v.type, Array) or not isinstance(x.type, Array) or not any(isinstance(p, str) and p != "i" and p != "..." for p in pattern) \
+            or not all(p is None or p is ... or isinstance(p, str) for p in pattern):
+        return None
+    place, found = RECORDS["getitem"](x, *operands, pattern=pattern), None
+    if not isinstance(place.type, Array) or place.type.rank < v.type.rank:
+        return None
+    for k in range(1, v.type.rank + 1):
+        if v.type.dims[-k] not in (1, place.type.dims[-k]):
+            n, m = extent(v, v.type.rank - k), extent(place, place.type.rank - k)
+            found = either(found, both(unlike(n, m), differs(n, 1)))
+    return found
+
+
+def is_not_finite_somewhere(a: Value, *_, **attrs):
+    """Whether a matrix holds infinities or NaN."""
+    if not isinstance(a.type, Array) or not str(a.type.dtype).startswith(("float", "complex")):
+        return None
+    return RECORDS["not_"](RECORDS["all"](OPERATORS["isfinite"](a), axis=None, keepdims=False))
+
+
+def _any(x):
+    """Whether one element of an array of truth values holds; a truth value itself."""
+    return RECORDS["any"](x, axis=None, keepdims=False) if isinstance(x, Value) and isinstance(x.type, Array) else x
+
+
+def indexed_outside(x: Value, *operands: Value, pattern: tuple):
+    """Whether an index that is an array leads out of x, or a mask is not as long as x."""
+    rest, axis, found = list(operands), 0, None
+    if not isinstance(x.type, Array):
+        return None
+    for p in pattern:
+        if p is ... or axis >= x.type.rank:
+            return found
+        if p is None:
+            continue
+        if p != "i":
+            del rest[:p.count("x")]
+            axis += 1
+            continue
+        index = rest.pop(0)
+        if not isinstance(index.type, Array):
+            axis += 1
+        elif _dtype(index) == "bool":
+            for k in range(index.type.rank):
+                if axis + k < x.type.rank and index.type.dims[k] != x.type.dims[axis + k]:
+                    found = either(found, unlike(extent(x, axis + k), extent(index, k)))
+            axis += index.type.rank
+        else:
+            count = extent(x, axis)
+            found = either(found, _any(OPERATORS["bitwise_or"](index < -count, index >= count)))
+            axis += 1
+    return found
+
+
+def written_outside(x: Value, v: Value, *operands: Value, pattern: tuple):
+    """The same of x[...] = v."""
+    return indexed_outside(x, *operands, pattern=pattern)
+
+
+def is_outside(xs: Value, i: Value):
+    """Whether there is no xs[i] in a list."""
+    n = RECORDS["tape_len"](xs)
+    return either(is_less(i, -n) if _known(i) is None or _known(i) < 0 else None, OPERATORS["greater_equal"](i, n))
+
+
+def has_no_items(xs: Value, *_):
+    """Whether a list is empty."""
+    return equals(RECORDS["tape_len"](xs), 0)
+
+
+def is_missing(xs: Value, x: Value):
+    """Whether a list does not hold x."""
+    return equals(RECORDS["list_count"](xs, x), 0)
+
+
+COUNTS = (Raises(ValueError, any_is_negative, (-1,)),)
+COUNTS_AFTER_ONE = (Raises(ValueError, any_is_negative, (0.0, -1), operands=slice(1, None)),)
+COUNTS_AFTER_TWO = (Raises(ValueError, any_is_negative, (0.0, 1.0, -1), operands=slice(2, None)),)
+EXTREME = (Raises(ValueError, is_empty, (np.zeros(0),), natively=False),)
+RESHAPE = (Raises(ValueError, fills_not, (np.zeros(3), 2), natively=False),)
+READ = (Raises(IndexError, indexed_outside, natively=False), Raises(ValueError, steps_by_zero, natively=False))
+WRITE = (Raises(IndexError, written_outside, natively=False),
+         Raises(ValueError, lambda x, v, *operands, pattern: steps_by_zero(x, *operands, pattern=pattern), natively=False),
+         Raises(ValueError, fits_not, natively=False))
+RANGE = (Raises(ZeroDivisionError, is_zero, (0, 1, 0), operands=(2,)),)
+POP_LAST = (Raises(IndexError, has_no_items, ([],), natively=False),)
+POP = (Raises(IndexError, has_no_items, ([], 0), natively=False), Raises(IndexError, is_outside, ([0], 3), natively=False))
+FIND = (Raises(ValueError, is_missing, ([], 0), natively=False),)
+EXTREME_OF_LIST = (Raises(ValueError, has_no_items, ([],), natively=False),)

@@ -41,6 +41,7 @@ from .elementwise import (
 )
 from .join import concatenate_record
 from .kinks import Kink, kinked, ties_of_extreme, ties_of_place
+from .raises import EXTREME
 from .record import (
     RECORDS,
     array_type,
@@ -369,7 +370,7 @@ def _same_dtype(dtype: str | None) -> str | None:
 
 def extreme(name: str, function: Callable):
     """Define an op like np.max."""
-    return reduction(name, function, _same_dtype, vjp=_vjp_extreme, jvp=_jvp_extreme)
+    return reduction(name, function, _same_dtype, vjp=_vjp_extreme, jvp=_jvp_extreme, raises=EXTREME)
 
 
 def _extreme(record, x, axis, out, keepdims, initial, where) -> Value:
@@ -413,8 +414,8 @@ def _position(dtype: str | None) -> str:
 
 any_record = reduction("any", np.any, _boolean, partials=(None,))
 all_record = reduction("all", np.all, _boolean, partials=(None,))
-argmax_record = reduction("argmax", np.argmax, _position, partials=(None,))
-argmin_record = reduction("argmin", np.argmin, _position, partials=(None,))
+argmax_record = reduction("argmax", np.argmax, _position, partials=(None,), raises=EXTREME)
+argmin_record = reduction("argmin", np.argmin, _position, partials=(None,), raises=EXTREME)
 for _each in (max_record, min_record):
     kinked(_each, Kink("a tie: each of the elements gets an equal share of the derivative", ties_of_extreme))
 for _each in (argmax_record, argmin_record):

@@ -18,6 +18,7 @@ from .create import arange
 from .index import additem
 from .join import along
 from .pattern import parse_index
+from .raises import COUNTS_AFTER_ONE
 from .record import broadcast_dims, define, dims_of, dtype_of, numpy_function, rank, value
 from .reduce import as_array
 from .reshape import like_shape, only, product_extent, ravel, rearranged, unknown_like
@@ -71,6 +72,7 @@ repeat_record = define(
     ),
     linear=(0,),
     syntax=lambda x, count, *, axis: numpy_call("repeat", x, count, axis=literal(axis)),
+    raises=COUNTS_AFTER_ONE,
     cheap=True,
 )
 unrepeat = define(
@@ -148,6 +150,7 @@ tile_record = define(
     vjp=lambda bar, y, x, *counts: (untile(bar, x, *counts), *(None for _ in counts)),
     linear=(0,),
     syntax=lambda x, *counts: numpy_call("tile", x, only(list(counts))),
+    raises=COUNTS_AFTER_ONE,
     cheap=True,
 )
 untile = define(
@@ -205,6 +208,7 @@ broadcast_to_record = define(
     vjp=lambda bar, y, x, *sizes: (sum_to(bar, x), *(None for _ in sizes)),
     linear=(0,),
     syntax=lambda x, *sizes: numpy_call("broadcast_to", x, only(list(sizes))),
+    raises=COUNTS_AFTER_ONE,
     cheap=True,
     views=(0,),
 )

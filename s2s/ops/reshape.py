@@ -13,6 +13,7 @@ from ..ir.graph import Value
 from ..ir.types import Array, Extent, Scalar, Type, Unknown
 from .copy import copy
 from .index import take
+from .raises import RESHAPE
 from .record import (
     RECORDS,
     array_type,
@@ -135,6 +136,7 @@ reshape = define(
     vjp=lambda bar, y, x, *sizes: (reshape_like(bar, x), *(None for _ in sizes)),
     linear=(0,),
     syntax=lambda x, *sizes: numpy_call("reshape", x, only(list(sizes))),
+    raises=RESHAPE,
     cheap=True,
     views=(0,),
 )

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 import s2s
+from s2s.front import guards
+from s2s.ops import raises
 from s2s.ops.record import RECORDS
 
 INF, NAN = math.inf, math.nan
@@ -112,7 +114,17 @@ def kinds_of(record):
     return [each for each in record.raises if each.kind is not None and each.example]
 
 
-RAISING = [record for record in RECORDS.values() if kinds_of(record)]
+def is_spelled(record) -> bool:
+    """Whether it is one expression of numbers or matrices; what is not has a program below."""
+    if record.elementwise:
+        return True
+    if record.syntax is None or any(each.kind is not np.linalg.LinAlgError for each in kinds_of(record)):
+        return False
+    return not isinstance(record.evaluate(np.eye(2), *kinds_of(record)[0].example[1:]), tuple)
+
+
+ALL_RAISING = [record for record in RECORDS.values() if any(each.kind is not None for each in record.raises)]
+RAISING = [record for record in ALL_RAISING if kinds_of(record) and is_spelled(record)]
 OF_NUMBERS = [record for record in RAISING if record.elementwise]
 
 
@@ -288,6 +300,138 @@ def test_each_lane_has_a_handler_of_its_own(record):
 
 def test_each_record_has_an_example_of_what_it_raises():
     for record in RAISING:
+        for each in record.raises:
+            assert each.kind is None or each.example
         for each in kinds_of(record):
             with pytest.raises(each.kind), np.errstate(all="ignore"):
                 record.evaluate(*each.example)
+
+
+# ------------------------------------------------------------------------------------------------ arrays and lists
+
+X = np.array([0.5, 1.5, 2.5])
+M = np.arange(6.0).reshape(2, 3) + 1
+Q, S = np.eye(2) * 2, np.ones((2, 2))
+IN_IT, BEYOND = np.array([0, 1]), np.array([0, 7])
+GROWN = "l = []\nfor j in range(k):\n    l.append(x[0] * j)\n"
+PROGRAMS = [  # the exception, the parameters, what is tried, and arguments of which some raise
+    ("IndexError", "x, k", "y = x[k]", [(X, 0), (X, 3), (X, -3), (X, -4)]),
+    ("LookupError", "x, k", "y = x[1, k]", [(M, 0), (M, 3), (M, -4)]),
+    ("IndexError", "x, k", "y = x[k][1]", [(M, 0), (M, 3)]),
+    ("IndexError", "x, k", "y = np.sum(x[[k, 0]])", [(X, 0), (X, 3)]),
+    ("IndexError", "x, k", "y = np.sum(x[np.array([0, 1]) + k])", [(X, 0), (X, 3), (X, -9)]),
+    ("Exception", "x, i", "y = np.sum(x[i])", [(X, IN_IT), (X, BEYOND)]),
+    ("IndexError", "x, i", "y = np.sum(x[1, i])", [(M, IN_IT), (M, BEYOND)]),
+    ("IndexError", "x, i", "y = np.sum(np.take(x, i))", [(X, IN_IT), (X, BEYOND)]),
+    ("IndexError", "x, k", "y = x[1:][k]", [(X, 0), (X, 2)]),
+    ("IndexError", "x, k", "z = x.copy()\nz[k] += 3.0\ny = np.sum(z)", [(X, 0), (X, 3)]),
+    ("IndexError", "x, i", "z = x.copy()\nz[i] = 3.0 * x[0]\ny = np.sum(z)", [(X, IN_IT), (X, BEYOND)]),
+    ("IndexError", "x, i", "z = x.copy()\nnp.add.at(z, i, x[0])\ny = np.sum(z)", [(X, IN_IT), (X, BEYOND)]),
+    ("IndexError", "x, m", "y = np.sum(x[m])", [(X, np.array([True, False, True])), (X, np.array([True, False]))]),
+    ("IndexError", "x, k", "y = [x[0], x[1]][k]", [(X, 0), (X, 3)]),
+    ("IndexError", "x, k", "y = (x[0], x[1])[k]", [(X, 0), (X, 3)]),
+    ("IndexError", "x, k", GROWN + "y = l.pop()", [(X, 2), (X, 0)]),
+    ("IndexError", "x, k", GROWN + "y = l.pop(1)", [(X, 2), (X, 1), (X, 0)]),
+    ("IndexError", "x, k", GROWN + "del l[1]\ny = l[0]", [(X, 2), (X, 0)]),
+    ("IndexError", "x, k", "l = [x[0]]\ny = l.pop(k)", [(X, 0), (X, 3)]),
+    ("IndexError", "x, k", "l = []\ny = l.pop()", [(X, 2)]),
+    ("ValueError", "x, k", "y = [1, 2, 3].index(k) * x[0]", [(X, 2), (X, 7)]),
+    ("ValueError", "x, k", "l = [1, 2, 3]\nl.remove(k)\ny = l[0] * x[0]", [(X, 2), (X, 7)]),
+    ("ValueError", "x, k", GROWN + "y = max(l)", [(X, 2), (X, 0)]),
+    ("ValueError", "x, k", GROWN + "y = min(l)", [(X, 2), (X, 0)]),
+    ("ValueError", "x, k", "y = max(())", [(X, 2)]),
+    ("ValueError", "x, k", "y = max(v for v in x if v > k)", [(X, 0), (X, 7)]),
+    ("ValueError", "x, k", "y = np.max(x[:k])", [(X, 2), (X, 0)]),
+    ("ValueError", "x, k", "y = x[:k].min()", [(X, 2), (X, 0)]),
+    ("ValueError", "x, k", "y = np.nanmax(x[:k]) - np.nanmin(x[:k])", [(X, 2), (X, 0)]),
+    ("ValueError", "x, k", "y = np.nanmin(x[:k])", [(X, 2), (X, 0)]),
+    ("ValueError", "x, k", "y = np.argmax(x[:k]) * x[0]", [(X, 2), (X, 0)]),
+    ("ValueError", "x, k", "y = np.argmin(x[:k]) * x[0]", [(X, 2), (X, 0)]),
+    ("ValueError", "x, k", "a, b = x[:k]\ny = a * b", [(X, 2), (X, 1), (X, 3)]),
+    ("ValueError", "x, z", "y = np.sum(x + z)", [(X, X), (X, X[:2]), (X, X[:1])]),
+    ("Exception", "x, k", "y = np.sum(np.where(x > 1, x, x[:k]))", [(X, 3), (X, 2), (X, 1)]),
+    ("ValueError", "x, z", "y = x @ z", [(X, X), (X, X[:2])]),
+    ("ValueError", "x, k", "y = np.sum(x.reshape(k, 2))", [(M, 3), (M, 4)]),
+    ("ValueError", "x, k", "y = np.sum(np.reshape(x, (k, -1)))", [(M, 3), (M, 4)]),
+    ("ValueError", "x, z", "y = np.sum(np.concatenate([x, z], axis=1))", [(M, M), (M, M[:1])]),
+    ("ValueError", "x, z", "y = np.sum(np.stack([x, z]))", [(X, X), (X, X[:2])]),
+    ("ValueError", "x, z", "y = np.einsum('i,i->', x, z)", [(X, X), (X, X[:2])]),
+    ("ValueError", "x, z", "v = x.copy()\nv[:] = z\ny = np.sum(v)", [(X, X), (X, X[:2]), (X, X[:1])]),
+    ("ValueError", "x, z", "v = x.copy()\nv += z\ny = np.sum(v)", [(X, X), (X, X[:2]), (X, X[:1])]),
+    ("ValueError", "x, k", "v = x.copy()\nv[:2] = x[:k]\ny = np.sum(v)", [(X, 2), (X, 3), (X, 1)]),
+    ("ValueError", "x, k", "y = np.sum(np.zeros(k)) + x[0]", [(X, 2), (X, -1)]),
+    ("ValueError", "x, k", "y = np.sum(np.ones((2, k))) + x[0]", [(X, 2), (X, -1)]),
+    ("ValueError", "x, k", "y = np.sum(np.empty(k) * 0) + x[0]", [(X, 0), (X, -1)]),
+    ("ValueError", "x, k", "y = np.sum(np.full(k, x[0]))", [(X, 2), (X, -1)]),
+    ("ValueError", "x, k", "y = np.sum(np.eye(k)) + x[0]", [(X, 2), (X, -1)]),
+    ("ValueError", "x, k", "y = np.sum(np.linspace(0.0, x[0], k))", [(X, 2), (X, -1)]),
+    ("ValueError", "x, k", "y = np.sum(np.repeat(x, k))", [(X, 2), (X, -1)]),
+    ("ValueError", "x, k", "y = np.sum(np.tile(x, k)) + x[0]", [(X, 2), (X, -1)]),
+    ("ValueError", "x, k", "y = np.sum(np.broadcast_to(x, (k, 3))) + x[0]", [(X, 2), (X, -1)]),
+    ("ZeroDivisionError", "x, k", "y = np.sum(np.arange(0, 4, k)) + x[0]", [(X, 2), (X, -1), (X, 0)]),
+    ("ValueError", "x, k", "y = x[0]\nfor j in range(0, 4, k):\n    y = y * 2", [(X, 2), (X, -1), (X, 0)]),
+    ("ValueError", "x, k", "y = np.sum(x[::k])", [(X, 2), (X, -1), (X, 0)]),
+    ("ValueError", "x, k", "v = x.copy()\nv[::k] = x[0]\ny = np.sum(v)", [(X, 2), (X, -1), (X, 0)]),
+    ("ValueError", "x, k", "y = float('x') + x[0]", [(X, 3)]),
+    ("KeyError", "x, k", "y = {1: x[0], 2: x[1]}[k]", [(X, 1), (X, 3)]),
+    ("KeyError", "x, k", "d = {1: x[0], 2: x[1]}\ny = d.pop(k)", [(X, 1), (X, 3)]),
+    ("np.linalg.LinAlgError", "a, b", "y = np.sum(np.linalg.solve(a, b))", [(Q, X[:2]), (S, X[:2])]),
+    ("ValueError", "a, b", "y = np.sum(np.linalg.solve(a, b))", [(Q, X[:2]), (Q, X)]),
+    ("np.linalg.LinAlgError", "a", "y = np.sum(np.linalg.matrix_power(a, -2))", [(Q,), (S,)]),
+    ("np.linalg.LinAlgError", "a", "y = np.sum(np.linalg.svd(a)[1])", [(Q,), (S * np.nan,)]),
+    ("np.linalg.LinAlgError", "a", "y = np.sum(np.linalg.svd(a, compute_uv=False))", [(Q,), (S * np.nan,)]),
+    ("np.linalg.LinAlgError", "a", "y = np.sum(np.abs(np.linalg.eig(a)[0]))", [(Q,), (S * np.nan,)]),
+    ("np.linalg.LinAlgError", "a, b", "y = np.sum(np.linalg.lstsq(a, b)[0])", [(Q, X[:2]), (S * np.nan, X[:2])]),
+    ("ValueError", "x, k", "y = math.comb(k, 2) * x[0]", [(X, 4), (X, -1)]),
+    ("ValueError", "x, k", "y = math.perm(k) * x[0]", [(X, 4), (X, -1)]),
+    ("ValueError", "x, k", "y = math.factorial(k) * x[0]", [(X, 4), (X, -1)]),
+    ("ValueError", "x, k", "y = math.isqrt(k) * x[0]", [(X, 4), (X, -1)]),
+    ("OverflowError", "x, k", "y = math.ldexp(1.0, k) * x[0]", [(X, 4), (X, -1060), (X, 2000)]),
+    ("ValueError", "x, k", "y = math.remainder(2.0, k) * x[0]", [(X, 3.0), (X, 0.0)]),
+    ("ValueError", "x, k", "y = math.fsum([k, math.inf]) * x[0]", [(X, 3.0), (X, -math.inf)]),
+    ("ZeroDivisionError", "x, k", "y = math.log(3.0, k) * x[0]", [(X, 2.0), (X, 1.0)]),
+    ("ZeroDivisionError", "x, k", "y = k / len(x[k:])", [(X, 0), (X, 3)]),
+    ("ArithmeticError", "x, k", "y = 10.0 ** k + x[0]", [(X, 3), (X, 400)]),
+]
+
+
+def cases():
+    """The texts of the programs, and arguments."""
+    for kind, parameters, body, lists in PROGRAMS:
+        first, lines = parameters.split(",")[0], body.replace("\n", "\n        ")
+        text = f"def f({parameters}):\n    try:\n        {lines}\n    except {kind}:\n        y = 7.0 * np.sum({first})\n    return y\n"
+        yield pytest.param(text, lists, id=body.splitlines()[-1])
+
+
+@pytest.mark.parametrize("text, lists", cases())
+def test_handlers_of_arrays_and_lists_run(text, lists):
+    f = written(text)
+    for args in lists:
+        wanted = outcome(f, args)
+        assert agree(outcome(generated(f, args), args), wanted), args
+        grad = outcome(s2s.grad(f), args)
+        if agree(wanted, 7.0 * np.sum(args[0])):
+            assert agree(grad, np.full(np.shape(args[0]), 7.0))
+        else:
+            assert isinstance(grad, np.ndarray)
+
+
+@pytest.mark.compile
+@pytest.mark.slow
+@pytest.mark.parametrize("text, lists", cases())
+def test_compiled_handlers_of_arrays_and_lists_run(text, lists):
+    f = written(text)
+    g = s2s.jit(f)
+    for args in lists:
+        assert agree(outcome(g, args), outcome(f, args)), args
+
+
+def test_each_op_that_raises_is_in_a_program(monkeypatch):
+    """What is new in a record must be tested above."""
+    asked, guard = set(), guards._guard
+    monkeypatch.setattr(guards, "_guard", lambda frame, record, *rest: (asked.add(record.name), guard(frame, record, *rest))[1])
+    for case in cases():
+        text, lists = case.values
+        generated(written(text), lists[0])
+    of_truth = [record for record in ALL_RAISING if record.raises is raises.TRUTH]  # of arrays, which their types refuse
+    assert {record.name for record in ALL_RAISING} - {record.name for record in [*RAISING, *of_truth]} - asked == set()
