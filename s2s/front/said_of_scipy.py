@@ -15,22 +15,83 @@ import math
 import numpy as np
 
 from ..later import Meanings, Named, later
+from ..ops.factor import eigh_of_scipy
 
 special = later("scipy.special")
 
 # ---------------------------------------------------------------------------------------- linear algebra
 
 
+def adjoint(a):
+    """The conjugate transpose of each matrix."""
+    turned = np.swapaxes(a, -1, -2)
+    return np.conj(turned) if np.iscomplexobj(a) else turned
+
+
+def completed(a, lower):
+    """The symmetric matrix of which one triangle is read."""
+    if lower:
+        return np.tril(a) + np.swapaxes(np.tril(a, -1), -1, -2)
+    return np.triu(a) + np.swapaxes(np.triu(a, 1), -1, -2)
+
+
+def hermitian(a, lower):
+    """The Hermitian matrix of which one triangle is read, and of its diagonal the real part."""
+    if not np.iscomplexobj(a):
+        return completed(a, lower)
+    half = 0.5 * (np.tril(a) + np.tril(a, -1) if lower else np.triu(a) + np.triu(a, 1))
+    return half + adjoint(half)
+
+
+def diagonal_of(a, k=0):
+    """A diagonal of each matrix."""
+    return np.diagonal(a, k, -2, -1)
+
+
+def structure_of(assume_a):
+    """Which of SciPy's names for structures of matrices it is."""
+    for name, short in (("general", "gen"), ("symmetric", "sym"), ("hermitian", "her"), ("positive definite", "pos")):
+        if assume_a is None or assume_a in (name, short):
+            return "general" if assume_a is None else name
+    if assume_a not in ("diagonal", "tridiagonal", "banded", "upper triangular", "lower triangular"):
+        raise ValueError(f"{assume_a} is not a recognized matrix structure")
+    return assume_a
+
+
 def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None, transposed=False):
-    """scipy.linalg.solve: of a symmetric matrix both triangles are read."""
-    if assume_a not in (None, "gen", "general", "sym", "symmetric", "her", "hermitian", "pos", "positive definite"):
-        raise NotImplementedError("scipy.linalg.solve of a matrix of which parts are not read: use solve_triangular, or write zeros there")
-    return np.linalg.solve(np.transpose(a) if transposed else a, b)
+    """scipy.linalg.solve: of a matrix with a structure the parts are read that SciPy reads."""
+    structure = structure_of(assume_a)
+    a, b = np.asarray(a), np.asarray(b)
+    if transposed and np.iscomplexobj(a):
+        raise NotImplementedError("scipy.linalg.solve can currently not solve a^T x = b or a^H x = b for complex matrices.")
+    if structure == "diagonal":
+        d = diagonal_of(a)
+        if np.any(d == 0):
+            raise np.linalg.LinAlgError("A singular matrix detected.")
+        return b / d if np.ndim(b) == 1 else b / d[..., None]
+    if structure == "positive definite":
+        L = np.linalg.cholesky(a if lower else adjoint(a))  # noqa: N806
+        return np.linalg.solve(adjoint(L), np.linalg.solve(L, b))
+    if structure == "symmetric":
+        return np.linalg.solve(completed(a, lower), b)
+    if structure == "hermitian":
+        return np.linalg.solve(hermitian(a, lower), b)
+    a = np.tril(a) if structure == "lower triangular" else np.triu(a) if structure == "upper triangular" else a
+    if structure == "tridiagonal":
+        a = np.triu(np.tril(a, 1), -1)
+    return np.linalg.solve(np.swapaxes(a, -1, -2) if transposed else a, b)
 
 
-def inverse(a, overwrite_a=False, check_finite=True):
+def inverse(a, overwrite_a=False, check_finite=True, *, assume_a=None, lower=False):
     """scipy.linalg.inv."""
-    return np.linalg.inv(a)
+    structure = structure_of(assume_a)
+    if structure in ("diagonal", "tridiagonal", "banded"):
+        raise NotImplementedError("scipy.linalg.inv of a matrix with diagonals: leave assume_a out, or divide by the diagonal")
+    if structure == "symmetric":
+        return np.linalg.inv(completed(a, lower))
+    if structure in ("hermitian", "positive definite"):
+        return np.linalg.inv(hermitian(a, lower))
+    return np.linalg.inv(np.tril(a) if structure == "lower triangular" else np.triu(a) if structure == "upper triangular" else a)
 
 
 def determinant(a, overwrite_a=False, check_finite=True):
@@ -50,7 +111,7 @@ def pseudo_inverse(a, check_finite=True):
 
 def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
     """scipy.linalg.cholesky: the upper triangle is read, and given, unless `lower`."""
-    return np.linalg.cholesky(a) if lower else np.linalg.cholesky(np.transpose(a)).T
+    return np.linalg.cholesky(a) if lower else np.swapaxes(np.linalg.cholesky(np.swapaxes(a, -1, -2)), -1, -2)
 
 
 def cholesky_factor(a, lower=False, overwrite_a=False, check_finite=True):
@@ -62,36 +123,61 @@ def solve_by_cholesky(c_and_lower, b, overwrite_b=False, check_finite=True):
     """scipy.linalg.cho_solve."""
     c, lower = c_and_lower
     if lower:
-        return solve_triangular(np.transpose(c), solve_triangular(c, b, lower=True))
-    return solve_triangular(c, solve_triangular(np.transpose(c), b, lower=True))
+        return solve_triangular(c, solve_triangular(c, b, 0, True), 2, True)
+    return solve_triangular(c, solve_triangular(c, b, 2))
 
 
 def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=True):
     """scipy.linalg.solve_triangular: the other triangle is not read."""
+    a = np.asarray(a)
     if unit_diagonal:
-        ones = np.eye(len(a))
-        a = np.tril(a, -1) + ones if lower else np.triu(a, 1) + ones
+        one = np.eye(a.shape[-1], dtype=a.dtype)
+        a = np.tril(a, -1) + one if lower else np.triu(a, 1) + one
     else:
         a = np.tril(a) if lower else np.triu(a)
-    return np.linalg.solve(a if trans in (0, "N") else np.transpose(a), b)
+    if trans in (2, "C"):
+        return np.linalg.solve(adjoint(a), b)
+    return np.linalg.solve(a if trans in (0, "N") else np.swapaxes(a, -1, -2), b)
 
 
-def eigh(a, b=None, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, check_finite=True):
+def eigh(a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, type=1, check_finite=True,
+         subset_by_index=None):
     """scipy.linalg.eigh; of two matrices as LAPACK's sygvd does it, with a Cholesky factor of the second."""
-    a = a if lower else np.conj(np.transpose(a))
+    a = np.asarray(a)
+    if subset_by_index is not None:
+        if not eigvals_only:
+            raise NotImplementedError("scipy.linalg.eigh of some eigenvectors: take them from all, v[:, first:last + 1]")
+        first, last = subset_by_index
+        return eigh(a, b, lower=lower, eigvals_only=True, type=type)[..., first:last + 1]
     if b is None:
-        return np.linalg.eigvalsh(a) if eigvals_only else np.linalg.eigh(a)
-    L = np.linalg.cholesky(b if lower else np.conj(np.transpose(b)))  # noqa: N806
-    inner = np.linalg.solve(L, np.conj(np.transpose(np.linalg.solve(L, a))))
+        if eigvals_only:
+            return np.linalg.eigvalsh(a) if lower else np.linalg.eigvalsh(a, "U")
+        return eigh_of_triangle(a, False) if lower else eigh_of_triangle(a, True)
+    b = np.asarray(b)
+    L = np.linalg.cholesky(b if lower else adjoint(b))  # noqa: N806
+    a = hermitian(a, lower)
+    inner = np.linalg.solve(L, adjoint(np.linalg.solve(L, a))) if type == 1 else adjoint(L) @ a @ L
     if eigvals_only:
         return np.linalg.eigvalsh(inner)
-    w, v = np.linalg.eigh(inner)
-    return w, np.linalg.solve(np.conj(np.transpose(L)), v)
+    w, v = np.linalg.eigh(inner) if lower else np.linalg.eigh(inner, "U")
+    return w, L @ v if type == 3 else np.linalg.solve(adjoint(L), v)
 
 
-def eigvalsh(a, b=None, lower=True, overwrite_a=False, overwrite_b=False, check_finite=True):
-    """scipy.linalg.eigvalsh of one matrix."""
-    return eigh(a, b, lower, True)
+def eigh_of_triangle(a, upper):
+    """scipy.linalg.eigh of one matrix, or of each of a stack."""
+    if np.ndim(a) == 2:
+        return eigh_of_scipy(a, upper)
+    n = a.shape[-1]
+    flat = np.reshape(a, (-1, n, n))
+    w, v = np.zeros(flat.shape[:2], np.real(a * 1.0).dtype), np.zeros(flat.shape, (a * 1.0).dtype)
+    for k in range(len(flat)):
+        w[k], v[k] = eigh_of_scipy(flat[k], upper)
+    return np.reshape(w, a.shape[:-1]), np.reshape(v, a.shape)
+
+
+def eigvalsh(a, b=None, *, lower=True, overwrite_a=False, overwrite_b=False, type=1, check_finite=True, subset_by_index=None):
+    """scipy.linalg.eigvalsh."""
+    return eigh(a, b, lower=lower, eigvals_only=True, type=type, subset_by_index=subset_by_index)
 
 
 def svd(a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True):
@@ -165,28 +251,58 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
     return np.trapezoid(y, x, dx, axis)
 
 
+def along_last(y, x, axis):
+    """Samples, and where they are taken if that is given, along the last axis."""
+    y = np.moveaxis(y, axis, -1)
+    if x is not None:
+        x = np.asarray(x)
+        x = x if np.ndim(x) < 2 else np.moveaxis(x, axis, -1)
+    return y, x
+
+
 def running_trapezoid(y, x=None, dx=1.0, axis=-1, initial=None):
-    """scipy.integrate.cumulative_trapezoid, along the last axis."""
-    y = np.asarray(y)
-    if axis not in (-1, y.ndim - 1):
-        raise NotImplementedError("scipy.integrate.cumulative_trapezoid along another axis than the last: use np.moveaxis")
+    """scipy.integrate.cumulative_trapezoid."""
+    y, x = along_last(y, x, axis)
     steps = dx if x is None else np.diff(x)
     found = np.cumsum(steps * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
-    return found if initial is None else np.concatenate((np.full((*y.shape[:-1], 1), initial), found), axis=-1)
+    if initial is not None:
+        found = np.concatenate((np.full((*y.shape[:-1], 1), initial), found), axis=-1)
+    return np.moveaxis(found, -1, axis)
 
 
-def simpson(y, x=None, *, dx=1.0, axis=-1):
-    """scipy.integrate.simpson of an odd number of samples, along the last axis: Simpson's rule for unequal steps (1743)."""
-    y = np.asarray(y)
-    if axis not in (-1, y.ndim - 1) or y.shape[-1] % 2 == 0:
-        raise NotImplementedError("scipy.integrate.simpson of an even number of samples, or along another axis than the last")
+def over(a, b):
+    """a / b, and 0 where b is 0."""
+    return np.where(b == 0, 0.0, a / np.where(b == 0, 1.0, b))
+
+
+def pairs_of_steps(y, x, dx):
+    """Simpson's rule (1743) along the last axis, of an odd number of samples, in unequal steps if x is given."""
     first, middle, last = y[..., :-2:2], y[..., 1:-1:2], y[..., 2::2]
     if x is None:
         return np.sum(first + 4.0 * middle + last, axis=-1) * (dx / 3.0)
     h = np.diff(x)
     before, after = h[..., ::2], h[..., 1::2]
-    both = before + after
-    return np.sum(both / 6.0 * (first * (2.0 - after / before) + middle * (both * both / (before * after)) + last * (2.0 - before / after)), axis=-1)
+    both, ratio = before + after, over(before, after)
+    return np.sum(both / 6.0 * (first * (2.0 - over(1.0, ratio)) + middle * (both * over(both, before * after)) + last * (2.0 - ratio)), axis=-1)
+
+
+def last_step(y, x, dx):
+    """The integral over the last step of the parabola through the last three samples: Cartwright, Simpson's rule cumulative integration (2017)."""
+    before = dx if x is None else x[..., -2] - x[..., -3]
+    h = dx if x is None else x[..., -1] - x[..., -2]
+    at_last = over(2 * h**2 + 3 * before * h, 6 * (h + before))
+    at_middle, at_first = over(h**2 + 3.0 * before * h, 6 * before), over(h**3, 6 * before * (before + h))
+    return at_last * y[..., -1] + at_middle * y[..., -2] - at_first * y[..., -3]
+
+
+def simpson(y, x=None, *, dx=1.0, axis=-1):
+    """scipy.integrate.simpson; of an even number of samples the last step is that of a parabola of its own."""
+    y, x = along_last(y, x, axis)
+    if y.shape[-1] % 2 == 1:
+        return pairs_of_steps(y, x, dx)
+    if y.shape[-1] == 2:
+        return 0.5 * (dx if x is None else x[..., -1] - x[..., -2]) * (y[..., -1] + y[..., -2])
+    return pairs_of_steps(y[..., :-1], None if x is None else x[..., :-1], dx) + last_step(y, x, dx)
 
 
 # --------------------------------------------------------------------------------------------- signals

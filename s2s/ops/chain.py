@@ -57,6 +57,7 @@ def strong_zeros(wanted: bool | Container[Value] = True) -> Iterator[None]:
 
 
 _strong: list[bool | Container[Value]] = [False]
+_of_tangents = [False]  # whether `times` multiplies tangents, which a factor may be of a larger shape than
 
 
 def _asks_strong(bar: Value) -> bool:
@@ -100,7 +101,7 @@ def _cotangent_in(x: Value) -> tuple[Value, object]:
 def times(bar, partial, atoms: tuple = (), left_out: bool = False):
     """`bar * partial` as a person would write it: bar, -bar, bar / b, 2 * bar * x, where(c, bar, 0).
 
-    If `bar` is spread over a shape, the partial must broadcast to that shape.
+    If `bar` is spread over a shape, the partial must broadcast to that shape, unless `bar` is a tangent.
     `partial` is taken apart where a rule has just put it together; `atoms` are the values that existed
     before and stay whole.
 
@@ -120,6 +121,8 @@ def times(bar, partial, atoms: tuple = (), left_out: bool = False):
     if bar.op is not None and bar.op.name == "spread":
         s, like = bar.op.inputs
         product = times(s, partial, atoms, left_out)
+        if not same_shape(product.type, bar.type) and _of_tangents[0]:
+            return bar * partial
         return product if same_shape(product.type, bar.type) else spread_as(product, like, bar.op.attrs.get("dtype"))
     choice = bar.op.inputs[0].op if bar.op is not None and bar.op.record is shaped_like else bar.op
     if choice is not None and choice.name in ("where", "select") and any(_is_zero(x) for x in choice.inputs[1:]):
@@ -269,7 +272,11 @@ def elementwise_jvp(dots, y, *xs, record, **attrs):
             continue
         if isinstance(dot, Value) and dot.op is not None and dot.op.name == "spread":
             dot, covered = dot.op.inputs[0], False
-        term = _product(dot, partial, y, xs, attrs, record)
+        before, _of_tangents[0] = _of_tangents[0], True
+        try:
+            term = _product(dot, partial, y, xs, attrs, record)
+        finally:
+            _of_tangents[0] = before
         total = term if total is None else _sum_of_tangents(total, term)
     if total is None:
         return None

@@ -11,7 +11,7 @@ from ..errors import UnsupportedError
 from ..ir.builder import current, fresh_extent
 from ..ir.graph import Value
 from ..ir.types import Array, Type, is_inexact
-from .arrange import flip
+from .arrange import expand_dims, flip
 from .cast import as_dtype
 from .chain import like_operand
 from .create import empty_like
@@ -50,8 +50,8 @@ def trapezoid(y, x=None, dx=1.0, axis=-1) -> Value:
     else:
         x = as_array(x)
         width = diff(x, 1, -1 if rank(x) == 1 else axis)
-        if rank(x) == 1 and rank(y) not in (1, None) and axis % rank(y) != rank(y) - 1:
-            raise UnsupportedError("np.trapezoid with x along another axis than the last", current().line, "move the axis with np.moveaxis")
+        if rank(x) == 1 and rank(y) is not None and (behind := rank(y) - 1 - axis % rank(y)):
+            width = expand_dims(width, tuple(range(1, 1 + behind)))
     ends = take(y, along(axis, slice(1, None))) + take(y, along(axis, slice(None, -1)))
     return sum_record(width * ends / 2.0, axis=None if rank(y) == 1 else axis, keepdims=False)
 

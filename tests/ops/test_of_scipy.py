@@ -195,6 +195,26 @@ def test_student_of_many_degrees_of_freedom(df, expected):
     np.testing.assert_allclose(s2s.value_and_grad(lambda z: stats.t.logpdf(z, df))(z), (expected, slope), rtol=1e-11)
 
 
+@pytest.mark.parametrize("n, shape, axis", [(1, (), -1), (2, (2,), 0), (3, (), -1), (4, (2, 3), 1), (5, (2,), -1), (6, (), 0)])
+def test_integrals_of_samples(n, shape, axis):
+    """Of an odd and an even number, along any axis; at equal and unequal distances, some of them 0; in the samples and their places."""
+    rng = np.random.default_rng(n)
+    y = np.moveaxis(rng.normal(size=(*shape, n)), -1, axis)
+    steps, many = rng.random(n), np.cumsum(rng.random(y.shape), axis=axis)
+    again = np.where(np.arange(n) == 2, 0.0, steps)
+    fs = [lambda y, x: integrate.simpson(y, dx=0.1, axis=axis), lambda y, x: integrate.simpson(y, x=x, axis=axis),
+          lambda y, x: integrate.simpson(y, x=many, axis=axis), lambda y, x: integrate.cumulative_trapezoid(y, x, axis=axis, initial=0),
+          lambda y, x: integrate.cumulative_trapezoid(y, many, axis=axis), lambda y, x: integrate.trapezoid(y, x, axis=axis)]
+    for f in fs:
+        for x in (np.cumsum(steps), np.cumsum(again)):
+            expected = f(y, x)
+            found, moved = s2s.jvp(f, (y, x), (y, 0.0 * x))
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+            np.testing.assert_allclose(moved, expected, rtol=1e-12, atol=1e-13)  # it is linear
+    for f in fs[1:4:2]:
+        s2s.check_grads(f, (y, np.cumsum(steps)), order=1)
+
+
 def test_a_hermitian_toeplitz_matrix():
     c = A + 1j * A**2
     np.testing.assert_array_equal(s2s.jvp(lambda c: la.toeplitz(c), (c,), (0 * c,))[0], la.toeplitz(c))
@@ -203,9 +223,10 @@ def test_a_hermitian_toeplitz_matrix():
 @pytest.mark.parametrize("f, error, text", [
     (lambda x: np.sum(signal.lfilter([x], [1.0], B)), NotImplementedError, "of other than vectors"),
     (lambda x: special.eval_legendre(1.5, x), NotImplementedError, "a degree that is no integer"),
-    (lambda x: np.sum(la.solve(M * x, A, assume_a="lower triangular")), NotImplementedError, "parts are not read"),
+    (lambda x: np.sum(la.inv(S * x, assume_a="diagonal")), NotImplementedError, "leave assume_a out, or divide by the diagonal"),
+    (lambda x: np.sum(la.eigh(S * x, subset_by_index=[0, 1])[1]), NotImplementedError, r"take them from all, v\[:, first:last \+ 1\]"),
+    (lambda x: np.sum(la.solve(M * x, A, assume_a="triangular")), ValueError, "triangular is not a recognized matrix structure"),
     (lambda x: np.sum(la.qr(B * x)[0]), NotImplementedError, "pass mode='economic'"),
-    (lambda x: integrate.simpson(np.ones(4) * x), NotImplementedError, "an even number of samples"),
     (lambda x: np.sum(distance.cdist(B * x, B, "cityblock")), NotImplementedError, "of another metric"),
     (lambda x: integrate.quad(lambda t: t * x, 0, 1)[0], S2SError, "s2s does not know scipy.integrate"),
     (lambda x: special.hyperu(1.0, 2.0, x), S2SError, "s2s does not know scipy.special.hyperu"),
