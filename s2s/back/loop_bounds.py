@@ -365,9 +365,10 @@ class Bounds:
                     checks = *checks, op
                 if op.name in ("for", "while"):
                     before[op] = checks
-                    for k, y in enumerate(op.outputs):
-                        if isinstance(y.type, Array):
-                            self.carried.update((x, (op, k)) for x in carry(op, k)[1])
+                    for k in range(len(op.outputs)):
+                        start, names, end = carry(op, k)
+                        if all(isinstance(x.type, Array) for x in (start, *names, end)):  # else a path leaves it unbound
+                            self.carried.update((x, (op, k)) for x in names)
                 for inner in op.blocks:
                     note(inner, checks)
 

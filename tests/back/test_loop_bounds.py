@@ -117,3 +117,29 @@ def test_loops_of_ordinary_programs_need_no_check(program):
         transformed.append(s2s.jit(s2s.value_and_grad(program.function, program.wrt)))
     for t in transformed:
         assert "stays_inside" not in t.lower(*program.args).loops
+
+
+def normalised(a, p, most):
+    k = 0
+    while k <= most:
+        p = p * np.dot(p, a @ p)
+        if p[0] < 1e-3:
+            return p
+        k += 1
+    return p
+
+
+def of_columns(b, g):
+    x = np.zeros((3, 2))
+    for z in range(2):
+        x[:, z] = normalised(np.eye(3) * b[4], g[:, z], 1)
+    return np.sum(x ** 2)
+
+
+@pytest.mark.compile
+def test_an_array_that_some_paths_leave_unbound():
+    """What a loop carries for an early return begins as nothing, which has no lengths."""
+    b, g = np.full(5, 0.4), np.ones((3, 2))
+    steps = 1e-6 * np.eye(5)
+    expected = [(of_columns(b + e, g) - of_columns(b - e, g)) / 2e-6 for e in steps]
+    np.testing.assert_allclose(s2s.jit(s2s.grad(of_columns))(b, g), expected, rtol=1e-6, atol=1e-9)
