@@ -24,6 +24,8 @@ PREFIX = "s2s_"
 def outlined(context, builder, name: str, result: ir.Type, args: Sequence[ir.Value], write: Callable) -> ir.Value:
     """What the module's function `name` gives for `args`; `write(builder, *args)` writes it where it is wanted first."""
     raised = raised_in(builder)
+    if getattr(context, "has_guards", False):  # what allocates is another function there (sanitizer.py)
+        name = f"guarded_{name}"
     function = builder.module.globals.get(PREFIX + name)
     if function is None:
         first, *others = (x.type for x in args)

@@ -2,7 +2,8 @@
 
     y[i] = x[j]        if not 0 <= j < len(x): raise MemoryCheckError      (after wrap-around)
                        if not 0 <= i < len(y): raise MemoryCheckError
-    y = np.empty(n)    guard words before and behind the elements, compared when y is freed or returned
+    y = np.empty(n)    guard words before and behind the elements, compared when y is freed or returned;
+                       elements that nobody has written yet, and those of arrays that are freed, are NaN
 
 Elsewhere in s2s an index is proved to be inside of its array, by ranges and by extents that have the
 same name, and nothing is checked.  Here nothing is believed: every index of every element is compared with
@@ -54,6 +55,7 @@ GUARDS = 8  # before the elements, and behind them
 MAGIC = 0x5325_5347_5541_5244  # the first word of memory that has guard words
 HEAD = 8 * (2 + GUARDS)  # bytes: MAGIC, how many bytes the elements take, guard words
 ALIGNED = 32  # bytes, to which elements are aligned
+UNWRITTEN = 0xFF  # a byte of elements that hold nothing: NaN, -1
 REST = HEAD + ALIGNED + 8 * GUARDS  # bytes that are no elements
 
 record = np.zeros(8, np.int64)
@@ -121,7 +123,9 @@ def guarded_memory(context, builder, size: ir.Value) -> tuple[ir.Value, Callable
         start = elements_of(builder, base)
         for place in guard_places(builder, start, size):
             builder.store(WORD(GUARD), place, align=1)
-        return builder.inttoptr(start, BYTES)
+        elements = builder.inttoptr(start, BYTES)
+        cgutils.memset(builder, elements, size, UNWRITTEN)
+        return elements
 
     return meminfo, guarded
 
@@ -157,8 +161,11 @@ def guard_check(module: ir.Module) -> ir.Function:
     bad = builder.icmp_unsigned("!=", builder.load(word_at(builder, base, 0)), WORD(MAGIC))
     for place in guard_places(builder, elements_of(builder, base), size):
         bad = builder.or_(bad, builder.icmp_unsigned("!=", builder.load(place, align=1), WORD(GUARD)))
-    with builder.if_then(bad, likely=False):
-        note(builder, GUARD_OVERWRITTEN, WORD(0), WORD(0), WORD(0), size)
+    with builder.if_else(bad, likely=False) as (then, otherwise):
+        with then:
+            note(builder, GUARD_OVERWRITTEN, WORD(0), WORD(0), WORD(0), size)
+        with otherwise:
+            cgutils.memset(builder, builder.inttoptr(elements_of(builder, base), BYTES), size, UNWRITTEN)
     builder.ret_void()
     return function
 

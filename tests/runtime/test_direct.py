@@ -394,6 +394,7 @@ def test_loops_whose_trips_hand_nothing_on_are_not_repeated():
     assert code.count("fmul") <= 3  # of a vector, of what is left of one, of a number
 
 
+@pytest.mark.machine_code
 def test_slices_are_read_several_elements_at_a_time():
     """No slice begins at a negative index, whatever its bounds: LLVM is not to ask of each element whether it counts from the end."""
     def added(x, w, first, n):

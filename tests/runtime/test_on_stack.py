@@ -105,6 +105,7 @@ def vectors(*args) -> int:
 
 
 @pytest.mark.compile
+@pytest.mark.machine_code
 def test_rows_of_three_are_made_vectors():
     """Twenty products of the exponential and more, of several rows at a time."""
     x = np.random.default_rng(1).normal(size=2000)

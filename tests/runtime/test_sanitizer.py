@@ -104,8 +104,10 @@ def test_a_loop_that_threads_share(checking):
 
 @pytest.mark.compile
 @pytest.mark.parametrize("place", [-1, 3, 8])
-@pytest.mark.parametrize("f", [lambda x, y: x @ y, lambda x, y: np.sum(x @ y)], ids=["returned", "freed"])
-def test_what_routines_write_beside_an_array(monkeypatch, f, place):
+@pytest.mark.parametrize("is_returned", [True, False], ids=["returned", "freed"])
+def test_what_routines_write_beside_an_array(monkeypatch, is_returned, place):
+    scale = float(place)  # so that no other code of this process is met
+    f = s2s.from_source(f"def f(x, y):\n    return {'' if is_returned else 'np.sum'}(x @ (y * {scale}))\n", {"np": np})
     monkeypatch.setenv("S2S_CHECK", "memory")
     fill = blas._fill
 
@@ -115,6 +117,13 @@ def test_what_routines_write_beside_an_array(monkeypatch, f, place):
 
     monkeypatch.setattr(blas, "_fill", wrong)
     assert "it has written beside an array of 24 bytes" in violation(f, X, np.ones(4))
+
+
+@pytest.mark.compile
+def test_elements_that_nobody_has_written_are_nan(monkeypatch):
+    monkeypatch.setenv("S2S_CHECK", "memory")
+    monkeypatch.setattr(blas, "_fill", lambda *args: None)
+    assert np.isnan(s2s.jit(lambda x, y: x @ (y * 7.0), cache=False)(X, np.ones(4))).all()
 
 
 @pytest.mark.compile
