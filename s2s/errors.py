@@ -7,6 +7,9 @@ the package: it knows nothing but text.
 from __future__ import annotations
 
 import functools
+import os
+import re
+import sysconfig
 from dataclasses import dataclass, field
 
 ERRORS = ("divide", "over", "under", "invalid")  # of floating-point numbers, as NumPy calls them
@@ -85,8 +88,8 @@ class S2SError(Exception):
     """A program that s2s refuses: the message says where, what, and what to write instead."""
 
     def __init__(self, message: str, line: Line | None = None, remedy: str = ""):
-        self.message, self.line, self.remedy = message, line, remedy
-        super().__init__(message)
+        self.message, self.line, self.remedy = without_addresses(message), line, without_addresses(remedy)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         parts = []
@@ -99,6 +102,103 @@ class S2SError(Exception):
         if self.remedy:
             parts.append(f"Instead: {self.remedy}")
         return "\n".join(parts)
+
+
+# ------------------------------------------------------------------------------------ objects in messages
+
+_SHOWN = (  # how Python shows objects, and what a message says
+    (re.compile(r"<(?:cyfunction|(?:built-in |async )?function|built-in method) ([^\s]+?)(?: of [^<>]*)?(?: at 0x[0-9a-fA-F]+)?>"), r"\1"),
+    (re.compile(r"<bound method ([^\s]+) of <[^<>]*>>"), r"\1"),
+    (re.compile(r"<class '([^']+)'>"), r"\1"),
+    (re.compile(r"<gast\.(?:gast\.)?(\w+) object at 0x[0-9a-fA-F]+>"), lambda match: f"a {match[1].lower()} of the program"),
+    (re.compile(r"<(?:[\w.]*\.)?(\w+) object at 0x[0-9a-fA-F]+>"), lambda match: f"an object of {match[1]}"),
+    (re.compile(r"[\w.]+\.<locals>\."), ""),
+    (re.compile(r"<lambda>"), "a lambda"),
+    (re.compile(r" at 0x[0-9a-fA-F]+"), ""),
+)
+
+
+def without_addresses(text: str) -> str:
+    """`text` with names in place of what Python shows of functions, classes, objects and syntax trees: never an address.
+
+    >>> without_addresses("no rule for <function cube at 0x7f21a3>")
+    'no rule for cube'
+    """
+    if "<" not in text and " at 0x" not in text:
+        return text
+    for pattern, name in _SHOWN[:3 if " at 0x" not in text else len(_SHOWN)]:
+        text = pattern.sub(name, text)
+    return text
+
+
+REFUSED = "s2s: "  # begins the message of a NotImplementedError by which a function said in Python refuses its arguments
+
+
+def refusal_said(error: BaseException, line: Line | None) -> S2SError | None:
+    """The refusal that `error` is, raised by a function of NumPy's or SciPy's that s2s says in Python: "s2s: what: what instead"."""
+    if not isinstance(error, NotImplementedError) or not str(error).startswith(REFUSED):
+        return None
+    what, _, remedy = str(error).removeprefix(REFUSED).partition(": ")
+    return UnsupportedError(what, line, remedy)
+
+
+# ------------------------------------------------------------------------------------ faults of s2s itself
+
+
+class InternalError(S2SError):
+    """A fault of s2s itself, met while it generates code.  It is an exception of the class that was raised there, too."""
+
+
+def note_line(error: BaseException | None, line: Line | None) -> None:
+    """Note where in the program the generation of code was when `error` was raised: the innermost place that is known."""
+    if error is not None and line is not None and not isinstance(error, S2SError) and not hasattr(error, "line_of_program"):
+        error.line_of_program = line
+
+
+def fault(error: BaseException | None) -> InternalError | None:
+    """`error`, raised while code was generated, as a fault of s2s: with the program's line, and what to do.
+
+    None where it is none: a refusal, what a part of s2s tells another, or what code of the program's has raised, such as a property.
+    Its class is a subclass of the one that was raised, since what the program itself evaluates then, such as an operation on a
+    constant, may raise as in Python, and whoever calls it may handle that.
+    """
+    if not isinstance(error, Exception) or isinstance(error, S2SError) or type(error).__module__.partition(".")[0] in ("s2s", "numba"):
+        return None
+    if any(map(_is_of_program, _files(error))):
+        return None
+    cls = _fault_class(type(error))
+    name = type(error).__name__
+    return cls(f"s2s has failed here with {name}: {error}" if str(error) else f"s2s has failed here with {name}",
+               getattr(error, "line_of_program", None),
+               "write this line in another way, and please report the function: unless Python raises that, too, it is a fault of s2s")
+
+
+@functools.cache
+def _fault_class(raised: type) -> type:
+    try:
+        cls = type("InternalError", (InternalError, raised), {"__module__": __name__, "__doc__": InternalError.__doc__})
+        cls("", None, "")
+    except TypeError:  # it is made of other things than a message
+        return InternalError
+    return cls
+
+
+def _files(error: BaseException):
+    place = error.__traceback__
+    while place is not None:
+        yield place.tb_frame.f_code.co_filename
+        place = place.tb_next
+
+
+_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_INSTALLED = tuple({os.path.abspath(path) + os.sep for path in map(sysconfig.get_paths().get, ("stdlib", "platstdlib", "purelib", "platlib")) if path})
+
+
+def _is_of_program(filename: str) -> bool:
+    """Whether a frame with this file runs code of the program's: none of s2s, of Python's or of an installed package's."""
+    if filename.startswith(("<frozen", "<string", "<__array_function__", "<s2s", "<printed")):
+        return False
+    return not os.path.abspath(filename).startswith((_OWN, *_INSTALLED))
 
 
 class SourceError(S2SError):

@@ -45,7 +45,7 @@ def _remade(op: Op, readers: Readers, block: Block) -> Value | None:
     """What stands for the result of `op`, made now; None where it stays."""
     if op.name in RESHAPES and isinstance(op.output.type, Array):
         y = op.inputs[0]
-        if y.op is not None and y.op.record.elementwise and _kept_by(y, op, readers, block):
+        if isinstance(y.type, Array) and y.op is not None and y.op.record.elementwise and _kept_by(y, op, readers, block):
             return _moved(y, op)
     elif op.name == "sum" and _is_of_adjoint(op.inputs[0]):
         x = op.inputs[0].op.inputs[0]

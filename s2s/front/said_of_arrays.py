@@ -153,7 +153,7 @@ def difference_of_polynomials(a1, a2):
 def product_of_polynomials(a1, a2):
     """np.polymul, of coefficients that do not begin with zeros, which NumPy leaves out."""
     if a1[0] == 0 or a2[0] == 0:
-        raise NotImplementedError("np.polymul of coefficients that begin with 0: leave it out")
+        raise NotImplementedError("s2s: np.polymul of coefficients that begin with 0: leave it out")
     return np.convolve(a1, a2)
 
 
@@ -361,7 +361,7 @@ def condition_number(x):
 def svd_of_square(a):
     """np.linalg.svd, all of U and V."""
     if a.shape[0] != a.shape[1]:
-        raise NotImplementedError("all of U and V of a matrix that is not square: pass full_matrices=False")
+        raise NotImplementedError("s2s: all of U and V of a matrix that is not square: pass full_matrices=False")
     return np.linalg.svd(a, full_matrices=False)
 
 
@@ -535,7 +535,7 @@ def singular_parts_of_each(a):
 def square_matrices(a):
     """A stack of matrices, which must be square."""
     if a.shape[-1] != a.shape[-2]:
-        raise NotImplementedError("all of U and V of matrices that are not square: pass full_matrices=False")
+        raise NotImplementedError("s2s: all of U and V of matrices that are not square: pass full_matrices=False")
     return a
 
 

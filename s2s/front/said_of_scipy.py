@@ -86,7 +86,7 @@ def inverse(a, overwrite_a=False, check_finite=True, *, assume_a=None, lower=Fal
     """scipy.linalg.inv."""
     structure = structure_of(assume_a)
     if structure in ("diagonal", "tridiagonal", "banded"):
-        raise NotImplementedError("scipy.linalg.inv of a matrix with diagonals: leave assume_a out, or divide by the diagonal")
+        raise NotImplementedError("s2s: scipy.linalg.inv of a matrix with diagonals: leave assume_a out, or divide by the diagonal")
     if structure == "symmetric":
         return np.linalg.inv(completed(a, lower))
     if structure in ("hermitian", "positive definite"):
@@ -146,7 +146,7 @@ def eigh(a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwr
     a = np.asarray(a)
     if subset_by_index is not None:
         if not eigvals_only:
-            raise NotImplementedError("scipy.linalg.eigh of some eigenvectors: take them from all, v[:, first:last + 1]")
+            raise NotImplementedError("s2s: scipy.linalg.eigh of some eigenvectors: take them from all, v[:, first:last + 1]")
         first, last = subset_by_index
         return eigh(a, b, lower=lower, eigvals_only=True, type=type)[..., first:last + 1]
     if b is None:
@@ -193,9 +193,9 @@ def svdvals(a, overwrite_a=False, check_finite=True):
 def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
     """scipy.linalg.qr without pivots, in economic mode, or of a square matrix."""
     if pivoting or mode not in ("full", "economic"):
-        raise NotImplementedError("scipy.linalg.qr with pivoting, or in another mode: mode='economic'")
+        raise NotImplementedError("s2s: scipy.linalg.qr with pivoting, or in this mode: pass mode='economic'")
     if mode == "full" and a.shape[0] != a.shape[1]:
-        raise NotImplementedError("all of q of a matrix that is not square: pass mode='economic'")
+        raise NotImplementedError("s2s: all of Q of a matrix that is not square: pass mode='economic'")
     return np.linalg.qr(a)
 
 
@@ -311,7 +311,7 @@ def simpson(y, x=None, *, dx=1.0, axis=-1):
 def convolve(in1, in2, mode="full", method="auto"):
     """scipy.signal.convolve, and fftconvolve, of vectors."""
     if np.ndim(in1) != 1 or np.ndim(in2) != 1 or (mode == "same" and len(in1) < len(in2)):
-        raise NotImplementedError("scipy.signal.convolve of other than vectors, the longer one first")
+        raise NotImplementedError("s2s: scipy.signal.convolve of other than vectors, the longer one first: write it with NumPy")
     return np.convolve(in1, in2, mode)
 
 
@@ -323,7 +323,7 @@ def fast_convolve(in1, in2, mode="full"):
 def filtered(b, a, x):
     """scipy.signal.lfilter along a vector, which begins at rest."""
     if np.ndim(x) != 1:
-        raise NotImplementedError("scipy.signal.lfilter of other than vectors")
+        raise NotImplementedError("s2s: scipy.signal.lfilter of other than vectors: filter each row")
     y = np.zeros(len(x))
     for n in range(len(x)):
         total = 0.0
@@ -338,23 +338,39 @@ def filtered(b, a, x):
 # ------------------------------------------------------------------------------------------- distances
 
 
-def lengths(d, metric):
-    """Of the differences `d` along the last axis."""
-    if metric not in ("euclidean", "sqeuclidean"):
-        raise NotImplementedError("scipy.spatial.distance of another metric than euclidean and sqeuclidean: write it with NumPy")
-    squares = np.sum(d**2, axis=-1)
-    return squares if metric == "sqeuclidean" else np.sqrt(squares)
+def distances_between(x, y, metric, p=2):
+    """The distances of the vectors along the last axes of two arrays."""
+    if metric == "sqeuclidean":
+        return np.sum((x - y) ** 2, axis=-1)
+    if metric == "euclidean" or metric == "minkowski" and p == 2:
+        return np.sqrt(np.sum((x - y) ** 2, axis=-1))
+    if metric == "cityblock":
+        return np.sum(np.abs(x - y), axis=-1)
+    if metric == "chebyshev":
+        return np.max(np.abs(x - y), axis=-1)
+    if metric == "minkowski":
+        return np.sum(np.abs(x - y) ** p, axis=-1) ** (1.0 / p)
+    if metric == "braycurtis":
+        return np.sum(np.abs(x - y), axis=-1) / np.sum(np.abs(x + y), axis=-1)
+    if metric == "canberra":
+        sizes = np.abs(x) + np.abs(y)
+        return np.sum(np.where(sizes == 0, 0.0, np.abs(x - y) / np.where(sizes == 0, 1.0, sizes)), axis=-1)
+    if metric == "correlation":
+        x, y = x - np.mean(x, axis=-1, keepdims=True), y - np.mean(y, axis=-1, keepdims=True)
+    if metric == "cosine" or metric == "correlation":
+        return 1.0 - np.sum(x * y, axis=-1) / (np.sqrt(np.sum(x * x, axis=-1)) * np.sqrt(np.sum(y * y, axis=-1)))
+    raise NotImplementedError("s2s: this metric of scipy.spatial.distance: write it with NumPy")
 
 
-def pair_distances(X, metric="euclidean"):  # noqa: N803  SciPy's own name
-    """scipy.spatial.distance.pdist, of Euclidean distances and their squares."""
+def pair_distances(X, metric="euclidean", *, p=2):  # noqa: N803  SciPy's own name
+    """scipy.spatial.distance.pdist."""
     i, j = np.triu_indices(len(X), 1)
-    return lengths(X[i] - X[j], metric)
+    return distances_between(X[i], X[j], metric, p)
 
 
-def distances(XA, XB, metric="euclidean"):  # noqa: N803  SciPy's own names
-    """scipy.spatial.distance.cdist, of Euclidean distances and their squares."""
-    return lengths(XA[:, None] - XB[None], metric)
+def distances(XA, XB, metric="euclidean", *, p=2):  # noqa: N803  SciPy's own names
+    """scipy.spatial.distance.cdist."""
+    return distances_between(XA[:, None], XB[None], metric, p)
 
 
 def distance(u, v):
@@ -394,7 +410,7 @@ def multigammaln(a, d):
 def degree(n):
     """A degree, which must be an integer."""
     if not isinstance(n, (int, np.integer)):
-        raise NotImplementedError("polynomials of scipy.special of a degree that is no integer")
+        raise NotImplementedError("s2s: polynomials of scipy.special of a degree that is no integer: write the degree as an integer")
     return n
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ..errors import Line, S2SError, TypeMismatchError
+from ..errors import Line, S2SError, TypeMismatchError, note_line
 from .graph import Block, Meeting, Op, Value
 from .types import Array, Dim, Extent, List, Tuple, Type, Unknown, join
 
@@ -47,8 +47,9 @@ class Builder:
         _stack.append(self)
         return self
 
-    def __exit__(self, *exc) -> None:
+    def __exit__(self, kind, error, place) -> None:
         _stack.pop()
+        note_line(error, self.line)
 
 
 def last_symbol(values: Iterable[Value]) -> int:
@@ -102,7 +103,8 @@ class at:
         self.builder = current()
         self.saved, self.builder.line = self.builder.line, self.line or self.builder.line
 
-    def __exit__(self, *exc) -> None:
+    def __exit__(self, kind, error, place) -> None:
+        note_line(error, self.builder.line)
         self.builder.line = self.saved
 
 

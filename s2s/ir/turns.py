@@ -15,6 +15,10 @@ is left.  Where a loop calls a function from the end of a chunk, each call costs
 10,000 such calls were 80 ms of a convolutional network's first call.  So code is generated and compiled below a function that says it
 needs half a megabyte for its own: the chunk that it gets is twice that, and the other half is enough for all that is called from there.
 
+Note [Faults]
+Whatever generates code takes a turn, so here is the one place where an exception that is no refusal, a fault of s2s, is made one
+that names the program's line and says what to do (errors.py).
+
 A fork waits as well, as `logging` has it: a child in which a lock is held by a thread that it does not have would wait for
 ever.  To give the child new locks would leave it what that thread had half done, in LLVM as well.
 """
@@ -27,6 +31,8 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+
+from ..errors import fault
 
 ROOM = 1 << 16  # words, of a frame
 YOUNG = 200_000  # how many objects are made between collections
@@ -50,13 +56,15 @@ class Turn:
                 gc.set_threshold(YOUNG, *Turn.threshold[1:])
         Turn.depth += 1
 
-    def __exit__(self, *exc) -> None:
+    def __exit__(self, kind, error, place) -> None:
         Turn.depth -= 1
         if Turn.depth == 0 and gc.get_threshold()[0] == YOUNG:  # nobody else has said anything meanwhile
             if (young := gc.get_count()[0]) > Turn.threshold[0]:  # the next object would be one too many, and have old ones looked through if it is their turn: 50 ms
                 count_anew(young)
             gc.set_threshold(*Turn.threshold)
         _lock.release()
+        if error is not None and Turn.depth == 0 and (own := fault(error)) is not None:  # Note [Faults]
+            raise own from error
 
 
 def count_anew(young: int) -> None:

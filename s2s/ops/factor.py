@@ -29,6 +29,7 @@ from .elementwise import conjugate, equal, where
 from .elementwise import real as real_part
 from .equations import scipy_call, scipys
 from .index import take
+from .join import concatenate_record
 from .linalg import (
     completed,
     inv,
@@ -43,7 +44,7 @@ from .product import check_inner, matmul, matrix_transposed, product_dtype
 from .raises import Raises, is_not_finite_somewhere
 from .record import define, dtype_of, numpy_function, rank, static, value
 from .reduce import as_array, is_complex
-from .shape import length
+from .shape import length, shaped_like
 
 t = matrix_transposed
 
@@ -304,25 +305,54 @@ def _infer_qr(a: Value) -> list[Type]:
     return [Array(dtype, (m, k)), Array(dtype, (k, n))]
 
 
+# Of a matrix with more columns than rows, a = [x, y] with a square x, r is [u, v], and [q, u] the factors of x; v = q.T @ y.
+
+
+def _may_be_wide(a: Value) -> bool:
+    """Whether a matrix may have more columns than rows."""
+    m, n = a.type.dims
+    return not (m == n or n == 1 or isinstance(m, int) and isinstance(n, int) and m >= n)
+
+
 def _vjp_qr(bars, ys, a):
     (q_bar, r_bar), (q, r) = bars, ys
+    if not _may_be_wide(a):
+        return (_vjp_tall_qr(q_bar, r_bar, q, r),)
+    count = length(q, axis=1)
+    first, rest = (slice(None), slice(None, count)), (slice(None), slice(count, None))
+    rest_bar = take(r_bar, rest)
+    x_bar = _vjp_tall_qr(q_bar + matmul(take(a, rest), t(rest_bar)), take(r_bar, first), q, take(r, first))
+    return (shaped_like(concatenate_record(x_bar, matmul(q, rest_bar), axis=1), a),)
+
+
+def _vjp_tall_qr(q_bar, r_bar, q, r):
     middle = matmul(r, t(r_bar)) - matmul(t(q_bar), q)
     inner = q_bar + matmul(q, tril(middle) + t(tril(middle, -1)))
-    return (t(solve(r, t(inner))),)
+    return t(solve(r, t(inner)))
 
 
 def _jvp_qr(dots, ys, a):
     if dots[0] is None:
         return None
-    q, r = ys
-    moved = t(solve(t(r), t(dots[0])))  # of a @ inv(r)
+    dot, (q, r) = dots[0], ys
+    if not _may_be_wide(a):
+        return _jvp_tall_qr(dot, q, r)
+    count = length(q, axis=1)
+    first, rest = (slice(None), slice(None, count)), (slice(None), slice(count, None))
+    q_dot, u_dot = _jvp_tall_qr(take(dot, first), q, take(r, first))
+    v_dot = matmul(t(q_dot), take(a, rest)) + matmul(t(q), take(dot, rest))
+    return shaped_like(q_dot, q), shaped_like(concatenate_record(u_dot, v_dot, axis=1), r)
+
+
+def _jvp_tall_qr(dot, q, r):
+    moved = t(solve(t(r), t(dot)))  # of a @ inv(r)
     inner = matmul(t(q), moved)
     turn = tril(inner, -1) - t(tril(inner, -1))
     return matmul(q, turn) + moved - matmul(q, inner), matmul(inner - turn, r)
 
 
 qr_record = define(
-    "qr",  # its derivative: of a matrix with at least as many rows as columns, these independent
+    "qr",  # its derivative: where the first columns, as many as there are rows at the most, are independent
     evaluate=lambda a: tuple(np.linalg.qr(a)),
     infer=_infer_qr,
     vjp=_vjp_qr,

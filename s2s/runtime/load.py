@@ -13,7 +13,7 @@ import linecache
 import traceback
 from collections.abc import Callable
 
-from ..errors import Line, S2SError, ShapeMismatchError
+from ..errors import Line, S2SError, ShapeMismatchError, refusal_said
 from ..ops.rules import REFUSALS
 from .trap import REMEMBER, STOP, Trap, is_checking, remember, stop
 
@@ -64,7 +64,7 @@ def naming_the_line(function: Callable, filename: str, lines: dict[int, Line]) -
             return function(*args)
         except Exception as error:
             point_at(error, filename, lines)
-            refused = refusal(error, filename, lines)
+            refused = refusal(error, filename, lines) or refusal_said(error, running_line(error, filename, lines))
             if refused is not None:
                 raise refused from None
             raise
