@@ -75,7 +75,9 @@ def hold(xs: Cell, cells: frozenset) -> None:
 
 
 def hold_items(frame: Frame, xs: Cell, ys: Cell) -> None:
-    """Note that `xs` holds the items of the run-time list `ys`, too."""
+    """Note that `xs` holds the items of the run-time list `ys`, too, or of an array, of whose memory its rows are."""
+    if isinstance(type := frame.heap.read(ys).type, Array):
+        return hold(xs, ys.family() | ys.root.held) if type.rank > 1 else None
     if holds_shared(frame.heap.read(ys).type.item):
         ys.root.held |= {Cell()}
     hold(xs, ys.root.held)

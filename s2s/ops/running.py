@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..errors import TypeMismatchError, UnsupportedError
+from ..errors import TypeMismatchError
 from ..ir.builder import current
 from ..ir.graph import Value
 from ..ir.types import Array, Scalar, Type, Unknown
-from .arrange import flip, moveaxis, squeeze
+from .arrange import flip, moveaxis, squeeze, transpose_record
 from .cast import as_dtype
 from .control import for_loop
 from .create import empty_like, ones, ones_like, zeros
@@ -26,7 +26,7 @@ from .record import (
     value,
 )
 from .reduce import as_array, is_given, reduction, refuse, result_dtype, sum_record, where_only
-from .reshape import ravel, reshape_like
+from .reshape import ravel, reshape, reshape_like
 from .shape import (
     float_dtype,
     length,
@@ -129,6 +129,8 @@ def _on_first_axis(rule: Callable) -> Callable:
     def vjp(bar, y, x, *, axis, keepdims=None):
         if keepdims:
             bar = squeeze(bar, axis)
+        if isinstance(axis, tuple):
+            return (_as_one_axis(rule, bar, x, normal_axes(axis, rank(x))),)
         if axis is None:  # raveled, a vector is itself
             return (reshape_like(rule(bar, ravel(x)), x),)
         if axis == 0:
@@ -138,6 +140,18 @@ def _on_first_axis(rule: Callable) -> Callable:
         return (shaped_like(moveaxis(rule(bar, moveaxis(x, axis, 0)), 0, axis), x),)
 
     return vjp
+
+
+def _as_one_axis(rule: Callable, bar: Value, x: Value, axes: tuple[int, ...]) -> Value:
+    """A rule along the first axis, as a rule along several, which are moved to the front and made one."""
+    others = tuple(k for k in range(rank(x)) if k not in axes)
+    front = transpose_record(x, axes=(*axes, *others))
+    size = value(1)
+    for k in axes:
+        size = size * length(x, axis=k)
+    x_bar = rule(bar, reshape(front, size, *(length(x, axis=k) for k in others)))
+    back = tuple(sorted(range(rank(x)), key=(*axes, *others).__getitem__))
+    return shaped_like(transpose_record(reshape_like(x_bar, front), axes=back), x)
 
 
 def _prod_bar(bar: Value, x: Value) -> Value:
@@ -210,10 +224,10 @@ def prod(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where
         found = prod(x, axis, dtype, keepdims=keepdims)
         return found * as_dtype(value(initial), dtype_of(found.type))
     x, axis = as_dtype(as_array(x), dtype), static_axis(axis)
-    if isinstance(axis, tuple):
-        raise UnsupportedError(
-            "np.prod along several axes", current().line, "take the product along one after another"
-        )
+    if isinstance(axis, tuple) and len(axis) < 2:
+        if not axis:
+            return x * 1
+        (axis,) = axis
     return prod_record(x, axis=axis, keepdims=builtins.bool(static(keepdims)))
 
 

@@ -30,11 +30,12 @@ from .elementwise import (
     log1p,
     maximum,
     minimum,
+    select,
     sign,
     sin,
     where,
 )
-from .record import Record, define, numpy_function, static
+from .record import Record, define, numpy_function, static, value
 from .reduce import logsumexp
 from .ufunc import IN_MATH, builtin_syntax, called, elementwise
 
@@ -380,7 +381,8 @@ log_expit = _special("log_expit",              lambda y, x: expit_record(-x),
 
 def _finite(a, b, least):
     """`b`; where `a` is 0 and the logarithm of b - `least` is not finite, what has the logarithm 0: a * log is 0 there, and constant in b."""
-    return where(equal(a, 0), where(bitwise_or(less_equal(b, least), equal(b, math.inf)), least + 1.0, b), b)
+    choose = select if all(isinstance(x.type, Scalar) for x in map(value, (a, b))) else where  # np.where makes arrays of numbers
+    return choose(equal(a, 0), choose(bitwise_or(less_equal(b, least), equal(b, math.inf)), least + 1.0, b), b)
 
 
 #                                              ∂y/∂a                                        ∂y/∂b
