@@ -106,14 +106,17 @@ class S2SError(Exception):
 
 # ------------------------------------------------------------------------------------ objects in messages
 
+def _short(match: re.Match) -> str:
+    name = match[1].rpartition("<locals>.")[2]
+    return "a lambda" if name == "<lambda>" else name
+
+
 _SHOWN = (  # how Python shows objects, and what a message says
-    (re.compile(r"<(?:cyfunction|(?:built-in |async )?function|built-in method) ([^\s]+?)(?: of [^<>]*)?(?: at 0x[0-9a-fA-F]+)?>"), r"\1"),
-    (re.compile(r"<bound method ([^\s]+) of <[^<>]*>>"), r"\1"),
+    (re.compile(r"<(?:cyfunction|(?:async |built-in )?function|(?:built-in|bound) method) ((?:[^\s<>]|<locals>|<lambda>)+)"
+                r"(?: of (?:[^<>]|<[^<>]*>)*)?(?: at 0x[0-9a-fA-F]+)?>"), _short),
     (re.compile(r"<class '([^']+)'>"), r"\1"),
     (re.compile(r"<gast\.(?:gast\.)?(\w+) object at 0x[0-9a-fA-F]+>"), lambda match: f"a {match[1].lower()} of the program"),
     (re.compile(r"<(?:[\w.]*\.)?(\w+) object at 0x[0-9a-fA-F]+>"), lambda match: f"an object of {match[1]}"),
-    (re.compile(r"[\w.]+\.<locals>\."), ""),
-    (re.compile(r"<lambda>"), "a lambda"),
     (re.compile(r" at 0x[0-9a-fA-F]+"), ""),
 )
 
@@ -126,7 +129,7 @@ def without_addresses(text: str) -> str:
     """
     if "<" not in text and " at 0x" not in text:
         return text
-    for pattern, name in _SHOWN[:3 if " at 0x" not in text else len(_SHOWN)]:
+    for pattern, name in _SHOWN:
         text = pattern.sub(name, text)
     return text
 
@@ -134,12 +137,12 @@ def without_addresses(text: str) -> str:
 REFUSED = "s2s: "  # begins the message of a NotImplementedError by which a function said in Python refuses its arguments
 
 
-def refusal_said(error: BaseException, line: Line | None) -> S2SError | None:
+def refusal_said(error: BaseException, line: Line | None) -> CaseError | None:
     """The refusal that `error` is, raised by a function of NumPy's or SciPy's that s2s says in Python: "s2s: what: what instead"."""
     if not isinstance(error, NotImplementedError) or not str(error).startswith(REFUSED):
         return None
     what, _, remedy = str(error).removeprefix(REFUSED).partition(": ")
-    return UnsupportedError(what, line, remedy)
+    return CaseError(what, line, remedy)
 
 
 # ------------------------------------------------------------------------------------ faults of s2s itself
@@ -207,6 +210,10 @@ class SourceError(S2SError):
 
 class UnsupportedError(S2SError):
     """A construct, function or argument that s2s does not know."""
+
+
+class CaseError(UnsupportedError, NotImplementedError):
+    """A case of a function of NumPy's or SciPy's that s2s does not do."""
 
 
 class UndecidedError(UnsupportedError):

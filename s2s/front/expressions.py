@@ -35,6 +35,7 @@ from .lists import (
     WRITES,
     exchange,
     extend_in_place,
+    is_array,
     is_list,
     new_list,
     place_in,
@@ -534,7 +535,7 @@ def augment(frame: Frame, node: gast.AugAssign) -> None:
 def _augmented_member(frame: Frame, old, v, node: gast.AugAssign):
     """What a member holds after `old op= v`: an array is written in place and stays the member."""
     old = frame.opened(old)
-    if is_list(frame, old) and isinstance(node.op, gast.Add):
+    if is_list(frame, old) and isinstance(node.op, gast.Add) and not is_array(frame, v):
         extend_in_place(frame, old, v)
         return old
     found = overloaded_in_place(frame, BINARY[type(node.op)][0], old, v, node)
@@ -559,7 +560,7 @@ def _augmented_member(frame: Frame, old, v, node: gast.AugAssign):
 
 
 def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None:
-    if is_list(frame, old) and isinstance(node.op, gast.Add):
+    if is_list(frame, old) and isinstance(node.op, gast.Add) and not is_array(frame, v):
         extend_in_place(frame, old, v)
         return
     found = overloaded_in_place(frame, BINARY[type(node.op)][0], old, v, node)

@@ -40,6 +40,13 @@ def is_list(frame: Frame, binding) -> bool:
                                           or isinstance(frame.heap.type_of(binding), List))
 
 
+def is_array(frame: Frame, binding) -> bool:
+    """Whether a binding is an array, which adds itself to a list element by element: `xs += a` does not extend xs."""
+    if isinstance(binding, Value):
+        return isinstance(binding.type, Array)
+    return isinstance(binding, Cell) and frame.heap.items(binding) is None and isinstance(frame.heap.type_of(binding), Array)
+
+
 def as_list(frame: Frame, binding) -> Value:
     """A list, or what becomes one, as a Value of type List; the program's list is a run-time one from now on."""
     if isinstance(binding, Cell):

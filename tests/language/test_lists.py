@@ -1056,3 +1056,38 @@ def test_arrays_that_are_taken_out_of_a_list_are_freed_once(f):
         judge(f, V, n, compiled=True)
     with pytest.raises(IndexError):
         s2s.jit(lambda x, k: [x * i for i in range(k)].pop(k)[0])(V, 3)
+
+
+def cumulated(x):
+    s = [0]
+    s.extend(np.cumsum(x))
+    return s[1] * s[2] + s[-1]
+
+
+def added_rows(x):
+    s = [x]
+    s.extend(np.outer(x, x))
+    return np.sum(s[2] * s[1])
+
+
+def added_in_place(x):
+    s = [1.0, x[0], x[1], 2.0]
+    s += x * 2
+    return np.sum(s * s)
+
+
+def slice_of_a_list(x):
+    s = [v * v for v in x]
+    s[1:2] = np.cos(x)
+    t = 1.0
+    for v in s:
+        t = t * v
+    return t
+
+
+@pytest.mark.parametrize("f", [cumulated, added_rows, added_in_place, slice_of_a_list])
+def test_lists_take_what_arrays_hold(f):
+    h, x = 1e-6, V
+    differences = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(len(x))]
+    np.testing.assert_allclose(s2s.grad(f)(x), differences, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(s2s.jvp(f, (x,), (V,))[1], np.dot(differences, V), rtol=1e-6, atol=1e-8)

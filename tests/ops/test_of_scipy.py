@@ -49,6 +49,9 @@ FUNCTIONS = {
     "convolve": lambda x: np.sum(signal.convolve(A * x, A) ** 2) + np.sum(signal.fftconvolve(A * x, A[:2], "same") ** 2),
     "lfilter": lambda x: np.sum(signal.lfilter([1.0, x], [2.0, 0.5 * x, 0.1], np.arange(6.0)) ** 2),
     "cdist": lambda x: np.sum(distance.cdist(B * x, B + 1)) + np.sum(distance.cdist(B * x, B, "sqeuclidean")),
+    "cdist of other metrics": lambda x: sum(np.sum(distance.cdist(B * x, B + x, metric) * 1.5) for metric in (
+        "cityblock", "chebyshev", "minkowski", "cosine", "braycurtis", "canberra")) + np.sum(distance.cdist(B * x, B, "minkowski", p=3)),
+    "pdist of other metrics": lambda x: sum(np.sum(distance.pdist(M * x * M + A, metric) ** 2) for metric in ("cityblock", "correlation", "chebyshev")),
     "pdist": lambda x: np.sum(distance.pdist(B * x * B)) + distance.euclidean(A * x, A**2),
     "zscore": lambda x: stats.zscore(A**2 + A * x)[0] + np.sum(stats.zscore(M * x * M, ddof=1) ** 3),
     "special": lambda x: np.sum(special.log1p(A * x) + special.expm1(A * x) + special.exp2(A * x) + special.cbrt(A * x)) * special.comb(5, 2)
@@ -227,7 +230,7 @@ def test_a_hermitian_toeplitz_matrix():
     (lambda x: np.sum(la.eigh(S * x, subset_by_index=[0, 1])[1]), NotImplementedError, r"take them from all, v\[:, first:last \+ 1\]"),
     (lambda x: np.sum(la.solve(M * x, A, assume_a="triangular")), ValueError, "triangular is not a recognized matrix structure"),
     (lambda x: np.sum(la.qr(B * x)[0]), NotImplementedError, "pass mode='economic'"),
-    (lambda x: np.sum(distance.cdist(B * x, B, "cityblock")), NotImplementedError, "of another metric"),
+    (lambda x: np.sum(distance.cdist(B * x, B, "jensenshannon")), NotImplementedError, "this metric"),
     (lambda x: integrate.quad(lambda t: t * x, 0, 1)[0], S2SError, "s2s does not know scipy.integrate"),
     (lambda x: special.hyperu(1.0, 2.0, x), S2SError, "s2s does not know scipy.special.hyperu"),
 ])

@@ -284,3 +284,20 @@ def test_slopes_along_no_axis(function):
     x = np.array([[0.5, -1.25], [2.0, 0.25]])
     found = s2s.grad(lambda x: np.sum(function(np.sin(x), axis=()) ** 2))(x)
     np.testing.assert_allclose(found, np.sin(2 * x), rtol=1e-14)
+
+
+@pytest.mark.parametrize("axis", [(1, 2), (0, 2), (2, 0), (0, 1, 2), (1,), ()])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_product_along_several_axes(axis, keepdims):
+    x = np.sin(np.arange(24.0).reshape(2, 3, 4)) + 0.3
+    x[1, 1, 2] = 0.0
+
+    def f(x):
+        return np.sum(np.prod(x, axis=axis, keepdims=keepdims) ** 2)
+
+    h, d = 1e-6, np.cos(np.arange(24.0).reshape(2, 3, 4))
+    slope = (f(x + h * d) - f(x - h * d)) / (2 * h)
+    np.testing.assert_allclose(np.sum(s2s.grad(f)(x) * d), slope, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(s2s.jvp(f, (x,), (d,))[1], slope, rtol=1e-5, atol=1e-8)
+    lanes = s2s.grad(lambda x: np.sum(s2s.vmap(np.prod)(x)))(x)
+    np.testing.assert_allclose(lanes, [s2s.grad(lambda m: np.prod(m))(m) for m in x], rtol=1e-12)
