@@ -11,6 +11,7 @@ import pytest
 
 import s2s
 from s2s import pipeline
+from s2s.agreement import checker
 from s2s.back.loops import lower
 
 X = np.arange(12.0).reshape(3, 4)
@@ -31,7 +32,11 @@ def outcome(f, *args):
 def in_loops(t):
     """The loops of `t` as a function that Python runs: those that suppose nothing of lengths."""
     def run(*args):
-        module = pipeline.render(lower(pipeline.flattened(t.lower(*args).function)), native=True)
+        function = t.lower(*args).function
+        ask = checker(function, lambda: None)
+        if ask is not None:
+            ask(*args)
+        module = pipeline.render(lower(pipeline.flattened(function)), native=True)
         names = dict(module.given)
         exec(module.text, names)
         return names[module.entry](*args)
@@ -217,3 +222,95 @@ def test_native_code_stays_in_its_memory(name, monkeypatch):
     monkeypatch.setenv("S2S_CHECK", "memory")
     f, args = COMPILED[name]
     assert_alike(outcome(s2s.jit(f, cache=False), *args), outcome(f, *args))
+
+
+def of_masks(product):
+    return lambda x, i, j: product(x[i[i > 0]], x[j[j > 0]])
+
+
+PRODUCTS = {
+    "of rows": of_masks(lambda a, b: a.T @ b),
+    "of vectors": of_masks(lambda a, b: a[:, 0] @ b[:, 1]),
+    "inner": of_masks(lambda a, b: np.inner(a[:, 0], b[:, 1])),
+    "inner of rows": of_masks(lambda a, b: np.inner(a.T, b.T)),
+    "vdot": of_masks(lambda a, b: np.vdot(a[:, 0], b[:, 1])),
+    "a vector": of_masks(lambda a, b: a[:, 0] @ b),
+    "a vector behind": of_masks(lambda a, b: a.T @ b[:, 2]),
+    "tensordot": of_masks(lambda a, b: np.tensordot(a, b, ((0,), (0,)))),
+    "tensordot of two axes": of_masks(lambda a, b: np.tensordot(a, b, 2)),
+    "einsum": of_masks(lambda a, b: np.einsum("ij,ik->jk", a, b)),
+    "einsum of rows": of_masks(lambda a, b: np.einsum("ij,ij->i", a, b)),
+    "einsum of vectors": of_masks(lambda a, b: np.einsum("i,i->", a[:, 0], b[:, 1])),
+    "sums": of_masks(lambda a, b: np.sum(a * b)),
+}
+
+
+@pytest.mark.parametrize("i, j", [([1, 2, 1], [2, 1, 1]), ([1, 2, 1], [1, 1, 0]), ([1, 2, 1], [1, 0, 0]), ([1, 0, 0], [1, 2, 0]), ([0, 0, 2], [1, 0, 0])])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_axes_that_are_summed_over_are_equally_long(name, i, j):
+    """A product of elements would spread one of length 1, and a cotangent would be as long as the other operand."""
+    judge(PRODUCTS[name], (X, np.array(i), np.array(j)))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("f", [
+    lambda x, y, k: x[:k] @ y, lambda x, y, k: y @ x[:k], lambda x, y, k: np.dot(x[:k], y[:2]), lambda x, y, k: np.outer(x, x)[:, :k] @ y,
+    lambda x, y, k: y @ np.outer(x, x)[:k]], ids=["first", "second", "both", "matrix", "rows"])
+def test_products_of_slices(f, k):
+    judge(f, (np.array([1.0, 2.0, 4.0]), np.array([3.0, 5.0, 6.0]), k))
+
+
+def test_one_that_is_known_is_not_spread_in_a_product():
+    judge(lambda x, y: x[:1] @ y, (np.array([1.0, 2.0, 4.0]), np.array([3.0, 5.0, 6.0])))
+    judge(lambda x, y: x[:, :1] @ y, (X, X))
+
+
+@pytest.mark.parametrize("x, i", [
+    (X, [[0], [1], [2]]), (X, [[0, 1]]), (X, [[0], [1]]), (X[:1], [[0], [1], [2]]), (X[:1], [[3, 0]]), (X[:2], [[0], [1], [2]])],
+    ids=["as many", "one row", "too few", "of one row", "one of one", "too many"])
+@pytest.mark.parametrize("axis", [1, -1])
+def test_take_along_axis_spreads_the_other_axes(x, i, axis):
+    judge(lambda x, i: np.take_along_axis(x, i, axis), (x, np.array(i)))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_take_along_axis_of_lengths_that_a_run_knows(k):
+    i = np.array([[0], [1], [2]])
+    judge(lambda x, i, k: np.take_along_axis(x, i[:k], 1), (X, i, k))
+    judge(lambda x, i, k: np.take_along_axis(x[:k], i, 1), (X, i, k))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_as_many_values_as_places_to_interpolate_between(k):
+    judge(lambda x, xp, fp, k: np.interp(x, xp, fp[:k]), (np.array([0.5, 1.7]), np.array([0.0, 1.0, 3.0]), np.array([1.0, 2.0, 5.0]), k))
+
+
+def test_as_many_values_as_places_in_a_loop():
+    def f(x, xp, fp):
+        total = 0.0
+        for y in x:
+            total += np.interp(y, xp, fp)
+        return total
+
+    args = np.array([0.5, 1.7]), np.array([0.0, 1.0, 3.0]), np.array([1.0, 2.0])
+    for t in (s2s.grad(f, argnums=2), in_loops(s2s.jit(f))):
+        with pytest.raises(ValueError):
+            t(*args)
+
+
+def test_what_raises_says_which_lengths():
+    gradient = s2s.grad(lambda x, y, k: x[:k] @ y)
+    with pytest.raises(ValueError, match="axes that are summed over together have lengths 3 and 1"):
+        gradient(np.ones(3), np.ones(3), 1)
+
+
+@pytest.mark.compile
+@pytest.mark.slow
+def test_an_index_that_is_no_int64_is_not_counted_from_the_end():
+    largest = np.array([0, 2**64 - 1], np.uint64)
+    with pytest.raises(OverflowError):
+        X[largest[-1]]
+    for f in (lambda x, i: x[i[-1]], lambda x, i: x[0, 0] + np.eye(4)[i[-1]]):
+        with pytest.raises(OverflowError):
+            s2s.jit(f)(X, largest)
+    np.testing.assert_array_equal(s2s.jit(lambda x, i: x[i])(X, largest), X[largest])

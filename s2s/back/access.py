@@ -19,7 +19,7 @@ from ..ops.index import getitem
 from ..ops.pattern import expand, paired
 from ..ops.places import is_below, lower_bound
 from ..ops.record import RECORDS, value
-from .buffers import as_dtype, place_in_op, slice_bound_op
+from .buffers import checked_place, slice_bound_op
 
 Index = Sequence[Value]
 
@@ -174,7 +174,7 @@ def view_index(source: Elements, op: Op, operands: Sequence[Value],
             elif not isinstance(constant, int) and source.value is None and not is_below(operand, n, counters):
                 if not (checks and source.generated):
                     return None  # a negative index would have to be wrapped, and a large one refused
-                operand = place_in_op(as_dtype(operand, "int64"), n)
+                operand = checked_place(operand, n)
             maps.append(("fixed", operand))
         else:
             bounds = (None, None, None) if p == "..." else operand

@@ -239,6 +239,11 @@ def of_numbers(function, fold):
     )
 
 
+def checked_place(k: Value, n: Value) -> Value:
+    """The place that the index `k` names on an axis of length n: of an unsigned one that is too large for int64, none."""
+    return place_in_op(k if k.type.dtype == "uint64" else as_dtype(k, "int64"), n)
+
+
 def _fold_same(n: Value, m: Value):
     return n if n is m or (n.constant is not MISSING and n.constant == m.constant) else None
 

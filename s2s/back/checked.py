@@ -25,7 +25,7 @@ from ..ir.rebuild import clone
 from ..ir.types import Array
 from ..ops.record import value
 from ..ops.shape import length
-from .buffers import as_dtype, place_in_op
+from .buffers import checked_place
 from .ranges import Place, unproven
 
 
@@ -84,7 +84,7 @@ class Checks:
         level = self.levels[at]
         with Builder(Block(), op.line) as builder:
             n = value(dim) if isinstance(dim, int) else length(array, axis=place.axis)
-            level.done[key] = place_in_op(as_dtype(index, "int64"), n)
+            level.done[key] = checked_place(index, n)
         level.ops += builder.block.ops
         return level.done[key]
 

@@ -135,7 +135,7 @@ def looked_up(scope, lengths: Sequence[Value], parts: list, index: Sequence[Valu
             k = numbers[o] if o in numbers else scope.elements(o).at(
                 [value(0) if step == 0 else i if step == 1 else multiply(i, step)
                  for step, i in zip(steps_of(scope, o, parts), common[last - first - o.type.rank:])])
-            k, n = as_dtype(k, "int64"), lengths[axis]
+            k, n = as_dtype(k, "int64"), lengths[axis]  # of arrays NumPy converts what is too large, too
             if (k, n) not in known:
                 known[k, n] = k if scope.asked is None else place_in_op(k, n)
             found.append(known[k, n])

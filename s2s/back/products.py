@@ -42,7 +42,7 @@ from ..ops.product import matmul
 from ..ops.record import dims_of, rank, value
 from ..ops.reduce import any_record, sum_record
 from ..ops.reshape import reshape
-from ..ops.shape import length
+from ..ops.shape import length, matched
 from .buffers import contiguous, nonempty_length_op, same_length_op
 from .lengths import SHORT
 
@@ -54,6 +54,8 @@ Products = dict[tuple, Value]  # what has been made: of which two, with their ax
 
 def multiplied(a: Value, b: Value, dtype: str, has_blas: bool = True) -> Value | None:
     """What `a @ b` of that dtype is; None where it is BLAS's as it stands.  Kernels have none: a stack's products are one of them, not many calls."""
+    if not (has_blas and max(rank(a), rank(b)) <= 2 and dtype in BLAS and rank(a) + rank(b) > 2 and not is_short(a, b)):  # not BLAS's, which asks
+        a = matched(a, b, -1, 0 if rank(b) == 1 else -2)
     match rank(a), rank(b):
         case 1, 1:
             return summed(a * b, None, dtype)

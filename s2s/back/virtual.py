@@ -259,6 +259,16 @@ def _same(scope, op: Op) -> Elements | None:
     return Elements(op.output.type, source.lengths, source.at, lambda: scope.whole(x), source.value, source.generated)
 
 
+@entry("as_long_as")
+def _as_long_as(scope, op: Op) -> Elements:
+    """The same elements, once the axis is checked."""
+    x, y = op.inputs
+    source, axis, other = scope.elements(x), op.attrs["axis"], op.attrs["other"]
+    lengths = list(source.lengths)
+    lengths[axis] = scope.same(scope.lengths(y)[other], lengths[axis])
+    return Elements(op.output.type, tuple(lengths), source.at, lambda: scope.whole(x), source.value, source.generated)
+
+
 @entry("copy")
 def _copy(scope, op: Op) -> Elements:
     source = scope.elements(op.inputs[0])

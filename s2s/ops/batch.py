@@ -57,7 +57,16 @@ from .product import matmul, outer_record
 from .record import RECORDS, define, dims_of, dtype_of, rank, value
 from .repeat import broadcast_to_record, tile_record
 from .reshape import ravel, reshape, reshape_like
-from .shape import length, normal_axes, shaped_like, spread, spread_as, sum_to
+from .shape import (
+    as_long_as,
+    length,
+    matched,
+    normal_axes,
+    shaped_like,
+    spread,
+    spread_as,
+    sum_to,
+)
 from .ufunc import IN_MATH
 
 # ----------------------------------------------------------------------------------------- aligning
@@ -177,7 +186,13 @@ def _batch_shaped_like(flags, x: Value, like: Value, *, leading=None):
     return shaped_like(x, like) if flags == (True, True) else x if flags[0] else spread(x, like)
 
 
+def _batch_as_long_as(flags, x: Value, y: Value, *, axis, other):
+    found = as_long_as(x, y, axis=axis + flags[0], other=other + flags[1])
+    return found if flags[0] else batched_over(found, length(y, axis=0))
+
+
 spread.batch, sum_to.batch, shaped_like.batch = _batch_spread, _batch_sum_to, _batch_shaped_like
+as_long_as.batch = _batch_as_long_as
 for _name in ("zeros_like", "ones_like", "empty_like"):
     if _name in RECORDS:
         RECORDS[_name].batch = lambda flags, x, record=RECORDS[_name], **attrs: record(x, **attrs)
@@ -482,6 +497,8 @@ full_record.batch, full_like_record.batch, linspace_record.batch = _batch_full, 
 
 
 def _batch_matmul(flags, a: Value, b: Value):
+    if all(flags) and 1 in (rank(a) - 1, rank(b) - 1):  # sums of products, which would spread an axis of length 1
+        a = matched(a, b, -1, -1 if rank(b) == 2 else -2)
     match rank(a) - flags[0], rank(b) - flags[1]:
         case 1, 1:
             return _sum(a * b, (1,), False) if all(flags) else matmul(a, b) if flags[0] else matmul(b, a)

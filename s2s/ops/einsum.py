@@ -23,6 +23,7 @@ from .index import take
 from .pick import diagonal
 from .record import (
     array_type,
+    broadcast_dim,
     common_dtype,
     define,
     dims_of,
@@ -33,7 +34,7 @@ from .record import (
     value,
 )
 from .reshape import reshape
-from .shape import length, numpy_call, shaped_like, spread, sum_to
+from .shape import length, named_extent, numpy_call, shaped_like, spread, sum_to
 
 
 def split(subscripts: str) -> tuple[list[str], str]:
@@ -119,9 +120,8 @@ def _infer(*xs: Value, subscripts: str) -> Type:
                     current().line,
                     "make the lengths equal",
                 )
-            meet(known, d, broadcasts=True)
-            if may_be_one(known) and not may_be_one(d):
-                extents[name] = d
+            joined = broadcast_dim(known, d)
+            extents[name] = named_extent(("broadcast", known, d)) if joined is None else joined
     return array_type(dtype or "float64", tuple(extents[name] for name in result))
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from ..errors import TypeMismatchError, UnsupportedError
-from ..ir.builder import current, fresh_shape
+from ..ir.builder import current, fresh_shape, meet
 from ..ir.graph import Value
-from ..ir.types import Array, Type, Unknown
+from ..ir.types import Array, Type, Unknown, may_be_one
 from .arrange import expand_dims, moveaxis
 from .copy import copy
 from .create import arange, array, zeros
@@ -70,7 +70,7 @@ def add_along_axis(values, indices, shape, axis):
     """Zeros of this shape, to which each value is added at its index along the axis."""
     result = np.zeros(shape, np.asarray(values).dtype)
     axis = axis % len(shape)
-    grid = list(np.ogrid[tuple(slice(n) for n in np.shape(indices))])
+    grid = list(np.ogrid[tuple(slice(n) for n in shape)])
     grid[axis] = indices
     np.add.at(result, tuple(grid), values)
     return result
@@ -91,10 +91,19 @@ def _fold_picked(x: Value, indices: Value, *, axis: int):
     grid = [
         indices
         if k == axis
-        else expand_dims(arange(length(indices, axis=k)), tuple(j for j in range(count) if j != k))
+        else expand_dims(arange(length(_counted(x, indices, k), axis=k)), tuple(j for j in range(count) if j != k))
         for k in range(count)
     ]
     return take(x, tuple(grid))
+
+
+def _counted(x: Value, indices: Value, axis: int) -> Value:
+    """The one of the two by which places along an axis are counted: the array, or the indices if they are as long, where one array of indices is read in step."""
+    n, m = x.type.dims[axis], indices.type.dims[axis]
+    if n == m or may_be_one(n) or may_be_one(m):
+        return x
+    meet(n, m)
+    return indices
 
 
 picked_along = define(

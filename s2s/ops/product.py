@@ -37,7 +37,7 @@ from .record import (
 )
 from .reduce import sum_record
 from .reshape import ravel, reshape
-from .shape import length, normal_axes, numpy_call, shaped_like, sum_to
+from .shape import length, matched, normal_axes, numpy_call, shaped_like, sum_to
 
 
 def product_dtype(a: Value, b: Value) -> str | None:
@@ -95,6 +95,7 @@ def matrix_transposed(x: Value) -> Value:
 
 def _matmul_left(bar: Value, a: Value, b: Value) -> Value:
     """The cotangent of a in a @ b, for known ranks."""
+    b = matched(b, a, 0 if rank(b) == 1 else -2, -1)
     match rank(a), rank(b):
         case 1, 1:
             return bar * b
@@ -113,6 +114,7 @@ def _matmul_left(bar: Value, a: Value, b: Value) -> Value:
 
 def _matmul_right(bar: Value, a: Value, b: Value) -> Value:
     """The cotangent of b in a @ b, for known ranks."""
+    a = matched(a, b, -1, 0 if rank(b) == 1 else -2)
     match rank(a), rank(b):
         case 1, 1:
             return bar * a
@@ -382,6 +384,7 @@ def tensordot(a, b, axes=2) -> Value:
         )
     for p, q in zip(left, right, strict=True):
         check_inner(a.type.dims[p], b.type.dims[q], "np.tensordot")
+        a = matched(a, b, p, q) if len(left) > 1 else a
     kept = (
         [k for k in range(rank(a)) if k not in left],
         [k for k in range(rank(b)) if k not in right],

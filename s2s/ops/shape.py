@@ -529,7 +529,7 @@ def sum_to_shape(x_bar, shape):
     axes = tuple(range(extra)) + tuple(
         k + extra for k, n in enumerate(shape) if n == 1 != x_bar.shape[k + extra]
     )
-    return np.sum(x_bar, axis=axes).reshape(shape) if axes else x_bar
+    return (np.sum(x_bar, axis=axes) if axes else x_bar).reshape(shape)
 
 
 def _fold_sum_to(x_bar: Value, x: Value, *, known: bool = False):
@@ -639,6 +639,55 @@ shaped_like = define(
     views=(0,),
     shapes=(1,),
 )
+
+
+# Note [Sums over two axes]
+# A matrix product raises where the axes that it sums over differ in length; the product of elements that stands for it, in a derivative
+# or in native code, spreads one of length 1.  Where the lengths are those of two arguments a call asks for them (ir/graph.py, Meeting).  Of others
+# only the run knows: what stands for the product says `as_long_as`.  Considered: to leave a check where dead-code elimination drops
+# the product; but each slice that meets another would leave one, and most derivatives of slices raise by themselves.
+
+
+def check_length(x, y, axis, other):
+    """x, of which an axis has to be as long as one of y."""
+    if x.shape[axis] != y.shape[other]:
+        raise ValueError(f"axes that are summed over together have lengths {x.shape[axis]} and {y.shape[other]}")
+    return x
+
+
+def _infer_as_long(x: Value, y: Value, *, axis: int, other: int) -> Type:
+    n, m = x.type.dims[axis], y.type.dims[other]
+    dim = n if may_be_one(m) and not may_be_one(n) else m
+    return replace(x.type, dims=(*x.type.dims[:axis], dim, *x.type.dims[axis + 1:]))
+
+
+as_long_as = define(
+    "as_long_as",  # x, of which an axis is checked to be as long as one of y
+    evaluate=lambda x, y, *, axis, other: check_length(x, y, axis, other),
+    infer=_infer_as_long,
+    fold=lambda x, y, *, axis, other: x if x.type.dims[axis] == y.type.dims[other] else None,
+    vjp=lambda bar, y, x, like, *, axis, other: (shaped_like(bar, x), None),
+    jvp=lambda dots, y, x, like, **attrs: None if dots[0] is None else as_long_as(dots[0], like, **attrs),
+    linear=(0,),
+    helper=check_length,
+    syntax=lambda x, y, *, axis, other: ast.Call(ast.Name("check_length", ast.Load()), [x, y, ast.Constant(axis), ast.Constant(other)], []),
+    cheap=True,
+    views=(0,),
+    shapes=(1,),
+)
+
+
+def matched(x: Value, y: Value, axis: int, other: int) -> Value:
+    """`x`, checked that its axis is as long as one of `y`, unless both are of known length or of arguments, which a call asks for.  Note [Sums over two axes]
+
+    What a loop carries is not checked either: trips that change its length have taken it through the product itself.
+    """
+    axis, other = axis % x.type.rank, other % y.type.rank
+    dims = x.type.dims[axis], y.type.dims[other]
+    if any(isinstance(d, Extent) and d.accepts_any for d in dims):
+        return x
+    is_asked = all(isinstance(d, int) or "." in d.symbol for d in dims) and not any(map(may_be_one, dims))
+    return x if is_asked else as_long_as(x, y, axis=axis, other=other)
 
 
 # ------------------------------------------------------------------------------------------------ zeros

@@ -21,6 +21,8 @@ def checked_place(typingctx, k, n):
 
     def emit(context, builder, signature, args):
         k, n = (context.cast(builder, x, t, types.intp) for x, t in zip(args, signature.args))
+        if not signature.args[0].signed and signature.args[0].bitwidth == k.type.width:  # no word: as large as there is
+            k = builder.select(builder.icmp_signed("<", k, ir.Constant(k.type, 0)), ir.Constant(k.type, (1 << (k.type.width - 1)) - 1), k)
         from_the_end = builder.icmp_signed("<", k, ir.Constant(k.type, 0))
         place = builder.select(from_the_end, builder.add(k, n), k)
         length = builder.and_(n, ir.Constant(n.type, (1 << (n.type.width - 2)) - 1))  # which LLVM sees is not negative

@@ -32,7 +32,7 @@ def sum_to_shape(x_bar, shape):
     axes = tuple(range(extra)) + tuple(
         k + extra for k, n in enumerate(shape) if n == 1 != x_bar.shape[k + extra]
     )
-    return np.sum(x_bar, axis=axes).reshape(shape) if axes else x_bar
+    return (np.sum(x_bar, axis=axes) if axes else x_bar).reshape(shape)
 
 
 def f_grad(x, y):
