@@ -35,7 +35,7 @@ def in_loops(t):
         function = t.lower(*args).function
         ask = checker(function, lambda: None)
         if ask is not None:
-            ask(*args)
+            ask(*args, *[None] * (len(function.params) - len(args)))  # what it captures has no length
         module = pipeline.render(lower(pipeline.flattened(function)), native=True)
         names = dict(module.given)
         exec(module.text, names)
@@ -268,9 +268,9 @@ def test_one_that_is_known_is_not_spread_in_a_product():
 @pytest.mark.parametrize("x, i", [
     (X, [[0], [1], [2]]), (X, [[0, 1]]), (X, [[0], [1]]), (X[:1], [[0], [1], [2]]), (X[:1], [[3, 0]]), (X[:2], [[0], [1], [2]])],
     ids=["as many", "one row", "too few", "of one row", "one of one", "too many"])
-@pytest.mark.parametrize("axis", [1, -1])
-def test_take_along_axis_spreads_the_other_axes(x, i, axis):
-    judge(lambda x, i: np.take_along_axis(x, i, axis), (x, np.array(i)))
+def test_take_along_axis_spreads_the_other_axes(x, i):
+    judge(lambda x, i: np.take_along_axis(x, i, 1), (x, np.array(i)))
+    judge(lambda x, i: np.take_along_axis(x, i, axis=0), (x.T, np.array(i).T))
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -314,3 +314,11 @@ def test_an_index_that_is_no_int64_is_not_counted_from_the_end():
         with pytest.raises(OverflowError):
             s2s.jit(f)(X, largest)
     np.testing.assert_array_equal(s2s.jit(lambda x, i: x[i])(X, largest), X[largest])
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_as_many_weights_as_numbers(k):
+    x, w = np.array([1.0, 2.0, 4.0]), np.array([3.0, 5.0, 6.0])
+    judge(lambda x, w, k: np.average(x, weights=w[:k]), (x, w, k))
+    judge(lambda x, w, k: np.average(x[:k], weights=w), (x, w, k))
+    judge(lambda x, w, k: np.average(np.outer(x, x), axis=0, weights=w[:k]), (x, w, k))

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..errors import TypeMismatchError, UnsupportedError
-from ..ir.builder import current, fresh_extent, meet
+from ..errors import UnsupportedError
+from ..ir.builder import current, fresh_extent
 from ..ir.graph import Value
 from ..ir.types import Array, Type, is_inexact
 from .arrange import expand_dims, flip
@@ -35,7 +35,7 @@ from .reduce import as_array, sum_record
 from .reshape import ravel
 from .running import cumsum_
 from .search import searchsorted
-from .shape import as_long_as, length, matched, numpy_call, shaped_like, static_axis
+from .shape import length, numpy_call, of_length, shaped_like, static_axis
 from .ufunc import is_none
 
 # ------------------------------------------------------------------------------- integrals and derivatives
@@ -97,7 +97,7 @@ def interp(x, xp, fp, left=None, right=None, period=None) -> Value:
     x, xp = (as_dtype(as_array(each), "float64") for each in (x, xp))
     fp = as_array(fp)
     fp = as_dtype(fp, "complex128" if is_complex(fp) else "float64")
-    fp = _as_many(xp, fp)
+    fp = of_length(fp, xp, 0, 0, "np.interp") if rank(xp) == rank(fp) == 1 else fp
     k = clip(searchsorted(xp, x, "right") - 1, 0, length(xp, axis=0) - 2)
     start, low = take(xp, k), take(fp, k)
     slope = (take(fp, k + 1) - low) / (take(xp, k + 1) - start)
@@ -106,17 +106,6 @@ def interp(x, xp, fp, left=None, right=None, period=None) -> Value:
     last = take(xp, -1)
     beyond = where(greater(x, last), right, where(equal(x, last), take(fp, -1), slope * (x - start) + low))
     return where(less(x, take(xp, 0)), left, beyond)
-
-
-def _as_many(xp: Value, fp: Value) -> Value:
-    """`fp`, where as many as `xp`: what np.interp is made of would not ask."""
-    if rank(xp) != 1 or rank(fp) != 1:
-        return fp
-    n, m = xp.type.dims[0], fp.type.dims[0]
-    if isinstance(n, int) and isinstance(m, int) and n != m:
-        raise TypeMismatchError(f"np.interp of {n} places and {m} values", current().line, "give as many values as places")
-    meet(n, m)
-    return as_long_as(fp, xp, axis=0, other=0) if current().meetings is None else matched(fp, xp, 0, 0)
 
 
 @numpy_function(np.unwrap)

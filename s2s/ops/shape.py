@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..errors import TypeMismatchError, UnsupportedError, VerifyError
-from ..ir.builder import current, emit, fresh_extent
+from ..ir.builder import current, emit, fresh_extent, meet
 from ..ir.graph import Value
 from ..ir.types import (
     INT,
@@ -688,6 +688,15 @@ def matched(x: Value, y: Value, axis: int, other: int) -> Value:
         return x
     is_asked = all(isinstance(d, int) or "." in d.symbol for d in dims) and not any(map(may_be_one, dims))
     return x if is_asked else as_long_as(x, y, axis=axis, other=other)
+
+
+def of_length(x: Value, y: Value, axis: int, other: int, what: str) -> Value:
+    """`x`, where its axis is as long as one of `y`, as the function `what` wants it, which what is made for it would not ask."""
+    n, m = x.type.dims[axis], y.type.dims[other]
+    if isinstance(n, int) and isinstance(m, int) and n != m:
+        raise TypeMismatchError(f"{what} of axes of lengths {n} and {m}", current().line, "make the lengths equal")
+    meet(n, m)
+    return as_long_as(x, y, axis=axis, other=other) if current().meetings is None else matched(x, y, axis, other)
 
 
 # ------------------------------------------------------------------------------------------------ zeros
