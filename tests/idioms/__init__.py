@@ -9,10 +9,22 @@ from __future__ import annotations
 
 import random
 
-from . import control, data, functions, lists, mutation, sizes
+from . import (
+    control,
+    data,
+    discarding,
+    functions,
+    lists,
+    mutation,
+    precision,
+    raising,
+    roots,
+    sizes,
+)
 from .writer import FAMILIES, Wide
 
-__all__ = ["FAMILIES", "control", "data", "functions", "lists", "mutation", "sizes", "text"]
+__all__ = ["FAMILIES", "control", "data", "discarding", "functions", "lists", "mutation", "precision", "raising", "roots", "sizes",
+           "text"]
 
 
 def text(seed: int, families: tuple[str, ...] = ()) -> str:

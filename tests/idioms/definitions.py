@@ -48,6 +48,15 @@ def safe_log(u):
         raise ValueError(f"too small: {u}")
     return np.log(u)
 """,
+    "rooted": """
+def rooted(u):
+    return np.tanh(math.sqrt(u) + 0.5)
+""",
+    "shared": """
+def shared(u):
+    w = 1.0 / u
+    return np.sin(0.1 * w)
+""",
     "Body": """
 @dataclasses.dataclass
 class Body:
