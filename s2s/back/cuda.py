@@ -23,7 +23,7 @@ from ..ops.control import for_loop, if_, while_loop
 from ..ops.independent import roles
 from ..ops.record import Record, value
 from ..ops.shape import length
-from .kernel import THREADS, Kernel, parallel_kernel, single_kernel
+from .kernel import CUDA_NAMES, THREADS, Kernel, parallel_kernel, single_kernel
 from .lane import arrays_made, lengths_outside
 from .owners import owned
 from .python import Module, definition
@@ -55,7 +55,7 @@ def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
     host = Host(owned(function, results=True, augmented=False))
     main = host.function()
     helpers = {op.record.helper: None for op in walk(main.block) if op.record.helper is not None}
-    trees = [kernel.tree for kernel in host.kernels] + [definition(main, native=True)]
+    trees = [kernel.tree for kernel in host.kernels] + [definition(main, native=True, reserved=CUDA_NAMES.union(k.name for k in host.kernels))]
     sums = any(op.record is add_up for op in walk(main.block))
     copies = any(op.record is device_copy for op in walk(main.block))
     unparser = Unparser()

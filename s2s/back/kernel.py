@@ -33,6 +33,8 @@ from .lane import Body, arrays_made, is_argument, item_of, known, lengths_outsid
 from .python import definition
 from .threads import spread_over_threads, with_given
 
+CUDA_NAMES = frozenset({"cuda", "float32", "float64", "int64", "uint32", "THREADS", "BLOCKS", "blocks_of", "add_up", "add_up_kernel", "copy_of",
+                        "given"})  # what the module of the kernels says by name: cuda.py, threads.py
 THREADS = 128  # in a block; sums are added up in a tree, so a power of two
 
 
@@ -104,7 +106,7 @@ def parallel_kernel(loop: Op, roles: Sequence[str], name: str) -> Kernel:
         outs = for_loop(0, count, 1, starts, trip, names=names, index=body.params[0].name or "i")[len(tapes):]
         sums = [k for k, role in enumerate(roles) if role == "sum"]
         block.yields = [*(outs[k] for k in sums), *(out for k, out in enumerate(outs) if k not in sums)]
-    tree = definition(Function(name, block, tupled=True), native=True)
+    tree = definition(Function(name, block, tupled=True), native=True, reserved=CUDA_NAMES)
     parts = [(k, body.params[1 + k].type.dtype) for k in sums]
     kernel.tree = spread_over_threads(tree, kernel, parts)
     kernel.types += [Array(dtype, (Extent("blocks"),)) for _, dtype in parts]
@@ -138,7 +140,7 @@ def single_kernel(loop: Op, name: str) -> Kernel:
             else:
                 yields.append(work.env[out])
         block.yields = yields
-    tree = definition(Function(name, block, tupled=True), native=True)
+    tree = definition(Function(name, block, tupled=True), native=True, reserved=CUDA_NAMES)
     tree.body = [s for s in tree.body if not isinstance(s, ast.Return)]
     kernel.tree = with_given(tree, kernel)
     return kernel

@@ -8,8 +8,10 @@ to it, or `t`, with `_1`, `_2` where that name is taken.
 
 from __future__ import annotations
 
+import ast
+import builtins
 import keyword
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from ..ir.graph import Block, Op, Value
@@ -44,6 +46,27 @@ RESERVED = frozenset(
         "list",
     }
 )
+
+
+BUILTINS = frozenset(dir(builtins))
+
+
+class Own(str):
+    """The name of a variable, or of a function of the module: not of something that the text calls, as `len` is.
+
+    `names[value]` is one, and stays one in the trees that it is put into, so that a user's variable and a function of
+    Python's, or of s2s's, are told apart by what they are where they are spelled alike: the variable is then renamed.
+    Considered: reserving all names that some text may need (a user's `sum`, `type` and `input` would never be called so),
+    and a table of those that each op needs beside its syntax, which says it already.
+    """
+
+
+def clashing(words: Iterable[ast.Name], *more: str) -> frozenset[str]:
+    """The names of variables among `words` by which they also call what Python has; `more` are parameters."""
+    own, called = set(more), set()
+    for word in words:
+        (own if isinstance(word.id, Own) else called).add(str(word.id))
+    return frozenset(own & called & BUILTINS)
 
 
 COUNTERS = ("i", "j", "k", "l", "m")  # what a loop counts that the user has no name for
@@ -81,7 +104,7 @@ class Names:
         self.names = self._choose()
 
     def __getitem__(self, value: Value) -> str:
-        return self.names[self.find(value)]
+        return Own(self.names[self.find(value)])
 
     def find(self, value: Value) -> Value:
         """The value that stands for all that share its variable."""

@@ -36,6 +36,7 @@ from .pieces import dtype_argument, placed
 from .sections import MADE, groups, in_sections
 from .work import Asked, Work, as_factor, parsed, spelled, trips_of, work_of
 
+PARTS = ("add_parts", "apart", "in_parts", "natural", "parts_of")  # functions that a loop in parts calls: runtime/parts.py
 COMBINED = {  # ops -> what goes with any number and leaves it as it is, and how two parts go together; not products, where a
     # part may overflow that a zero in another would have kept from it
     "maximum": ("-np.inf", "np.iinfo(np.{dtype}).min", "np.maximum({s}, {x})"),
@@ -175,7 +176,7 @@ class Split:
 
     def __init__(self, tree: ast.FunctionDef, taken: frozenset[str]):
         self.tree, self.roles = tree, Roles(tree.function)
-        self.taken = {"in_parts", "parts_of", "add_parts", "natural", "apart", *taken}
+        self.taken = {*PARTS, *taken}
         self.found: dict[ast.For, Independent] = {}
         self.kernels: list[ast.FunctionDef] = []
         self.sizes: list[tuple[Work, ...]] = []

@@ -34,9 +34,9 @@ from .expressions import Layout
 from .literals import is_literal, modules_said
 from .memory import results_of
 from .mentions import nodes_in
-from .names import RESERVED, Names
+from .names import BUILTINS, RESERVED, Names, Own, clashing
 from .owners import owned
-from .parts import Split, rename_marks
+from .parts import PARTS, Split, rename_marks
 from .prune import drop_dead, drop_handed_on, leave_shapes_unsaid, name_results, unpack_tuples
 from .raises import named_classes, names_acted_with
 from .statements import Writer
@@ -72,30 +72,43 @@ class Draft:
     So which loops are to be in parts can be told of their `sizes` (parts.py) before there is any text.
     """
 
-    def __init__(self, function: Function, annotate: bool = False, native: bool = False):
-        self.given = function, annotate, native
+    def __init__(self, function: Function, annotate: bool = False, native: bool = False, taken: frozenset[str] = frozenset()):
+        self.given = function, annotate, native, taken
         callees = _callees(function)
         for each in (function, *callees):
             each.given, each.handed_on = frozenset(), {}
         for callee in recursive_callees(function):
             callee.function.given = callee.given
             callee.function.handed_on = {} if annotate else callee.handed_on
-        helpers = self.helpers = _helpers_of([*callees, function])
-        spelled = _spellings([function, *callees], helpers)
+        self.helpers = _helpers_of([*callees, function])
+        if native:
+            taken |= {*PARTS, "njit"}
+        shadowing = self.define(function, callees, taken)
+        if shadowing:
+            self.define(function, callees, taken | shadowing)
+
+    def define(self, function: Function, callees: Sequence[Function], taken: frozenset[str]) -> frozenset[str]:
+        """Make the trees, in which neither variables nor functions have names that are `taken`.
+
+        What is returned are names that a function has by which the trees call what Python has.
+        """
+        _, annotate, native, _ = self.given
+        spelled = _spellings([function, *callees], self.helpers, taken)
         whole = None if annotate else only_call(function)
         if whole is not None:
-            callees.remove(whole)
-            spelled = _spellings([function, *callees], helpers)
+            callees = [callee for callee in callees if callee is not whole]
+            spelled = _spellings([function, *callees], self.helpers, taken)
             spelled[whole] = spelled[function]
             function = function.remade(whole.block)
             spelled[function] = spelled[whole]
-        self.entry = spelled[function]
-        self.classes = Classes([function, *callees], {} if native else named_classes([function, *callees]), spelled.values())
+        self.entry = str(spelled[function])
+        self.classes = Classes([function, *callees], {} if native else named_classes([function, *callees]), RESERVED.union(spelled.values(), taken))
         reserved = frozenset({*spelled.values(), *self.classes.names.values()}) | names_acted_with([function, *callees])
-        self.reserved = reserved | {h.__name__ for h in helpers}
+        self.reserved = reserved | {h.__name__ for h in self.helpers} | taken
         self.definitions: list[ast.FunctionDef] | None = [
             definition(called, annotate, native, self.reserved, entry=called is function, spelled=spelled)
             for called in (*callees, function)]
+        return _builtins_called(self.definitions, self.helpers).intersection([*spelled.values(), *self.classes.names.values()])
 
     @made_in_turn
     def split(self) -> Split:
@@ -110,7 +123,7 @@ class Draft:
     def module(self, parts: Container[int] | None = None) -> Module:
         """The text, with the loops in parts that have these numbers."""
         if self.definitions is None:  # the trees have become another text
-            return render(*self.given, parts)
+            return Draft(*self.given).module(parts)
         if parts is not None:
             self.definitions[-1:] = self.split.in_parts(parts)
         definitions, self.definitions = self.definitions, None
@@ -219,7 +232,7 @@ _IMPORTS = [
     ("scipy.fft", "import scipy.fft"),
     ("scipy.linalg", "import scipy.linalg"),
     ("scipy.special", "import scipy.special"),
-    ("in_parts", "from s2s.runtime.parts import add_parts, apart, in_parts, natural, parts_of"),
+    ("in_parts", f"from s2s.runtime.parts import {', '.join(PARTS)}"),
     ("objmode", "from numba import objmode"),
     ("generator_type", "from numba import typeof\n\ngenerator_type = typeof(np.random.default_rng(0))"),
 ]
@@ -246,7 +259,7 @@ def definition(
     spelled: Mapping[Function, str] = MappingProxyType({}),
 ) -> ast.FunctionDef:
     """`function` as a `def`; `spelled` gives the names that it and what it calls have in the module."""
-    name = spelled.get(function, function.name)
+    name, given = spelled.get(function, function.name), function
     function = owned(spell_strong(function), results=entry and not annotate, augmented=not annotate)
     if not annotate:
         leave_shapes_unsaid(function)
@@ -265,9 +278,12 @@ def definition(
         body = with_returns(body)
     nodes = [node for statement in body for node in _in_order(statement)]
     uses = [node for node in nodes if isinstance(node, ast.Name)]
+    if clashes := clashing(uses, *(names[p] for p in function.params)) - reserved:
+        return definition(given, annotate, native, reserved | clashes, entry, spelled)
     renamed = names.renumber([*(names[p] for p in function.params), *(node.id for node in uses)])
     for node in {id(node): node for node in uses}.values():
-        node.id = renamed.get(node.id, node.id)
+        if node.id in renamed:
+            node.id = Own(renamed[node.id])
     for node in (arg for arg in nodes if isinstance(arg, ast.arg)):  # of lambdas
         node.arg = renamed.get(node.arg, node.arg)
     if not annotate:
@@ -373,19 +389,26 @@ def _helpers_of(functions: Sequence[Function]) -> dict[Callable, None]:
     return helpers
 
 
-def _spellings(functions: Sequence[Function], helpers: Iterable[Callable]) -> dict[Function, str]:
+def _builtins_called(definitions: Iterable[ast.FunctionDef], helpers: Iterable[Callable]) -> frozenset[str]:
+    """What Python has that the functions and helpers call, by name."""
+    found = {str(node.id) for tree in definitions for node in nodes_in(tree) if isinstance(node, ast.Name) and not isinstance(node.id, Own)}
+    found.update(*(helper.__code__.co_names for helper in helpers))
+    return BUILTINS & found
+
+
+def _spellings(functions: Sequence[Function], helpers: Iterable[Callable], more: frozenset[str]) -> dict[Function, str]:
     """A name for each: two functions of one name, or one for two kinds of arguments, become g and g_1.
 
-    So does one that is called as something that generated code calls: a helper, a module, a function of Python's.
+    So does one that is called as something that generated code calls: a helper, a module, a function of Python's, or one of `more`.
     """
     spelled: dict[Function, str] = {}
-    taken = RESERVED | {helper.__name__ for helper in helpers}
+    taken = RESERVED | more | {helper.__name__ for helper in helpers}
     for each in functions:
         name, k = each.name, 0
         while name in spelled.values() or name in taken:
             k += 1
             name = f"{each.name}_{k}"
-        spelled[each] = name
+        spelled[each] = Own(name)
     return spelled
 
 

@@ -63,8 +63,12 @@ def spelled_inside(function: Function, held: Sequence[ast.expr]) -> ast.expr:
     if not held:
         return name
     params = [p.name or f"x{k}" for k, p in enumerate(function.params[:len(function.params) - len(held)])]
-    taken = {x.id for x in held if isinstance(x, ast.Name)}
-    params = [f"{p}_" if p in taken else p for p in params]
+    taken = {node.id for x in held for node in ast.walk(x) if isinstance(node, ast.Name)}
+    for k, p in enumerate(params):
+        while p in taken:
+            p += "_"
+        params[k] = p
+        taken.add(p)
     arguments = ast.arguments(posonlyargs=[], args=[ast.arg(p) for p in params], kwonlyargs=[], kw_defaults=[], defaults=[])
     return ast.Lambda(arguments, ast.Call(name, [*(ast.Name(p, ast.Load()) for p in params), *held], []))
 

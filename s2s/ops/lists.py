@@ -901,13 +901,20 @@ def scattered(values, order, xs):
     return ys
 
 
+def _pick_syntax(xs: ast.expr, order: ast.expr) -> ast.expr:
+    """`[xs[k] for k in order]`, where `k` is no name in `xs`."""
+    taken = {node.id for node in ast.walk(xs) if isinstance(node, ast.Name)}
+    k = "k"
+    while k in taken:
+        k += "_"
+    return ast.ListComp(ast.Subscript(xs, ast.Name(k, ast.Load()), ast.Load()), [ast.comprehension(ast.Name(k, ast.Store()), order, [], 0)])
+
+
 list_pick = define(
     "list_pick",  # (xs, order): [xs[k] for k in order], where each place occurs once
     evaluate=lambda xs, order: [xs[k] for k in order],
     infer=lambda xs, order: List(xs.type.item),
-    syntax=lambda xs, order: ast.ListComp(
-        ast.Subscript(xs, ast.Name("k", ast.Load()), ast.Load()),
-        [ast.comprehension(ast.Name("k", ast.Store()), order, [], 0)]),
+    syntax=_pick_syntax,
     vjp=lambda bar, y, xs, order: (list_put(bar, order), None),
     linear=(0,),
     views=(0,),

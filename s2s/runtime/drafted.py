@@ -11,6 +11,7 @@ from ..back.supposed import has_suppositions, supposed
 from ..ir.graph import Function
 from ..ir.turns import made_in_turn
 from .kept import Program, Reread
+from .modules import NATIVE_NAMES
 from .spelling import spelled
 
 
@@ -37,7 +38,7 @@ class Drafted:
 
     @made_in_turn
     def draft(self) -> Draft:
-        return Draft(spelled(lower(self.known, supposes=self.supposes)), native=True)
+        return Draft(spelled(lower(self.known, supposes=self.supposes)), native=True, taken=NATIVE_NAMES)
 
     def module(self, parts: frozenset[int]) -> Module:
         """The text, with the loops in parts that have these numbers."""

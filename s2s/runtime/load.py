@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from ..errors import Line, S2SError, ShapeMismatchError, refusal_said
 from ..ops.rules import REFUSALS
-from .trap import REMEMBER, STOP, Trap, is_checking, remember, stop
+from .trap import LOCALS, REMEMBER, STOP, Trap, is_checking, remember, stop
 
 TEXT = "__s2s_text__"  # what a module that is compiled calls its own text
 _taken: dict[str, str] = {}  # the name of a generated file -> its text
@@ -39,7 +39,7 @@ def load(text: str, entry: str, lines: dict[int, Line], check: bool | None = Non
     namespace: dict[str, object] = {**(given or {}), "__name__": f"s2s_{entry}", "__file__": filename}
     if check:
         tree = ast.fix_missing_locations(Trap().visit(tree))
-        namespace.update({STOP: stop, REMEMBER: remember})
+        namespace.update({STOP: stop, REMEMBER: remember, LOCALS: locals})
     exec(compile(tree, filename, "exec"), namespace)
     return naming_the_line(namespace[entry], filename, lines)
 

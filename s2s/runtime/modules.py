@@ -20,11 +20,13 @@ from dataclasses import replace
 import numpy as np
 from numba.core.errors import NumbaError
 
+from ..back.names import BUILTINS
 from ..back.python import Module
 from ..checking import is_requested
 from ..ir.turns import taking_turns
 from ..ir.types import Array, Type
 from . import cache as disk
+from . import vector_math
 from .asked import asked_first, some_length_is_one, some_length_is_short
 from .checks import written_in_place
 from .effort import Effort, Guarded, Sanitized
@@ -34,13 +36,17 @@ from .load import TEXT, register
 from .ordered import door, in_order
 from .parts import natural
 from .printed import counted
-from .spelling import NATURAL, allocating, imports, not_negative
+from .spelling import NATURAL, RUNTIME, allocating, imports, name_of, not_negative
 from .told import telling
 from .trap import is_checking, watching
 from .trapped import trapped
 from .worth import MoreWork
 
 FLAGS = {False: "{'contract'}", True: "{'contract', 'reassoc', 'nsz', 'arcp'}"}
+# what `decorated` imports, or says by name: no variable and no function of a program that is compiled may have these names
+NATIVE_NAMES = BUILTINS | frozenset({
+    "njit", *map(name_of, RUNTIME), *vector_math.__all__, *(f"into_{name}" for name in HELPERS), NATURAL, trapped.__name__,
+    *(each.__name__ for each in (Effort, Guarded, Sanitized, some_length_is_one, some_length_is_short, MoreWork))})
 _modules: dict[tuple, types.ModuleType] = {}  # by key, and by what is put in order: the same program is loaded once in a process
 _entries: list = []  # the dispatchers made in this process
 

@@ -20,6 +20,7 @@ import numpy as np
 from ..checking import is_requested
 
 STOP, REMEMBER, BEFORE, RESULT = "__s2s_stop", "__s2s_remember", "__s2s_before", "__s2s_result"
+LOCALS = "__s2s_locals"  # locals(), which a variable of the program may be called, too
 ALLOCATIONS = ("np.empty", "np.empty_like", "unshared_empty")  # hold what was there before, until they are written
 FEW = 6  # elements of an array that are shown
 
@@ -54,7 +55,7 @@ class Trap(ast.NodeTransformer):
         """The statement between two calls; of elements, only those that it writes are looked at."""
         elements = [ast.unparse(target)] if isinstance(target, ast.Subscript) else []
         names = elements or [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
-        here = ast.Call(ast.Name("locals", ast.Load()), [], [])
+        here = _call(LOCALS)
         remember = ast.Assign([ast.Name(BEFORE, ast.Store())], _call(REMEMBER, here, *map(ast.Constant, elements)))
         stop = ast.Expr(_call(STOP, ast.Constant(ast.unparse(node)), ast.Constant(tuple(names)), here,
                               ast.Name(BEFORE, ast.Load())))

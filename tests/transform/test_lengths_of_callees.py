@@ -1,10 +1,15 @@
 """A length belongs to the function that has it: parameters, globals and what calls save are never taken for one by their names."""
 
+import random
+import weakref
+
 import numpy as np
 import pytest
 from differences import STEP
 
 import s2s
+from s2s.front import callee
+from s2s.ir.builder import Builder
 
 X = np.array([0.3, 0.5, 0.9])
 b = np.array([0.5, 2.0])
@@ -159,3 +164,18 @@ def test_names_say_nothing_of_lengths_in_second_order(f):
 @pytest.mark.parametrize("f", PROGRAMS[:3])
 def test_names_say_nothing_of_lengths_in_native_code(f):
     np.testing.assert_allclose(s2s.jit(s2s.grad(f))(X), s2s.grad(f)(X), rtol=1e-11)
+
+
+def test_the_text_does_not_depend_on_what_lengths_are_called(monkeypatch):
+    before = [s2s.grad(f).lower(X).source for f in PROGRAMS]
+    plain, names, numbers = Builder.__init__, callee.names_of, random.Random(0)
+
+    def far_apart(self, *args, **keywords):
+        plain(self, *args, **keywords)
+        if self.counter == [0]:
+            self.counter[0] = numbers.randrange(1000, 10**6)
+
+    monkeypatch.setattr(Builder, "__init__", far_apart)
+    monkeypatch.setattr(callee, "names_of", lambda f, count: [f"{id(f)} {name}" for name in names(f, count)])
+    monkeypatch.setattr(callee, "_callees", weakref.WeakKeyDictionary())
+    assert [s2s.grad(f).lower(X).source for f in PROGRAMS] == before
