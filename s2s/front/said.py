@@ -1,6 +1,6 @@
 """What functions of sequences mean, said in Python: they are run in place, like functions of the user's.
 
-`order_of` and `indexable` are questions that the front end answers itself (see sequences.py).
+`order_of`, `indexable` and `finite_sum` are questions that the front end answers itself (see sequences.py).
 """
 
 from __future__ import annotations
@@ -438,8 +438,12 @@ def require_equal(n, m, shorter, longer):
         raise ValueError(longer)
 
 
-def require_sum(items):
-    """Raise what math.fsum raises of infinities."""
+def finite_sum(items):
+    """math.fsum(items), which the front end knows to raise nothing more."""
+
+
+def exact_sum(items):
+    """math.fsum, where its ValueError is caught."""
     up = down = False
     for x in items:
         if x == math.inf:
@@ -448,6 +452,7 @@ def require_sum(items):
             down = True
     if up and down:
         raise ValueError("-inf + inf in fsum")
+    return finite_sum(items)
 
 
 def rest_of_nearest(x, y):

@@ -505,7 +505,11 @@ def _prod(frame: Frame, node, source, *, start=1):
 def _fsum(frame: Frame, node, source):
     source = listed(frame, node, source)
     if is_caught(frame, ValueError):  # which the op raises otherwise
-        say(frame, node, said.require_sum, source)
+        return say(frame, node, said.exact_sum, source)
+    return _finite_sum(frame, node, source)
+
+
+def _finite_sum(frame: Frame, node, source):
     return exact_sum(list_value(frame, source) if isinstance(source, tuple) else as_list(frame, source))
 
 
@@ -541,7 +545,7 @@ def _heap(meaning: Callable) -> Callable:
 
 BUILTINS.update({
     **OPERATORS,
-    said.order_of: _order_of, said.indexable: listed,
+    said.finite_sum: _finite_sum, said.order_of: _order_of, said.indexable: listed,
     list: _list, tuple: _tuple, sum: _sum, any: _any, all: _all, sorted: _sorted, len: _len,
     max: _extreme(max, operator.gt), min: _extreme(min, operator.lt),
     map: _map, filter: _filter, zip: _zip, functools.reduce: _reduce,

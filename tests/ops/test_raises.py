@@ -274,7 +274,7 @@ def test_the_compiled_derivative_is_that_of_the_side_that_ran(record):
 def _check_derivatives(record, through):
     arity = len(kinds_of(record)[0].example)
     plain = written(f"def f({', '.join(NAMES[:arity])}):\n    return {spelled(record)}\n")
-    lists = [args for args in itertools.chain(*operands(record)[:1]) if all(map(math.isfinite, args))]
+    lists = [args for args in itertools.chain(*operands(record)[:1]) if max(map(abs, args)) <= 1e300]
     for kind in dict.fromkeys(each.kind for each in kinds_of(record)):
         f = program(record, kind, "its own class")
         grad, jvp, twice = through(s2s.grad(f)), through(s2s.jvp(f)), through(s2s.grad(s2s.grad(f)))
