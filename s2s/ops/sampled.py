@@ -91,7 +91,13 @@ def ediff1d(ary, to_end=None, to_begin=None) -> Value:
 
 @numpy_function(np.interp)
 def interp(x, xp, fp, left=None, right=None, period=None) -> Value:
-    """np.interp; at a sample point the derivative in x is that to the right, beyond the ends 0."""
+    """np.interp; at a sample point the derivative in x is that to the right, beyond the ends 0.
+
+    `xp` must increase, as NumPy asks without looking: of points out of order NumPy makes what its search happens to find, which depends
+    on the points asked before, and s2s makes something else.
+
+        np.interp(0.5, np.array([0.0, 1.0]), np.array([2.0, 4.0]))  # 3.0
+    """
     if not is_none(period):
         raise UnsupportedError("np.interp with a period", current().line, "take x modulo the period, and repeat the samples")
     x, xp = (as_dtype(as_array(each), "float64") for each in (x, xp))

@@ -131,7 +131,8 @@ OF_NUMBERS = [record for record in RAISING if record.elementwise]
 def spelled(record) -> str:
     """Its expression of a, b, c."""
     arity = len(kinds_of(record)[0].example)
-    return ast.unparse(record.syntax(*(ast.Name(name) for name in NAMES[:arity])))
+    text = ast.unparse(record.syntax(*(ast.Name(name) for name in NAMES[:arity])))
+    return text if record.elementwise else f"np.sum({text})"
 
 
 def program(record, kind: type, form: str):
@@ -140,7 +141,7 @@ def program(record, kind: type, form: str):
     above = next((base for base in kind.__mro__[1:] if base is not Exception), Exception).__name__
     text = f"def helper({args}):\n    return OP\n\n\ndef f({args}):{FORMS[form]}"
     for old, new in (("OP", f"({spelled(record)})"), ("KIND", _name(kind)), ("ABOVE", above), ("ARGS", args),
-                     ("LAST", "a" if record.elementwise else args[-1]),
+                     ("LAST", "a" if record.elementwise else "np.sum(a)"),
                      ("OTHER", "IndexError" if kind is KeyError else "KeyError")):
         text = text.replace(old, new)
     return written(text)
