@@ -334,7 +334,8 @@ def _power_overflows(a: Value, b: Value):
 def _is_tame_power(a: Value, b: Value) -> bool:
     """Whether no finite number to this power overflows."""
     exponent, base = _known(b), _known(a)
-    return not is_complex(a) and (exponent is not None and -0.95 < exponent <= 1 or base in (1, -1))
+    tame = base is not None and (base in (0, 1, -1) or not math.isfinite(base))  # what is infinite does not become so
+    return not is_complex(a) and (exponent is not None and -0.95 < exponent <= 1 or tame)
 
 
 def _leaves_known_power(a: Value, b: Value):
