@@ -330,6 +330,8 @@ def _parsed(frame: Frame, key):
 def _part(frame: Frame, part):
     part = frame.opened(part)
     match part:
+        case _ if getattr(part, "is_range", False):
+            return FUNCTIONS[np.arange](*map(value, part.bounds))
         case slice():
             return slice(*(None if b is None else frame.value(b) for b in (part.start, part.stop, part.step)))
         case None:

@@ -89,6 +89,9 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         function, args = np.zeros, [0]
     if (inner := meant(function)) is not function and may_call_itself(inner):
         return _apply_decorated(frame, inner, args, keywords, node)
+    if _takes_arrays(function):
+        args = [_without_ranges(frame, a, node) for a in args]
+        keywords = {k: _without_ranges(frame, a, node) for k, a in keywords.items()}
     match of_numba(function):
         case "class", inner:
             return apply(frame, inner, args, keywords, node)
@@ -204,6 +207,28 @@ def _apply_decorated(frame: Frame, function, args: list, keywords: dict, node: g
     return found
 
 
+FEW = 8  # numbers of a range that are written one by one
+
+
+def _takes_arrays(function) -> bool:
+    """Whether a function makes an array of a range that it is given."""
+    module = (getattr(function, "__module__", None) or "").partition(".")[0] if _hashable(function) else ""
+    return (isinstance(function, np.ufunc) or module in ("numpy", "scipy")) and function not in (np.fromiter, np.vectorize)
+
+
+def _without_ranges(frame: Frame, binding, node: gast.AST):
+    """An argument of NumPy's as it is, or the numbers of a range, of one among the members of a list, too."""
+    if isinstance(binding, Iterable) and binding.is_range:
+        known = [b if isinstance(b, int) else b.constant if isinstance(b, Value) else None for b in binding.bounds]
+        if all(isinstance(b, int) for b in known) and len(range(*known)) <= FEW:
+            return tuple(range(*known))  # which may also be axes, or a shape
+        return apply(frame, np.arange, list(binding.bounds), {}, node)
+    members = frame.members(binding) if isinstance(binding, (tuple, list)) or is_list(frame, binding) else None
+    if members and any(isinstance(x, Iterable) and x.is_range for x in members):
+        return tuple(_without_ranges(frame, x, node) for x in members)
+    return binding
+
+
 METHODS_OF_NUMBERS = {"is_integer"}  # which arrays do not have
 METHODS_OF_INTEGERS = {"bit_length": int.bit_length}
 
@@ -222,6 +247,8 @@ def apply_generator_method(frame: Frame, rng: Value, name: str, args: list, keyw
 
 def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node: gast.Call):
     """The binding of `base.name(*args, **keywords)`, where `base` is an array, a number or a list."""
+    if isinstance(base, Cell) and not is_list(frame, base):
+        args = [_without_ranges(frame, a, node) for a in args]
     if isinstance(base, Value) and isinstance(base.type, Generator):
         return apply_generator_method(frame, base, name, args, keywords, node)
     if isinstance(base, Cell):

@@ -13,7 +13,7 @@ from ..later import Named
 from ..ops.record import FUNCTIONS, dtype_of, rank
 from ..ops.shape import length, normal_axis
 from . import said_of_arrays as said
-from .alias import Cell
+from .alias import Cell, Container
 from .builtin import BUILTINS
 from .calls import apply, in_place, operate
 from .frame import Frame
@@ -100,12 +100,14 @@ def _block(frame: Frame, node, arrays):
     return joined(arrays, -levels)
 
 
-def _equal(frame: Frame, node, a1, a2):
+def _equal(frame: Frame, node, a1, a2, equal_nan=False):
     a, b = (apply(frame, np.asarray, [x], {}, node) for x in (a1, a2))
     ranks = rank(frame.value(a)), rank(frame.value(b))
     if None in ranks:
         raise frame.refuse("np.array_equal of an array of unknown rank", node, "call the function once")
-    return _run(frame, node, said.equal, a, b) if ranks[0] == ranks[1] else False
+    if ranks[0] != ranks[1]:
+        return False
+    return _run(frame, node, said.equal_with_nans if frame.static(equal_nan, "equal_nan=", node) else said.equal, a, b)
 
 
 def _joined_rows(frame: Frame, node, *parts):
@@ -387,6 +389,21 @@ def _cholesky(frame: Frame, node, a, *, upper=False):
     return turned
 
 
+def _pad(frame: Frame, node, array, pad_width, mode="constant", **keywords):
+    """np.pad, of a dict of axes as of a pair for each of them."""
+    array, keywords = _array(frame, node, frame.opened(array)), {k: frame.opened(x) for k, x in keywords.items()}
+    if isinstance(pad_width, Container):
+        widths = [(0, 0)] * (rank(frame.value(array)) or 0)
+        for axis, width in pad_width.members.items():
+            pair = frame.static(width, "a width", node)
+            widths[axis] = tuple(pair) if isinstance(pair, (tuple, list)) else (pair, pair)
+        pad_width = tuple(widths)
+    return operate(frame, np.pad, [array, frame.opened(pad_width)], {"mode": frame.opened(mode), **keywords}, node)
+
+
+_pad.opens = True  # which is given dicts as they are
+
+
 def _trace(frame: Frame, node, x, *, offset=0, dtype=None):
     return apply(frame, np.trace, [x, offset, -2, -1], {} if dtype is None else {"dtype": dtype}, node)
 
@@ -558,7 +575,7 @@ BUILTINS.update({
     np.poly: _plainly(said.polynomial_of_roots), np.linalg.matrix_rank: _plainly(said.matrix_rank),
     np.hanning: _plainly(said.hanning), np.hamming: _plainly(said.hamming), np.blackman: _plainly(said.blackman),
     np.bartlett: _plainly(said.bartlett), np.kaiser: _plainly(said.kaiser),
-    np.r_: _joined_rows, np.c_: _joined_columns, np.mgrid: _grid, np.ogrid: _open_grid, np.array_equal: _equal, np.block: _block,
+    np.r_: _joined_rows, np.c_: _joined_columns, np.mgrid: _grid, np.ogrid: _open_grid, np.array_equal: _equal, np.pad: _pad, np.array_equiv: _plainly(said.equivalent), np.block: _block,
     np.indices: _indices, np.fromfunction: _from_function, np.piecewise: _piecewise,
     np.apply_along_axis: _along_axis, np.lib.stride_tricks.sliding_window_view: _windows,
     np.linalg.eigh: _eigh(np.linalg.eigh, said.values_and_vectors_of_each), np.linalg.eigvalsh: _eigh(np.linalg.eigvalsh, said.values_of_each),

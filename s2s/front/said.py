@@ -117,6 +117,20 @@ def extreme(items, key, larger):
     return best
 
 
+def largest_of_vector(x):
+    """max(x): a NaN is never larger than another number, nor another number than it."""
+    if x.dtype.kind != "f":
+        return x[np.argmax(x)]
+    return x[0 if np.isnan(x[0]) else np.argmax(np.where(np.isnan(x), -np.inf, x))]
+
+
+def smallest_of_vector(x):
+    """min(x), in the same way."""
+    if x.dtype.kind != "f":
+        return x[np.argmin(x)]
+    return x[0 if np.isnan(x[0]) else np.argmin(np.where(np.isnan(x), np.inf, x))]
+
+
 def extreme_or(items, key, larger, default):
     if len(items) == 0:
         return default

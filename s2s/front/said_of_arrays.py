@@ -29,6 +29,16 @@ def equal(a, b):
     return a.shape == b.shape and bool(np.all(a == b))
 
 
+def equal_with_nans(a, b):
+    """The same, where a NaN equals another."""
+    return a.shape == b.shape and bool(np.all((a == b) | np.isnan(a) & np.isnan(b)))
+
+
+def equivalent(a1, a2):
+    """np.array_equiv, of arrays that broadcast."""
+    return bool(np.all(np.equal(a1, a2)))
+
+
 def quotient_and_rest(x1, x2):
     """np.divmod."""
     return np.floor_divide(x1, x2), np.remainder(x1, x2)
@@ -346,10 +356,17 @@ def vector_norm(x, axis=None, keepdims=False, ord=2):
     return np.reshape(found, [1] * np.ndim(x)) if keepdims else found
 
 
-def matrix_rank(A):  # noqa: N803  NumPy's own name
-    """np.linalg.matrix_rank of one matrix."""
-    s = np.linalg.svd(A, compute_uv=False)
-    return np.sum(s > np.max(s) * max(A.shape) * np.finfo(s.dtype).eps)
+def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):  # noqa: N803  NumPy's own name
+    """np.linalg.matrix_rank, of each of a stack; of a vector whether it is not 0."""
+    if np.ndim(A) < 2:
+        return np.any(np.not_equal(A, 0)) * 1
+    s = np.abs(np.linalg.eigvalsh(A)) if hermitian else np.linalg.svd(A, compute_uv=False)
+    if tol is None:
+        least = np.finfo(s.dtype).eps * max(A.shape[-2:]) if rtol is None else np.expand_dims(np.asarray(rtol), -1)
+        least = np.max(s, axis=-1, keepdims=True) * least
+    else:
+        least = np.expand_dims(np.asarray(tol), -1)
+    return np.count_nonzero(s > least, axis=-1)
 
 
 def condition_number(x):

@@ -25,7 +25,7 @@ from ..ir.types import Array, List, Scalar, Tuple
 from ..ops.compensated import compensated_sum, is_compensated
 from ..ops.lists import exact_sum, list_order
 from ..ops.raises import unlike
-from ..ops.record import FUNCTIONS, value
+from ..ops.record import FUNCTIONS, rank, value
 from ..ops.shape import length
 from . import said
 from .access import take
@@ -148,6 +148,8 @@ def _extreme(function, larger: Callable) -> Callable:
             raise TypeMismatchError(f"{function.__name__} of an empty sequence", frame.line(node), "give it a default=")
         if members is not None and frame.is_static(tuple(members)) and key is None:
             return function(frame.static(tuple(members), "this"))
+        if key is None and default is UNGIVEN and members is None and isinstance(items, Cell) and not is_list(frame, items) and rank(frame.value(items)) == 1:
+            return say(frame, node, said.largest_of_vector if function is max else said.smallest_of_vector, items)
         if key is None and (default is UNGIVEN or members is not None) and not _of_tuples(frame, items):
             return operate(frame, function, args if len(args) > 1 else [items if members is None else tuple(members)], {}, node)
         key = key if key is not None else _same

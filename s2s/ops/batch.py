@@ -38,6 +38,7 @@ from .create import (
 from .determinant import cofactors_of, inverse_of, second_of
 from .elementwise import (
     absolute,
+    equal,
     logical_and,
     logical_not,
     logical_or,
@@ -483,9 +484,10 @@ def _batch_full_like(flags, v: Value, x: Value):
 def _batch_linspace(flags, start: Value, stop: Value, num: Value, *, endpoint):
     if flags[2]:
         return None
-    weights = linspace_record(value(0.0), value(1.0), num, endpoint=endpoint)
     start, stop = (align(x, 0, 1, flag) for x, flag in zip((start, stop), flags))
-    return start + (stop - start) * weights
+    k, last = expand_dims(arange(num), 0), num - 1 if endpoint else num
+    found = k * ((stop - start) / maximum(last, 1)) + start  # as NumPy computes it
+    return where(equal(k, 0), start, where(equal(k, last), stop, found)) if endpoint else found
 
 
 concatenate_record.batch, stack_record.batch, array_record.batch = _batch_concatenate, _batch_stack, _batch_array

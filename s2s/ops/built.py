@@ -63,8 +63,8 @@ def dstack(tup) -> Value:
 
 @numpy_function(np.meshgrid)
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy") -> Value:  # noqa: A002  NumPy's own names
-    """np.meshgrid of vectors."""
-    xs, order = [as_array(x) for x in xi], list(range(len(xi)))
+    """np.meshgrid of vectors, and of numbers, which are vectors of one element."""
+    xs, order = [FUNCTIONS[np.atleast_1d](as_array(x)) for x in xi], list(range(len(xi)))
     if static(indexing) == "xy" and len(xs) > 1:
         order[:2] = 1, 0
     lengths: list = [None] * len(xs)

@@ -72,8 +72,13 @@ cbrt = elementwise("cbrt",                lambda y, x: 1 / (3 * y * y),         
 square = elementwise("square",            lambda y, x: 2 * x, slope="finite")
 reciprocal = elementwise("reciprocal",    lambda y, x: -y * y, slope=signs.pole_at_zero)
 #                                         ∂y/∂a                       ∂y/∂b
-logaddexp = elementwise("logaddexp",      lambda y, a, b: exp(a - y), lambda y, a, b: exp(b - y), vector=True, slope="finite")
-logaddexp2 = elementwise("logaddexp2",    lambda y, a, b: exp2(a - y), lambda y, a, b: exp2(b - y), slope="finite")
+def _sum_or_zero(y):
+    """A sum of exponentials' logarithm, 0 in place of -inf: its terms are all 0 then, and so are their shares."""
+    return where(equal(y, -np.inf), 0.0, y)
+
+
+logaddexp = elementwise("logaddexp",      lambda y, a, b: exp(a - _sum_or_zero(y)), lambda y, a, b: exp(b - _sum_or_zero(y)), vector=True, slope="finite")
+logaddexp2 = elementwise("logaddexp2",    lambda y, a, b: exp2(a - _sum_or_zero(y)), lambda y, a, b: exp2(b - _sum_or_zero(y)), slope="finite")
 hypot = elementwise("hypot",              lambda y, a, b: slope_of_size(y, a), lambda y, a, b: slope_of_size(y, b), math=math.hypot, slope="finite")
 
 # -------------------------------------------------------------------------- trigonometric and hyperbolic

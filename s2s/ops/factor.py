@@ -24,11 +24,11 @@ from ..ir.builder import current, fresh_extent
 from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Type
 from .arrange import expand_dims
-from .create import eye
+from .create import eye, zeros_like
 from .elementwise import conjugate, equal, where
 from .elementwise import real as real_part
 from .equations import scipy_call, scipys
-from .index import take
+from .index import put, take
 from .join import concatenate_record
 from .linalg import (
     completed,
@@ -43,7 +43,7 @@ from .pick import diagonal, tril
 from .product import check_inner, matmul, matrix_transposed, product_dtype
 from .raises import Raises, is_not_finite_somewhere
 from .record import define, dtype_of, numpy_function, rank, static, value
-from .reduce import as_array, is_complex
+from .reduce import as_array, is_complex, sum_record
 from .shape import length, shaped_like
 
 t = matrix_transposed
@@ -419,31 +419,40 @@ def _vector(x: Value) -> Value:
 
 
 def _vjp_lstsq(bars, ys, a, b):
-    if any(not is_zero(bar) for bar in bars[1:]):
-        raise UnsupportedError("the derivative of what np.linalg.lstsq returns besides the solution", current().line,
-                               "compute it from the solution: np.sum((a @ x - b) ** 2)")
     y, (right, x), (bar, _) = pinv_record(a), _columns(b, ys[0]), _columns(bars[0], ys[0])
     b_bar, left = matmul(t(y), bar), matmul(t(y), x)
-    a_bar = matmul(right - matmul(a, x), t(matmul(y, b_bar))) + matmul(left, t(bar - matmul(y, matmul(a, bar)))) - matmul(b_bar, t(x))
+    rest = right - matmul(a, x)
+    a_bar = matmul(rest, t(matmul(y, b_bar))) + matmul(left, t(bar - matmul(y, matmul(a, bar)))) - matmul(b_bar, t(x))
+    if not is_zero(bars[1]):  # of sums of squares, where there are any
+        weights = put(zeros_like(take(x, 0)), slice(None, length(ys[1], axis=0)), bars[1])
+        turned = 2.0 * weights * rest
+        a_bar, b_bar = a_bar - matmul(turned, t(x)), b_bar + turned
+    if not is_zero(bars[3]):
+        a_bar = a_bar + _through_svd(bars[3], a)
     return a_bar, b_bar if rank(b) == 2 else _vector(b_bar)
 
 
 def _jvp_lstsq(dots, ys, a, b):
+    if dots[0] is None and dots[1] is None:
+        return None
     y, (right, x), moved = pinv_record(a), _columns(b, ys[0]), []
+    rest = right - matmul(a, x)
     if dots[1] is not None:
-        moved.append(matmul(y, _columns(dots[1], ys[0])[0] if rank(b) == 1 else dots[1]))
+        of_right = dots[1] if rank(b) == 2 else expand_dims(dots[1], 1)
+        moved.append(matmul(y, of_right))
+        rest_dot = of_right
     if dots[0] is not None:
         dot, turned = dots[0], matmul(t(dots[0]), matmul(t(y), x))
-        moved.append(matmul(matmul(y, t(y)), matmul(t(dot), right - matmul(a, x))))
+        moved.append(matmul(matmul(y, t(y)), matmul(t(dot), rest)))
         moved.append(turned - matmul(y, matmul(a, turned)) - matmul(y, matmul(dot, x)))
-    if not moved:
-        return None
+        rest_dot = -matmul(dot, x) if dots[1] is None else of_right - matmul(dot, x)
     total = reduce(operator.add, moved)
-    return total if rank(b) == 2 else _vector(total), None, None, None
+    sums = take(sum_record(2.0 * rest * rest_dot, axis=0, keepdims=False), slice(None, length(ys[1], axis=0)))  # none where NumPy has none
+    return total if rank(b) == 2 else _vector(total), sums, None, None if dots[0] is None else _along_svd(dots[0], a)
 
 
 lstsq_record = define(
-    "lstsq",  # the derivative is that of the solution, where the rank does not change
+    "lstsq",  # the derivatives are those where the rank does not change
     evaluate=lambda a, b: tuple(np.linalg.lstsq(a, b)),
     infer=_infer_lstsq,
     vjp=_vjp_lstsq,
@@ -454,7 +463,7 @@ lstsq_record = define(
 
 @numpy_function(np.linalg.lstsq)
 def lstsq(a, b, rcond=None) -> Value:
-    """np.linalg.lstsq: the solution, of which there are derivatives, and what else NumPy returns, of which there are none."""
+    """np.linalg.lstsq: the solution, the sums of squares that are left, the rank, which has no derivative, and the singular values."""
     if static(rcond) is not None:
         raise UnsupportedError("np.linalg.lstsq with rcond=", current().line, "leave it out")
     a, b = _matrix(a, "np.linalg.lstsq"), as_array(b)

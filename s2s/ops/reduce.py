@@ -28,6 +28,7 @@ from .elementwise import (
     equal,
     exp,
     imag,
+    isfinite,
     log,
     logical_and,
     logical_not,
@@ -496,17 +497,24 @@ def norm(x, ord=None, axis=None, keepdims=False) -> Value:
     )
 
 
+def _finite(top: Value) -> Value:
+    """A largest number, 0 in place of an infinite one, without a derivative."""
+    return barrier(where(isfinite(top), top, 0.0))
+
+
 @numpy_function(Named("scipy.special", "logsumexp"))
 def logsumexp(x, axis=None, b=None, keepdims=False, return_sign=False) -> Value:
-    """scipy.special.logsumexp of finite numbers: the maximum is taken out, and carries no derivative."""
+    """scipy.special.logsumexp: the maximum is taken out if it is finite, and carries no derivative; where all are -inf it is 0, as of logaddexp."""
     x, axis, keepdims = as_array(x), static_axis(axis), static(keepdims)
     if is_none(b):
         if static(return_sign):
             raise UnsupportedError("logsumexp with return_sign= and without b=", current().line, "leave it out: the sign is 1")
-        top = barrier(max_record(x, axis=axis, keepdims=keepdims))
-        return log(sum_record(exp(x - over(top, axis, keepdims)), axis=axis, keepdims=keepdims)) + top
+        top = _finite(max_record(x, axis=axis, keepdims=keepdims))
+        total = sum_record(exp(x - over(top, axis, keepdims)), axis=axis, keepdims=keepdims)
+        none = equal(total, 0.0)
+        return where(none, -np.inf, log(where(none, 1.0, total)) + top)
     b = as_array(b)
     counts = not_equal(b, 0)
-    top = barrier(max_record(where(counts, x, -np.inf), axis=axis, keepdims=keepdims))
+    top = _finite(max_record(where(counts, x, -np.inf), axis=axis, keepdims=keepdims))
     total = sum_record(b * exp(where(counts, x - over(top, axis, keepdims), 0.0)), axis=axis, keepdims=keepdims)
     return value((log(absolute(total)) + top, sign(total))) if static(return_sign) else log(total) + top

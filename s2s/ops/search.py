@@ -355,6 +355,8 @@ def histogram(x: Value, bins=10, range=None, density=None, weights=None) -> Valu
     Counts have no derivative, weights and edges have.
     """
     edges, x = value(bins), as_array(x)
+    if members(edges) is not None:
+        edges = as_array(edges)
     if isinstance(edges.type, Static) and isinstance(edges.type.value, str):
         raise UnsupportedError("np.histogram whose number of bins NumPy chooses", current().line, "say how many there are")
     if isinstance(edges.type, Scalar):
