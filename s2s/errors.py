@@ -10,7 +10,7 @@ import functools
 import os
 import re
 import sysconfig
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 ERRORS = ("divide", "over", "under", "invalid")  # of floating-point numbers, as NumPy calls them
 
@@ -61,6 +61,8 @@ class Line:
     end_column: int | None = None
     backwards: bool = False  # an adjoint statement of this line
     again: bool = False  # which only repeats what the forward sweep has done
+    tangent: bool = field(default=False, compare=False)  # the tangent of what this line computes
+    steep: bool = field(default=False, compare=False)  # a slope that may be infinite where what this line computes is finite
 
     @property
     def text(self) -> str:
@@ -68,7 +70,11 @@ class Line:
 
     def reversed(self, again: bool = False) -> Line:
         """The same place, run backwards; `again`, for what is computed once more because it was not saved."""
-        return Line(self.source, self.number, self.column, self.end_column, True, again)
+        return replace(self, backwards=True, again=again)
+
+    def of_tangent(self, steep: bool = False) -> Line:
+        """The same place, where it is the tangent that is computed; or, if `steep`, a slope that may be infinite."""
+        return replace(self, steep=True) if steep else replace(self, tangent=True)
 
     def show(self) -> str:
         """Two lines: the user's text and a caret under what is meant."""

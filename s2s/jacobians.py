@@ -36,7 +36,7 @@ from .assemble import (
     with_ranks,
 )
 from .errors import DerivativeError, RankError, TypeMismatchError
-from .ir.builder import Builder
+from .ir.builder import Builder, at
 from .ir.graph import Block, Function, Value, ops_behind
 from .ir.rebuild import emit_op
 from .ir.types import Array, Extent, Scalar, Static, Tuple, Type, carries_derivative, has_unknown
@@ -226,12 +226,14 @@ def emit_parts(function: Function, args: Sequence[Value | None], early: Sequence
     behind = ops_behind(function.block, missing)
     for op in function.block.ops:
         if op not in behind:
-            emit_op(op, env)
+            with at(op.line):
+                emit_op(op, env)
     if missing:
         env.update(zip(missing, late([env.get(function.results[j], function.results[j]) for j in early]), strict=True))
     for op in function.block.ops:
         if op in behind:
-            emit_op(op, env)
+            with at(op.line):
+                emit_op(op, env)
     return [env.get(y, y) for y in function.results]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from ..ir.graph import MISSING, Block, Function, Op, Value, walk
@@ -18,6 +18,7 @@ from ..ops.control import member_syntax
 from ..ops.foreign import functions_in, printed_op
 from ..ops.lists import copy_syntax
 from ..ops.shape import is_said_by_lengths, numpy_call
+from .hushed import Hushed, mark
 from .memory import Memory
 from .mentions import nodes_in
 from .prune import handed_on, is_pure
@@ -39,8 +40,10 @@ class Layout:
         function: Function,
         one_per_line: bool = False,
         spelled: Mapping[Function, str] = MappingProxyType({}),
+        native: bool = False,
     ):
         self.function, self.one_per_line, self.spelled = function, one_per_line, spelled
+        self.hushed = None if one_per_line or native else Hushed(function)
         self.position: dict[Op, int] = {}
         self.end: dict[Block, int] = {}
         self.loops: dict[object, tuple] = {}  # op or block -> the loops around it
@@ -66,6 +69,8 @@ class Layout:
             if self._may_be_inlined(op):
                 self.inline(op)
         self._break_long_ones()
+        if self.hushed is not None and self.hushed.quiet:
+            self._set_loud_ones_apart()
 
     def _number(self, block: Block, loops: tuple, clock: int) -> int:
         self.loops[block] = loops
@@ -281,6 +286,19 @@ class Layout:
 
         visit(self.function.block)
 
+    def _set_loud_ones_apart(self) -> None:
+        """Give a statement to what the program may warn of, inside an expression that is to warn of nothing: hushed.py."""
+        def inside(values: Sequence[Value]) -> list[Op]:
+            found = [x.op for x in values if x.op is not None and x.op in self.inlined]
+            for op in found:
+                found += [x.op for x in (*op.inputs, *(y for block in op.blocks for y in block.yields)) if x.op is not None and x.op in self.inlined]
+            return found
+
+        roots = [(op, inside(op.inputs)) for op in self.ops if op not in self.inlined and not op.blocks]
+        for root, tree in (*roots, (None, inside(self.function.results))):
+            if root in self.hushed.quiet or any(op in self.hushed.quiet for op in tree):
+                self.inlined.difference_update(op for op in tree if op in self.hushed.loud and not op.blocks)
+
     def _is_returned(self, op: Op) -> bool:
         """Whether all that happens to what `op` makes is that the function returns it."""
         return all(user is self.function.block for user, _ in self.uses.get(op.output, []))
@@ -346,6 +364,9 @@ class Layout:
 
     def operation(self, op: Op, name: Callable[[Value], str]) -> ast.expr:
         """The expression for what `op` computes."""
+        return mark(self._operation(op, name), op, self.hushed)
+
+    def _operation(self, op: Op, name: Callable[[Value], str]) -> ast.expr:
         inputs = [self.expression(x, name) for x in op.inputs]
         if op.name == "call":
             inside = printed_op(op)

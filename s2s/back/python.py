@@ -31,6 +31,7 @@ from .classes import Classes
 from .comments import with_comments
 from .exits import with_returns
 from .expressions import Layout
+from .hushed import hush, is_wholly_derived
 from .literals import is_literal, modules_said
 from .memory import results_of
 from .mentions import nodes_in
@@ -267,7 +268,7 @@ def definition(
     unpack_tuples(function)
     drop_dead(function)
     drop_handed_on(function)
-    layout = Layout(function, one_per_line=annotate, spelled=spelled)
+    layout = Layout(function, one_per_line=annotate, spelled=spelled, native=native)
     names = Names(layout, reserved, native)
     while not annotate and layout.inline_moved(names):
         names = Names(layout, reserved, native)
@@ -288,6 +289,8 @@ def definition(
         node.arg = renamed.get(node.arg, node.arg)
     if not annotate:
         body = with_comments(body, function)
+        if layout.hushed is not None and layout.hushed.quiet and (entry or not is_wholly_derived(function)):
+            body = hush(body)
     if function.doc:
         doc = ast.Expr(ast.Constant(function.doc))
         doc.docstring = True

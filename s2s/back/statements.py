@@ -11,6 +11,7 @@ from ..ir.graph import MISSING, Block, Op, Value
 from ..ir.types import Array, Scalar, Type
 from ..ops.pattern import index_syntax
 from .expressions import Layout
+from .hushed import mark
 from .listing import WRITES_LIST, list_statement
 from .names import Names
 from .owners import AUGMENTED
@@ -127,7 +128,7 @@ class Writer:
         body: Body = []
         for op in block.ops if ops is None else ops:
             if op not in self.layout.inlined and op not in self.skipped:
-                body += [placed(statement, op.line) for statement in self.statement(op)]
+                body += [placed(mark(statement, op, self.layout.hushed if not op.blocks else None), op.line) for statement in self.statement(op)]
                 if op.name == "raise":
                     break
         return body

@@ -21,7 +21,7 @@ import numpy as np
 from ..errors import ArrayNeededError, TypeMismatchError, UndecidedError
 from ..ir.builder import current, emit, fresh_extent, meet
 from ..ir.graph import MISSING, Value
-from ..ir.types import Array, Scalar, Static, Type, Unknown
+from ..ir.types import Array, Scalar, Static, Type, Unknown, is_inexact
 from ..later import Meanings
 
 WITH_ARGUMENTS = "call it first, or ask with arguments: .lower(*args).source"  # for what only they tell
@@ -53,6 +53,7 @@ class Record:
     shapes: tuple[int, ...] = ()  # inputs of which only the shape is read
     writes: int | None = None  # the input that prints as overwritten in place: `a[i] = v`
     slope: str | Callable = "pole"  # elementwise: see Note [Slopes]; or a function of the operands that says it
+    warns_at_poles: bool = True  # elementwise: NumPy warns where its value is infinite
     raises: tuple = ()  # when Python raises instead of computing it: Raises, of ops/raises.py, in the order in which they are asked
     vector: str = ""  # what runtime/vector_math, which loops over arrays call, has for it: "sin"
     helper: Callable | None = None  # a module-level function the spelling calls; its source is printed along
@@ -70,6 +71,12 @@ class Record:
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+    def is_silently_steep(self, inputs) -> bool:
+        """Whether NumPy may compute it without a warning where a slope is infinite: where the value is finite, and SciPy everywhere."""
+        slope = self.slope_at(inputs)
+        return slope == "steep" or slope == "pole" and (not self.warns_at_poles or self.name == "power" and inputs[1].constant is MISSING
+                                                        and is_inexact(dtype_of(inputs[1].type) or "float64"))
 
     def slope_at(self, inputs) -> str:
         """What the slopes of an elementwise op may be with these operands: "finite", "steep" or "pole"."""
@@ -313,13 +320,17 @@ class deriving:
     def __init__(self, record: Record, y):
         self.quiet = not (any(each.at_poles for each in record.raises) and isinstance(y, Value) and isinstance(y.type, Scalar) and y.type.weak)
         self.of_single = isinstance(y, Value) and dtype_of(y.type) == "float32"
+        self.steep = isinstance(y, Value) and y.op is not None and record.is_silently_steep(y.op.inputs)
 
     def __enter__(self) -> None:
-        self.saved = deriving.quietly, deriving.single
+        self.builder = current()
+        self.saved = deriving.quietly, deriving.single, self.builder.line
         deriving.quietly, deriving.single = self.quiet, self.of_single
+        if self.steep and self.builder.line is not None:
+            self.builder.line = self.builder.line.of_tangent(steep=True)
 
     def __exit__(self, *exc) -> None:
-        deriving.quietly, deriving.single = self.saved
+        deriving.quietly, deriving.single, self.builder.line = self.saved
 
 
 class forwards:

@@ -71,8 +71,10 @@ def _special(name: str, *partials, of_numbers: Callable | None = None, math: Cal
     function = scipys(name)
     if of_numbers is None and math is None:
         SCIPYS_ALONE.add(name)
-    return elementwise(name, *partials, evaluate=function, syntax=_scipy_syntax(name), fold=fold, math=math,
-                       also=(function,), vector=vector, slope=slope)
+    record = elementwise(name, *partials, evaluate=function, syntax=_scipy_syntax(name), fold=fold, math=math,
+                         also=(function,), vector=vector, slope=slope)
+    record.warns_at_poles = False
+    return record
 
 
 def _helper(function: Callable, like: Callable, vector: str = "") -> Record:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ..ir.builder import current
+from ..ir.builder import at, current
 from ..ir.graph import Function, Op, Value, walk
 from ..ir.rebuild import rebuild
 from ..ir.types import Scalar
@@ -35,7 +35,8 @@ def spell_strong(function: Function) -> Function:
         if op.name == "strong_both":
             both = and_ if all(isinstance(x.type, Scalar) for x in inputs) else bitwise_and
             condition = both(condition, counts(b))
-        with deriving(op.record, op.output):
+        line = op.line
+        with at(line.of_tangent(steep=True) if line is not None else None), deriving(op.record, op.output):
             product = b if dtype_of(a.type) == "bool" else a if dtype_of(b.type) == "bool" else times(a, b, (a,))
             chosen = where(condition, product, 0.0)
         spelled[chosen] = condition, product

@@ -120,6 +120,11 @@ class Tangents:
         dots = tuple(self.dots.get(x) for x in op.inputs)
         if not self.any_varied(op) or all(dot is None for dot in dots):
             return
+        with at(op.line.of_tangent() if op.line is not None else None):
+            self.tangents_of(op, dots)
+
+    def tangents_of(self, op: Op, dots: tuple) -> None:
+        """Emit the tangents of what `op` computes."""
         inputs, outs = [self.env[x] for x in op.inputs], [self.env[out] for out in op.outputs]
         single = len(outs) == 1
         if (places := self.untouched.masks(op)) is not None and dots[places[0]] is None:

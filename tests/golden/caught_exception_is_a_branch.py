@@ -44,10 +44,11 @@ def f_grad(x, y):
         r = 0.0
     else:
         r = math.sqrt(t)
-    if t_1:
-        t_2 = 0.0
-    else:
-        t_2 = np.divide(0.5 * x, math.sqrt(t))
-    y_bar = -t_2
-    x_bar = r + t_2
+    with np.errstate(all="ignore"):
+        if t_1:
+            t_2 = 0.0
+        else:
+            t_2 = np.divide(0.5 * x, math.sqrt(t))
+        y_bar = -t_2
+        x_bar = r + t_2
     return x_bar, y_bar

@@ -47,6 +47,7 @@ def f_hessian(x, n):
         t = y**2
         y = y - 0.1 * y**3
         y_dot -= 0.1 * (3 * y_dot * t)
+    # backwards
     y_bar = np.ones(y.shape)
     y_bar_dot = np.zeros((n_1, n_1))
     for i in range(n - 1, -1, -1):

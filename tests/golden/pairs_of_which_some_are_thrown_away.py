@@ -46,8 +46,9 @@ def f_grad(x):
     # line 4, backwards
     t_2 = np.triu(np.ones(np.triu(t_1, 1).shape), 1)
     # line 3, backwards: r = np.sqrt(np.sum(z * z, axis=-1))
-    t_3 = 2 * np.where(t_2 != 0.0, 0.5 * (t_2 / r) * (t - t_1), 0.0)[:, :, None]
-    z_bar = t_3 * z
-    # line 2, backwards
-    x_bar = np.sum(z_bar, axis=1) - np.sum(z_bar, axis=0)
+    with np.errstate(all="ignore"):
+        t_3 = 2 * np.where(t_2 != 0.0, 0.5 * (t_2 / r) * (t - t_1), 0.0)[:, :, None]
+        z_bar = t_3 * z
+        # line 2, backwards
+        x_bar = np.sum(z_bar, axis=1) - np.sum(z_bar, axis=0)
     return x_bar

@@ -32,5 +32,7 @@ def f_grad(x):
     for x: float64[:].
     """
     t = x > 0.0
-    x_bar = np.where(t, 0.0, x + x) + np.where(t, 0.5 / np.sqrt(np.abs(x)) * np.sign(x), 0.0)
+    t_1 = np.sqrt(np.abs(x))
+    with np.errstate(all="ignore"):
+        x_bar = np.where(t, 0.0, x + x) + np.where(t, 0.5 / t_1 * np.sign(x), 0.0)
     return x_bar
