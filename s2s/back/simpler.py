@@ -131,7 +131,8 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
         case "outer":
             a, b = inputs
             return [expand_dims(a, 1) * b]
-        case "root" | "root_forward" | "over_size" | "over_size_forward" | "times_sign" | "times_sign_forward" | "as_if" | "no_negative":
+        case "root" | "root_forward" | "over_size" | "over_size_forward" | "times_sign" | "times_sign_forward" | "as_if" | "complex_as_if" | "no_negative" \
+                | "matrix_function" | "matrix_function_along":
             return [plainly(op, inputs)]
         case "float_" if inputs[0].type.dtype == "bool":
             return [convert(inputs[0], dtype="float64")]

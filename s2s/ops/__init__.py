@@ -27,6 +27,7 @@ from . import (  # noqa: F401
     join,
     linalg,
     lists,
+    matrix_function,
     nans,
     pick,
     quantiles,

@@ -23,7 +23,7 @@ from .chain import like_operand
 from .create import arange, eye
 from .elementwise import absolute, conjugate, equal, imag, real, where
 from .equations import one_matrix
-from .factor import gaps_between, is_zero
+from .factor import is_zero, over_gaps
 from .linalg import linalg_call, real_dtype, solve, square_dims
 from .pick import diagonal
 from .product import matmul, matrix_transposed
@@ -67,7 +67,7 @@ def _vjp(bars, ys, a):
         is_it, size = _real_one(v)
         along = _sum_of_each(v_bar * v)
         v_bar = v_bar - conjugate(v) * real(along) - where(is_it, 1j * (imag(along) / size), 0.0)
-        inner = gaps_between(w) * matmul(t(v), v_bar)
+        inner = over_gaps(matmul(t(v), v_bar), w)
     if not is_zero(w_bar):
         of_values = eye(length(w, axis=0)) * w_bar
         inner = of_values if inner is None else inner + of_values
@@ -79,7 +79,7 @@ def _jvp(dots, ys, a):
         return None
     w, v = ys
     moved = solve(v, matmul(dots[0], v))
-    v_dot = matmul(v, gaps_between(w) * moved)
+    v_dot = matmul(v, over_gaps(moved, w))
     is_it, size = _real_one(v)
     longer, turned = _sum_of_each(real(conjugate(v) * v_dot)), _sum_of_each(where(is_it, imag(v_dot), 0.0)) / size
     return diagonal(moved), v_dot - v * longer - 1j * (v * turned)

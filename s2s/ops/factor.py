@@ -7,8 +7,13 @@ bits nor as fast.  The rules are those of Giles, An extended collection of matri
 
 Note [Values that coincide]
 The derivatives of eigenvectors and singular vectors divide by the gaps between values, and where two coincide there is no such
-derivative: the vectors may be any of a plane.  A term that would divide by 0 is left out, which is right of what does not depend on
-how the vectors are chosen.
+derivative: the vectors may be any of a plane.  A quotient whose numerator is 0 is 0 there, for nothing is asked of these two; any
+other is NaN.  What does not depend on how the vectors are chosen, f(w) between them and their adjoints, has a derivative
+that needs no such quotient: matrix_function.py.
+
+Note [Squares of singular values]
+s_j ** 2 - s_i ** 2 overflows where the values do not, and underflows.  So it is divided by s_j - s_i and by s_j + s_i, one after the other, and what is multiplied
+by s_i or s_j is divided by the sum first.
 """
 
 from __future__ import annotations
@@ -45,6 +50,7 @@ from .raises import Raises, is_not_finite_somewhere
 from .record import define, dtype_of, numpy_function, rank, static, value
 from .reduce import as_array, is_complex, sum_record
 from .shape import length, shaped_like
+from .size import zero_or_quotient
 
 t = matrix_transposed
 
@@ -67,14 +73,15 @@ def is_zero(bar: Value) -> bool:
 
 
 def _over(x: Value) -> Value:
-    """1 / x, and 0 where x is 0: Note [Values that coincide]."""
+    """1 / x, and 0 where x is 0: of what lies beside the vectors of a singular value of 0."""
     none = equal(x, 0.0)
     return where(none, 0.0, 1.0 / where(none, 1.0, x))
 
 
-def gaps_between(w: Value) -> Value:
-    """1 / (w_j - w_i), with zeros on the diagonal."""
-    return _over(expand_dims(w, 0) - expand_dims(w, 1))
+def over_gaps(x: Value, w: Value) -> Value:
+    """x[i, j] / (w_j - w_i), with zeros on the diagonal: Note [Values that coincide]."""
+    is_one = eye(length(w, axis=0), dtype=value(np.dtype(_size_dtype(dtype_of(w.type)))))
+    return zero_or_quotient(x * (1 - is_one), expand_dims(w, 0) - expand_dims(w, 1))
 
 
 def _conjugate(x: Value) -> Value:
@@ -109,7 +116,7 @@ def _vjp_eigh(bars, ys, a, *, upper, of_scipy):
     (w_bar, v_bar), (w, v) = bars, ys
     if is_zero(v_bar):
         return (onto_triangle(matmul(_conjugate(v) * w_bar, t(v)), upper),)
-    inner = gaps_between(w) * matmul(t(v), v_bar)
+    inner = over_gaps(matmul(t(v), v_bar), w)
     if not is_zero(w_bar):
         inner = inner + eye(length(w, axis=0)) * w_bar
     return (onto_triangle(matmul(matmul(_conjugate(v), inner), t(v)), upper),)
@@ -120,7 +127,7 @@ def _jvp_eigh(dots, ys, a, *, upper, of_scipy):
         return None
     w, v = ys
     inner = matmul(matmul(_adjoint(v), completed(dots[0], upper)), v)
-    return _real(diagonal(inner)), matmul(v, gaps_between(w) * inner)
+    return _real(diagonal(inner)), matmul(v, over_gaps(inner, w))
 
 
 def _eigh_syntax(a: ast.expr, *, upper: bool, of_scipy: bool) -> ast.expr:
@@ -207,27 +214,34 @@ def _infer_svd(a: Value) -> list[Type]:
     return [Array(dtype, (m, k)), Array(_size_dtype(dtype), (k,)), Array(dtype, (k, n))]
 
 
+def _shares(s: Value) -> tuple[Value, Value]:
+    """s_j / (s_j + s_i) and s_i / (s_j + s_i): Note [Squares of singular values]."""
+    row, column = expand_dims(s, 0), expand_dims(s, 1)
+    total = row + column
+    total = where(equal(total, 0.0), 1.0, total)
+    return row / total, column / total
+
+
 def _vjp_svd(bars, ys, a):
     (u_bar, s_bar, vt_bar), (u, s, vt) = bars, ys
     v_bar, v, uc, vc = _adjoint(vt_bar), _adjoint(vt), _conjugate(u), _conjugate(vt)
     total = None if is_zero(s_bar) else matmul(uc * s_bar, vc)
-    column, gaps, over = expand_dims(s, 1), gaps_between(s * s), _over(s)
+    (row, column), over = _shares(s), _over(s)
 
     def add(term: Value) -> Value:
         return term if total is None else total + term
 
     if not is_zero(u_bar):
         turned = matmul(t(u), u_bar)
-        inner = gaps * turned
-        inner = (inner + _adjoint(inner)) * s
+        inner = over_gaps(turned * row, s) - over_gaps(_adjoint(turned) * row, s)
         if is_complex(a):  # the phases, which go to u
             inner = inner + eye(length(s, axis=0)) * (0.5 * (turned - _conjugate(turned)) * over)
         total = add(matmul(matmul(uc, inner), vc))
         total = total + matmul((u_bar - matmul(uc, turned)) * over, vc)
     if not is_zero(vt_bar):
         turned = matmul(t(v), v_bar)
-        inner = gaps * turned
-        total = add(matmul(matmul(uc, column * (inner + _adjoint(inner))), vc))
+        inner = over_gaps(turned * column, s) - over_gaps(_adjoint(turned) * column, s)
+        total = add(matmul(matmul(uc, inner), vc))
         total = total + matmul(uc * over, _adjoint(v_bar - matmul(_conjugate(v), turned)))
     return (total,)
 
@@ -236,14 +250,14 @@ def _jvp_svd(dots, ys, a):
     if dots[0] is None:
         return None
     u, s, vt = ys
-    dot, v, column, over = dots[0], _adjoint(vt), expand_dims(s, 1), _over(s)
-    inner, gaps = matmul(matmul(_adjoint(u), dot), v), gaps_between(s * s)
+    dot, v, (row, column), over = dots[0], _adjoint(vt), _shares(s), _over(s)
+    inner = matmul(matmul(_adjoint(u), dot), v)
     beside_u, beside_v = matmul(dot, v), matmul(_adjoint(dot), u)
-    turn = gaps * (inner * s + column * _adjoint(inner))
+    turn = over_gaps(inner * row, s) + over_gaps(column * _adjoint(inner), s)
     if is_complex(a):
         turn = turn + eye(length(s, axis=0)) * (0.5 * (inner - _conjugate(inner)) * over)
     u_dot = matmul(u, turn) + (beside_u - matmul(u, matmul(_adjoint(u), beside_u))) * over
-    v_dot = matmul(v, gaps * (column * inner + _adjoint(inner) * s)) + (beside_v - matmul(v, matmul(vt, beside_v))) * over
+    v_dot = matmul(v, (over_gaps(column * inner, s) + over_gaps(_adjoint(inner) * row, s))) + (beside_v - matmul(v, matmul(vt, beside_v))) * over
     return u_dot, _real(diagonal(inner)), _adjoint(v_dot)
 
 

@@ -71,7 +71,7 @@ def _jumps(y: Value, x: Value) -> Value:
     return ew.bitwise_and(ew.equal(y, 0), ew.not_equal(x, 0))
 
 
-def _over(x: Value, y: Value) -> Value:
+def zero_or_quotient(x: Value, y: Value) -> Value:
     """x / y; where y is 0, NaN, but 0 where x is 0, too."""
     return over_size(1.0, x, _zero_or_nan(y, x), y)
 
@@ -89,7 +89,7 @@ def _vjp_over_size(c, out, bar, x, divisor, y, *, forward):
         x_bar = over_size(bar, c, _zero_or_nan(y, bar), y)
         bar_bar = over_size(c, x, ew.not_zero(y), y)
     else:
-        x_bar = _over(c * bar, y)
+        x_bar = zero_or_quotient(c * bar, y)
         bar_bar = over_size(c, x, _zero_or_nan(y, c), y)
     y_bar = -over_size(1.0, c * out, ew.not_zero(y), y)
     return (_as_cotangent(bar_bar, bar), _as_cotangent(x_bar, x), None, _as_cotangent(y_bar, y))
@@ -110,7 +110,7 @@ def _jvp_over_size(dots, out, bar, x, divisor, y):
         size = ew.where(zero, value(0.0) if y_dot is None else y_dot, y)
         terms.append(over_size(bar_dot, along, _zero_or_nan(size, along), size))
     if x_dot is not None:
-        terms.append(_over(bar * x_dot, y))
+        terms.append(zero_or_quotient(bar * x_dot, y))
     if y_dot is not None:
         terms.append(-over_size(1.0, out * y_dot, ew.not_zero(y), y))
     return like_tangent(functools.reduce(ew.add, terms), out) if terms else None
@@ -238,7 +238,7 @@ def _jvp_root_forward(dots, out, total, count, divisor, y, *pairs, axis, keepdim
         if dot is not None:
             found = _total(dot, pairs[(k + half) % len(pairs)], axis, keepdims)
             found = found if count.constant == 1 else RECORDS["quotient"](found, count)
-            terms.append(_over(found, y) if k < half else over_size(1.0, found, divisor, y))
+            terms.append(zero_or_quotient(found, y) if k < half else over_size(1.0, found, divisor, y))
     if dots[3] is not None:
         terms.append(-over_size(1.0, out * dots[3], divisor, y))
     return like_tangent(functools.reduce(ew.add, terms), out) if terms else None
@@ -278,18 +278,16 @@ kinked(root, Kink("a size at 0: the derivative is taken as 0, that of all direct
 
 # ---------------------------------------------------------------------------------------------- squares
 
-as_if = define(
-    "as_if",  # (y, under): y, differentiated as `under`, which is the same but for rounding
-    evaluate=lambda y, under: y,
-    infer=lambda y, under: y.type,
-    partials=(None, 1),
-    vjp=lambda bar, y, x, under: (None, bar),
-    jvp=lambda dots, y, x, under: dots[1],
-    syntax=lambda y, under: y,
-    elementwise=True,
-    cheap=True,
-    stands_for=lambda op, out: op.inputs[0],
-)
+
+
+def _as_if(name: str, elementwise: bool) -> Record:
+    """The op (y, under): y, differentiated as `under`, which is the same but for rounding."""
+    return define(name, evaluate=lambda y, under: y, infer=lambda y, under: y.type, partials=(None, 1), elementwise=elementwise, cheap=True,
+                  vjp=lambda bar, y, x, under: (None, bar), jvp=lambda dots, y, x, under: dots[1],
+                  syntax=lambda y, under: y, stands_for=lambda op, out: op.inputs[0])
+
+
+as_if, complex_as_if = _as_if("as_if", True), _as_if("complex_as_if", False)  # of elements left out only the first has to know
 _SQUARED = ("square", "absolute", "abs_", "fabs", "math.fabs", "exp", "math.exp", "sqrt", "math.sqrt", "root", "hypot", "math.hypot", "cosh")
 _BOTH = ("add", "multiply", "divide", "quotient", "maximum", "minimum")
 _KEPT = ("sum", "expand_dims", "reshape", "ravel", "transpose", "getitem", "spread", "astype", "as_if", "item")
@@ -340,7 +338,7 @@ def plainly(op: Op, inputs: Sequence[Value]) -> Value | None:
             bar, x, divisor, _ = inputs
             is_slope = bar.constant == 1 and rank(x) == rank(divisor)
             return x / divisor if is_slope else bar / divisor * x
-        case "as_if" | "no_negative":
+        case "as_if" | "complex_as_if" | "no_negative" | "matrix_function" | "matrix_function_along":
             return inputs[0]
         case "times_sign" | "times_sign_forward":
             return ew.sign(inputs[1]) if inputs[0].constant == 1 else inputs[0] * ew.sign(inputs[1])

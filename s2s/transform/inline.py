@@ -62,12 +62,30 @@ def inline(function: Function) -> Function:
         inner = calls if op in repeated else calls_in_loops(callee.block)
         if op in chosen and may_be_infinite(callee.block.ops):
             return True
+        if reads_vectors(op) or hands_on_vectors(callee):
+            return True
         found = is_small(callee) or op in repeated and looks_into(callee) or any(map(looks, calls_in_loops(callee.block)))
         if found:
             repeated.update(inner)
         return found
 
     return inlined(function, wanted)
+
+
+def reads_vectors(op: Op) -> bool:
+    """Whether `op` is given what `eigh` or `svd` returns."""
+    return any(x.op is not None and x.op.name in ("eigh", "svd") for x in op.inputs)
+
+
+def hands_on_vectors(callee: Function) -> bool:
+    """Whether what `eigh` or `svd` returns in `callee` leaves it: only in place is it seen what is made of it (matrix_functions.py)."""
+    if any(y.op is not None and y.op.name in ("eigh", "svd") for y in callee.results):
+        return True
+    for op in walk(callee.block):
+        if op.name == "call" and not calls_itself(op.attrs["callee"]) and not isinstance(op.attrs["callee"], Rerun):
+            if reads_vectors(op) or not is_ruled(op.attrs["callee"]) and hands_on_vectors(op.attrs["callee"].function_for(op.inputs)):
+                return True
+    return False
 
 
 def calls_in_loops(block: Block, in_loop: bool = False) -> list[Op]:

@@ -36,6 +36,7 @@ from ..ops.shape import zeros_of
 from ..ops.size import forwards, has_slopes_of_sizes
 from .activity import loop_parts, varied_values
 from .adjoint import in_kind
+from .matrix_functions import with_matrix_functions
 from .recursion import closed_wrt
 from .rules import tangents_by_rule
 from .squares import plain, with_squares
@@ -48,7 +49,7 @@ def jvp(function: Function, wrt: Sequence[int], straight: Container[int] | None 
     A result that carries no derivative has no y_dot.  Raises DerivativeError where an op has no rule.
     Of a parameter in `straight` a tangent that is 0 says that it does not change in this direction: straight.py; None: of all.
     """
-    function = with_squares(function)
+    function = with_matrix_functions(with_squares(function), wrt)
     found = None if straight is None else {function.params[k] for k in wrt if k in straight}
     return plain(Tangents(function, [function.params[k] for k in wrt], found).made())
 

@@ -25,6 +25,7 @@ from ..ops.control import Known, call, for_loop, if_record
 from .activity import loop_parts
 from .adjoint import drop_unread
 from .jvp import Tangents, dot_name, tangent_type
+from .matrix_functions import with_matrix_functions
 from .squares import plain, with_squares
 from .sweeps import Sweeps
 from .tape import Region, calls_made_again
@@ -36,7 +37,7 @@ def linearize(function: Function, wrt: Sequence[int]) -> Function:
 
     A result that carries no derivative has no y_dot.  Raises DerivativeError where an op has no rule.
     """
-    function = with_squares(function)
+    function = with_matrix_functions(with_squares(function), wrt)
     return plain(Sweeps(Linear(function, [function.params[k] for k in wrt])).function())
 
 
@@ -47,7 +48,7 @@ def split_linear(function: Function, wrt: tuple[int, ...]) -> Halves:
     """The two sweeps as two functions, for callers that run other code in between."""
     known = _halves.setdefault(function, {})
     if wrt not in known:
-        whole = with_squares(function)
+        whole = with_matrix_functions(with_squares(function), wrt)
         known[wrt] = split(whole, Linear(whole, [whole.params[k] for k in wrt]), "lin")
     return known[wrt]
 

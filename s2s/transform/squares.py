@@ -33,7 +33,7 @@ from ..ir.graph import MISSING, Function, Op, Value, walk
 from ..ir.rebuild import rebuild
 from ..ops.elementwise import imag, real
 from ..ops.record import RECORDS, dtype_of, rank, same_shape
-from ..ops.size import as_if, not_negative
+from ..ops.size import as_if, complex_as_if, not_negative
 
 DEPTH = 6  # ops between a square and its root
 _SQUARE_ROOTS = ("sqrt", "math.sqrt")
@@ -53,12 +53,12 @@ def with_squares(function: Function) -> Function:
 
 def without_squares(op: Op, inputs: Sequence[Value]) -> Sequence[Value] | None:
     """A rule for `rebuild`: what stands beside squares is gone."""
-    return [inputs[0]] if op.record is as_if else None
+    return [inputs[0]] if op.record in (as_if, complex_as_if) else None
 
 
 def plain(function: Function) -> Function:
     """`function`, differentiated, with nothing beside its squares."""
-    return rebuild(function, rule=without_squares) if any(op.record is as_if for op in walk(function.block)) else function
+    return rebuild(function, rule=without_squares) if any(op.record in (as_if, complex_as_if) for op in walk(function.block)) else function
 
 
 def _marked(op: Op, inputs: list[Value]) -> Sequence[Value] | None:

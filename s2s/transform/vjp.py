@@ -20,6 +20,7 @@ from ..ops.control import types_for_caller
 from ..ops.recursive import Recursive
 from .adjoint import Adjoint, drop_unread
 from .effects import maybe_unbound, without_shape
+from .matrix_functions import with_matrix_functions
 from .recursion import Pair, docs_of, recursive_pair
 from .rules import expanded
 from .squares import plain, with_squares, without_squares
@@ -38,7 +39,7 @@ def vjp(function: Function, wrt: Sequence[int]) -> Function:
 def whole_vjp(function: Function, wrt: Sequence[Value], summed: Sequence[Value] = ()) -> Function:
     """`vjp`, given parameters; the cotangents so far of those in `summed` are handed in behind the y_bars."""
     places = [function.params.index(x) for x in wrt], [function.params.index(x) for x in summed]
-    function = expanded(with_squares(function), places[0], split_vjp)
+    function = expanded(with_matrix_functions(with_squares(function), places[0]), places[0], split_vjp)
     wrt, summed = ([function.params[k] for k in ks] for ks in places)
     seeds = [k for k, y in enumerate(function.results) if carries_derivative(y.type)]
     partial = seeds if len(seeds) > 1 or any(not isinstance(function.results[k].type, Scalar) for k in seeds) else ()  # as those of a Jacobian's rows are
@@ -80,7 +81,7 @@ def split_vjp(function: Function | Recursive, wrt: tuple[int, ...], seeded: tupl
     known = _halves.setdefault(function, {})
     again = is_arithmetic(function) if again is None else again
     if (wrt, seeded, again, partial) not in known:
-        whole = expanded(with_squares(function), wrt, split_vjp)
+        whole = expanded(with_matrix_functions(with_squares(function), wrt), wrt, split_vjp)
         known[wrt, seeded, again, partial] = split(
             whole, Adjoint(whole, [whole.params[k] for k in wrt], split_vjp, whole_vjp, seeded=seeded, partial=partial), again=again)
     return known[wrt, seeded, again, partial]
