@@ -54,6 +54,11 @@ def test_fuzz_of_one_family_of_idioms():
     assert "2 programs, 0 fail" in said
 
 
+def test_fuzz_compares_rewritten_programs():
+    said = run("tools/fuzz", "--rewrite", "rename", "while", "--count", "2", "--numba", "0")
+    assert "compared" in said and "changed" not in said
+
+
 MUTANT = """
 import importlib.machinery, importlib.util
 loader = importlib.machinery.SourceFileLoader("mutate", "tools/mutate")
