@@ -33,6 +33,7 @@ from s2s.transformed import Transformed
 
 EXTENTS = (0, 1, 2, 5)
 MOST = max(EXTENTS)
+MEMORY = "touches memory"  # what is said of the worst
 MANNERS = ("slices", "masks", "arguments", "known")
 LANES = 2
 
@@ -241,7 +242,30 @@ FORMS = [
     # FFT
     form("np.abs(np.fft.fft(x)) ** 2", x="f1"),
     form("np.fft.irfft(np.fft.rfft(x))", x="f1"),
+    # SciPy
+    form("scipy.special.logsumexp(x, axis=0)", x="f2"),
+    form("scipy.linalg.solve(x, y)", x="m2", y="f2"),
+    form("scipy.linalg.solve_triangular(x, y, lower=True)", x="m2", y="f1"),
+    form("scipy.spatial.distance.cdist(x, y)", x="f2", y="f2"),
+    # arrays whose shapes are made in the program
+    form("np.ones((len(x), 1)) * y", x="f1", y="f2"),
+    form("np.zeros((len(x), len(y))) + y * np.sum(x)", x="f1", y="f1"),
+    form("np.arange(len(x)) * y", x="f1", y="f1"),
+    form("np.full((x.shape[1], 2), y[0]) @ np.eye(2)", x="f2", y="f1"),
+    # what is written into parts
+    form("plus(x, slice(None, len(y)), y)", x="f1", y="f1"),
+    form("plus(x, (slice(None), 0), y)", x="f2", y="f1"),
+    form("plus(x, (slice(1, None), slice(None, 2)), y)", x="f2", y="f2"),
+    form("plus(x, b, y)", x="f1", b="b1", y="f1"),
+    form("plus(x, -1, y)", x="f2", y="f1"),
+    form("shifted(x, y)", x="f1", y="f1"),
+    form("shifted(x, y)", x="f2", y="f1"),
+    form("windows(x, y)", x="f1", y="f1"),
+    form("in_place(x, y)", x="f2", y="f2"),
     # loops of one's own
+    form("zipped(x, y)", x="f1", y="f1"),
+    form("np.array([row * y for row in x])", x="f2", y="f1"),
+    form("doubled(x, y)", x="f1", y="f2"),
     form("scanned(x, y)", x="f1", y="f1"),
     form("neighbours(x)", x="f2"),
     form("rows(x, y)", x="f2", y="f2"),
@@ -249,6 +273,9 @@ FORMS = [
 
 HELPERS = """
 import numpy as np
+import scipy.linalg
+import scipy.spatial.distance
+import scipy.special
 
 
 def put(x, key, v):
@@ -274,6 +301,42 @@ def scanned(x, y):
     for i in range(len(x)):
         total = total * y[i] + x[i]
     return total
+
+
+def zipped(x, y):
+    total = 0.0
+    for a, b in zip(x, y):
+        total += a * b
+    return total
+
+
+def shifted(x, y):
+    z = x.copy()
+    z[1:] = z[:-1] * y
+    z[:-1] += z[1:]
+    return z
+
+
+def windows(x, y):
+    z = np.zeros_like(x)
+    for k in range(len(y)):
+        z[k:] += y[k] * x[:len(x) - k]
+    return z
+
+
+def in_place(x, y):
+    z = x.copy()
+    z *= y
+    z[0] += y[-1]
+    return z
+
+
+def doubled(x, y):
+    z = np.zeros(len(x))
+    for i in range(len(x)):
+        for j in range(len(x)):
+            z[i] += x[j] * y[i, j]
+    return z
 
 
 def neighbours(x):
@@ -409,7 +472,7 @@ def compared(got: Outcome, expected: Outcome, rtol: float = 1e-9, atol: float = 
     """What is wrong: None where both have the same value, or both raise."""
     violations = sanitizer.clear()
     if violations:
-        return f"touches memory: {str(violations[0]).splitlines()[-2]}"
+        return f"{MEMORY}: {str(violations[0]).splitlines()[-2]}"
     if expected.raised is not None:
         return None if got.raised is not None else f"is {got.value!r:.80}, and Python raises {expected.raised!r:.90}"
     if got.raised is not None:

@@ -305,6 +305,7 @@ def test_loops_in_order_that_need_not_wait_for_one_another(several):
 
 
 @pytest.mark.compile
+@pytest.mark.machine_code
 def test_only_calls_that_do_much_ask_in_python(several, monkeypatch):
     plain, writing = (s2s.jit(s2s.grad(elementwise)) for _ in range(2))
     outs, asked, code_for = {n: np.empty(n) for n in (100, 100_000)}, [], BySize.code_for
@@ -321,6 +322,7 @@ def test_only_calls_that_do_much_ask_in_python(several, monkeypatch):
 
 
 @pytest.mark.compile
+@pytest.mark.machine_code
 @pytest.mark.parametrize("into", [False, True], ids=["results of its own", "results in given arrays"])
 def test_code_is_written_for_the_sizes_that_are_met(several, into):
     """After a long call, the first short one has the code in one piece written, compiled, and called from then on."""
