@@ -322,3 +322,14 @@ def test_as_many_weights_as_numbers(k):
     judge(lambda x, w, k: np.average(x, weights=w[:k]), (x, w, k))
     judge(lambda x, w, k: np.average(x[:k], weights=w), (x, w, k))
     judge(lambda x, w, k: np.average(np.outer(x, x), axis=0, weights=w[:k]), (x, w, k))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_vectors_of_vecdot_are_equally_long(k):
+    judge(lambda x, y, k: np.vecdot(np.outer(x, x)[:, :k], y), (np.array([1.0, 2.0, 4.0]), np.array([3.0, 5.0, 6.0]), k))
+
+
+@pytest.mark.parametrize("k", [0, 1, 2])
+def test_loops_over_nothing_ask_for_nothing(k):
+    """A slice of nothing begins behind its end; what makes no trip leaves no array."""
+    judge(lambda x, y, k: np.diff(x[2 - k:]) * y[:1], (np.array([1.0, 2.0]), np.array([3.0, 5.0]), k))

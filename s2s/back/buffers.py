@@ -170,7 +170,7 @@ def spread_length(n, m):
 
 
 def stays_inside(n, end, length):
-    if end > length:
+    if end > length and n > 0:
         raise IndexError("a loop would leave an array: its lengths differ from those of others")
     return n
 

@@ -474,13 +474,23 @@ class Bounds:
         key = owner, least
         if key not in self.done:
             self.done.add(key)
-            level, bound = self.levels[at], 1 if owner.inputs[2].constant > 0 else 0
+            level = self.levels[at]
             with Builder(Block(), op.line) as builder:
                 large, small = (Affine(frozenset((atom, k * sign) for atom, k in least.terms if k * sign > 0), max(least.number * sign, 0)) for sign in (1, -1))
-                owner.inputs[bound] = stays_inside_op(owner.inputs[bound], self.spelled(small, at), self.spelled(large, at))
+                self.bound(owner, self.spelled(small, at), self.spelled(large, at))
             level.ops += builder.block.ops
             level.defined.update(y for each in builder.block.ops for y in each.outputs)
         return True
+
+    def bound(self, loop: Op, small: Value, large: Value) -> None:
+        """Let the loop's bound be the outcome of the check; nothing is checked where it is known to make no trip."""
+        lo, hi, step = loop.inputs[:3]
+        if step.constant > 0 and Proof(self, ()).found(self.affine(lo)) is not None:
+            loop.inputs[1] = stays_inside_op(hi, small, large)
+        elif step.constant < 0 and hi.constant == -1:
+            loop.inputs[0] = subtract(stays_inside_op(add(lo, value(1)), small, large), value(1))
+        else:
+            loop.inputs[1] = add(subtract(hi, value(1)), stays_inside_op(value(1), small, large))
 
     def is_known(self, x: Affine, at: int) -> bool:
         """Whether the block at this level, or one around it, has what the sum is of."""
@@ -627,6 +637,9 @@ class Proof:
             for n, other, op in self.spread:
                 if other == m and (by := Proof(self.bounds, [op for _, op in self.equal]).holds(n.plus(i, -1).plus(number(-1)), DEPTH // 2)) is not None:
                     yield m.plus(number(-1)), by | {op}
+                    for atom_of_m, k in m.terms:
+                        if m == alone(atom_of_m) and atom_of_m.kind == "at_least_zero":  # and not 0, as there are trips
+                            yield atom_of_m.operands[0].plus(number(-1)), by | {op}
 
     def uppers_of_strip(self, atom: Atom) -> Iterator[tuple[Affine, frozenset[Op]]]:
         """Of `s * size`, where a strip begins: n - 1, where s counts the strips of n."""

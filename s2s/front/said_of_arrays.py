@@ -125,6 +125,8 @@ def place_of_least(a):
 
 def dots_of_rows(x1, x2, axis=-1):
     """np.vecdot."""
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ValueError("vecdot of vectors of different lengths")
     return np.sum(np.conj(x1) * x2, axis=axis)
 
 

@@ -90,7 +90,7 @@ def _spread(builder, fail_if, n, m):
 
 
 def _inside(builder, fail_if, n, end, length):
-    fail_if(builder.icmp_signed(">", end, length))
+    fail_if(builder.and_(builder.icmp_signed(">", end, length), builder.icmp_signed(">", n, n.type(0))))
     return n
 
 

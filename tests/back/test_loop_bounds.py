@@ -87,6 +87,21 @@ def test_a_sum_of_counters_is_checked_before_the_inner_loop():
         run(function, np.ones(4), 3)
 
 
+@pytest.mark.parametrize("n, fails", [(0, False), (1, True), (3, True)])
+def test_no_trip_leaves_no_array(n, fails):
+    """Down to 0, and from a start that may be negative: what makes no trip is not checked."""
+    x, m = vector("x", "n"), Value(INT, "m")
+    down, found = loop_form([x, m], lambda x, m: for_loop(m - 1, -1, -1, [value(0.0)], lambda i, total: [total + take(x, i + 1)], names=["total"])[0])
+    up, others = loop_form([x, m], lambda x, m: for_loop(-m, 0, 1, [value(0.0)], lambda i, total: [total + take(x, i + m)], names=["total"])[0])
+    assert [gap.is_checked for gap in (*found, *others)] == [True, True]
+    for function in (down, up):
+        if fails:
+            with pytest.raises(IndexError, match=OUTSIDE):
+                run(function, np.ones(max(n - 1, 0)), n)
+        else:
+            assert run(function, np.ones(0), n) == 0.0
+
+
 def test_an_array_that_trips_make_shorter_is_asked_for_its_length():
     """What a loop carries keeps its length only where each trip ends with what it began with."""
     x = vector("x", "any1")
