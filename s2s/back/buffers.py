@@ -14,7 +14,7 @@ import numpy as np
 from ..ir.graph import MISSING, Value
 from ..ir.types import BOOL, INT, NONE, Array, Scalar
 from ..ops.cast import convert, int_
-from ..ops.raises import has_overflown_natively, overflows_record
+from ..ops.raises import has_overflown_natively, op_of, overflows_record
 from ..ops.record import RECORDS, define, emit, promote, value
 
 CHOICES = ("where", "select", "minimum", "maximum", "min_", "max_")  # of what they are given
@@ -97,7 +97,7 @@ def compute(op_record, *xs: Value, of: Sequence[Value] = (), **attrs) -> Value:
     """
     stated = op_record
     if op_record is overflows_record:  # which native code sees by the result
-        result = compute(RECORDS[attrs["function"]], *xs)
+        result = compute(RECORDS[op_of(attrs["function"])], *xs)
         return value(has_overflown_natively(attrs["function"], result, *xs))
     if op_record.name == "math.fmod":  # which Numba does not know
         op_record = RECORDS["fmod"]

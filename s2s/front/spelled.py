@@ -27,8 +27,13 @@ def record_spelled(function) -> Record | None:
 
 
 def _operands(record: Record) -> list[tuple[str, str]] | None:
-    """For each parameter of the helper: ("input", which) , ("shape", which) or ("attribute", its name)."""
+    """For each parameter of the helper: ("input", which), ("shape", which), ("attribute", its name), or last ("inputs", "") for any number."""
     signature = inspect.signature(record.evaluate).parameters.values()
+    if any(p.kind is p.VAR_POSITIONAL for p in signature):
+        *first, last = inspect.signature(record.helper).parameters.values()
+        named = [p.name for p in signature if p.kind is p.KEYWORD_ONLY]
+        fits = last.kind is last.VAR_POSITIONAL and [p.name for p in first] == named
+        return [*(("attribute", name) for name in named), ("inputs", "")] if fits else None
     inputs = [p.name for p in signature if p.kind is p.POSITIONAL_OR_KEYWORD]
     attributes = [p.name for p in signature if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
     parameters = list(inspect.signature(record.helper).parameters)
@@ -49,12 +54,15 @@ def _operands(record: Record) -> list[tuple[str, str]] | None:
         else:
             return None
     complete = {name for kind, name in operands} >= {*inputs, *attributes}
-    return operands if complete and all(p.kind is not p.VAR_POSITIONAL for p in signature) else None
+    return operands if complete else None
 
 
 def operands_of(record: Record, nodes: list[gast.AST]) -> tuple[list[gast.AST], dict[str, gast.AST]] | None:
     """The syntax of the op's inputs, in their order, and of its attributes; None where the call is another."""
     plan = _operands(record)
+    if plan[-1][0] == "inputs":
+        *plan, _ = plan
+        return list(nodes[len(plan):]), {name: node for (_, name), node in zip(plan, nodes)}
     if len(plan) != len(nodes):
         return None
     inputs, attributes = {}, {}

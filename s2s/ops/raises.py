@@ -269,16 +269,30 @@ def overflows(function, *numbers):
     return False
 
 
-def _spelled(name: str) -> ast.expr:
-    return ast.parse({"power": "pow", "abs_": "abs"}.get(name, name), mode="eval").body
+BUILTINS = {"power": pow, "abs_": abs, "round": round}  # ops that Python's own functions are
 
 
-def _overflows_somewhere(*xs, function: str):
+def _function_of(name: str) -> Callable:
+    """What Python calls the op of that name."""
+    return BUILTINS.get(name) or getattr({"math": math, "cmath": cmath}[name.partition(".")[0]], name.partition(".")[2])
+
+
+def op_of(function: Callable) -> str:
+    """The name of the op that Python's `function` is."""
+    known = next((name for name, each in BUILTINS.items() if each is function), None)
+    return known or f"{function.__module__}.{function.__name__}"
+
+
+def _spelled(function: Callable) -> ast.expr:
+    return ast.parse(function.__name__ if function in BUILTINS.values() else op_of(function), mode="eval").body
+
+
+def _overflows_somewhere(*xs, function: Callable):
     """The same of arrays, whose numbers are those of lanes: which of them have become infinite."""
     if not any(isinstance(x, np.ndarray) for x in xs):
-        return overflows(eval(ast.unparse(_spelled(function)), {"cmath": cmath, "math": math}), *xs)
+        return overflows(function, *xs)
     with np.errstate(all="ignore"):
-        y = getattr(np, function.rpartition(".")[2].rstrip("_"))(*xs)
+        y = getattr(np, function.__name__)(*xs)
     return np.isinf(y) & np.all(np.broadcast_arrays(*map(np.isfinite, xs)), axis=0)
 
 
@@ -299,15 +313,15 @@ def has_overflown(y: Value, *xs: Value):
     return all_of(is_infinite(y), *map(is_finite, xs))
 
 
-def has_overflown_natively(function: str, y: Value, *xs: Value):
+def has_overflown_natively(function: Callable, y: Value, *xs: Value):
     """What the op `overflows` is in native code, where y is what the function has given."""
-    if function in ("power", "math.pow"):  # which may have divided by zero
+    if function in (pow, math.pow):  # which may have divided by zero
         return both(has_overflown(y, *xs), differs(xs[0], 0))
     return has_overflown(y, *xs)
 
 
 def _overflows(name: str, *xs: Value):
-    return overflows_record(*xs, function=name)
+    return overflows_record(*xs, function=_function_of(name))
 
 
 # -------------------------------------------------------------------------------------------------- powers

@@ -9,7 +9,9 @@ import pytest
 from judge import judge, same
 
 import s2s
+from s2s import pipeline
 from s2s.errors import UnsupportedError
+from s2s.front import build_from_text
 
 PROGRAMS = []
 COMPILED = []
@@ -462,3 +464,17 @@ def test_the_class_of_what_was_caught(f, xs):
             assert slope == f(x) / x
         else:
             assert abs(slope - (f(x + h) - f(x - h)) / (2 * h)) < 1e-6 * max(abs(slope), 1.0)
+
+
+def test_a_dump_that_asks_whether_something_overflows_is_read_back():
+    def f(x, y):
+        try:
+            y = 1.0 / (1.0 + x ** 2)
+        except Exception:
+            y = 3.0
+        return y
+
+    once = s2s.jit(f).lower(0.5, 1.0).ssa
+    assert "overflows(pow, x, 2)" in once
+    again = pipeline.render(build_from_text(once, {"np": np, "math": math}, "<dump>"), annotate=True).text
+    assert again == once
