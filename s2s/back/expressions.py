@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from ..ir.graph import MISSING, Block, Function, Op, Value, walk
-from ..ir.types import Array, List, Scalar, Tuple, Unknown, is_inexact
+from ..ir.types import Array, List, Scalar, Tape, Tuple, Unknown, is_inexact
 from ..ops.control import member_syntax
 from ..ops.foreign import functions_in, printed_op
 from ..ops.lists import copy_syntax
+from ..ops.recursive import Recursive
 from ..ops.shape import is_said_by_lengths, numpy_call
 from .hushed import Hushed, mark
 from .memory import Memory
@@ -30,6 +31,13 @@ MOST_SHAPES = 2  # times that `len(u)` is written before it gets a name
 _SHAPES = ("length", "size", "shape")
 MOST_READS = 3  # uses of `u[i]` that may each read it
 NEVER_STATEMENTS = ("constant", "undefined")
+
+
+def tapes_changed(op: Op) -> list[int]:
+    """The inputs of a call of a function that calls itself which are tapes: it fills them, or takes from them, in place."""
+    if op.name != "call" or not isinstance(op.attrs["callee"], Recursive):
+        return []
+    return [k for k, x in enumerate(op.inputs) if isinstance(x.type, Tape)]
 
 
 class Layout:
@@ -62,7 +70,7 @@ class Layout:
         self.writes = [
             (self.position[op], self.memory.overwritten(op, k))
             for op in self.ops
-            for k in self.memory.written(op)
+            for k in (*self.memory.written(op), *tapes_changed(op))
         ]
         self.impure = [self.position[op] for op in self.ops if not op.record.pure]
         for op in reversed(self.ops):

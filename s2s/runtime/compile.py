@@ -172,6 +172,8 @@ class Native:
 
     def of_numbers(self) -> Callable:
         """What to call where all arguments are numbers of Python's, of the parameters' dtypes: past the dispatcher, if they have been met."""
+        if not all(isinstance(p.type, Scalar) for p in self.function.params):  # what was captured may be more than numbers
+            return self.dispatcher
         kinds = tuple(getattr(numba.types, p.type.dtype) for p in self.function.params)
         found = self.dispatcher.overloads.get(kinds)
         return self.dispatcher if found is None else found.entry_point

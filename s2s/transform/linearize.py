@@ -18,10 +18,11 @@ from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 from ..ir.builder import Builder, add_op, at, current, join_types
-from ..ir.graph import Block, Function, Op, Value, blocks_of
-from ..ir.types import INT, carries_derivative
+from ..ir.graph import Block, Function, Op, Value, blocks_of, walk
+from ..ir.rebuild import clone
+from ..ir.types import INT, Tape, carries_derivative
 from ..ops.checkpoint import is_plain
-from ..ops.control import Known, call, for_loop, if_record
+from ..ops.control import Known, call, for_loop, if_record, tape_copy
 from .activity import loop_parts
 from .adjoint import drop_unread
 from .jvp import Tangents, dot_name, tangent_type
@@ -37,8 +38,8 @@ def linearize(function: Function, wrt: Sequence[int]) -> Function:
 
     A result that carries no derivative has no y_dot.  Raises DerivativeError where an op has no rule.
     """
-    function = with_matrix_functions(with_squares(function), wrt)
-    return plain(Sweeps(Linear(function, [function.params[k] for k in wrt])).function())
+    function, before = with_tapes_apart(with_matrix_functions(with_squares(function), wrt))
+    return plain(Sweeps(Linear(function, [function.params[k] for k in wrt], before)).function())
 
 
 _halves: WeakKeyDictionary[Function, dict[tuple[int, ...], Halves]] = WeakKeyDictionary()
@@ -48,9 +49,34 @@ def split_linear(function: Function, wrt: tuple[int, ...]) -> Halves:
     """The two sweeps as two functions, for callers that run other code in between."""
     known = _halves.setdefault(function, {})
     if wrt not in known:
-        whole = with_matrix_functions(with_squares(function), wrt)
-        known[wrt] = split(whole, Linear(whole, [whole.params[k] for k in wrt]), "lin")
+        whole, before = with_tapes_apart(with_matrix_functions(with_squares(function), wrt))
+        known[wrt] = split(whole, Linear(whole, [whole.params[k] for k in wrt], before), "lin")
     return known[wrt]
+
+
+def with_tapes_apart(function: Function) -> tuple[Function, dict[Op, dict[Value, Value]]]:
+    """`function`, in which calls that are run again beside their tangents leave copies of the tapes that they are given; these copies.
+
+    A call fills a tape, or takes from it, in place: run again, it begins with the tape as it was.
+    """
+    if not any(map(takes_tapes, walk(function.block))):
+        return function, {}
+    function, copies = clone(function), {}
+    for block in list(blocks_of(function.block)):
+        ops: list[Op] = []
+        for op in block.ops:
+            if takes_tapes(op):
+                with Builder(Block(), op.line) as made:
+                    copies[op] = {x: add_op(tape_copy, [x], {}, [x.type], names=[x.name]).output for x in op.inputs if isinstance(x.type, Tape)}
+                ops += made.block.ops
+            ops.append(op)
+        block.ops = ops
+    return function, copies
+
+
+def takes_tapes(op: Op) -> bool:
+    """Whether `op` is a call that is run again and is given tapes."""
+    return op.name == "call" and is_run_again(op) and any(isinstance(x.type, Tape) for x in op.inputs)
 
 
 class _Itself(dict):
@@ -65,9 +91,9 @@ class Linear(Tangents):
 
     forwards = True
 
-    def __init__(self, function: Function, wrt: list[Value]):
+    def __init__(self, function: Function, wrt: list[Value], before: dict[Op, dict[Value, Value]]):
         super().__init__(function, wrt)
-        self.function, self.env = function, _Itself()
+        self.function, self.env, self.before = function, _Itself(), before  # copies of tapes, by the call that changes them
         self.home = {v: block for block in blocks_of(function.block)
                      for v in [*block.params, *(v for op in block.ops for v in op.outputs)]}
         self.made_again = calls_made_again(function)
@@ -103,7 +129,8 @@ class Linear(Tangents):
     def again_with_tangents(self, op: Op) -> None:
         """The op once more, its tangents beside it: of what saves nothing for later."""
         both = Tangents(self.primal, self.wrt)
-        both.env, both.dots = _Itself(), dict(self.dots)
+        before = {x: add_op(tape_copy, [kept], {}, [kept.type]).output for x, kept in self.before.get(op, {}).items()}  # the map is called often
+        both.env, both.dots = _Itself(before), dict(self.dots)
         both.op(op)
         self.dots.update((out, both.dots[out]) for out in op.outputs if out in both.dots)
 

@@ -831,3 +831,32 @@ def caught_remedied(x, n):
                                      (caught_remedied, (0.5, 2))], ids=named)
 def test_the_remedies_work(f, args):
     judge(f, *args, second=False)
+
+
+def powers(x, n):
+    return x if n == 0 else x * powers(x, n - 1) + 1
+
+
+def turned(x, n):
+    if n == 0:
+        return x * x
+    return np.sin(turned(x * 0.9, n - 1)) * x
+
+
+@pytest.mark.parametrize("f, at", [
+    (lambda x: s2s.vjp(lambda x: s2s.jvp(lambda x: powers(x, 3), (x,), (1.0,))[1], x)[1](1.0)[0], 0.5),
+    (lambda x: s2s.jacrev(lambda x: powers(x[0], 3) * x)(x), np.array([0.3, 0.7])),
+    (s2s.grad(lambda x: np.sum(turned(x, 2))), np.array([0.3, 0.7])),
+    (lambda x: s2s.jvp(s2s.grad(lambda x: np.sum(turned(x, 2))), (x,), (x,))[1], np.array([0.3, 0.7])),
+    (lambda x: np.sum(s2s.vmap(lambda v: powers(v, 2) * v)(x)), np.array([0.3, 0.7])),
+])
+def test_linearized_derivatives_of_functions_that_call_themselves(f, at):
+    """A call that is run again beside its tangents begins with the tapes as they were, as often as the map is called."""
+    d, h = np.ones_like(at)[()] if np.ndim(at) else 1.0, 1e-6
+    expected = (np.asarray(f(at + h * d)) - np.asarray(f(at - h * d))) / (2 * h)
+    y, forward = s2s.linearize(f, at)
+    np.testing.assert_allclose(y, f(at), rtol=1e-12)
+    for _ in range(2):
+        np.testing.assert_allclose(forward(d), expected, rtol=1e-6, atol=1e-7)
+    twice = s2s.linearize(lambda x: s2s.linearize(f, x)[1](d), at)[0]
+    np.testing.assert_allclose(twice, expected, rtol=1e-6, atol=1e-7)
