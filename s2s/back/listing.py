@@ -26,7 +26,7 @@ def list_statement(writer, op: Op) -> ast.stmt:
     place = ast.Subscript(inner, rest[-1], ast.Store())
     if op.name == "list_set":
         return ast.Assign([place], first)
-    if op.attrs["kind"] == "number":
+    if op.attrs["kind"] == "number" or op.attrs["kind"][0] == "number":
         match first:
             case ast.UnaryOp(ast.USub(), positive):
                 return ast.AugAssign(place, ast.Sub(), positive)

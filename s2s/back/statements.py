@@ -152,6 +152,8 @@ class Writer:
                 ]
             case "tape_pop":
                 popped = method_call(self.names[op.outputs[0]], "pop")
+                if op.attrs.get("unpacked") == 1:
+                    popped = ast.Subscript(popped, ast.Constant(0), ast.Load())
                 is_read = any(self.reads.get(x) for x in op.outputs[1:])
                 return self.alias(op) + [self.assign_all(op.outputs[1:], popped) if is_read else do(popped)]
         if op.name in WRITES_LIST:

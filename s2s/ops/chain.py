@@ -341,6 +341,8 @@ def like_operand(bar, x, firm: bool = False):
             return bar if dtype == own or _is_weak(bar.type) else RECORDS["float_" if dtype == "float64" else "complex_"](bar)
         if _is_weak(bar.type) and dtype in ("float64", "complex128"):
             return bar  # Python's are of these
+        if not firm and (own, dtype) in (("float32", "complex64"), ("float64", "complex128")):
+            return bar  # what it is added to is complex
     return RECORDS["astype"](bar, dtype=dtype)
 
 

@@ -58,7 +58,16 @@ from .control import (
 from .create import as_dtype
 from .kinks import Kink, kinked
 from .record import FUNCTIONS, WITH_ARGUMENTS, Record, array_type, define, rank, value
-from .shape import kind_of_item, normal_axis, numpy_call, shaped_like, static_axis, zeros_of
+from .shape import (
+    NARROW,
+    float_dtype,
+    kind_of_item,
+    normal_axis,
+    numpy_call,
+    shaped_like,
+    static_axis,
+    zeros_of,
+)
 
 
 def _call(name: str, *args: ast.expr) -> ast.expr:
@@ -291,6 +300,10 @@ def _zero(kind, x):
             return made_of(map(_zero, inner, members_of(x)), form)
         case "number":
             return 0.0
+        case ("number", dtype):
+            return 0j if dtype == "complex128" else np.dtype(dtype).type(0)
+        case ("array", dtype):
+            return np.zeros(np.shape(x), dtype)
         case "fixed":
             return x
     return np.zeros(np.shape(x))
@@ -298,8 +311,8 @@ def _zero(kind, x):
 
 def _zero_syntax(kind, x: ast.expr, depth: int = 0) -> ast.expr:
     match kind:
-        case ("list", "number"):
-            return ast.BinOp(ast.List([ast.Constant(0.0)], ast.Load()), ast.Mult(), _call("len", x))
+        case ("list", "number" | ("number", _)):
+            return ast.BinOp(ast.List([_zero_syntax(kind[1], x)], ast.Load()), ast.Mult(), _call("len", x))
         case ("list", inner):
             name = "x" if depth == 0 else f"x_{depth}"
             element = _zero_syntax(inner, ast.Name(name, ast.Load()), depth + 1)
@@ -308,6 +321,12 @@ def _zero_syntax(kind, x: ast.expr, depth: int = 0) -> ast.expr:
             return container_syntax(*(_zero_syntax(k, member_syntax(x, form, n), depth) for n, k in enumerate(inner)), form=form)
         case "number":
             return ast.Constant(0.0)
+        case ("number", "complex128"):
+            return ast.Constant(0j)
+        case ("number", dtype):
+            return numpy_call(dtype, ast.Constant(0.0))
+        case ("array", dtype):
+            return numpy_call("zeros", numpy_call("shape", x), ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load()))
         case "fixed":
             return x
     return numpy_call("zeros", numpy_call("shape", x))
@@ -346,7 +365,8 @@ def _cotangent_type(type: Type) -> Type:
         case Tuple(items, form):
             return Tuple(tuple(map(_cotangent_type, items)), form)
         case Scalar(dtype):
-            return Scalar(dtype if dtype is None or dtype.startswith("complex") else "float64", True)
+            dtype = dtype if dtype is None else float_dtype(type)
+            return Scalar(dtype, dtype not in NARROW)
         case Array(dtype, dims):
             return Array(dtype if carries_derivative(type) else "float64", dims)
     return type

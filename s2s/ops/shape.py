@@ -705,7 +705,7 @@ def of_length(x: Value, y: Value, axis: int, other: int, what: str) -> Value:
 def kind_of_item(type: Type):
     """What a value is, as far as its zeros and sums are concerned: "number", "array", "fixed", or of which kinds it is made.
 
-    A container is ("members", form, *kinds): its cotangent is one of the same form.
+    Numbers and arrays of another dtype than float64 are ("number", dtype) and ("array", dtype).  A container is ("members", form, *kinds): its cotangent is one of the same form.
     """
     match type:
         case List(item_type):
@@ -713,10 +713,10 @@ def kind_of_item(type: Type):
         case Tuple(items, form):
             return ("members", form, *map(kind_of_item, items))
         case Scalar():
-            return "number"
+            return "number" if float_dtype(type) == "float64" else ("number", float_dtype(type))
         case Static():
             return "fixed"
-    return "array"
+    return "array" if float_dtype(type) == "float64" else ("array", float_dtype(type))
 
 
 def zeros_of(x: Value) -> Value:

@@ -1091,3 +1091,60 @@ def test_lists_take_what_arrays_hold(f):
     differences = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(len(x))]
     np.testing.assert_allclose(s2s.grad(f)(x), differences, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(s2s.jvp(f, (x,), (V,))[1], np.dot(differences, V), rtol=1e-6, atol=1e-8)
+
+
+class Link:
+    def __init__(self, p):
+        self.p = p
+
+
+def chain_of_pairs(x):
+    links = []
+    for i in range(len(x)):
+        links.append(Link((x[i], 2 * x[i])))
+    s = 0.0
+    for i in range(len(links) - 1):
+        s = s + links[i].p[0] * links[i + 1].p[1]
+    return s
+
+
+def chain_of_lists(x):
+    links = []
+    for v in x:
+        links.append(Link([v, v * v, 1.0]))
+    s = 1.0
+    for i in range(len(links)):
+        s = s * (links[i].p[0] + links[i].p[1])
+    return s
+
+
+def chain_of_arrays(x):
+    links, p = [], np.zeros(2)
+    for i in range(len(x)):
+        p = p + np.array([np.cos(x[i]), np.sin(x[i])])
+        links.append(Link(p))
+    s = 0.0
+    for i in range(len(links)):
+        s = s + links[i].p[0] * 1.5 + links[i].p[1]
+    return s
+
+
+def fourier_sums(x):
+    n, sums = len(x), []
+    for k in range(n):
+        s = 0j
+        for t in range(n):
+            s += x[t] * np.exp(-2j * np.pi / n) ** (k * t)
+        sums.append(s)
+    return sum([abs(z) ** 2 for z in sums])
+
+
+@pytest.mark.compile
+@pytest.mark.slow
+@pytest.mark.parametrize("f", [chain_of_pairs, chain_of_lists, chain_of_arrays, fourier_sums])
+def test_native_cotangents_of_lists_of_objects_and_complex_numbers(f):
+    h, x = 1e-6, V
+    differences = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(len(x))]
+    np.testing.assert_allclose(s2s.jit(f)(x), f(x), rtol=1e-12)
+    np.testing.assert_allclose(s2s.grad(f)(x), differences, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(s2s.jit(s2s.grad(f))(x), differences, rtol=1e-6, atol=1e-8)

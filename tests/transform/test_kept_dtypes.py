@@ -161,6 +161,28 @@ def while_loop(x, tol):
     return np.sum(x)
 
 
+def of_lists(x, a):
+    numbers, rows = [], []
+    for i in range(len(x)):
+        numbers.append(x[i] * a)
+    for i in range(3):
+        rows.append(x * numbers[i])
+    s = np.float32(0)
+    for i in range(2):
+        s = s + np.sum(rows[i] * rows[i + 1]) + numbers[i]
+    return s
+
+
+def of_complex_lists(z):
+    doubled = []
+    for i in range(len(z)):
+        doubled.append(z[i] * 2)
+    s = 0.0
+    for i in range(len(doubled) - 1):
+        s = s + np.abs(doubled[i] * doubled[i + 1]) ** 2
+    return s
+
+
 PROGRAMS = {
     "rows": (rows, single(3, 4), single(4, 2), single(2)),
     "convnet": (convnet, single(6, 6), single(3, 3), single(4, 3), single(3)),
@@ -176,6 +198,9 @@ PROGRAMS = {
     "complex": (power, complex_single(5), complex_single(5)),
     "complex and real": (half_complex, complex_single(4), single(4)),
     "complex and double": (half_complex, complex_single(4), RNG.normal(size=4)),
+    "lists": (of_lists, single(4), np.float32(2.0)),
+    "complex lists": (of_complex_lists, complex_single(4)),
+    "complex lists of doubles": (of_complex_lists, complex_single(4).astype(complex)),
     "helped": (helped, np.float32(0.3), single(3)),
     "while": (while_loop, single(4), 0.25),
 }
