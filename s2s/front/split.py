@@ -11,7 +11,7 @@ import gast
 from .plain import placed
 from .scope import COMPREHENSIONS, Outline, inside, read_names
 
-RAISING = (gast.Div, gast.FloorDiv, gast.Mod, gast.Pow)
+RAISING = (gast.Div, gast.FloorDiv, gast.Mod, gast.Pow, gast.LShift, gast.RShift, gast.MatMult)
 HARMLESS = {"range", "len", "enumerate", "zip", "reversed", "abs", "isinstance", "tuple", "list", "bool"}
 PART = "part {}"
 
@@ -50,6 +50,8 @@ def can_raise(node: gast.AST) -> bool:
             return False
         case gast.Subscript() | gast.Call():
             return True
+        case gast.IfExp(body=body, orelse=orelse):  # arrays that do not broadcast
+            return any(isinstance(n, gast.BinOp) for side in (body, orelse) for n in inside(side))
     return isinstance(node, COMPREHENSIONS)
 
 

@@ -514,7 +514,7 @@ IN_CMATH = {
 ABSOLUTE = (Raises(OverflowError, lambda z: _overflows("abs_", z) if is_complex(z) else None, (1.7e308 + 1.7e308j,), pythons=True,
                    natively=lambda y, z: has_overflown(y, z) if is_complex(z) else None, tries=True),)
 ROUND = (Raises(OverflowError, lambda x, n: None if (_known(n) or 0) >= 0 and _known(n) is not None or is_integral(x) else _overflows("round", x, n),
-                (1.7e308, -308), pythons=True, natively=False, tries=True),)  # native code calls Python for it
+                (1.7e308, -308), natively=False, tries=True),)  # native code calls Python for it
 TRUTH = (Raises(ValueError, lambda *xs: None if all(isinstance(x.type, Scalar) for x in xs) else True),)  # of an array there is none
 
 

@@ -240,6 +240,18 @@ def test_compiled_handlers_run_as_python_runs_them(record):
             assert agree(found, wanted), (form, args, found, wanted)
 
 
+@pytest.mark.parametrize("record", [r for r in OF_NUMBERS if isinstance(kinds_of(r)[0].example[0], float)], ids=lambda record: record.name)
+def test_numpys_numbers_warn_where_pythons_raise(record):
+    """As one operand: arithmetic warns then, and functions of math raise as they do."""
+    for kind in dict.fromkeys(each.kind for each in kinds_of(record)):
+        f, lists = program(record, kind, "its own class"), operands(record)[0]
+        for k in range(len(lists[0])):
+            of_numpy = [(*args[:k], np.float64(args[k]), *args[k + 1:]) for args in lists if isinstance(args[k], float)]
+            g = generated(f, of_numpy[0]) if of_numpy else None
+            for args in of_numpy:
+                assert agree(outcome(g, args), outcome(f, args)), args
+
+
 @pytest.mark.compile
 @pytest.mark.slow
 @pytest.mark.parametrize("record", RAISING, ids=lambda record: record.name)
