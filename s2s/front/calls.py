@@ -51,7 +51,7 @@ from .enclosed import Enclosed, Enclosing
 from .find import definition_of, lambda_body
 from .frame import Ended, Frame, Object, Text, Thrown
 from .generators import generated, is_generator, is_generator_function
-from .guards import guarding
+from .guards import guarding, require_quiet
 from .instances import ABOUT_CLASSES
 from .iterables import Iterable, members_of
 from .lists import apply_list_method, is_list, new_list, put_in_order
@@ -177,6 +177,8 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
         if function in KNOWN_NOW and _all_static(frame, args, keywords):
             return _now(frame, function, args, keywords, node)
         return operate(frame, function, args, keywords, node)
+    if hasattr(function, "function_for") and frame.session.tries and getattr(function, "kind", "") == "jit":
+        return _apply_decorated(frame, function.inner, args, keywords, node)  # whose statements may raise what is caught
     if hasattr(function, "function_for"):
         function = function.named_by(keywords) if hasattr(function, "named_by") else function
         args = ordered(frame, signature_of(function), _name_of(function), args, keywords, node)
@@ -564,6 +566,7 @@ def _emit_call(frame: Frame, callee, args: list, node: gast.AST):
     """A `call` op; what the callee captures, the caller captures and hands on."""
     values = [frame.value(a) for a in args]
     function = callee.function_for(values)
+    require_quiet(frame, function, _name_of(callee), node)
     values += captured_in(frame, function)
     if any(isinstance(getter, Enclosing) for getter in function.captures.values()):
         outputs = emit_block(function.block, values, {})  # it cannot be made again outside this program

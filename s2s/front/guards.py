@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ..ir.builder import not_watched, watching
-from ..ir.graph import MISSING, OPERATORS, Value
+from ..ir.graph import MISSING, OPERATORS, Function, Value, walk
 from ..ir.types import Array, Dim, Scalar, Unknown
 from ..ops.raises import Raises, do_not_agree
 from ..ops.record import Record, dims_of, value
@@ -71,6 +71,28 @@ def _guard(frame: Frame, record: Record, each: Raises, inputs: tuple, attrs: dic
     if condition is not None and (not each.pythons or _is_pythons(frame, inputs, each.tries)):
         with not_watched():
             guard(frame, each.kind, lambda: condition, *each.arguments(record.evaluate, inputs))
+
+
+def require_quiet(frame: Frame, function: Function, name: str, node) -> None:
+    """Refuse a call of a function that is not read statement by statement, if it may raise what something around catches."""
+    kind = _raised_in(frame, function, frozenset()) if frame.session.tries else None
+    if kind is not None:
+        raise frame.refuse(f"{name} may raise {kind.__name__}, which a `try` around the call catches", node,
+                           "call it outside the try, or write what it does in a plain function")
+
+
+def _raised_in(frame: Frame, function: Function, seen: frozenset) -> type | None:
+    """What the ops of a function may raise that is caught."""
+    for op in walk(function.block):
+        if op.name == "call" and op.attrs["callee"] not in seen:
+            found = _raised_in(frame, op.attrs["callee"].function_for(op.inputs), seen | {op.attrs["callee"]})
+            if found is not None:
+                return found
+        is_pythons = all(isinstance(x.type, Scalar) and x.type.weak for x in op.inputs)
+        for each in op.record.raises:
+            if each.kind is not None and is_caught(frame, each.kind) and (is_pythons or not each.pythons) and each.is_possible(op.inputs, op.attrs):
+                return each.kind
+    return None
 
 
 def _is_known(x, test: Callable) -> bool:

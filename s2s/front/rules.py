@@ -41,6 +41,7 @@ from .callee import callee_of
 from .calls import captured_in, local_signature, operate, ordered
 from .consulted import consulted, consulting
 from .frame import Ended, Object
+from .guards import require_quiet
 from .made import Known, Local, Made
 from .result_aliases import rebind
 from .ruled import RuledCallee, kind_of, regrouped
@@ -156,6 +157,7 @@ class Custom:
         if frame.session.tries and acts(function):
             raise frame.refuse(f"{self.name}, which has a rule for its derivative, may raise inside a `try`", node,
                                "call it outside the try")
+        require_quiet(frame, function, f"{self.name}, which has a rule for its derivative,", node)
         outputs = emit(call_record, *leaves, *captured_in(frame, function), callee=callee)
         if acts(function):
             acted()

@@ -1,6 +1,6 @@
 """What functions of sequences mean, said in Python: they are run in place, like functions of the user's.
 
-`order_of`, `indexable` and `finite_sum` are questions that the front end answers itself (see sequences.py).
+`order_of`, `by_keys`, `indexable` and `finite_sum` are questions that the front end answers itself (see sequences.py).
 """
 
 from __future__ import annotations
@@ -139,6 +139,15 @@ def extreme_or(items, key, larger, default):
 
 def mapped(items, key):
     return [key(x) for x in items]
+
+
+def by_keys(items, keys, reverse):
+    """`items` in the order of their keys."""
+
+
+def sorted_by(items, key, reverse):
+    keys = mapped(items, key)
+    return by_keys(items, keys, reverse)
 
 
 def ordered(items, keys, reverse):

@@ -183,7 +183,12 @@ def _sorted(frame: Frame, node, source, *, key=None, reverse=False):
         return new_list(frame, sorted(frame.static(source, "this"), reverse=reverse))
     if isinstance(source, tuple):
         source = new_list(frame, source)
-    keys = source if key is None else say(frame, node, said.mapped, source, key)
+    if key is not None and frame.session.tries:  # a key may raise what is caught
+        return say(frame, node, said.sorted_by, source, key, reverse)
+    return _by_keys(frame, node, source, source if key is None else say(frame, node, said.mapped, source, key), reverse)
+
+
+def _by_keys(frame: Frame, node, source, keys, reverse: bool):
     if _of_tuples(frame, keys):
         return say(frame, node, said.merged, source, keys, operator.lt if reverse else operator.gt)
     return say(frame, node, said.ordered, source, keys, reverse)
@@ -547,7 +552,7 @@ def _heap(meaning: Callable) -> Callable:
 
 BUILTINS.update({
     **OPERATORS,
-    said.finite_sum: _finite_sum, said.order_of: _order_of, said.indexable: listed,
+    said.finite_sum: _finite_sum, said.by_keys: _by_keys, said.order_of: _order_of, said.indexable: listed,
     list: _list, tuple: _tuple, sum: _sum, any: _any, all: _all, sorted: _sorted, len: _len,
     max: _extreme(max, operator.gt), min: _extreme(min, operator.lt),
     map: _map, filter: _filter, zip: _zip, functools.reduce: _reduce,

@@ -287,6 +287,62 @@ def damped_where_singular(a, b):
     return np.sum(x * x) + damping
 
 
+@s2s.jit
+def rooted(x):
+    return math.sqrt(x) + 1.0
+
+
+def compiled_function_raises(x):
+    try:
+        y = rooted(x) * x
+    except ValueError:
+        y = 7.0 * x * x
+    return y
+
+
+@program(2.5, compiled=True)
+@program(0.0)
+def key_raises(x):
+    try:
+        y = sorted([x, 2.0], key=lambda v: 1.0 / v)[0]
+    except ZeroDivisionError:
+        y = 7.0 * x
+    return y * y
+
+
+@program(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0]), 1, compiled=True)
+@program(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0]), -1)
+@program(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0]), 1)
+def lengths_differ_on_one_side(x, z, c):
+    try:
+        y = np.sum(x * z if c > 0 else x * x)
+    except ValueError:
+        y = 7.0 * np.sum(x)
+    return y * y
+
+
+@program(2.0, 3, compiled=True)
+@program(2.0, -3)
+def shift(x, n):
+    try:
+        y = x * (1 << n)
+    except ValueError:
+        y = 7.0 * x
+    return y * y
+
+
+@program(1.5)
+@program(1e200, derivative=False)
+@program(2.0, derivative=False)
+def updates_raise(x):
+    try:
+        x **= 2
+        x /= x - 4.0
+    except (ZeroDivisionError, OverflowError):
+        x = 7.0 * x
+    return x
+
+
 @pytest.mark.parametrize("f, args, derivative", PROGRAMS)
 def test_program(f, args, derivative):
     if derivative:
@@ -366,7 +422,43 @@ def outside_of_a_handler(x):
     raise
 
 
+@s2s.custom_vjp
+def ruled(x):
+    return math.log(x)
+
+
+ruled.defvjp(lambda x: (math.log(x), x), lambda x, y_bar: (y_bar / x,))
+
+
+def rule_raises(x):
+    try:
+        return ruled(x)
+    except ValueError:
+        return 7.0 * x
+
+
+slope = s2s.grad(lambda x: math.log(x) * x)
+
+
+def derivative_raises(x):
+    try:
+        return slope(x)
+    except ValueError:
+        return 7.0 * x
+
+
+def strict(x, z):
+    try:
+        return sum([a * b for a, b in zip(x, z, strict=True)])
+    except ValueError:
+        return x[0]
+
+
 REFUSED = [
+    (rule_raises, (0.5,), "ruled, which has a rule for its derivative, may raise ValueError, which a `try` around the call catches",
+     "call it outside the try, or write what it does in a plain function", "ruled(x)"),
+    (derivative_raises, (0.5,), "may raise ValueError, which a `try` around the call catches", "call it outside the try", "slope(x)"),
+    (strict, (np.ones(2), np.ones(3)), "zip(..., strict=True) where its ValueError is caught", "compare the lengths first", "zip(x, z"),
     (mixed_numbers, (0.5, 3), "whether total is a number of Python's", "say which: `float(total)`", "1.0 / total"),
     (stack_of_matrices, (np.ones((2, 3, 3)),), "np.linalg.inv of a stack of matrices", "loop over the matrices",
      "np.linalg.inv(a)"),
@@ -478,3 +570,26 @@ def test_a_dump_that_asks_whether_something_overflows_is_read_back():
     assert "overflows(pow, x, 2)" in once
     again = pipeline.render(build_from_text(once, {"np": np, "math": math}, "<dump>"), annotate=True).text
     assert again == once
+
+
+@pytest.mark.parametrize("lengths", [(3, 2), (2, 3), (3, 3)])
+def test_strict_zip_is_strict(lengths):
+    def dot(x, z):
+        total = 0.0
+        for a, b in zip(x, z, strict=True):
+            total = total + a * b
+        return total
+
+    args = [np.arange(1.0, n + 1) for n in lengths]
+    if lengths[0] == lengths[1]:
+        judge(dot, *args)
+    else:
+        word = "shorter" if lengths[1] < lengths[0] else "longer"
+        with pytest.raises(ValueError, match=rf"zip\(\) argument 2 is {word} than argument 1"):
+            s2s.grad(dot)(*args)
+
+
+def test_a_compiled_function_inside_a_try_is_read_statement_by_statement():
+    assert s2s.value_and_grad(compiled_function_raises)(-1.0) == (7.0, -14.0)
+    value, slope = s2s.value_and_grad(compiled_function_raises)(4.0)
+    assert value == 12.0 and abs(slope - 4.0) < 1e-12
