@@ -87,6 +87,26 @@ def test_elements_in_code_that_goes_numbas_way(checking):
     assert "index 5 of axis 1" in violation(added, X, I)
 
 
+def smallest(x, i):
+    total = 0.0
+    for k in i:
+        total += np.sort(x[k])[0]
+    return total
+
+
+def multiplied(x, i):
+    total = 0.0
+    for k in i:
+        total += np.sum(x[k] @ x.T)
+    return total
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [smallest, multiplied])
+def test_rows_that_are_handed_to_routines(checking, f):
+    assert "an index that no element has" in violation(f, X, I)
+
+
 @pytest.mark.compile
 def test_a_loop_that_threads_share(checking):
     def f(x, i):
