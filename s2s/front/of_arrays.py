@@ -389,6 +389,18 @@ def _cholesky(frame: Frame, node, a, *, upper=False):
     return turned
 
 
+def _of_array(function: Callable) -> Callable:
+    """A function of an array, or of what NumPy makes one of."""
+    def called_with(frame: Frame, node, x, *args, **keywords):
+        return operate(frame, function, [_array(frame, node, x), *args], keywords, node)
+
+    return called_with
+
+
+def _copy(frame: Frame, node, a, order="K"):
+    return apply(frame, np.array, [a], {}, node) if isinstance(a, (tuple, list)) or is_list(frame, a) else operate(frame, np.copy, [a], {}, node)
+
+
 def _pad(frame: Frame, node, array, pad_width, mode="constant", **keywords):
     """np.pad, of a dict of axes as of a pair for each of them."""
     array, keywords = _array(frame, node, frame.opened(array)), {k: frame.opened(x) for k, x in keywords.items()}
@@ -575,7 +587,9 @@ BUILTINS.update({
     np.poly: _plainly(said.polynomial_of_roots), np.linalg.matrix_rank: _plainly(said.matrix_rank),
     np.hanning: _plainly(said.hanning), np.hamming: _plainly(said.hamming), np.blackman: _plainly(said.blackman),
     np.bartlett: _plainly(said.bartlett), np.kaiser: _plainly(said.kaiser),
-    np.r_: _joined_rows, np.c_: _joined_columns, np.mgrid: _grid, np.ogrid: _open_grid, np.array_equal: _equal, np.pad: _pad, np.array_equiv: _plainly(said.equivalent), np.block: _block,
+    np.r_: _joined_rows, np.c_: _joined_columns, np.mgrid: _grid, np.ogrid: _open_grid, np.array_equal: _equal, np.pad: _pad, np.copy: _copy,
+    np.shape: _of_array(np.shape), np.zeros_like: _of_array(np.zeros_like), np.ones_like: _of_array(np.ones_like),
+    np.array_equiv: _plainly(said.equivalent), np.block: _block,
     np.indices: _indices, np.fromfunction: _from_function, np.piecewise: _piecewise,
     np.apply_along_axis: _along_axis, np.lib.stride_tricks.sliding_window_view: _windows,
     np.linalg.eigh: _eigh(np.linalg.eigh, said.values_and_vectors_of_each), np.linalg.eigvalsh: _eigh(np.linalg.eigvalsh, said.values_of_each),

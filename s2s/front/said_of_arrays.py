@@ -57,6 +57,7 @@ def scaled(x1, x2):
 
 def fraction_and_whole(x):
     """np.modf."""
+    x = np.multiply(x, 1.0) if np.asarray(x).dtype.kind in "iub" else x
     whole = np.trunc(x)
     return np.where(np.isinf(x), np.copysign(0.0, x), np.subtract(x, whole)), whole
 
@@ -153,8 +154,9 @@ def broadcast(*args):
 
 def sum_of_polynomials(a1, a2):
     """np.polyadd."""
+    a1, a2 = np.atleast_1d(a1), np.atleast_1d(a2)
     more = len(a1) - len(a2)
-    return np.concatenate((np.zeros(max(-more, 0)), a1)) + np.concatenate((np.zeros(max(more, 0)), a2))
+    return np.concatenate((np.zeros(max(-more, 0), a1.dtype), a1)) + np.concatenate((np.zeros(max(more, 0), a2.dtype), a2))
 
 
 def difference_of_polynomials(a1, a2):
@@ -351,7 +353,11 @@ def matrix_norm(x, keepdims=False, ord="fro"):
 
 
 def vector_norm(x, axis=None, keepdims=False, ord=2):
-    """np.linalg.vector_norm."""
+    """np.linalg.vector_norm; along several axes it is that of all their elements, and of no matrix."""
+    if isinstance(axis, tuple):
+        behind = np.moveaxis(x, axis, tuple(range(-len(axis), 0)))
+        found = np.linalg.norm(np.reshape(behind, (*np.shape(behind)[:-len(axis)], -1)), ord, axis=-1)
+        return np.expand_dims(found, axis) if keepdims else found
     if axis is not None:
         return np.linalg.norm(x, ord, axis=axis, keepdims=keepdims)
     found = np.linalg.norm(np.ravel(x), ord)
@@ -459,7 +465,7 @@ def gradient_between(f, x, axis):
 def powers(x, increasing):
     """np.vander with as many columns as rows."""
     n = len(x)
-    y = np.ones((n, n)) * np.ones_like(x)
+    y = np.ones((n, n), dtype=int) * np.ones_like(x)
     for k in range(1, n):
         y[:, k] = y[:, k - 1] * x
     return y if increasing else y[:, ::-1]

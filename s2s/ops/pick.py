@@ -50,6 +50,8 @@ def take_(x: Value, indices, axis=None, out=None, mode="raise") -> Value:
     x, axis = value(x), static_axis(axis)
     entry = indices if members(indices) is None else array(indices)
     x, axis = (ravel(x), 0) if axis is None else (x, axis)
+    if dtype_of(value(entry).type) == "bool":  # which is no mask here
+        entry = FUNCTIONS[np.multiply](entry, 1)
     match static(mode):
         case "wrap":
             entry = RECORDS["remainder"](value(entry), length(x, axis=axis))

@@ -257,11 +257,13 @@ def mean(x, axis=None, dtype=None, out=None, keepdims=False, where=None) -> Valu
     """np.mean: the sum divided by the number of elements."""
     refuse(out=out)
     x, axis, keepdims = as_dtype(as_array(x), dtype), static_axis(axis), builtins.bool(static(keepdims))
+    whole = None if is_none(dtype) or is_inexact(dtype_of(x.type) or "float64") else dtype  # which the quotient is cut to
     if getattr(x.type, "dtype", None) in ("int64", "uint64"):  # whose sum may be larger than any integer of theirs
         x = as_dtype(x, np.float64)
     total = sum_record(where_only(x, where, 0), axis=axis, keepdims=keepdims)
     count = counted(x, axis, where)
-    return total / (over(count, axis, not keepdims) if is_given(where) else count)
+    found = total / (over(count, axis, not keepdims) if is_given(where) else count)
+    return found if whole is None else as_dtype(found, whole)
 
 
 def _as_long_as(weights: Value, x: Value, axes: tuple[int, ...]) -> Value:

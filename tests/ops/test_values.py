@@ -136,3 +136,32 @@ def test_lanes_of_linspace_end_where_numpys_do(num, endpoint):
 def test_lanes_of_histograms_count_the_largest():
     x = np.random.default_rng(6).normal(size=(300, 20))
     np.testing.assert_array_equal(s2s.vmap(lambda x: np.histogram(x, 7)[0])(x), [np.histogram(row, 7)[0] for row in x])
+
+
+MATRIX = np.arange(12.0).reshape(3, 4) - 3
+OTHERS = {
+    "copies of lists": lambda x: (np.copy([1, 2.5, x[0]]), np.copy((1, 2, 3)) * x, np.copy([[1, 2], [3, 5]]).T),
+    "shapes of lists": lambda x: x * np.shape([1, 2, x[0]])[0] + len(np.shape([[1, 2]])),
+    "like lists": lambda x: (np.zeros_like((1, 2, 3)), np.ones_like([[1.5, 2]]), np.zeros_like(range(3)) + x),
+    "the norm of two axes": lambda x: (np.linalg.vector_norm(MATRIX * x[0], axis=(0, 1)), np.linalg.vector_norm(np.stack([MATRIX, MATRIX * x[1]]), axis=(0, 2), keepdims=True)),
+    "an integer mean": lambda x: (np.mean(MATRIX * x[0], dtype=int), np.mean(MATRIX + x[1], axis=0, dtype=int)),
+    "truth values as indices": lambda x: np.take(x, np.array([True, False])) + x.take([True, True]),
+    "parts of integers": lambda x: np.modf(np.array([3, -2, 0]))[1] * x + np.modf(x)[1],
+    "sums of integer polynomials": lambda x: (np.polyadd([1, 2, 3], [1, 2]), np.polysub(np.array([1, 2]), [1, 2, 3]), np.polyadd(x, [1, 2])),
+    "powers of integers": lambda x: np.vander(np.array([1, 2, 3])) @ x,
+    "bins of a range": lambda x: np.histogram(x, bins=(0, 2, 4))[0] * x[:2],
+}
+if not hasattr(np.linalg, "vector_norm"):
+    del OTHERS["the norm of two axes"]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_values(name):
+    f = OTHERS[name]
+    wanted = f(X)
+    for k, part in enumerate(wanted if isinstance(wanted, tuple) else ()):
+        found = value_of(lambda x, k=k: f(x)[k] * 1, X)
+        np.testing.assert_array_equal(found, part)
+        assert np.shape(found) == np.shape(part) and np.asarray(found).dtype == np.asarray(part).dtype
+    if not isinstance(wanted, tuple):
+        check(f, X)
