@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..ir.builder import Builder
-from ..ir.graph import Block, Op, Value, op_free_values, walk
+from ..ir.graph import Block, Op, Value, free_values, op_free_values, walk
 from ..ir.types import Array, Scalar
 from ..ops.independent import Trip, counts_from_zero
 from .buffers import (
@@ -70,7 +70,7 @@ def _only_user(array: Value, block: Block, reads: Mapping[Op, set[Value]]) -> Ar
     output = loop.outputs[k]
     if loop.attrs["breaks"] or output in block.yields or any(output in reads[op] for op in block.ops):
         return None
-    if not counts_from_zero(loop):
+    if not counts_from_zero(loop) or array in free_values(body):  # whose trips read what it was before the first
         return None
     trip = Trip(body)
     versions = dict.fromkeys(trip.versions(body.params[1 + k]))

@@ -332,3 +332,25 @@ def test_what_goes_step_by_step_has_a_loop_without_exponentials():
     exec(text, module)
     for a, b in zip(module["grown_value_and_grad"](r), s2s.value_and_grad(grown)(r)):
         np.testing.assert_allclose(a, b, rtol=1e-13)
+
+
+def written_with_itself(x):
+    a = np.zeros(5)
+    a[:] = a * x + a
+    m = np.zeros((3, 2))
+    m[:, :] = m + x
+    return np.sum(a * a + x) + np.sum(m * m)
+
+
+def zeros_written_with_themselves(x):
+    a = np.zeros(5)
+    a[:] = a
+    return np.sum(a * a) + x
+
+
+@pytest.mark.parametrize("f", [written_with_itself, zeros_written_with_themselves], ids=lambda f: f.__name__)
+def test_trips_that_read_what_an_array_was_before_them_keep_it(f):
+    function = s2s.jit(s2s.value_and_grad(f)).lower(1.5).function
+    loops = pipeline.render(pipeline.lower(pipeline.flattened(function)), native=True)
+    value, slope = pipeline.loaded(loops)(1.5)
+    assert value == f(1.5) and abs(slope - (f(1.5 + 1e-6) - f(1.5 - 1e-6)) / 2e-6) < 1e-6
