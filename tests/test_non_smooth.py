@@ -32,6 +32,12 @@ A square of a root or a size is differentiated as what is under the root, whatev
 `r @ r`), in every mode.  Forwards over reverse (`hessian`, `hvp`, `jvp` of `grad`), any function of a size that has a second derivative has it:
 `np.cos(np.linalg.norm(x))`.  In the other orders that is NaN unless such a square is seen.
 
+Where eigenvalues or singular values coincide, vectors have no derivative.  A function of the matrix has one: products of the vectors of `eigh`
+or `svd` around functions of the values, `(Q * f(w)) @ Q.T`, `U * f(s) @ Vt`, `U @ Vt`, `Q @ ((Q.T @ b) / w)` and their other spellings, one
+matrix at a time (stacks under `s2s.vmap`), are differentiated as what they are, by the divided differences of Daleckii and Krein: exact at
+values that are equal or nearly so, in both modes and in second order.  So are the second derivatives of functions of the values alone.
+Whatever else asks for the derivative of a vector there is NaN: parts of `Q`, sums of outer products in a loop.
+
 What a program throws away has no influence, not even a NaN, in whatever way it is thrown away: by an index, a slice or a mask, `np.where`,
 `np.triu`, `np.delete`, by writing over it, as `np.fill_diagonal` does, by never reading it in a loop, on the path taken, or from a list, by
 sorting and taking some, or as a factor of a mask, an array that is not differentiated and is 0 there (if the value is infinite, so is

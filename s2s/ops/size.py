@@ -144,7 +144,7 @@ def _jvp_times_sign(dots, out, bar, x, *, forward):
     bar_dot, x_dot = dots
     along = x if x_dot is None else ew.where(ew.equal(x, 0), x_dot, x)
     dot = None if bar_dot is None else times_sign(bar_dot, along)
-    if x_dot is not None and forward:
+    if x_dot is not None and (forward or bar_dot is not None):  # of a slope that is the same everywhere, 0 on both sides
         dot = ew.where(_jumps(x, bar * x_dot), math.nan, zeros_of(x) if dot is None else dot)
     return None if dot is None else like_tangent(dot, out)
 

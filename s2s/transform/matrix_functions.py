@@ -70,10 +70,12 @@ class Factor:
 def _marked(op: Op, inputs: list[Value], varied: set[Value]) -> Sequence[Value] | None:
     if op.name == "einsum":
         chain = _of_einsum(inputs, **op.attrs)
-    elif op.name == "matmul" and {rank(x) for x in inputs} <= {1, 2} and 2 in {rank(x) for x in inputs}:
+    elif op.name == "matmul" and {rank(x) for x in inputs} <= {1, 2}:
         a, b = inputs
         left = _turned(_chain(a)) if rank(a) == 1 else _chain(a)
         chain = [*left, *_chain(b)]
+    elif op.name == "sum" and rank(inputs[0]) == 1:
+        chain = _of_sum(inputs[0])
     else:
         return None
     place = next((k for k in range(len(chain)) if _ends(chain, k) is not None), None) if chain else None
@@ -90,8 +92,9 @@ def _marked(op: Op, inputs: list[Value], varied: set[Value]) -> Sequence[Value] 
     under = _multiplied([*chain[:place], Factor(found), *chain[last + 1:]])
     if rank(under) != rank(y) or dtype_of(under.type) != dtype_of(y.type):
         return [y]
+    under = under if under.type == y.type or not rank(y) else shaped_like(under, y)
     beside = complex_as_if if is_complex(y) else as_if
-    return [beside(y, under if under.type == y.type else shaped_like(under, y))]
+    return [beside(y, under)]
 
 
 # ------------------------------------------------------------------------------------- chains of factors
@@ -129,6 +132,8 @@ def _chain(x: Value, depth: int = 12) -> list[Factor]:
             return inner(op.inputs[0])
         case "multiply" | "divide":
             return _scaled(op, inner) or [Factor(x)]
+        case "eye" if len(op.inputs) == 1 or op.inputs[0] is op.inputs[1]:
+            return [Factor(spread(value(1.0), take(x, (0,))), "values")]
         case "setitem" if rank(x) == 2 and (d := _on_diagonal(op)) is not None:
             return [Factor(d, "values")]
     return [Factor(x)]
@@ -182,6 +187,28 @@ def _on_diagonal(op: Op) -> Value | None:
 
 def _turned(chain: list[Factor]) -> list[Factor]:
     return [f if f.kind in ("values", "number") else replace(f, turned=not f.turned) for f in reversed(chain)]
+
+
+def _of_sum(x: Value) -> list[Factor]:
+    """The chain of a sum of products, number by number, of two products with vectors and of what stands between these."""
+    factors, ends, between = [x], [], []
+    while factors:
+        y = factors.pop()
+        op = y.op.inputs[0].op if y.op is not None and y.op.name in ("as_if", "no_negative") else y.op
+        if op is not None and op.name == "multiply":
+            factors += op.inputs
+        elif op is not None and op.name in ("square", "power") and (op.name == "square" or op.inputs[1].constant == 2):
+            factors += [op.inputs[0]] * 2
+        elif op is not None and op.name == "divide" and rank(op.inputs[0]) == 1:
+            factors.append(op.inputs[0])
+            between.append(reciprocal(op.inputs[1]))
+        elif rank(y) == 1 and op is not None and op.name == "matmul" and len(ends) < 2:
+            ends.append(y)
+        else:
+            between.append(y)
+    if len(ends) < 2 or not all(rank(y) in (0, 1) for y in between):
+        return []
+    return [*_turned(_chain(ends[0])), *(Factor(y, "values" if rank(y) else "number") for y in between), *_chain(ends[1])]
 
 
 def _of_einsum(inputs: list[Value], subscripts: str) -> list[Factor]:

@@ -84,6 +84,8 @@ def _differentiated_as(op: Op, inputs: list[Value]) -> Value | None:
         case "matmul" | "dot" | "inner" if inputs[0] is inputs[1] and rank(inputs[0]) == 1:
             under = _square(inputs[0])
             return None if under is None else RECORDS["sum"](under, axis=None, keepdims=False)
+        case "einsum":
+            return _contraction(inputs, **op.attrs)
     return None
 
 
@@ -99,6 +101,20 @@ def _power(x: Value, n) -> Value | None:
         return _raised(not_negative(op.inputs[0]), int(n) // order) if n % order == 0 else None
     under = _square(x) if n % 2 == 0 else None
     return None if under is None else _raised(under, int(n) // 2)
+
+
+def _contraction(xs: list[Value], subscripts: str) -> Value | None:
+    """The sum of products in which a root stands twice, by the same subscripts."""
+    terms, result = subscripts.split("->") if "->" in subscripts else (subscripts, None)
+    terms = terms.split(",")
+    for k, x in enumerate(xs):
+        again = next((n for n in range(k + 1, len(xs)) if xs[n] is x and terms[n] == terms[k]), None)
+        if again is None or result is None or (under := _square(x)) is None:
+            continue
+        rest = [n for n in range(len(xs)) if n not in (k, again)]
+        written = ",".join(terms[n] for n in (k, *rest))
+        return RECORDS["einsum"](under, *(xs[n] for n in rest), subscripts=f"{written}->{result}")
+    return None
 
 
 def _raised(x: Value, n: int) -> Value:

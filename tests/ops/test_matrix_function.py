@@ -52,6 +52,7 @@ FUNCTIONS = {  # as it is spelled, and by mpmath
     "inverse, divided": (by_eigh(lambda w, q: np.dot(q / w, q.T)), lambda a: a**-1),
     "whitening": (by_eigh(lambda w, q: W @ (q / np.sqrt(w + 0.5)) @ q.T), lambda a: mpmath.matrix(W) * power(a + 0.5 * mpmath.eye(3), -0.5)),
     "solve": (by_eigh(lambda w, q: q @ ((q.T @ W[0]) / w)), lambda a: a**-1 * mpmath.matrix(W[0])),
+    "eye": (by_eigh(lambda w, q: q @ (np.eye(3) * np.sqrt(w)) @ q.T), mpmath.sqrtm),
     "where": (by_eigh(lambda w, q: (q * np.where(w > 1e-3, 1 / w, 0.0)) @ q.T), lambda a: a**-1),
     "multi_dot": (by_eigh(lambda w, q: np.linalg.multi_dot([q, np.diag(w**3), q.T])), lambda a: a**3),
     "twice": (by_eigh(lambda w, q: (q * w**2) @ q.T @ W @ (q / w) @ q.T), lambda a: a**2 * mpmath.matrix(W) * a**-1),
@@ -160,6 +161,21 @@ def test_parameters_of_the_function():
     both = s2s.jvp(lambda a, x: np.vdot(s2s.grad(f)(a, x), E), (a, x), (D, 1.0))[1]
     slope = lambda t: np.vdot(s2s.grad(f)(a + t * D, x + t), E)  # noqa: E731
     np.testing.assert_allclose(both, (slope(h) - slope(-h)) / (2 * h), rtol=1e-6)
+
+
+def test_quadratic_forms():
+    b, c = W[0], W[1]
+    cases = (lambda w, q: (b @ q) @ ((q.T @ c) * np.sqrt(w)), lambda w, q: np.sum((q.T @ b) * np.sqrt(w) * (q.T @ c)), lambda w, q: b @ (q * np.sqrt(w)) @ q.T @ c)
+    for spelled in cases:
+        f = by_eigh(spelled)
+        for a in POINTS.values():
+            exact = lambda a: mpmath.matrix([(mpmath.matrix(b).T * mpmath.sqrtm(a) * mpmath.matrix(c))[0]])  # noqa: E731
+            with mpmath.workdps(50):
+                h = mpmath.mpf(10) ** -10
+                at = lambda s, r: exact(mpmath.matrix(a) + s * h * mpmath.matrix(E) + r * h * mpmath.matrix(D))[0]  # noqa: E731, B023
+                first, second = float((at(1, 0) - at(-1, 0)) / (2 * h)), float((at(1, 1) - at(1, -1) - at(-1, 1) + at(-1, -1)) / (4 * h * h))
+            np.testing.assert_allclose(np.vdot(s2s.grad(f)(a), E), first, rtol=1e-9)
+            np.testing.assert_allclose(np.vdot(s2s.hvp(f, (a,), (E,)), D), second, rtol=1e-6)
 
 
 @pytest.mark.slow

@@ -60,6 +60,7 @@ SQUARES = {  # f, where a size is 0, its second derivatives there
     "abs @ abs": (lambda x: np.abs(x) @ np.abs(x), np.array([0.0, 2.0]), 2 * I2),
     "np.vdot of abs": (lambda x: np.vdot(np.abs(x), np.abs(x)), np.array([0.0, 2.0]), 2 * I2),
     "mean of abs ** 2": (lambda x: np.mean(np.abs(A @ x) ** 2), Z2, 2 / 3 * A.T @ A),
+    "np.einsum of abs": (lambda x: np.einsum("i,i->", np.abs(x), np.abs(x)), np.array([0.0, 2.0]), 2 * I2),
     "hypot ** 2": (lambda x: np.hypot(x[0], 2 * x[1]) ** 2, Z2, np.diag([2.0, 8.0])),
     "hypot in a loop": (squares_in_a_loop, np.zeros(4), np.diag([2.0, 2.0, 4.0, 4.0])),
     "math.hypot ** 2": (lambda x: math.hypot(x[0], x[1], x[0]) ** 2, Z2, np.diag([4.0, 2.0])),
@@ -129,6 +130,14 @@ def test_no_second_derivative_at_a_kink(name):
     np.testing.assert_array_equal(s2s.jvp(f, (x,), (np.ones(2),))[1], 0.0)
     for order, second in orders(f).items():
         assert np.isnan(np.diag(second(x))).all(), order
+
+
+def test_a_slope_that_changes_has_no_second_derivative_where_abs_is_0():
+    x = np.array([0.0, 1.0])
+    np.testing.assert_array_equal(s2s.hessian(lambda x: np.sum(np.abs(x)) + x @ x)(x), 2 * I2)  # on both sides
+    for f in (lambda x: np.sum(np.abs(x)) ** 2, lambda x: np.abs(x[0]) * x[1], lambda x: np.exp(-np.abs(x[0])) + x[1]):
+        assert np.isnan(s2s.hessian(f)(x)[0, 0])
+        np.testing.assert_array_equal(s2s.grad(f)(x)[0], 0.0)
 
 
 def test_roots_of_negative_numbers_stay_nan():
