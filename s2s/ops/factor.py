@@ -81,7 +81,7 @@ def _over(x: Value) -> Value:
 def over_gaps(x: Value, w: Value) -> Value:
     """x[i, j] / (w_j - w_i), with zeros on the diagonal: Note [Values that coincide]."""
     is_one = eye(length(w, axis=0), dtype=value(np.dtype(_size_dtype(dtype_of(w.type)))))
-    return zero_or_quotient(x * (1 - is_one), expand_dims(w, 0) - expand_dims(w, 1))
+    return zero_or_quotient(x * (1 - is_one), expand_dims(w, 0) - expand_dims(w, 1) + is_one)
 
 
 def _conjugate(x: Value) -> Value:

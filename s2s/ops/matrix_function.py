@@ -56,18 +56,25 @@ def _product(*xs: Value) -> Value:
     return functools.reduce(matmul, xs)
 
 
-def _gaps(w: Value, power: float) -> tuple[Value, Value, Value]:
-    """w_j - w_i; where that is too small to divide by; and what to divide by."""
+def _gaps(w: Value, power: float, g: Value, slope: Value, jumps: bool) -> tuple[Value, Value, Value]:
+    """w_j - w_i; where that is too small to divide by; and what to divide by.
+
+    With `jumps` f may have two values at neighbours, of which one is chosen and the other is not: they are never near.
+    """
     column, row = expand_dims(w, 1), expand_dims(w, 0)
-    gap = row - column
-    precision = float(np.finfo(dtype_of(w.type) or "float64").eps) ** power
-    near = ew.less_equal(ew.absolute(gap), precision * ew.maximum(ew.absolute(row), ew.absolute(column)))
+    gap, eps = row - column, float(np.finfo(dtype_of(w.type) or "float64").eps)
+    near = ew.less_equal(ew.absolute(gap), eps**power * ew.maximum(ew.absolute(row), ew.absolute(column)))
+    if jumps:
+        rise, size = expand_dims(g, 0) - expand_dims(g, 1), expand_dims(ew.absolute(g), 0) + expand_dims(ew.absolute(g), 1)
+        most = ew.absolute(gap * (expand_dims(slope, 0) + expand_dims(slope, 1)))
+        near = ew.bitwise_and(near, ew.less_equal(ew.absolute(rise), most + 8 * eps * size))
+        return gap, near, ew.where(ew.bitwise_or(near, ew.equal(gap, 0)), 1.0, gap)
     return gap, near, ew.where(near, 1.0, gap)
 
 
 def differences(w: Value, g: Value, slope: Value, second: Value, jumps: bool = False) -> Value:
     """The divided differences of f, from f(w), f'(w) and f''(w); with `jumps` NaN where f has two values at one w."""
-    gap, near, divisor = _gaps(w, NEAR)
+    gap, near, divisor = _gaps(w, NEAR, g, slope, jumps)
     rise, bend = expand_dims(g, 0) - expand_dims(g, 1), expand_dims(second, 0) - expand_dims(second, 1)
     is_one = ew.equal(gap, 0)
     mean = 0.5 * (expand_dims(slope, 0) + expand_dims(slope, 1)) - ew.where(is_one, 0.0, gap * bend) / 12
@@ -86,6 +93,7 @@ class Spectrum:
 
     def __init__(self, w, v, g, slope, second, *, conjugate: bool, complete: bool, jumps: bool):
         self.w, self.g, self.slope, self.second, self.complete = w, g, slope, second, complete
+        self.gaps = functools.partial(_gaps, w, g=g, slope=slope, jumps=jumps)
         self.v = conjugated(v) if conjugate else v
         self.adjoint = adjoint(self.v)
         self.first = differences(w, g, slope, second, jumps)
@@ -116,7 +124,7 @@ class Spectrum:
     def along_two(self, e: Value, d: Value) -> Value:
         """The second derivative of f(A) along e and d."""
         a, b, first = self.inside(e), self.inside(d), self.first
-        gap, near, divisor = _gaps(self.w, NEAR_TWICE)
+        gap, near, divisor = self.gaps(NEAR_TWICE)
         slope, second = expand_dims(self.slope, 1), expand_dims(self.second, 1)
         twice = ew.where(near, (2 * second + expand_dims(self.second, 0)) / 6, (first - slope) / divisor)  # f[i, i, k]
         far = matmul(a, first * b) + matmul(b, first * a) - matmul(first * a, b) - matmul(first * b, a)
@@ -144,7 +152,7 @@ class Spectrum:
 
     def changed(self, rise: Value, slope: Value, e: Value) -> Value:
         """`along`, for changes of f(w) and f'(w)."""
-        _, near, divisor = _gaps(self.w, NEAR)
+        _, near, divisor = self.gaps(NEAR)
         mean = 0.5 * (expand_dims(slope, 0) + expand_dims(slope, 1))
         change = ew.where(near, mean, (expand_dims(rise, 0) - expand_dims(rise, 1)) / divisor)
         found = self.outside(change * self.inside(e))
@@ -156,7 +164,7 @@ class Spectrum:
 
     def changing(self, c: Value, e: Value) -> tuple[Value, Value]:
         """The adjoint of `changed`: the cotangents of f(w) and f'(w), for `c` that of its result."""
-        _, near, divisor = _gaps(self.w, NEAR)
+        _, near, divisor = self.gaps(NEAR)
         plain = conjugated(self.v)
         left, right = matmul(t(self.v), c), matmul(c, plain)
         bar = self._like_values(matmul(left, plain) * self.inside(e))

@@ -118,7 +118,7 @@ def _jvp_over_size(dots, out, bar, x, divisor, y):
 
 def _over_size(name: str, forward: bool) -> Record:
     """The op (bar, x, divisor, y): bar * x / y, where `divisor` is y, and no 0; `forward` if bar is a tangent."""
-    record = elementwise(name, 1, 1, None, 1, syntax=_syntax, evaluate=lambda bar, x, divisor, y: bar / divisor * x,
+    record = elementwise(name, 1, 1, 1, 1, syntax=_syntax, evaluate=lambda bar, x, divisor, y: bar / divisor * x,
                          slope="steep")
     record.vjp, record.jvp = functools.partial(_vjp_over_size, forward=forward), _jvp_over_size
     return record

@@ -24,7 +24,7 @@ from ..ir.types import Array
 from ..ops.arrange import expand_dims
 from ..ops.create import zeros
 from ..ops.elementwise import multiply, reciprocal
-from ..ops.index import take
+from ..ops.index import getitem, setitem, take
 from ..ops.join import concatenate_record
 from ..ops.matrix_function import adjoint, conjugated, matrix_function
 from ..ops.product import matmul, matrix_transposed
@@ -57,7 +57,7 @@ def with_matrix_functions(function: Function, wrt: Sequence[int]) -> Function:
 class Factor:
     """One factor of a product: a matrix or, at an end, a vector; `values`, on the diagonal; or the vectors that `of` returns.
 
-    Of a decomposition, `kind` is Q, U or V and its columns are the vectors, conjugated or not; `turned` if they are rows.
+    Of a decomposition, whose vectors may be `chosen`, `kind` is Q, U or V and its columns are the vectors, conjugated or not; `turned` if they are rows.
     """
 
     x: Value
@@ -65,6 +65,7 @@ class Factor:
     of: Op | None = None
     conjugate: bool = False
     turned: bool = False
+    chosen: tuple | None = None  # which vectors: a part of an index, and its operands
 
 
 def _marked(op: Op, inputs: list[Value], varied: set[Value]) -> Sequence[Value] | None:
@@ -130,6 +131,8 @@ def _chain(x: Value, depth: int = 12) -> list[Factor]:
             return [replace(f, conjugate=not f.conjugate) for f in inner(op.inputs[0])]
         case "shaped_like" | "copy" | "contiguous":
             return inner(op.inputs[0])
+        case "getitem" if rank(x) == 2:
+            return _some(x, inner(op.inputs[0])) or [Factor(x)]
         case "multiply" | "divide":
             return _scaled(op, inner) or [Factor(x)]
         case "eye" if len(op.inputs) == 1 or op.inputs[0] is op.inputs[1]:
@@ -137,6 +140,26 @@ def _chain(x: Value, depth: int = 12) -> list[Factor]:
         case "setitem" if rank(x) == 2 and (d := _on_diagonal(op)) is not None:
             return [Factor(d, "values")]
     return [Factor(x)]
+
+
+def _some(x: Value, chain: list[Factor]) -> list[Factor] | None:
+    """Some of the vectors of a decomposition, by a slice, a mask or places."""
+    pattern, operands = x.op.attrs["pattern"], tuple(x.op.inputs[1:])
+    whole = chain[0]
+    if len(chain) != 1 or whole.of is None or whole.chosen is not None:
+        return None
+    entry = pattern[1] if len(pattern) == 2 and pattern[0] == "..." else pattern[0] if pattern[1:] in ((), ("...",)) else None
+    along = 1 if len(pattern) == 2 and pattern[0] == "..." else 0
+    if not isinstance(entry, str) or along == whole.turned:
+        return None
+    return [replace(whole, x=x, chosen=(entry, operands))]
+
+
+def _are_alike(a: tuple | None, b: tuple | None) -> bool:
+    """Whether the same vectors are chosen."""
+    if a is None or b is None:
+        return a is b
+    return a[0] == b[0] and all(x is y or x.constant is not MISSING and x.constant == y.constant for x, y in zip(a[1], b[1], strict=True))
 
 
 def _scaled(op: Op, inner) -> list[Factor] | None:
@@ -248,7 +271,7 @@ def _ends(chain: list[Factor], k: int) -> int | None:
     if n == len(chain):
         return None
     last = chain[n]
-    if last.of is not first.of or not last.turned:
+    if last.of is not first.of or not last.turned or not _are_alike(first.chosen, last.chosen):
         return None
     return n if not is_complex(first.x) or last.conjugate != first.conjugate else None
 
@@ -260,7 +283,7 @@ def _multiplied(chain: list[Factor]) -> Value:
 
     def matrix(f: Factor) -> Value:
         x = f.x
-        if f.kind == "V":
+        if f.kind == "V":  # of which x has rows
             x = matrix_transposed(x) if not f.turned else x
             return conjugated(x) if f.conjugate != f.turned and is_complex(x) else x
         x = conjugated(x) if f.conjugate else x
@@ -288,13 +311,25 @@ def _multiplied(chain: list[Factor]) -> Value:
 class _Values:
     """What is computed of eigenvalues, and its derivatives by them."""
 
-    def __init__(self, op: Op):
-        self.op, self.dots, self.needs, self.others = op, {}, {}, []
-        self.w = op.outputs[0 if op.name == "eigh" else 1]
+    def __init__(self, op: Op, chosen: tuple | None):
+        self.op, self.dots, self.needs, self.others, self.chosen = op, {}, {}, [], chosen
+        self.all = self.w = op.outputs[0 if op.name == "eigh" else 1]
+        if chosen is not None:
+            self.w = getitem(self.all, *chosen[1], pattern=(chosen[0],))
         self.one = spread(value(1.0), self.w)
 
     def is_values(self, x: Value) -> bool:
         if x is self.w:
+            return True
+        op = x.op
+        if self.chosen is not None:
+            return op is not None and op.name == "getitem" and len(op.attrs["pattern"]) == 1 \
+                and _are_alike(self.chosen, (op.attrs["pattern"][0], tuple(op.inputs[1:]))) and self.is_any(op.inputs[0])
+        return self.is_any(x)
+
+    def is_any(self, x: Value) -> bool:
+        """Whether `x` is all of the values."""
+        if x is self.all:
             return True
         op = x.op
         twin = {"eigh": "eigenvalues", "svd": "singular_values"}[self.op.name]
@@ -304,7 +339,7 @@ class _Values:
         """Whether `x` is computed of the values."""
         if x not in self.needs:
             self.needs[x] = False
-            self.needs[x] = self.is_values(x) or x.op is not None and any(map(self.reads, x.op.inputs))
+            self.needs[x] = self.is_any(x) or self.is_values(x) or x.op is not None and any(map(self.reads, x.op.inputs))
         return self.needs[x]
 
     def is_function(self, x: Value) -> bool:
@@ -347,7 +382,7 @@ class _Values:
 
 def _function(first: Factor, last: Factor, values: list[Value], varied: set[Value]) -> Value | None:
     """The function of a matrix that these vectors make with `values` between them."""
-    op, of = first.of, _Values(first.of)
+    op, of = first.of, _Values(first.of, first.chosen)
     if not all(map(of.is_function, values)):
         return None
     g = reduce(multiply, values) if values else of.one
@@ -358,11 +393,14 @@ def _function(first: Factor, last: Factor, values: list[Value], varied: set[Valu
     slope, second = (none if x is None else x for x in (slope, second))
     others = [x for x in of.others if x in varied or of.reads(x)]
     attrs = {"apart": bool(others), "alone": not of.others}
-    a, w = op.inputs[0], of.w
+    a, w, is_some = op.inputs[0], of.all, first.chosen is not None
+    if is_some:
+        entry, operands = first.chosen
+        g, slope, second = (setitem(0.0 * w, x, *operands, pattern=(entry,)) for x in (g, slope, second))
     if op.name == "eigh":
         v = op.outputs[1]
         y = matmul(v * g, adjoint(v))
-        y = matrix_function(y, a, w, v, g, slope, second, upper=op.attrs["upper"], complete=True, jumps=False, **attrs)
+        y = matrix_function(y, a, w, v, g, slope, second, upper=op.attrs["upper"], complete=True, jumps=is_some, **attrs)
         return conjugated(y) if first.conjugate else y
     return _of_singular_values(first, last, a, w, g, slope, second, attrs)
 

@@ -163,6 +163,27 @@ def test_parameters_of_the_function():
     np.testing.assert_allclose(both, (slope(h) - slope(-h)) / (2 * h), rtol=1e-6)
 
 
+@pytest.mark.slow
+def test_some_of_the_vectors():
+    cases = {
+        "projector": by_eigh(lambda w, q: q[:, 1:] @ q[:, 1:].T),
+        "last two": by_eigh(lambda w, q: W @ q[:, -2:] @ q[:, -2:].T),
+        "mask": by_eigh(lambda w, q: (q[:, w > 3] / w[w > 3]) @ q[:, w > 3].T),
+        "low rank": by_svd(lambda u, s, vt: (u[:, :2] * s[:2]) @ vt[:2]),
+        "low rank, np.diag": by_svd(lambda u, s, vt: u[:, :2] @ np.diag(np.sqrt(s[:2])) @ vt[:2, :]),
+    }
+    h = 1e-4
+    for spelled in cases.values():
+        f = loss(spelled)
+        for a in (np.diag([1.0, 4.0, 4.0]), C @ np.diag([1.0, 4.0, 4.0 + 1e-9]) @ C.T, C @ np.diag([1.0, 4.0, 6.0]) @ C.T):
+            slope = lambda a, f=f: np.vdot(s2s.grad(f)(a), W)  # noqa: E731
+            np.testing.assert_allclose(slope(a), (f(a + h * W) - f(a - h * W)) / (2 * h), rtol=1e-5)
+            np.testing.assert_allclose(s2s.jvp(f, (a,), (W,))[1], slope(a), rtol=1e-9)
+            np.testing.assert_allclose(np.vdot(s2s.hvp(f, (a,), (D + W,)), W), (slope(a + h * (D + W)) - slope(a - h * (D + W))) / (2 * h), rtol=1e-5)
+        if spelled is not cases["mask"]:
+            assert np.isnan(s2s.grad(f)(4 * np.eye(3))).any()  # which two of three?
+
+
 def test_quadratic_forms():
     b, c = W[0], W[1]
     cases = (lambda w, q: (b @ q) @ ((q.T @ c) * np.sqrt(w)), lambda w, q: np.sum((q.T @ b) * np.sqrt(w) * (q.T @ c)), lambda w, q: b @ (q * np.sqrt(w)) @ q.T @ c)
