@@ -21,6 +21,7 @@ from ..errors import (
     ArrayNeededError,
     Line,
     S2SError,
+    ShapeMismatchError,
     TypeMismatchError,
     UndecidedError,
     UnsupportedError,
@@ -162,7 +163,10 @@ def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
             _signature(own).bind(frame, node, *args, **keywords)
         except TypeError as error:
             raise frame.refuse(f"{_name_of(function)} called like this: {error}", node, "use the arguments that s2s knows") from None
-        return own(frame, node, *args, **keywords)
+        try:
+            return own(frame, node, *args, **keywords)
+        except UNFIT as error:
+            raise unfit(frame, _name_of(function), error, node) from error
     said = SAID.get(function) if _hashable(function) else None
     if said is not None:
         return in_place(frame, said, args, keywords, node, current().line)
@@ -320,10 +324,28 @@ def operate_as(frame: Frame, rule: Callable, name: str, args: list, keywords: di
         text = text.replace(f"{getattr(rule, '__name__', name)}()", f"{name}()")
         text = text.partition(". Did you mean")[0]  # newer Pythons guess
         raise frame.refuse(f"{name} called like this: {text}", node, "use the arguments that s2s knows") from error
+    except UNFIT as error:
+        raise unfit(frame, name, error, node) from error
     if isinstance(result, tuple):
         return tuple(shared_result(frame, r, name, args, named, cells) for r in result)
     return shared_result(frame, result, name, args, named, cells, lambda x: rule(x, *values[1:], **named), method,
                          (*values[1:], *(v for v in named.values() if isinstance(v, Value))))
+
+
+UNFIT = (TypeError, ValueError, IndexError, OverflowError)  # what a rule raises, as Python does, of arguments that it is not written for
+
+
+def unfit(frame: Frame, name: str, error: Exception, node: gast.AST) -> Exception:
+    """The refusal of a call of `name`, whose rule has raised `error`; `error` itself where the call has run code of the program's."""
+    place = error.__traceback__
+    while place is not None:
+        if place.tb_frame.f_code.co_name in ("activation", "_apply_local", "instantiate"):
+            return error
+        place = place.tb_next
+    if isinstance(error, S2SError) or hasattr(error, "line_of_program"):  # emitted ops have failed
+        return error
+    kind = TypeMismatchError if isinstance(error, TypeError) else ShapeMismatchError if isinstance(error, ValueError) else UnsupportedError
+    return kind(f"{name} called like this: {error}", frame.line(node), "use the arguments that s2s knows")
 
 
 def _decided(frame: Frame, rule: Callable, values: list, named: dict) -> tuple:

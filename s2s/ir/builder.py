@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ..errors import Line, S2SError, TypeMismatchError, note_line
+from ..errors import ArrayNeededError, Line, S2SError, TypeMismatchError, note_line
 from .graph import Block, Meeting, Op, Value
-from .types import Array, Dim, Extent, List, Tuple, Type, Unknown, join
+from .types import Array, Dim, Extent, List, Scalar, Tuple, Type, Unknown, join
 
 _stack: list[Builder] = []
 _watcher: Callable | None = None  # is told of each op that is about to be emitted
@@ -189,6 +189,11 @@ def emit(record, *inputs: Value, **attrs) -> Value | tuple[Value, ...]:
         if error.line is None:
             error.line = current().line
         raise
+    except AttributeError:  # the type of a text has no dtype
+        odd = next((x for x in inputs if not isinstance(x.type, (Scalar, Array, Unknown))), None)
+        if odd is None or not record.elementwise:
+            raise
+        raise ArrayNeededError(odd, current().line, odd.name or f"an operand of {record.name}") from None
     several = isinstance(types, list)
     op = add_op(record, inputs, attrs, types if several else [types])
     return tuple(op.outputs) if several else op.output

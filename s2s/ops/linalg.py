@@ -54,6 +54,8 @@ def _infer_solve(a: Value, b: Value) -> Type:
     match b.type:
         case Unknown(shape):
             return Unknown(shape, dtype)
+    if rank(b) == 0:
+        raise TypeMismatchError("np.linalg.solve with a number on the right", current().line, "give it a vector or a matrix")
     if rank(a) is not None:
         check_inner(a.type.dims[-1], b.type.dims[0 if rank(b) == 1 else -2], "np.linalg.solve")
         if rank(a) > 2 and rank(b) == rank(a) - 1 and np.lib.NumpyVersion(np.__version__) < "2.0.0":  # which later is a matrix

@@ -382,7 +382,10 @@ def tensordot(a, b, axes=2) -> Value:
             normal_axes(tuple(x) if isinstance(x, (tuple, list)) else x, rank(y))
             for x, y in zip(axes, (a, b))
         )
-    for p, q in zip(left, right, strict=True):
+    if len(left) != len(right) or any(not 0 <= p < rank(a) for p in left) or any(not 0 <= q < rank(b) for q in right):
+        raise TypeMismatchError(f"np.tensordot along {len(left)} axes of arrays of {rank(a)} and {rank(b)}", current().line,
+                                "name axes that both have")
+    for p, q in zip(left, right):
         check_inner(a.type.dims[p], b.type.dims[q], "np.tensordot")
         a = matched(a, b, p, q) if len(left) > 1 else a
     kept = (
