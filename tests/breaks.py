@@ -1,12 +1,13 @@
 """Calls of the functions that s2s knows, broken: odd objects for arguments, wrong options, too many or too few arguments.
 
-Nothing here knows how s2s works.  `broken(seed)` is the text of a program `f(x)` of a vector of three numbers, whose call Python may
+`broken(seed)` is the text of a program `f(x)` of a vector of three numbers, whose call Python may
 refuse as well; `outcome(run)` says what came of running something, and `fault(...)` what is wrong with s2s's outcome beside Python's:
 right are the same value, an S2SError that names the line and a remedy, or an exception of the class that Python raises.
 """
 
 from __future__ import annotations
 
+import linecache
 import random
 import re
 import warnings
@@ -14,7 +15,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+import s2s
 from s2s.errors import InternalError, S2SError
+from s2s.transformed import Transformed
+
+ACCEPTED = "accepted"  # begins what is said of a program that Python refuses and s2s does not
 
 IMPORTS = """import math
 import numpy as np
@@ -74,8 +79,7 @@ def broken(seed: int) -> str:
     m = np.outer(x, x[::-1]) + np.diag(x) + np.eye(3)
     s = m @ m.T + np.eye(3)
     {line or 'pass'}
-    r = {call}
-    return r
+    return {call}
 """
 
 
@@ -123,6 +127,30 @@ def _extra(call: str, rng: random.Random) -> str:
 BREAKS = {"argument": _argument, "option": _option, "missing": _missing, "extra": _extra}
 
 
+def function_of(text: str, name: str) -> Callable:
+    """The function `f` of a program, whose source can be found."""
+    whole, filename = f"{IMPORTS}\n\n{text}", f"<broken {name}>"
+    linecache.cache[filename] = (len(whole), None, whole.splitlines(True), filename)
+    names = {"__name__": f"broken_{name}"}
+    exec(compile(whole, filename, "exec"), names)
+    return names["f"]
+
+
+def verdict(seed: int) -> str | None:
+    """What is wrong with what s2s makes of the program of a seed, its value and its derivative; None if nothing is."""
+    try:
+        f = function_of(broken(seed), str(seed))
+    except SyntaxError:
+        return None
+    x = np.array([0.4, 0.9, 1.3])
+    expected = outcome(lambda: f(x.copy()))
+    said = fault(outcome(lambda: Transformed("value", f)(x.copy())), expected)
+    if said is not None or seed % 4:
+        return said
+    found = outcome(lambda: s2s.jvp(f, (x.copy(),), (np.ones(3),)))
+    return fault(found[0] if isinstance(found, tuple) else found, expected)
+
+
 def outcome(run: Callable):
     """What `run()` returns, or the exception that it raises."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -150,7 +178,7 @@ def fault(found, expected) -> str | None:
             return None
         return f"{type(found).__name__} ({text}), where Python's outcome is {expected!r}"
     if isinstance(expected, Exception):
-        return f"accepted: {found!r}, where Python raises {expected!r}"
+        return f"{ACCEPTED}: {found!r}, where Python raises {expected!r}"
     return None if alike(found, expected) else f"{found!r}, where Python's value is {expected!r}"
 
 

@@ -139,6 +139,8 @@ def _extreme(function, larger: Callable) -> Callable:
     def choose(frame: Frame, node, *args, key=None, default=UNGIVEN):
         if not args:
             raise TypeMismatchError(f"{function.__name__} of nothing", frame.line(node), "pass what to choose from")
+        if len(args) == 1 and isinstance(args[0], Value) and isinstance(args[0].type, Scalar):
+            raise TypeMismatchError(f"{function.__name__} of one number", frame.line(node), "pass a sequence, or several numbers")
         items = list(args) if len(args) > 1 else listed(frame, node, args[0])
         members = frame.members(items)
         if members is not None and not members and default is not UNGIVEN:
