@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..errors import UnsupportedError
+from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_extent
 from ..ir.graph import Value
 from ..ir.types import Array, Type, is_inexact
@@ -45,6 +45,8 @@ from .ufunc import is_none
 def trapezoid(y, x=None, dx=1.0, axis=-1) -> Value:
     """np.trapezoid, with sample points along the axis, or of y's shape."""
     y, axis = as_array(y), static_axis(axis)
+    if rank(y) == 0:
+        raise TypeMismatchError("np.trapezoid of a number", current().line, "give it an array of samples")
     if is_none(x):
         width = value(dx)
     else:

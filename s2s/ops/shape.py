@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -126,8 +127,16 @@ def static_axis(axis):
     """An `axis` argument as Python: None, an int or a tuple of ints."""
     axis = static(axis, "an axis")
     if isinstance(axis, (tuple, list)):
-        return tuple(map(int, axis))
-    return axis if axis is None else int(axis)
+        return tuple(map(_as_axis, axis))
+    return axis if axis is None else _as_axis(axis)
+
+
+def _as_axis(axis) -> int:
+    """The number of one axis, which NumPy takes of integers alone."""
+    try:
+        return operator.index(axis)
+    except TypeError:
+        raise TypeMismatchError(f"axis={axis!r}", current().line, "name an axis by an integer") from None
 
 
 # ------------------------------------------------------------------------------------- asking for shapes

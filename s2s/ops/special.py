@@ -11,7 +11,9 @@ import functools
 import math
 from collections.abc import Callable
 
-from ..errors import UnsupportedError
+import numpy as np
+
+from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current
 from ..ir.graph import Value
 from ..ir.types import Scalar, Type
@@ -35,7 +37,7 @@ from .elementwise import (
     sin,
     where,
 )
-from .record import Record, define, numpy_function, static, value
+from .record import RECORDS, Record, define, dtype_of, numpy_function, promote, static, value
 from .reduce import logsumexp
 from .ufunc import IN_MATH, builtin_syntax, called, elementwise
 
@@ -57,6 +59,14 @@ SCIPYS_ALONE: set[str] = set()  # what nobody but SciPy computes
 OF_ORDER: dict[str, int] = {}  # those of them whose first arguments are attributes, and how many
 
 
+def in_precision(y: Value, *xs: Value) -> Value:
+    """`y`, a number of Python's made of `xs`, in SciPy's single precision where these are of it."""
+    if any(x.type.dtype is None for x in xs) or all(x.type.weak for x in xs):
+        return y
+    dtype = promote(*(x.type for x in xs))[0]
+    return RECORDS["convert"](y, dtype="float32") if dtype in ("float16", "float32") and dtype_of(y.type) != "float32" else y
+
+
 def _special(name: str, *partials, of_numbers: Callable | None = None, math: Callable | None = None,
              vector: bool = False, slope: str = "") -> Record:
     """A function of scipy.special; `of_numbers(*xs)` says it for single numbers, if `math` has no twin, else SciPy does."""
@@ -65,8 +75,8 @@ def _special(name: str, *partials, of_numbers: Callable | None = None, math: Cal
         if not all(isinstance(x.type, Scalar) and not x.type.dtype.startswith("complex") for x in xs):
             return None
         if of_numbers is not None:
-            return of_numbers(*xs)
-        return IN_MATH[record](*xs) if record in IN_MATH else None
+            return in_precision(of_numbers(*xs), *xs)
+        return in_precision(IN_MATH[record](*xs), *xs) if record in IN_MATH else None
 
     function = scipys(name)
     if of_numbers is None and math is None:
@@ -148,7 +158,7 @@ polygamma_record = define(
     "polygamma",  # (x, order)
     evaluate=lambda x, *, order: scipys("digamma")(x) if order == 0 else scipys("polygamma")(order, x)[()],
     infer=_polygamma_type, syntax=_polygamma_syntax,
-    fold=lambda x, *, order: polygamma_of_number(x, order=order) if isinstance(x.type, Scalar) else None,
+    fold=lambda x, *, order: in_precision(polygamma_of_number(x, order=order), x) if isinstance(x.type, Scalar) else None,
     partials=(lambda y, x, *, order: polygamma_record(x, order=order + 1),), elementwise=True, cheap=True)
 polygamma_record.vjp = functools.partial(elementwise_vjp, record=polygamma_record)
 polygamma_record.jvp = functools.partial(elementwise_jvp, record=polygamma_record)
@@ -164,7 +174,7 @@ def digamma(x):
 
 @numpy_function(scipys("polygamma"))
 def polygamma_(n: Value, x: Value) -> Value:
-    return polygamma_record(x, order=static(n, "the order of polygamma"))
+    return polygamma_record(x, order=_number(n, "the order of polygamma"))
 
 
 gammaln = _special("gammaln",                  lambda y, x: digamma(x),         math=math.lgamma)
@@ -208,6 +218,14 @@ y0 = _special("y0",                            lambda y, x: -y1(x))
 y1 = _special("y1",                            lambda y, x: y0(x) - _over(y, x))
 
 
+def _number(x, what: str):
+    """The number that `x` is, which must be known when code is generated."""
+    found = static(x, what)
+    if isinstance(found, (int, float, np.integer, np.floating)):
+        return found
+    raise TypeMismatchError(f"{what} is {found!r}", current().line, "pass a number")
+
+
 def _of_order(name: str, partial: Callable, orders: tuple = ("order",)) -> Record:
     """A function (order, x) of an order that is known; derivatives as in NIST's Digital Library of Mathematical Functions (8.8, 8.17, 8.19, 10.6, 10.29)."""
     record = define(
@@ -224,7 +242,7 @@ def _of_order(name: str, partial: Callable, orders: tuple = ("order",)) -> Recor
     def called_with(*args) -> Value:
         if len(args) != len(orders) + 1:
             raise UnsupportedError(f"scipy.special.{name} of {len(args)} arguments", current().line, f"give it {len(orders) + 1}")
-        return record(args[-1], **{order: static(v, of) for order, v in zip(orders, args)})
+        return record(args[-1], **{order: _number(v, of) for order, v in zip(orders, args)})
 
     return record
 

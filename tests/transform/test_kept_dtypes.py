@@ -230,6 +230,13 @@ def test_a_number_has_a_number_of_its_dtype(dtype):
         assert np.asarray(y_dot).dtype == np.asarray(y).dtype
 
 
+@pytest.mark.parametrize("f", [special.expit, special.gamma, special.gammaln, special.erf, special.digamma, special.ndtr, special.log_expit])
+def test_special_functions_of_single_numbers_are_single(f):
+    a = np.float32(0.6)
+    y, y_dot = s2s.jvp(lambda a: f(a), (a,), (a,))
+    assert dtypes([y, y_dot, s2s.grad(lambda a: f(a))(a), s2s.vmap(lambda a: f(a))(np.array([a, a]))]) == ["float32"] * 4
+
+
 def test_jacobians_and_pushforwards_keep_dtypes():
     x, w = single(3), single(2, 3)
 
