@@ -35,6 +35,7 @@ from numba.extending import get_cython_function_address, lower_builtin, type_cal
 from ..later import later
 from ..ops.determinant import cofactors
 from ..ops.linalg import is_indefinite
+from .sanitizer import check_lengths
 from .unshared import allocated
 
 scipy_linalg = later("scipy.linalg")
@@ -177,8 +178,8 @@ def _lower_factor(context, builder, sig, args):
 def _lower_solve(is_transposed: bool) -> Callable:
     def lower(context, builder, sig, args):
         code = Code(context, builder, sig.return_type.dtype)
-        lu, (n, _) = code.array(sig.args[0], args[0])
-        p, _ = code.array(sig.args[1], args[1])
+        lu, n = code.factors(sig.args[0], args[0])
+        p = code.of_shape(sig.args[1], args[1], n)
         b, (rows, *columns) = code.array(sig.args[2], args[2])
         code.are_equal(rows, n)
         code.is_regular(lu.data, n)
@@ -200,8 +201,8 @@ lower_builtin(lapack_solution_of_transposed, types.Array, types.Array, types.Arr
 def _lower_inverse(raises: bool) -> Callable:
     def lower(context, builder, sig, args):
         code = Code(context, builder, sig.return_type.dtype)
-        lu, (n, _) = code.array(sig.args[0], args[0])
-        p, _ = code.array(sig.args[1], args[1])
+        lu, n = code.factors(sig.args[0], args[0])
+        p = code.of_shape(sig.args[1], args[1], n)
         if raises:
             code.is_regular(lu.data, n)
         x = allocated(context, builder, sig.return_type, [n, n], zero=True)
@@ -225,12 +226,12 @@ lower_builtin(lapack_inverse_or_nan, types.Array, types.Array)(_lower_inverse(ra
 def _lower_cofactors(context, builder, sig, args):
     code = Code(context, builder, sig.return_type.dtype)
     det = context.cast(builder, args[0], sig.args[0], sig.return_type.dtype)
-    lu, (n, _) = code.array(sig.args[1], args[1])
-    p, _ = code.array(sig.args[2], args[2])
+    lu, n = code.factors(sig.args[1], args[1])
+    p = code.of_shape(sig.args[2], args[2], n)
     y = allocated(context, builder, sig.return_type, [n, n], zero=True)
     with builder.if_else(builder.or_(code.is_zero(det), code.is_singular(lu.data, n)), likely=False) as (singular, regular):
         with singular:
-            a, _ = code.array(sig.args[3], args[3])
+            a = code.of_shape(sig.args[3], args[3], n, n)
             with builder.if_then(code.cofactors_of_singular(a, n, y.data), likely=False):
                 code.give_up(sig.return_type, y)
                 code.fail(np.linalg.LinAlgError, ("SVD did not converge",))
@@ -245,15 +246,15 @@ def _lower_cofactors(context, builder, sig, args):
 @lower_builtin(lapack_is_singular, types.Array, types.Array)
 def _lower_is_singular(context, builder, sig, args):
     code = Code(context, builder, sig.args[0].dtype)
-    lu, (n, _) = code.array(sig.args[0], args[0])
+    lu, n = code.factors(sig.args[0], args[0])
     return code.is_singular(lu.data, n)
 
 
 def _lower_determinant(result: Callable) -> Callable:
     def lower(context, builder, sig, args):
         code = Code(context, builder, sig.args[0].dtype)
-        lu, (n, _) = code.array(sig.args[0], args[0])
-        p, _ = code.array(sig.args[1], args[1])
+        lu, n = code.factors(sig.args[0], args[0])
+        p = code.of_shape(sig.args[1], args[1], n)
         return result(code, *code.sign_and_log(lu.data, p.data, n))
 
     return lower
@@ -347,6 +348,19 @@ class Code:
         """An array and its lengths."""
         array = self.context.make_array(kind)(self.context, self.builder, value)
         return array, cgutils.unpack_tuple(self.builder, array.shape, kind.ndim)
+
+    def of_shape(self, kind: types.Array, value: ir.Value, *lengths: ir.Value):
+        """An array that has these lengths, which sanitized code asks (sanitizer.py)."""
+        array, found = self.array(kind, value)
+        if getattr(self.context, "is_sanitized", False):
+            for n, m in zip(found, lengths):
+                check_lengths(self.context, self.builder, n, m)
+        return array
+
+    def factors(self, kind: types.Array, value: ir.Value) -> tuple:
+        """The factors of a square matrix, and how many rows they have."""
+        _, (n, _) = self.array(kind, value)
+        return self.of_shape(kind, value, n, n), n
 
     def place(self) -> ir.Value:
         """Room for a number that a routine writes."""

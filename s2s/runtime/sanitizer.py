@@ -22,6 +22,11 @@ violation is written into `record`, words of this process that native code knows
 has called native code looks there first, whatever that returned or raised.  `violations` has all of them, for
 test runs that ask at their end.
 
+Note [What is not seen]
+A slice that is read where it stands has no extents of its own: y = x[:k] may be read beyond k, in x.  A
+routine of LAPACK that is handed right lengths and reads beside what they say is not seen, either, until it
+writes.  tests/ops/extents.py compares values, for every op.
+
 Considered: Numba's boundscheck, which knows one error for the program's mistakes and for ours, and sends
 every function Numba's way, so that the code that is checked is not the code that is run;
 AddressSanitizer, which needs an instrumented Python, and sees no element of one row read as one of the next.
