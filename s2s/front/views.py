@@ -56,7 +56,8 @@ def shared_result(frame: Frame, result, name: str, args: list, named: dict, cell
     """
     first = args[0] if args and isinstance(args[0], Cell) else None
     base = frame.heap.read(first) if first is not None else None
-    copied = name in COPIES and named.get("copy", True) is True and not (name.startswith("conj") and method)
+    is_complex = base is not None and (dtype_of(base.type) or "").startswith("complex")
+    copied = name in COPIES and named.get("copy", True) is True and not (name.startswith("conj") and method and not is_complex)
     if isinstance(result, Value) and first is not None and name in MAYBE and not copied:
         itself = result is base or (name == "real" and not (dtype_of(base.type) or "complex").startswith("complex"))
         if itself and (name not in ("ravel", "ascontiguousarray") or is_contiguous(frame, first)):

@@ -315,6 +315,17 @@ def f_closure(x):
     return np.sum(a**2) * at(1)
 
 
+def with_conjugate(x):
+    z = x + 1j * x**2
+    return z, z.conj()
+
+
+def f_conjugate(x):
+    z, c = with_conjugate(x)
+    z[0] = x[1]
+    return np.sum(np.abs(c) ** 2) + np.sum(z.real**2)
+
+
 PROGRAMS = [f for name, f in sorted(globals().items()) if name.startswith("f_")]
 
 
