@@ -17,6 +17,7 @@ from ..ops.control import for_record
 from ..ops.elementwise import select
 from ..ops.record import RECORDS, value
 from ..ops.shape import shape_source
+from ..ops.special import is_scipys_of_complex
 from .access import Elements, multiply, op_named, read
 from .buffers import (
     as_dtype,
@@ -41,6 +42,8 @@ def is_pointwise(op: Op) -> bool:
     """Whether each element of the result follows from one element of each operand."""
     if op.name in ("spread", "broadcast_to"):
         return isinstance(op.inputs[0].type, Array)
+    if is_scipys_of_complex(op):
+        return False
     return op.record.elementwise or is_gather(op) or op.name in SAME
 
 

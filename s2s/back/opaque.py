@@ -42,6 +42,7 @@ from ..ops.lists import (
     native_unstack_each,
 )
 from ..ops.record import Record
+from ..ops.special import is_scipys_of_complex
 from .elimination import BY_ELIMINATION, DETERMINANT, MINORS
 from .searches import DIGITIZED
 from .unparse import expression_text
@@ -76,6 +77,8 @@ def is_opaque(op: Op) -> bool:
 def is_native(op: Op) -> bool:
     """Whether Numba compiles `op` as it stands."""
     if op.name in ("round_decimal", "foreign") or op.record is list_pop_at and not isinstance(item_type(op.inputs[0].type), Scalar):
+        return False
+    if is_scipys_of_complex(op):
         return False
     arrays = [x for x in (*op.inputs, *op.outputs) if isinstance(x.type, Array)]
     if not arrays and op.name not in IN_PYTHON or op.name in NATIVE or op.blocks or op.record.writes is not None or op.record.helper is not None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current
-from ..ir.graph import Value
+from ..ir.graph import Op, Value
 from ..ir.types import Scalar, Type
 from ..later import Named
 from .chain import elementwise_jvp, elementwise_vjp
@@ -55,8 +55,14 @@ def scipys(name: str) -> Named:
     return Named("scipy.special", name)
 
 
+OF_REAL_NUMBERS: set[str] = {"polygamma"}  # functions of which native code has those of real numbers: of complex ones SciPy is called
 SCIPYS_ALONE: set[str] = set()  # what nobody but SciPy computes
 OF_ORDER: dict[str, int] = {}  # those of them whose first arguments are attributes, and how many
+
+
+def is_scipys_of_complex(op: Op) -> bool:
+    """Whether `op` is a function of scipy.special of complex numbers, which native code calls SciPy for."""
+    return op.name in OF_REAL_NUMBERS and any((dtype_of(x.type) or "").startswith("complex") for x in op.inputs)
 
 
 def in_precision(y: Value, *xs: Value) -> Value:
@@ -79,6 +85,7 @@ def _special(name: str, *partials, of_numbers: Callable | None = None, math: Cal
         return in_precision(IN_MATH[record](*xs), *xs) if record in IN_MATH else None
 
     function = scipys(name)
+    OF_REAL_NUMBERS.add(name)
     if of_numbers is None and math is None:
         SCIPYS_ALONE.add(name)
     record = elementwise(name, *partials, evaluate=function, syntax=_scipy_syntax(name), fold=fold, math=math,
@@ -147,6 +154,9 @@ def polygamma(n, x):
 
 
 def _polygamma_type(x: Value, *, order: int) -> Type:
+    if order and (dtype_of(x.type) or "").startswith("complex"):
+        raise TypeMismatchError("polygamma of complex numbers, which the derivative of digamma is", current().line,
+                                "SciPy has none: use numbers that are real")
     return exp.infer(x)
 
 
@@ -158,7 +168,8 @@ polygamma_record = define(
     "polygamma",  # (x, order)
     evaluate=lambda x, *, order: scipys("digamma")(x) if order == 0 else scipys("polygamma")(order, x)[()],
     infer=_polygamma_type, syntax=_polygamma_syntax,
-    fold=lambda x, *, order: in_precision(polygamma_of_number(x, order=order), x) if isinstance(x.type, Scalar) else None,
+    fold=lambda x, *, order: in_precision(polygamma_of_number(x, order=order), x)
+    if isinstance(x.type, Scalar) and not (x.type.dtype or "").startswith("complex") else None,
     partials=(lambda y, x, *, order: polygamma_record(x, order=order + 1),), elementwise=True, cheap=True)
 polygamma_record.vjp = functools.partial(elementwise_vjp, record=polygamma_record)
 polygamma_record.jvp = functools.partial(elementwise_jvp, record=polygamma_record)
@@ -235,6 +246,7 @@ def _of_order(name: str, partial: Callable, orders: tuple = ("order",)) -> Recor
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
     SCIPYS_ALONE.add(name)
+    OF_REAL_NUMBERS.add(name)
     OF_ORDER[name] = len(orders)
     of = f"the {orders[0]} of {name}" if len(orders) == 1 else f"a parameter of {name}"
 

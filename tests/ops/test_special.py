@@ -140,3 +140,23 @@ def test_softmax():
 def test_unknown_rank():
     f = traced([Unknown("s")], slope(FUNCTIONS[scipy_special.erf]))
     assert interpret(f, 0.0) == pytest.approx(2 / math.sqrt(math.pi))
+
+
+@pytest.mark.compile
+@pytest.mark.slow
+@pytest.mark.parametrize("function", [scipy_special.exp1, scipy_special.gamma, scipy_special.erf, scipy_special.rgamma, scipy_special.dawsn])
+def test_complex_numbers_in_native_code(function):
+    """Native code calls SciPy for them: arrays, numbers, and derivatives, which are holomorphic."""
+    z, h = np.array([0.3 + 0.2j, 1.1 - 0.4j, 0.8 + 1.3j]), 1e-6
+    np.testing.assert_allclose(s2s.jit(lambda z: function(z) * 2.0)(z), function(z) * 2.0, rtol=1e-14)
+    np.testing.assert_allclose(s2s.jit(lambda z: function(z[1]))(z), function(z[1]), rtol=1e-14)
+    slope = (function(z[0] + h) - function(z[0] - h)) / (2 * h)
+    np.testing.assert_allclose(s2s.jit(s2s.grad(lambda z: function(z), holomorphic=True))(z[0]), slope, rtol=1e-8)
+    found = s2s.jit(s2s.grad(lambda z: np.sum(np.abs(function(z)) ** 2)))(z)
+    np.testing.assert_allclose(found, 2 * np.conj(function(z)) * (function(z + h) - function(z - h)) / (2 * h), rtol=1e-7)
+
+
+def test_polygamma_of_complex_numbers_is_refused():
+    assert np.isfinite(s2s.jvp(lambda z: scipy_special.gamma(z), (1.0 + 2j,), (1.0 + 0j,))[1])
+    with pytest.raises(s2s.S2SError, match="polygamma of complex numbers, which the derivative of digamma is"):
+        s2s.grad(lambda z: scipy_special.digamma(z), holomorphic=True)(1.0 + 2j)
