@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..ir.graph import Block, Function, Op, Value, walk
+from ..ir.graph import MISSING, Block, Function, Op, Value, walk
 from ..ir.types import Array, List, Scalar, Tape, Tuple, Type, Unknown, is_inexact
 from ..ops.record import dtype_of
 
@@ -21,7 +21,10 @@ def is_total(op: Op) -> bool:
         return all(isinstance(x.type, (Scalar, Array, Tuple)) for x in op.inputs)
     if not op.record.elementwise or not all(isinstance(x.type, (Scalar, Array, Unknown)) for x in op.inputs):
         return False
-    if any(each.kind is not None and each.is_possible(op.inputs, op.attrs) for each in op.record.raises):
+    # Considered: to leave x ** 2 in loops, as x may be 1e200 and a loop make no trip; it costs every program that squares a parameter
+    is_known_power = op.inputs[-1:] and op.inputs[-1].constant is not MISSING
+    if any(each.kind is not None and not (each.tries and is_known_power) and each.is_possible(op.inputs, op.attrs)
+           for each in op.record.raises):
         return False
     arrays = {x for x in op.inputs if not isinstance(x.type, Scalar)}
     return len(arrays) <= 1 or len({getattr(x.type, "dims", x) for x in arrays}) == 1

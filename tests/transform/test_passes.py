@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import math
 import re
 import warnings
 
@@ -367,3 +368,15 @@ def test_what_is_finished_is_not_finished_again():
     with pipeline.recorded() as stages:
         pipeline.finish(again)
     assert [name for name, _ in stages] == [each.name for each in pipeline.FINISH]
+
+
+def test_powers_and_total_functions_of_python_leave_loops():
+    def f(a, c, n):
+        s = 0.0
+        for i in range(n):
+            s = s + np.sum(a ** 2) * c ** 3 + math.atan(c) + math.sqrt(c)
+        return s
+
+    before, inside = s2s.jit(f).lower(np.ones(3), 2.0, 3).source.split("for i in range(n):")
+    assert all(text in before for text in ("a**2", "c**3", "math.atan(c)"))
+    assert "math.sqrt(c)" in inside  # which may raise
