@@ -504,7 +504,8 @@ def positive(parameter):
 
 
 def standard(x, loc, scale):
-    """x as a multiple of the scale; NaN where there is no such distribution."""
+    """x as a multiple of the scale, in double precision as SciPy has it; NaN where there is no such distribution."""
+    x = np.multiply(x, np.float64(1.0)) if np.asarray(x).dtype == np.float32 else x
     return np.subtract(x, loc) / positive(scale)
 
 

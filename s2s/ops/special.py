@@ -188,9 +188,31 @@ def polygamma_(n: Value, x: Value) -> Value:
     return polygamma_record(x, order=_number(n, "the order of polygamma"))
 
 
-gammaln = _special("gammaln",                  lambda y, x: digamma(x),         math=math.lgamma)
-gamma = _special("gamma",                      lambda y, x: y * digamma(x),     math=math.gamma)
-numpy_function(scipys("loggamma"))(called(gammaln, 1))
+
+def log_gamma(x):
+    """scipy.special.gammaln of one number, infinite where math.lgamma raises."""
+    return math.inf if x <= 0 and (math.isinf(x) or x == math.floor(x)) else math.lgamma(x)
+
+
+def gamma_function(x):
+    """scipy.special.gamma of one number, infinite, or NaN, where math.gamma raises."""
+    if x > 171.624 or x == 0:
+        return math.copysign(math.inf, x)
+    return math.nan if x < 0 and (math.isinf(x) or x == math.floor(x)) else math.gamma(x)
+
+
+log_gamma_of_number = _helper(log_gamma, lambda: gammaln)
+gamma_of_number = _helper(gamma_function, lambda: gamma)
+gammaln = _special("gammaln",                  lambda y, x: digamma(x), of_numbers=log_gamma_of_number, math=math.lgamma)
+gamma = _special("gamma",                      lambda y, x: y * digamma(x), of_numbers=gamma_of_number, math=math.gamma)
+
+
+@numpy_function(scipys("loggamma"))
+def loggamma(z: Value) -> Value:
+    """scipy.special.loggamma of real numbers, NaN of negative ones, whose logarithm is complex."""
+    return where(RECORDS["less"](z, 0.0), np.nan, gammaln(z))
+
+
 
 #                                              ∂y/∂a                            ∂y/∂b
 beta = _special("beta",                        lambda y, a, b: y * (digamma(a) - digamma(a + b)),

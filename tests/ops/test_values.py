@@ -165,3 +165,31 @@ def test_other_values(name):
         assert np.shape(found) == np.shape(part) and np.asarray(found).dtype == np.asarray(part).dtype
     if not isinstance(wanted, tuple):
         check(f, X)
+
+
+POLES = [0.0, -0.0, -1.0, -2.5, 3.5, 171.7, np.nan, np.inf]
+
+
+@pytest.mark.parametrize("name", ["gamma", "gammaln", "loggamma"])
+def test_gamma_functions_of_numbers_are_infinite_where_those_of_math_raise(name):
+    f = getattr(special, name)
+    for x in POLES:
+        np.testing.assert_allclose(s2s.vjp(lambda x: f(x), x)[0], f(x), rtol=1e-13)
+        np.testing.assert_allclose(s2s.vjp(lambda x: f(x), np.array([x]))[0], f(np.array([x])), rtol=1e-13)
+    assert np.isfinite(s2s.grad(lambda x: f(x))(3.5))
+
+
+@pytest.mark.compile
+def test_compiled_gamma_functions_of_numbers():
+    for f in (lambda x: special.gamma(x), lambda x: special.gammaln(x)):
+        np.testing.assert_allclose([s2s.jit(f)(x) for x in POLES], [f(x) for x in POLES], rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["norm.logpdf", "norm.cdf", "cauchy.pdf", "expon.cdf", "logistic.logpdf", "laplace.pdf"])
+def test_distributions_of_single_precision_are_computed_in_double(name):
+    stats = pytest.importorskip("scipy.stats")
+    kind, function = name.split(".")
+    f, x = getattr(getattr(stats, kind), function), np.array([0.3, 1.5, -2.0], np.float32)
+    found, back = s2s.vjp(lambda x: f(x), x)
+    np.testing.assert_allclose(found, f(x), rtol=1e-14)
+    assert found.dtype == f(x).dtype and back(np.ones(3))[0].dtype == np.float32
