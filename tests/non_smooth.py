@@ -42,6 +42,8 @@ SIZES = (
     Point("np.abs(x)", (-1.0, 0.0, 2.0), (-1.0, 0.0, 1.0), None, (-1.0, 1.0, 1.0)),
     Point("abs(x) ** 2", 0.0, 0.0, 2.0, 0.0),
     Point("np.cos(abs(x))", 0.0, 0.0, -1.0, 0.0),
+    Point("np.sqrt(x * x)", 0.0, 0.0, 0.0, nan),
+    Point("np.sqrt(np.sum(x**2))", (0.0, 0.0), (0.0, 0.0), None, (nan, nan)),
     Point("np.hypot(x, 0.0)", 0.0, 0.0, nan, 0.5),
     Point("np.hypot(x, 0.0) ** 2", 0.0, 0.0, 2.0, 0.0),
     Point("np.linalg.norm(x)", (0.0, 0.0), (0.0, 0.0), None, (nan, nan)),
@@ -79,7 +81,6 @@ LIMITS = (
     Point("np.arcsin(x)", 1.0, inf, inf, inf),
     Point("np.arctan2(x, 0.0)", 0.0, nan, nan, nan),
     Point("np.sqrt(x * x) ** 2", 0.0, 0.0, 2.0, nan),
-    Point("np.sqrt(x * x)", 0.0, nan, nan, nan),
 )
 THROWN_AWAY = (
     Point("np.sqrt(x)[1:]", (0.0, 4.0), (0.0, 0.25), None, (nan, 0.25)),

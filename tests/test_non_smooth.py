@@ -17,7 +17,8 @@ INTRODUCTION = """\
 
 At a tie, at a corner, at zero, a derivative is a convention.  Where several values are the largest, each gets an equal share of
 the derivative, as in JAX; Python's own `max` and `min` follow the operand that they return.  What grows like a distance has derivative 0
-at 0, the middle of its subgradients: `abs`, `hypot`, norms, standard deviations.  Functions that grow infinitely steep have the
+at 0, the middle of its subgradients: `abs`, `hypot`, norms, standard deviations, and roots that are written as such: of `x * x`, and of
+its sum.  Functions that grow infinitely steep have the
 derivative that NumPy's division gives: inf, or nan where even the limit is not known.
 Second derivatives are those of the branch that the first chooses.
 

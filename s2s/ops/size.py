@@ -282,7 +282,7 @@ kinked(root, Kink("a size at 0: the derivative is taken as 0, that of all direct
 
 def _as_if(name: str, elementwise: bool) -> Record:
     """The op (y, under): y, differentiated as `under`, which is the same but for rounding."""
-    return define(name, evaluate=lambda y, under: y, infer=lambda y, under: y.type, partials=(None, 1), elementwise=elementwise, cheap=True,
+    return define(name, evaluate=lambda y, under: y, infer=lambda y, under: y.type, partials=(None, 1), elementwise=elementwise, cheap=True, slope="finite",
                   vjp=lambda bar, y, x, under: (None, bar), jvp=lambda dots, y, x, under: dots[1],
                   syntax=lambda y, under: y, stands_for=lambda op, out: op.inputs[0])
 

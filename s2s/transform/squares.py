@@ -31,6 +31,7 @@ from collections.abc import Callable, Sequence
 from ..ir.builder import emit
 from ..ir.graph import MISSING, Function, Op, Value, walk
 from ..ir.rebuild import rebuild
+from ..ir.types import Scalar, is_inexact
 from ..ops.elementwise import imag, real
 from ..ops.record import RECORDS, dtype_of, rank, same_shape
 from ..ops.size import as_if, complex_as_if, not_negative
@@ -64,6 +65,8 @@ def plain(function: Function) -> Function:
 def _marked(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
     if len(op.outputs) != 1 or str(dtype_of(op.output.type)).startswith("complex"):
         return None
+    if op.name in _SQUARE_ROOTS and (size := _norm(inputs[0])) is not None:
+        return [size]
     under = _differentiated_as(op, inputs)
     if under is None:
         return None
@@ -75,6 +78,8 @@ def _marked(op: Op, inputs: list[Value]) -> Sequence[Value] | None:
 
 def _differentiated_as(op: Op, inputs: list[Value]) -> Value | None:
     match op.name:
+        case "sqrt" | "math.sqrt":
+            return _as_size(inputs[0])
         case "power" | "math.pow":
             return _power(inputs[0], inputs[1].constant)
         case "square":
@@ -86,6 +91,37 @@ def _differentiated_as(op: Op, inputs: list[Value]) -> Value | None:
             return None if under is None else RECORDS["sum"](under, axis=None, keepdims=False)
         case "einsum":
             return _contraction(inputs, **op.attrs)
+    return None
+
+
+def _norm(x: Value) -> Value | None:
+    """The root of `x`, the sum of z * z along axes, as the size that it is."""
+    z = _squared(x.op.inputs[0]) if x.op is not None and x.op.name == "sum" else None
+    return None if z is None else RECORDS["root"](x, 1, z, **x.op.attrs)
+
+
+def _as_size(x: Value) -> Value | None:
+    """abs(z), where `x` is z * z."""
+    z = _squared(x)
+    if z is None or isinstance(z.type, Scalar) and z.type.weak:
+        return None if z is None else RECORDS["abs_"](z)
+    return RECORDS["absolute"](z)
+
+
+def _squared(x: Value) -> Value | None:
+    """z, where `x` is the square of a real z; None if it is none."""
+    op = x.op
+    if op is None or not is_inexact(dtype_of(x.type) or "int64"):
+        return None
+    match op.name:
+        case "multiply" if op.inputs[0] is op.inputs[1]:
+            return op.inputs[0]
+        case "square":
+            return op.inputs[0]
+        case "power" if op.inputs[1].constant == 2:
+            return op.inputs[0]
+        case "as_if":
+            return _squared(op.inputs[0])
     return None
 
 

@@ -72,18 +72,20 @@ class Untouched:
         self.discarded = Discarded(function, varied)
         self.linear: set[Value] = set()
         self.awaited: set[Value] = set()
+        replaced = {op.inputs[0] for op in walk(function.block) if op.name in ("as_if", "complex_as_if")}  # differentiated as something else
+        self.steep = {op for op in walk(function.block) if self.discarded.slope(op) == "steep" and replaced.isdisjoint(op.outputs)}
         for op in reversed(list(walk(function.block))):
-            if self.discarded.slope(op) == "steep" or op.record.elementwise and any(y in self.awaited for y in op.outputs):
+            if op in self.steep or op.record.elementwise and any(y in self.awaited for y in op.outputs):
                 changing = {x for x in op.inputs if x in varied}
-                if len(changing) == 1 or self.discarded.slope(op) == "steep":
+                if len(changing) == 1 or op in self.steep:
                     self.awaited |= changing
         if self.awaited:
             self.linear = linear_values(function, varied, given)
 
     def asks_strong_zeros(self, op: Op) -> bool:
         """Whether an elementwise op begins a chain, or is in one, with a slope that may be infinite."""
-        return bool(self.awaited) and op.record.elementwise and any(x in self.awaited for x in op.inputs) and any(
-            y not in self.linear for y in op.outputs)
+        leads = op in self.steep or op.record.elementwise and any(y in self.awaited for y in op.outputs)
+        return leads and any(x in self.awaited for x in op.inputs) and any(y not in self.linear for y in op.outputs)
 
     def masks(self, op: Op) -> tuple[int, int] | None:
         """The inputs of a product that are a mask and what it is a mask of, whose tangent may be infinite."""

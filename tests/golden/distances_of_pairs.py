@@ -1,4 +1,4 @@
-"""What is thrown away has a cotangent of 0 and no influence, however steep it is: the distance of a particle from itself."""
+"""A root of squares is a size: 0 has slope 0, as for a norm, so the distance of a particle from itself is no trouble."""
 
 import numpy as np
 
@@ -34,21 +34,19 @@ def f_ssa(x: "float64[x.0, x.1]"):
 
 
 def f_grad(x):
-    """The derivative of f (pairs_of_which_some_are_thrown_away.py, line 6) with respect to x,
-    for x: float64[:, :].
+    """The derivative of f (distances_of_pairs.py, line 6) with respect to x, for
+    x: float64[:, :].
     """
     # line 2: z = x[:, None] - x
     z = x[:, None, :] - x
     r = np.sqrt(np.sum(z * z, axis=-1))
     # line 4: return np.sum(np.triu(r * np.exp(-r), 1))
     t = np.exp(-r)
-    t_1 = r * t
     # line 4, backwards
-    t_2 = np.triu(np.ones(np.triu(t_1, 1).shape), 1)
+    t_1 = np.triu(np.ones(np.triu(r * t, 1).shape), 1)
+    r_bar = t_1 * t - t_1 * r * t
     # line 3, backwards: r = np.sqrt(np.sum(z * z, axis=-1))
-    with np.errstate(all="ignore"):
-        t_3 = 2 * np.where(t_2 != 0.0, 0.5 * (t_2 / r) * (t - t_1), 0.0)[:, :, None]
-        z_bar = t_3 * z
-        # line 2, backwards
-        x_bar = np.sum(z_bar, axis=1) - np.sum(z_bar, axis=0)
+    z_bar = r_bar[:, :, None] / np.where(r == 0, 1, r)[:, :, None] * z
+    # line 2, backwards
+    x_bar = np.sum(z_bar, axis=1) - np.sum(z_bar, axis=0)
     return x_bar
