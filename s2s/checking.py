@@ -5,7 +5,8 @@
     S2S_CHECK=nan             generated code stops at the first NaN or inf (runtime/trap.py)
     S2S_CHECK=memory          native code stops before it touches memory that is not its own
                               (runtime/sanitizer.py)
-    S2S_CHECK=conventions     calls of derivatives warn of what a convention decided (conventions.py)
+    S2S_CHECK=conventions     calls of derivatives warn of what a convention decided
+                              (conventions.py)
     S2S_CHECK=ir,memory       several of these
 
 The variable is read when code is generated.  A general test run wants the memory checked, but may
@@ -24,10 +25,10 @@ CHECKS = ("ir", "nan", "memory", "conventions")
 def requested_checks() -> tuple[str, ...]:
     """The words of CHECKS that S2S_CHECK names; raises S2SError for a word that is none of them.
 
-        >>> os.environ["S2S_CHECK"] = "nan,ir"
-        >>> requested_checks()
-        ('ir', 'nan')
-        >>> del os.environ["S2S_CHECK"]
+    >>> os.environ["S2S_CHECK"] = "nan,ir"
+    >>> requested_checks()
+    ('ir', 'nan')
+    >>> del os.environ["S2S_CHECK"]
     """
     value = os.environ.get("S2S_CHECK", "0").strip()
     if value in ("", "0"):
@@ -37,8 +38,11 @@ def requested_checks() -> tuple[str, ...]:
     words = [word.strip() for word in value.split(",")]
     for word in words:
         if word not in CHECKS:
-            raise S2SError(f"S2S_CHECK={value}: there is no check {word!r}", None,
-                           f"set it to 1 for all checks, or to some of {', '.join(CHECKS)}")
+            raise S2SError(
+                f"S2S_CHECK={value}: there is no check {word!r}",
+                None,
+                f"set it to 1 for all checks, or to some of {', '.join(CHECKS)}",
+            )
     return tuple(check for check in CHECKS if check in words)
 
 

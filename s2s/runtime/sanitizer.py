@@ -2,35 +2,35 @@
 
     y[i] = x[j]        if not 0 <= j < len(x): raise MemoryCheckError      (after wrap-around)
                        if not 0 <= i < len(y): raise MemoryCheckError
-    y = np.empty(n)    guard words before and behind the elements, compared when y is freed or returned;
-                       elements that nobody has written yet, and those of arrays that are freed, are NaN
+    y = np.empty(n)    guard words before and behind the elements, compared when y is freed or
+                       returned; elements that nobody has written, or that are freed, are NaN
 
-Elsewhere in s2s an index is proved to be inside of its array, by ranges and by extents that have the
-same name, and nothing is checked.  Here nothing is believed: every index of every element is compared with
-the extent that the array has while the program runs, in code that is written directly (direct/), in code
-that goes Numba's way, and in what Numba compiles of its own.  What library routines write beside arrays that
-native code has made, the guard words show.  The program's own checks stand before the access, so an error
-here is an error of s2s's.
+Elsewhere in s2s an index is proved to be inside of its array, by ranges and by extents that have
+the same name, and nothing is checked.  Here nothing is believed: every index of every element is
+compared with the extent that the array has while the program runs, in code that is written
+directly (direct/), in code that goes Numba's way, and in what Numba compiles of its own.  What
+library routines write beside arrays that native code has made, the guard words show.  The
+program's own checks stand before the access, so an error here is an error of s2s's.
 
 Such code differs from other code by its pipeline class (effort.py), which its text names: so it has
 keys of its own in the cache on disk and in the process.
 
 Note [What cannot be lost]
-Compiled code that raises is run again in the interpreter, programs catch exceptions, a loop in parts
-knows only that some part has raised, and a buffer may be freed where nothing can be raised.  So each
-violation is written into `record`, words of this process that native code knows by a symbol, and whoever
-has called native code looks there first, whatever that returned or raised.  `violations` has all of them, for
-test runs that ask at their end.
+Compiled code that raises is run again in the interpreter, programs catch exceptions, a loop in
+parts knows only that some part has raised, and a buffer may be freed where nothing can be
+raised.  So each violation is written into `record`, words of this process that native code knows
+by a symbol, and whoever has called native code looks there first, whatever that returned or
+raised.  `violations` has all of them, for test runs that ask at their end.
 
 Note [What is not seen]
-A slice that is read where it stands has no extents of its own: y = x[:k] may be read beyond k, in x.  A
-routine of LAPACK that is handed right lengths and reads beside what they say is not seen, either, until it
-writes.  tests/ops/extents.py compares values, for every op.
+A slice that is read where it stands has no extents of its own: y = x[:k] may be read beyond k, in
+x.  A routine of LAPACK that is handed right lengths and reads beside what they say is not seen,
+either, until it writes.  tests/ops/extents.py compares values, for every op.
 
-Considered: Numba's boundscheck, which knows one error for the program's mistakes and for ours, and sends
-every function Numba's way, so that the code that is checked is not the code that is run;
-AddressSanitizer, which needs an instrumented Python, and sees no element of one row read as one of the next.
-"""
+Considered: Numba's boundscheck, which knows one error for the program's mistakes and for ours,
+and sends every function Numba's way, so that the code that is checked is not the code that is
+run; AddressSanitizer, which needs an instrumented Python, and sees no element of one row read as
+one of the next."""
 
 from __future__ import annotations
 
@@ -68,23 +68,27 @@ violations: list[MemoryCheckError] = []  # all of this process
 binding.add_symbol(RECORD, record.ctypes.data)
 
 
-# ------------------------------------------------------------------------------------------ in native code
+# ------------------------------------------------------------------------------- in native code
 
 
-def check_index(context, builder, indices: Sequence[ir.Value], shape: Sequence[ir.Value], line: int) -> None:
+def check_index(
+    context, builder, indices: Sequence[ir.Value], shape: Sequence[ir.Value], line: int
+) -> None:
     """Raise MemoryCheckError where an index, counted from the front, is none of its axis."""
     bad, found = None, None
     for axis in reversed(range(len(indices))):
         k, n = indices[axis], shape[axis]
         outside = builder.icmp_unsigned(">=", k, n)
         word = [WORD(axis), k, n]
-        found = word if found is None else [builder.select(outside, x, y) for x, y in zip(word, found)]
+        found = (
+            word if found is None else [builder.select(outside, x, y) for x, y in zip(word, found)]
+        )
         bad = outside if bad is None else builder.or_(bad, outside)
     stop(context, builder, bad, INDEX_OUTSIDE, line, *found)
 
 
 def check_lengths(context, builder, n: ir.Value, m: ir.Value) -> None:
-    """Raise MemoryCheckError where a routine is handed arrays of which one is as long as `n`, and should be as long as `m`."""
+    """Raise MemoryCheckError where a routine is handed lengths `n` and `m` that differ."""
     stop(context, builder, builder.icmp_signed("!=", n, m), LENGTHS_DIFFER, 0, WORD(0), n, m)
 
 
@@ -105,7 +109,9 @@ def stop(context, builder, condition: ir.Value, kind: int, line: int, *words: ir
 def note(builder, kind: int, *words: ir.Value) -> None:
     """Write a violation into the record; the first one stays."""
     module = builder.module
-    place = module.globals.get(RECORD) or ir.GlobalVariable(module, ir.ArrayType(WORD, len(record)), RECORD)
+    place = module.globals.get(RECORD) or ir.GlobalVariable(
+        module, ir.ArrayType(WORD, len(record)), RECORD
+    )
 
     def word(k: int) -> ir.Value:
         return cgutils.gep_inbounds(builder, place, 0, k)
@@ -117,9 +123,11 @@ def note(builder, kind: int, *words: ir.Value) -> None:
 
 
 def guarded_memory(context, builder, size: ir.Value) -> tuple[ir.Value, Callable[[], ir.Value]]:
-    """Numba's object that holds memory for elements of `size` bytes, or null, and what writes the guard words
-    and says where the elements are, if there is memory."""
-    meminfo = context.nrt.meminfo_alloc_dtor_unchecked(builder, builder.add(size, WORD(REST)), guard_check(builder.module))
+    """Numba's object that holds memory for elements of `size` bytes, or null, and what writes the
+    guard words and says where the elements are, if there is memory."""
+    meminfo = context.nrt.meminfo_alloc_dtor_unchecked(
+        builder, builder.add(size, WORD(REST)), guard_check(builder.module)
+    )
 
     def guarded() -> ir.Value:
         base = builder.ptrtoint(context.nrt.meminfo_data(builder, meminfo), WORD)
@@ -148,11 +156,17 @@ def elements_of(builder, base: ir.Value) -> ir.Value:
 def guard_places(builder, start: ir.Value, size: ir.Value) -> list[ir.Value]:
     """Where the guard words are around elements."""
     end = builder.add(start, size)
-    return [*(word_at(builder, start, k) for k in range(-GUARDS, 0)), *(word_at(builder, end, k) for k in range(GUARDS))]
+    return [
+        *(word_at(builder, start, k) for k in range(-GUARDS, 0)),
+        *(word_at(builder, end, k) for k in range(GUARDS)),
+    ]
 
 
 def guard_check(module: ir.Module) -> ir.Function:
-    """The module's function that Numba calls before guarded memory is freed: it notes a violation where a guard word has changed."""
+    """The module's function that Numba calls before guarded memory is freed.
+
+    It notes a violation where a guard word has changed.
+    """
     name = "s2s_guard_check"
     if name in module.globals:
         return module.globals[name]
@@ -165,23 +179,28 @@ def guard_check(module: ir.Module) -> ir.Function:
     size = builder.load(word_at(builder, base, 1))
     bad = builder.icmp_unsigned("!=", builder.load(word_at(builder, base, 0)), WORD(MAGIC))
     for place in guard_places(builder, elements_of(builder, base), size):
-        bad = builder.or_(bad, builder.icmp_unsigned("!=", builder.load(place, align=1), WORD(GUARD)))
+        bad = builder.or_(
+            bad, builder.icmp_unsigned("!=", builder.load(place, align=1), WORD(GUARD))
+        )
     with builder.if_else(bad, likely=False) as (then, otherwise):
         with then:
             note(builder, GUARD_OVERWRITTEN, WORD(0), WORD(0), WORD(0), size)
         with otherwise:
-            cgutils.memset(builder, builder.inttoptr(elements_of(builder, base), BYTES), size, UNWRITTEN)
+            cgutils.memset(
+                builder, builder.inttoptr(elements_of(builder, base), BYTES), size, UNWRITTEN
+            )
     builder.ret_void()
     return function
 
 
-# ------------------------------------------------------------------------------------------------ in Python
+# ------------------------------------------------------------------------------------ in Python
 
 
 def watched(run: Callable, args: tuple, module: Module, is_careful: bool):
-    """What `run(*args)` returns or raises, where native code has violated nothing; MemoryCheckError where it has.
+    """What `run(*args)` returns or raises; MemoryCheckError where native code has violated memory.
 
-    `module` is the text of the code.  What is careful raises IndexError, by Numba's checks, for the program's own mistakes.
+    `module` is the text of the code.  What is careful raises IndexError, by Numba's checks, for the
+    program's own mistakes.
     """
     result, raised = None, None
     try:
@@ -209,11 +228,13 @@ REMEDY = "report this program: it is an error of s2s, not of the program"
 
 def described(module: Module) -> MemoryCheckError:
     """What the record says."""
-    kind, number, axis, index, length = map(int, record[:LENGTH + 1])
+    kind, number, axis, index, length = map(int, record[: LENGTH + 1])
     line: Line | None = line_of(number, getattr(module, "lines", {})) if number else None
     text = module.text.splitlines()[number - 1].strip() if number else ""
     if kind == INDEX_OUTSIDE:
-        what = f"index {index} of axis {axis}, which has {length} elements" + (f", in `{text}`" if text else "")
+        what = f"index {index} of axis {axis}, which has {length} elements" + (
+            f", in `{text}`" if text else ""
+        )
     elif kind == LENGTHS_DIFFER:
         what = f"a routine was handed arrays of {index} elements for {length}"
     else:
@@ -237,9 +258,12 @@ def look_at_guards(result: object) -> None:
 
 
 def has_changed(base: int, size: int) -> bool:
-    """Whether a guard word around elements of `size` bytes has changed, in memory that begins at `base`."""
+    """Whether a guard word has changed around elements of `size` bytes, in memory at `base`."""
     start = (base + HEAD + ALIGNED - 1) & -ALIGNED
-    around = [*range(start - 8 * GUARDS, start, 8), *range(start + size, start + size + 8 * GUARDS, 8)]
+    around = [
+        *range(start - 8 * GUARDS, start, 8),
+        *range(start + size, start + size + 8 * GUARDS, 8),
+    ]
     return any(ctypes.c_uint64.from_address(place).value != GUARD for place in around)
 
 

@@ -1,9 +1,9 @@
 """Every op on arrays whose extents are 0, 1, 2 or 5 in every position: does s2s do as NumPy does?
 
-A form is an expression on arrays and their ranks.  In each manner of `MANNERS` the extents reach it in another way,
-and code that is made once is called with all of them:
+A form is an expression on arrays and their ranks.  In each manner of `MANNERS` the extents reach
+it in another way, and code that is made once is called with all of them:
 
-    slices       def f(x, i, x0, x1, i0):             the extents are known to a run only, and any may be 1
+    slices       def f(x, i, x0, x1, i0):             known to a run only, and any may be 1
                      x = x[:x0, :x1]
                      i = i[:i0]
                      return x[i, i]
@@ -11,9 +11,8 @@ and code that is made once is called with all of them:
     arguments    def f(x, i): return x[i, i]          which extents are 1 is known, for each kind
     known        x = x.reshape(2, 1)                  numbers in the program
 
-Python runs the same text.  Both must give the same value, or both raise; where numbers come out, so must the gradient, by
-central differences of Python's values, and what `vmap` makes of lanes.
-"""
+Python runs the same text.  Both must give the same value, or both raise; where numbers come out,
+so must the gradient, by central differences of Python's values, and what `vmap` makes of lanes."""
 
 from __future__ import annotations
 
@@ -39,8 +38,11 @@ LANES = 2
 
 
 class Form(NamedTuple):
-    """An expression on arrays, and for each what it holds and its rank: "f2" numbers, "m2" matrices that are regular
-    and positive definite, "i1" indices, "b1" truth values."""
+    """An expression on arrays, and for each what it holds and its rank.
+
+    "f2" numbers, "m2" positive definite matrices, "s1" numbers in order, "i1" indices of either
+    sign, "n1" natural numbers, "b1" truth values.
+    """
 
     text: str
     arrays: dict[str, str]
@@ -49,7 +51,9 @@ class Form(NamedTuple):
     @property
     def axes(self) -> list[str]:
         """The names of all extents: x0, x1, i0."""
-        return [f"{name}{axis}" for name, kind in self.arrays.items() for axis in range(int(kind[1:]))]
+        return [
+            f"{name}{axis}" for name, kind in self.arrays.items() for axis in range(int(kind[1:]))
+        ]
 
 
 def form(text: str, derivative: bool = True, **arrays: str) -> Form:
@@ -89,7 +93,11 @@ FORMS = [
     form("np.quantile(x, 0.3, axis=0)", x="f2"),
     form("np.percentile(x, y * 50.0)", x="f1", y="f1"),
     form("np.average(x, axis=0, weights=y)", x="f2", y="f1"),
-    form("np.nansum(x, axis=0) + np.nanmax(x, axis=0) + np.nanmean(x, axis=0) + np.nanvar(x, axis=0)", x="f2"),
+    form(
+        "np.nansum(x, axis=0) + np.nanmax(x, axis=0) + np.nanmean(x, axis=0) "
+        "+ np.nanvar(x, axis=0)",
+        x="f2",
+    ),
     form("np.linalg.norm(x)", x="f2"),
     form("np.linalg.norm(x, axis=1)", x="f2"),
     form("np.linalg.norm(x, 1)", x="f1"),
@@ -354,7 +362,7 @@ def rows(x, y):
 """
 
 
-# ------------------------------------------------------------------------------------------------ arguments
+# --------------------------------------------------------------------------------------- arguments
 
 
 def array(name: str, kind: str, lead: tuple[int, ...] = ()) -> np.ndarray | float:
@@ -377,7 +385,7 @@ def array(name: str, kind: str, lead: tuple[int, ...] = ()) -> np.ndarray | floa
 
 
 def combinations(form: Form, most: int | None) -> Iterator[dict[str, int]]:
-    """Extents for all axes: all combinations, or `most` of them, the same each time; equal ones first."""
+    """Extents for all axes, equal ones first: all, or `most` of them, the same each time."""
     axes = form.axes
     equal = [dict.fromkeys(axes, n) for n in EXTENTS]
     every = [dict(zip(axes, chosen)) for chosen in itertools.product(EXTENTS, repeat=len(axes))]
@@ -396,7 +404,9 @@ def narrowed(form: Form, manner: str, extents: dict[str, int]) -> list[str]:
         if not names or manner == "arguments":
             continue
         if manner == "known":
-            lines.append(f"{name} = {name}.reshape({', '.join(str(extents[each]) for each in names)})")
+            lines.append(
+                f"{name} = {name}.reshape({', '.join(str(extents[each]) for each in names)})"
+            )
         elif manner == "masks":
             rest = f"[:, {', '.join(f':{each}' for each in names[1:])}]" if len(names) > 1 else ""
             lines.append(f"{name} = {name}[np.arange({MOST}) < {names[0]}]{rest}")
@@ -426,7 +436,10 @@ def arguments(form: Form, manner: str, extents: dict[str, int], lead: tuple[int,
     """The arguments of the program for these extents."""
     arrays = []
     for name, kind in form.arrays.items():
-        x, shape = array(name, kind, lead), [extents[f"{name}{axis}"] for axis in range(int(kind[1:]))]
+        x, shape = (
+            array(name, kind, lead),
+            [extents[f"{name}{axis}"] for axis in range(int(kind[1:]))],
+        )
         if manner in ("arguments", "known") and isinstance(x, np.ndarray):
             x = x[(..., *(slice(n) for n in shape))].copy()
             x = x.reshape(*lead, -1) if manner == "known" and 0 not in lead else x
@@ -434,7 +447,7 @@ def arguments(form: Form, manner: str, extents: dict[str, int], lead: tuple[int,
     return [*arrays, *(extents.values() if manner in ("slices", "masks") else ())]
 
 
-# ------------------------------------------------------------------------------------------------- judgement
+# --------------------------------------------------------------------------------------- judgement
 
 
 class Outcome(NamedTuple):
@@ -459,29 +472,44 @@ def is_refused(outcome: Outcome) -> bool:
     return isinstance(outcome.raised, (s2s.UnsupportedError, s2s.DerivativeError))
 
 
+def shown(x) -> str:
+    """An array, shortly."""
+    return np.array2string(np.asarray(x), precision=6, threshold=8)
+
+
 def differs(got, expected, rtol: float, atol: float) -> str | None:
     """How a value differs from what it should be."""
     if np.shape(got) != np.shape(expected):
         return f"has shape {np.shape(got)}, not {np.shape(expected)}"
     if not np.allclose(got, expected, rtol, atol, equal_nan=True):
-        return f"is {np.array2string(np.asarray(got), precision=6, threshold=8)}, not {np.array2string(np.asarray(expected), precision=6, threshold=8)}"
+        return f"is {shown(got)}, not {shown(expected)}"
     return None
 
 
-def compared(got: Outcome, expected: Outcome, rtol: float = 1e-9, atol: float = 1e-11) -> str | None:
+def compared(
+    got: Outcome, expected: Outcome, rtol: float = 1e-9, atol: float = 1e-11
+) -> str | None:
     """What is wrong: None where both have the same value, or both raise."""
     violations = sanitizer.clear()
     if violations:
         return f"{MEMORY}: {str(violations[0]).splitlines()[-2]}"
     if expected.raised is not None:
-        return None if got.raised is not None else f"is {got.value!r:.80}, and Python raises {expected.raised!r:.90}"
+        return (
+            None
+            if got.raised is not None
+            else f"is {got.value!r:.80}, and Python raises {expected.raised!r:.90}"
+        )
     if got.raised is not None:
-        return f"raises {type(got.raised).__name__}: {str(got.raised).splitlines()[-1]:.100}, and Python gives {expected.value!r:.60}"
+        said = f"{type(got.raised).__name__}: {str(got.raised).splitlines()[-1]:.100}"
+        return f"raises {said}, and Python gives {expected.value!r:.60}"
     return differs(got.value, expected.value, rtol, atol)
 
 
-def slope(f: Callable, args: Sequence, wrt: Sequence[int], directions: Sequence, step: float = 1e-5) -> Outcome:
+def slope(
+    f: Callable, args: Sequence, wrt: Sequence[int], directions: Sequence, step: float = 1e-5
+) -> Outcome:
     """The derivative of `f` along directions, by central differences."""
+
     def moved(times: float) -> list:
         return [x + times * directions[wrt.index(k)] if k in wrt else x for k, x in enumerate(args)]
 
@@ -494,7 +522,13 @@ def slope(f: Callable, args: Sequence, wrt: Sequence[int], directions: Sequence,
 class Judge:
     """One form in one manner: `failures()` gives what is wrong, for which extents."""
 
-    def __init__(self, form: Form, manner: str, compiled: bool, ways: Sequence[str] = ("value", "gradient", "vmap")):
+    def __init__(
+        self,
+        form: Form,
+        manner: str,
+        compiled: bool,
+        ways: Sequence[str] = ("value", "gradient", "vmap"),
+    ):
         self.form, self.manner, self.ways = form, manner, ways
         self.through = (lambda t: s2s.jit(t)) if compiled else (lambda t: t)
         self.made: dict[str, Callable] = {}
@@ -507,10 +541,16 @@ class Judge:
             t = Transformed("value", f)
             count = len(self.form.arrays)
             if way == "gradient":
-                f = function_of(text.replace("return ", "y = ") + "    return np.sum(np.sin(y + 0.1) * np.reshape(np.cos(np.arange(1.0 * np.size(y))), np.shape(y)))\n")
+                f = function_of(
+                    text.replace("return ", "y = ")
+                    + "    w = np.cos(np.arange(1.0 * np.size(y)))\n"
+                    + "    return np.sum(np.sin(y + 0.1) * np.reshape(w, np.shape(y)))\n"
+                )
                 t = s2s.value_and_grad(f, self.wrt)
             elif way == "vmap":
-                t = s2s.vmap(f, (*[0] * count, *[None] * (text.partition(")")[0].count(",") + 1 - count)))
+                t = s2s.vmap(
+                    f, (*[0] * count, *[None] * (text.partition(")")[0].count(",") + 1 - count))
+                )
             self.made[way, text] = f, self.through(t)
         return self.made[way, text]
 
@@ -523,11 +563,16 @@ class Judge:
         for extents in combinations(self.form, most):
             text = program(self.form, self.manner, extents)
             for way in self.ways:
-                if way == "gradient" and not (self.form.derivative and self.wrt) or way in self.refused:
+                if (
+                    way == "gradient"
+                    and not (self.form.derivative and self.wrt)
+                    or way in self.refused
+                ):
                     continue
                 wrong = getattr(self, way)(text, extents)
                 if wrong is not None:
-                    yield f"{self.form.text} of {self.form.arrays} {self.manner} {way} {extents}: {wrong}"
+                    what = f"{self.form.text} of {self.form.arrays} {self.manner} {way}"
+                    yield f"{what} {extents}: {wrong}"
 
     def is_refused(self, way: str, got: Outcome, expected: Outcome) -> bool:
         if is_refused(got) and expected.raised is None and self.manner != "known":
@@ -569,7 +614,10 @@ class Judge:
         f, t = self.code("vmap", text)
         count = len(self.form.arrays)
         args = arguments(self.form, self.manner, extents, (LANES,))
-        args = [np.broadcast_to(x, (LANES,)).copy() if k < count and np.ndim(x) == 0 else x for k, x in enumerate(args)]
+        args = [
+            np.broadcast_to(x, (LANES,)).copy() if k < count and np.ndim(x) == 0 else x
+            for k, x in enumerate(args)
+        ]
         lanes = [[x[lane] if k < count else x for k, x in enumerate(args)] for lane in range(LANES)]
         each = [Outcome.of(f, lane) for lane in lanes]
         expected = next((x for x in each if x.raised is not None), None)
@@ -584,6 +632,6 @@ class Judge:
 
 
 def functions_named(forms: Sequence[Form] = FORMS) -> set[str]:
-    """The names of functions of modules that the forms mention: sum of np.sum, inv of np.linalg.inv."""
+    """The names of functions that the forms mention: sum of np.sum, inv of np.linalg.inv."""
     nodes = [node for each in forms for node in ast.walk(ast.parse(each.text))]
     return {node.attr for node in nodes if isinstance(node, ast.Attribute)}

@@ -1,7 +1,7 @@
 """Every op on arrays whose extents are 0, 1, 2 or 5 in every position, as NumPy has it: extents.py.
 
-Run by Python here, and compiled, with each access of memory checked; `tools/extents` asks for all combinations.
-"""
+Run by Python here, and compiled, with each access of memory checked; `tools/extents` asks for all
+combinations."""
 
 from __future__ import annotations
 
@@ -19,11 +19,30 @@ ACCEPTED, REFUSED, SHAPE = "and Python raises", ", and Python gives", "has shape
 NOTHING = "of nothing there is something, and s2s raises"
 KNOWN = {
     "scipy.spatial.distance.cdist(x, y)": (ACCEPTED, "a length of 1 stands against another"),
-    **dict.fromkeys(["np.cov(x)", "np.corrcoef(x)"], (SHAPE, "NumPy's result has no axes where a run finds one row, and ranks are known before")),
-    **dict.fromkeys(["np.polyval(x, y)", "np.bincount(i, weights=x)", "np.histogram(x, bins=3)[0]", "np.split(x, 2)[0]",
-                     "scipy.special.logsumexp(x, axis=0)", "scipy.linalg.solve(x, y)"], (REFUSED, NOTHING)),
-    **dict.fromkeys(["np.linalg.inv(x)", "np.linalg.slogdet(x)[1]", "np.linalg.cholesky(x)", "np.linalg.solve(x, y)"],
-                    (ACCEPTED, "whether matrices are square, where there are none")),
+    **dict.fromkeys(
+        ["np.cov(x)", "np.corrcoef(x)"],
+        (SHAPE, "NumPy's result has no axes where a run finds one row, and ranks are known before"),
+    ),
+    **dict.fromkeys(
+        [
+            "np.polyval(x, y)",
+            "np.bincount(i, weights=x)",
+            "np.histogram(x, bins=3)[0]",
+            "np.split(x, 2)[0]",
+            "scipy.special.logsumexp(x, axis=0)",
+            "scipy.linalg.solve(x, y)",
+        ],
+        (REFUSED, NOTHING),
+    ),
+    **dict.fromkeys(
+        [
+            "np.linalg.inv(x)",
+            "np.linalg.slogdet(x)[1]",
+            "np.linalg.cholesky(x)",
+            "np.linalg.solve(x, y)",
+        ],
+        (ACCEPTED, "whether matrices are square, where there are none"),
+    ),
     "np.take(x, i, axis=1)": (REFUSED, "whether an index is outside, where there are no rows"),
     "x[:, i]": (ACCEPTED, "whether an index is outside, where there are no rows"),
     "np.cross(x, y)": (REFUSED, "vectors of two numbers, which NumPy warns of"),
@@ -33,27 +52,41 @@ KNOWN = {
 # Functions of arrays that no form has, and why.
 ALIKE = {
     "elementwise, as np.sin and np.arctan2 are": """
-        absolute add angle arccos arccosh arcsin arcsinh arctan arctanh around bitwise_and bitwise_or bitwise_xor bool cbrt
-        ceil complex128 complex64 conjugate copysign cos cosh deg2rad degrees divide equal exp exp2 expm1 fabs float16 float32
-        float64 floor floor_divide fmax fmin fmod greater greater_equal heaviside i0 imag int16 int32 int64 int8 invert
-        isfinite isinf isnan left_shift less less_equal log log10 log1p log2 logaddexp2 logical_and logical_not logical_or
-        logical_xor minimum multiply negative nextafter not_equal positive power rad2deg radians real reciprocal remainder
-        right_shift rint round sign signbit sinc sinh spacing sqrt square subtract tan tanh trunc uint16 uint32 uint64 uint8""",
-    "a copy, or a question about the type": "array asanyarray asarray ascontiguousarray copy iscomplexobj isrealobj ndim shape size",
+        absolute add angle arccos arccosh arcsin arcsinh arctan arctanh around
+        bitwise_and bitwise_or bitwise_xor bool cbrt ceil complex128 complex64 conjugate
+        copysign cos cosh deg2rad degrees divide equal exp exp2 expm1 fabs float16
+        float32 float64 floor floor_divide fmax fmin fmod greater greater_equal
+        heaviside i0 imag int16 int32 int64 int8 invert isfinite isinf isnan left_shift
+        less less_equal log log10 log1p log2 logaddexp2 logical_and logical_not
+        logical_or logical_xor minimum multiply negative nextafter not_equal positive
+        power rad2deg radians real reciprocal remainder right_shift rint round sign
+        signbit sinc sinh spacing sqrt square subtract tan tanh trunc uint16 uint32
+        uint64 uint8""",
+    "a copy, or a question about the type": """
+        array asanyarray asarray ascontiguousarray copy iscomplexobj isrealobj ndim
+        shape size""",
     "an array of a shape that the program gives": """
-        arange diag_indices empty empty_like eye full full_like geomspace identity linspace logspace ones ones_like tri
-        tril_indices triu_indices zeros zeros_like""",
+        arange diag_indices empty empty_like eye full full_like geomspace identity
+        linspace logspace ones ones_like tri tril_indices triu_indices zeros zeros_like""",
     "made of one that is there": """
-        allclose amax amin argpartition array_split atleast_1d atleast_3d dsplit dstack fliplr flipud hsplit
-        intersect1d matmul matrix_transpose nancumprod nancumsum nanmin nanprod nanstd setdiff1d transpose union1d vsplit""",
-    "decided by eigenvectors, of which there are many": "eig eigh eigvals svdvals",
+        allclose amax amin argpartition array_split atleast_1d atleast_3d dsplit dstack
+        fliplr flipud hsplit intersect1d matmul matrix_transpose nancumprod nancumsum
+        nanmin nanprod nanstd setdiff1d transpose union1d vsplit""",
+    "decided by eigenvectors, of which there are many": """
+        eig eigh eigvals svdvals""",
 }
 
 
 @pytest.mark.parametrize("k", range(len(FORMS)), ids=NAMES)
 def test_run_by_python(k):
     """One manner for each form, in turn, and the plainest for all."""
-    judge_all(FORMS[k], {"slices", MANNERS[k % len(MANNERS)]}, compiled=False, most=8, ways=("value", "gradient", "vmap"))
+    judge_all(
+        FORMS[k],
+        {"slices", MANNERS[k % len(MANNERS)]},
+        compiled=False,
+        most=8,
+        ways=("value", "gradient", "vmap"),
+    )
 
 
 @pytest.mark.compile
@@ -70,14 +103,22 @@ def test_compiled(k, monkeypatch):
 @pytest.mark.parametrize("k", range(len(FORMS)), ids=NAMES)
 def test_all_compiled(k, monkeypatch):
     monkeypatch.setenv("S2S_CHECK", "memory")
-    judge_all(FORMS[k], ["slices"], compiled=True, most=100, ways=("gradient" if FORMS[k].derivative else "value",))
+    judge_all(
+        FORMS[k],
+        ["slices"],
+        compiled=True,
+        most=100,
+        ways=("gradient" if FORMS[k].derivative else "value",),
+    )
     if k % 4 == 0:
         judge_all(FORMS[k], ["slices"], compiled=True, most=40, ways=("vmap",))
 
 
 def judge_all(form: Form, manners, **asked) -> None:
     most = asked.pop("most")
-    wrong = [each for manner in sorted(manners) for each in Judge(form, manner, **asked).failures(most)]
+    wrong = [
+        each for manner in sorted(manners) for each in Judge(form, manner, **asked).failures(most)
+    ]
     said, why = KNOWN.get(form.text, (None, ""))
     if wrong and said is not None and all(said in each and MEMORY not in each for each in wrong):
         pytest.xfail(why)

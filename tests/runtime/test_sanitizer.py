@@ -73,10 +73,21 @@ def test_an_index_outside_of_its_array_stops(checking, f):
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("k, shown", [(-4, "index -1 of axis 0, which has 3 elements"), (3, "index 3 of axis 0"), (2**62, f"index {2**62}")])
+@pytest.mark.parametrize(
+    "k, shown",
+    [
+        (-4, "index -1 of axis 0, which has 3 elements"),
+        (3, "index 3 of axis 0"),
+        (2**62, f"index {2**62}"),
+    ],
+)
 def test_indices_are_compared_after_they_are_counted_from_the_front(checking, k, shown):
     said = violation(picked, X, np.array([k]))
-    assert shown in said and f"{__file__}, line {picked.__code__.co_firstlineno + 3}, in picked" in said and "total += x[k, 1]" in said
+    assert (
+        shown in said
+        and f"{__file__}, line {picked.__code__.co_firstlineno + 3}, in picked" in said
+        and "total += x[k, 1]" in said
+    )
     assert s2s.jit(picked, cache=False)(X, np.array([-3, 2])) == 10.0
 
 
@@ -127,13 +138,18 @@ def test_a_loop_that_threads_share(checking):
 @pytest.mark.parametrize("is_returned", [True, False], ids=["returned", "freed"])
 def test_what_routines_write_beside_an_array(monkeypatch, is_returned, place):
     scale = float(place)  # so that no other code of this process is met
-    f = s2s.from_source(f"def f(x, y):\n    return {'' if is_returned else 'np.sum'}(x @ (y * {scale}))\n", {"np": np})
+    f = s2s.from_source(
+        f"def f(x, y):\n    return {'' if is_returned else 'np.sum'}(x @ (y * {scale}))\n",
+        {"np": np},
+    )
     monkeypatch.setenv("S2S_CHECK", "memory")
     fill = blas._fill
 
     def wrong(context, builder, a, b, shape, made):
         fill(context, builder, a, b, shape, made)
-        builder.store(ir.Constant(made.type.pointee, 1.0), builder.gep(made, [ir.IntType(64)(place)]))
+        builder.store(
+            ir.Constant(made.type.pointee, 1.0), builder.gep(made, [ir.IntType(64)(place)])
+        )
 
     monkeypatch.setattr(blas, "_fill", wrong)
     assert "it has written beside an array of 24 bytes" in violation(f, X, np.ones(4))
@@ -156,7 +172,12 @@ def test_the_programs_own_errors_are_what_they_are(monkeypatch):
             total += x[i, i]
         return total
 
-    for f, args in ((picked, (X, I)), (summed, (X, 5)), (lambda x, i: x[i[1]], (X, I)), (lambda x, i: x[:, 1] + x[1], (X, I))):
+    for f, args in (
+        (picked, (X, I)),
+        (summed, (X, 5)),
+        (lambda x, i: x[i[1]], (X, I)),
+        (lambda x, i: x[:, 1] + x[1], (X, I)),
+    ):
         with pytest.raises((IndexError, ValueError)) as raised:
             f(*args)
         with pytest.raises(type(raised.value)):
@@ -171,7 +192,9 @@ def test_a_violation_that_nobody_has_asked_about_is_kept(checking):
     with pytest.raises(s2s.MemoryCheckError):
         f(X, I)
     assert f(X, I[:1]) == 1.0
-    assert ["index 5" in str(each) for each in sanitizer.clear()] == [True] and not sanitizer.clear()
+    assert ["index 5" in str(each) for each in sanitizer.clear()] == [
+        True
+    ] and not sanitizer.clear()
 
 
 @pytest.mark.compile
@@ -186,7 +209,9 @@ def test_results_that_are_written_into_given_arrays(checking):
     assert np.array_equal(t(X, np.array([0, 2, 1]), out=out), [1.0, 9.0, 5.0])
     with pytest.raises(s2s.MemoryCheckError, match="index 5 of axis 0, which has 3 elements"):
         t(X, I, out=out)
-    assert len(sanitizer.clear()) == 2  # of the form that writes into what it is given, and of the one that is asked why
+    assert (
+        len(sanitizer.clear()) == 2
+    )  # of the form that writes into what it is given, and of the one that is asked why
 
 
 @pytest.mark.compile
@@ -199,7 +224,10 @@ def test_checked_code_has_keys_of_its_own(monkeypatch):
     monkeypatch.setenv("S2S_CHECK", "memory")
     checked = s2s.jit(f)
     assert checked(X) == plain(X)
-    texts = [each.lower(X).compile().native.whole.dispatcher.py_func.__globals__["__s2s_text__"] for each in (plain, checked)]
+    texts = [
+        each.lower(X).compile().native.whole.dispatcher.py_func.__globals__["__s2s_text__"]
+        for each in (plain, checked)
+    ]
     assert "Sanitized" in texts[1]
 
 
@@ -218,7 +246,10 @@ def test_checked_values_and_derivatives_are_those_of_code_that_is_not(monkeypatc
         np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
-@pytest.mark.parametrize("value, checks", [("", ()), ("0", ()), ("1", CHECKS), ("memory", ("memory",)), ("nan, ir", ("ir", "nan"))])
+@pytest.mark.parametrize(
+    "value, checks",
+    [("", ()), ("0", ()), ("1", CHECKS), ("memory", ("memory",)), ("nan, ir", ("ir", "nan"))],
+)
 def test_the_words_of_the_variable(monkeypatch, value, checks):
     monkeypatch.setenv("S2S_CHECK", value)
     assert requested_checks() == checks
@@ -226,7 +257,11 @@ def test_the_words_of_the_variable(monkeypatch, value, checks):
 
 def test_a_word_that_is_no_check(monkeypatch):
     monkeypatch.setenv("S2S_CHECK", "memory,speed")
-    with pytest.raises(s2s.S2SError, match="there is no check 'speed'\nInstead: set it to 1 for all checks, or to some of ir, nan, memory"):
+    with pytest.raises(
+        s2s.S2SError,
+        match="there is no check 'speed'\n"
+        "Instead: set it to 1 for all checks, or to some of ir, nan, memory",
+    ):
         s2s.grad(lambda x: x * x)(1.0)
 
 
