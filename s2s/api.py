@@ -178,7 +178,8 @@ def directions(f: Callable, primals: Sequence, tangents: Sequence | None, what: 
                                 "give one tangent for each primal")
     for x, x_dot in zip(primals, tangents):
         same_structure(x_dot, x, f"a tangent given to {what}", f)
-    tangents = [tree.map(functools.partial(direction_like, f=f), x, x_dot) for x, x_dot in zip(primals, tangents)]
+    tangents = [tree.map(lambda v, d: d if np.iscomplexobj(d) and not np.iscomplexobj(v) else direction_like(v, d, f), x, x_dot)
+                for x, x_dot in zip(primals, tangents)]  # a complex one of a real argument is refused where it is met
     args = with_defaults(f, primals)
     return args, (*tangents, *(zeros(x) for x in args[len(primals):]))
 
