@@ -187,7 +187,8 @@ class Rewriter:
         for body in self._bodies():
             for k in range(len(body)):
                 for stop in range(k + 1, min(k + 4, len(body) + 1)):
-                    if all(isinstance(s, ast.Assign) and all(isinstance(t, (ast.Name, ast.Subscript)) for t in s.targets) for s in body[k:stop]):
+                    if all(isinstance(s, ast.Assign) and all(isinstance(t, (ast.Name, ast.Subscript)) for t in s.targets)
+                           and not any(isinstance(inner, UNMOVED) for inner in ast.walk(s)) for s in body[k:stop]):
                         found.append((body, k, stop))
         if not found:
             return False
