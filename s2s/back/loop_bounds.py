@@ -43,7 +43,7 @@ from .buffers import (
 )
 from .ranges import Requirement, analysed
 
-DEPTH, BUDGET = 10, 400  # of a proof: substitutions one after the other, and in all
+DEPTH, BUDGET = 8, 200  # of a proof: substitutions one after the other, and in all
 OUTCOMES = frozenset({"same_length", "nonempty_length", "supposed_length", "spread_length", "stays_inside"})  # give their first operand
 SAME_SHAPE = frozenset({"setitem", "additem", "contiguous", "copy", "stop_gradient", "argsort", "cholesky", "inv"})
 FACTS = (same_length_op, spread_length_op, broadcast_length_op)  # say something of two lengths
@@ -234,9 +234,12 @@ class Bounds:
         if Proof(self, ()).found(goal) is not None:
             return True
         near = self.facts_for(array)
-        used = Proof(self, [*near, *(op for op in self.checks if op not in near)]).found(goal)
+        if near and Proof(self, near).found(goal) is not None:
+            return True
+        others = [op for op in self.checks if op not in near]
+        used = Proof(self, [*near, *others]).found(goal) if others else None
         self.pin(op for op in used or () if op not in near)
-        return used is not None or Proof(self, [*near, *self.checks], for_long=True).found(goal) is not None
+        return used is not None or Proof(self, near, for_long=True).found(goal) is not None
 
     # what integers are
 
@@ -379,20 +382,20 @@ class Bounds:
             for op, k in dict.fromkeys(self.carried.values()):
                 start, names, end = carry(op, k)
                 if names[0] not in self.varying and not (isinstance(end.type, Array) and all(
-                        self.are_equal(n, m, before[op]) for n, m in zip(self.lengths(start), self.lengths(end)))):
+                        self.are_equal(n, m, before[op], self.facts_of_array(end)) for n, m in zip(self.lengths(start), self.lengths(end)))):
                     found.update(names)
             self.varying |= found
             self.shapes.clear()
             self.known.clear()
 
-    def are_equal(self, n: Affine, m: Affine, checks: Sequence[Op]) -> bool:
-        """Whether two lengths are one, by checks, which are pinned."""
+    def are_equal(self, n: Affine, m: Affine, checks: Sequence[Op], near: frozenset) -> bool:
+        """Whether two lengths are one, by checks: those that are not near are pinned."""
         if n == m:
             return True
-        used = [Proof(self, checks).found(goal) for goal in (n.plus(m, -1), m.plus(n, -1))] if checks else [None]
+        used = [Proof(self, [*near, *checks]).found(goal) for goal in (n.plus(m, -1), m.plus(n, -1))] if checks or near else [None]
         if None in used:
             return False
-        self.pin(used[0] | used[1])
+        self.pin(op for op in used[0] | used[1] if op not in near)
         return True
 
     def pin(self, checks: Iterable[Op]) -> None:
@@ -418,17 +421,22 @@ class Bounds:
         """The checks that were made before the array was, and before the loops around."""
         found = [self.facts(x) for level in self.levels if level.owner is not None and level.owner.name == "for"
                  for x in level.owner.inputs[:3]]
-        while array.op is not None or array in self.carried:
+        return frozenset().union(self.facts_of_array(array), *found)
+
+    def facts_of_array(self, array: Value) -> frozenset:
+        """The checks that were made before the array was."""
+        while array.op is not None or array in self.carried and array not in self.varying:
             if array in self.carried:
+                if array in self.varying:
+                    break
                 array = carry(*self.carried[array])[0]
             elif array.op.record is buffer:
-                found += map(self.facts, array.op.inputs)
-                break
+                return frozenset().union(*map(self.facts, array.op.inputs))
             elif array.op.name in SAME_SHAPE:
                 array = array.op.inputs[0]
             else:
                 break
-        return frozenset().union(*found)
+        return NO_CHECKS
 
     def ends(self, op: Op) -> list[tuple[Affine, Affine]]:
         """Pairs between which the counter of a loop lies, if it makes trips."""
@@ -518,13 +526,17 @@ class Proof:
 
     def __init__(self, bounds: Bounds, checks: Sequence[Op], for_long: bool = False):
         self.bounds, self.budget, self.for_long = bounds, BUDGET, for_long
-        self.seen: set[Affine] = set()
+        self.proved: dict[Affine, frozenset[Op]] = {}
+        self.failed: dict[Affine, int] = {}  # in how many steps
         self.spread: list[tuple[Affine, Affine, Op]] = []  # n, m: m is n, or 1
         self.equal: list[tuple[Affine, Op]] = []  # zero
+        self.pairs: list[tuple[Affine, Affine, Op]] = []  # what these are the differences of
+        self.classes: dict[Affine, list[tuple[Affine, frozenset[Op]]]] = {}
         for op in checks:
             a, b = map(bounds.affine, op.inputs)
             if op.record.name == "same_length":
                 self.equal.append((a.plus(b, -1), op))
+                self.pairs.append((a, b, op))
             elif op.record.name == "spread_length":
                 self.spread.append((a, b, op))
             else:
@@ -535,26 +547,43 @@ class Proof:
         """The checks by which goal >= 0, by a short proof if there is one; None if there is none."""
         for depth in range(2, DEPTH + 1, 2):
             self.budget = BUDGET
-            self.seen.clear()
             if (found := self.holds(goal, depth)) is not None:
                 return found
-            if not self.seen:
-                break
         return None
 
     def holds(self, goal: Affine, depth: int) -> frozenset[Op] | None:
         """The checks by which goal >= 0, in so many steps; None if it is not proved."""
         if goal.number >= 0 and all(k > 0 and self.is_natural(atom) for atom, k in goal.terms):
-            return frozenset()
+            return NO_CHECKS
+        if goal in self.proved:
+            return self.proved[goal]
         self.budget -= 1
-        if depth == 0 or self.budget < 0 or goal in self.seen:
+        if depth <= self.failed.get(goal, 0) or self.budget < 0:
             return None
-        self.seen.add(goal)
-        for other, by in self.smaller(goal):
-            found = self.holds(other, depth - 1)
-            if found is not None:
-                return found | by
-        return self.by_cases(goal, depth)
+        self.failed[goal] = depth  # in a circle nothing is proved
+        found = self.by_cases(goal, depth)
+        if found is None:
+            for other, by in self.smaller(goal):
+                if (rest := self.holds(other, depth - 1)) is not None:
+                    found = rest | by
+                    break
+        if found is not None:
+            self.proved[goal] = found
+        return found
+
+    def equal_to(self, x: Affine) -> list[tuple[Affine, frozenset[Op]]]:
+        """What is equal to `x`, by which checks, one after the other."""
+        if x not in self.classes:
+            found = {x: NO_CHECKS}
+            waiting = [x]
+            for y in waiting:
+                for a, b, op in self.pairs:
+                    for this, other in ((a, b), (b, a)):
+                        if this == y and other not in found:
+                            found[other] = found[y] | {op}
+                            waiting.append(other)
+            self.classes[x] = [(y, by) for y, by in found.items() if y != x]
+        return self.classes[x]
 
     def proves(self, goal: Affine, depth: int = DEPTH // 2) -> bool:
         """Whether goal >= 0 by bounds alone."""
@@ -576,11 +605,6 @@ class Proof:
                 c = atom.operands[1].number
                 if c > 0 and k % c == 0:
                     yield goal.plus(alone(atom), -k).plus(atom.operands[0], k // c), NO_CHECKS
-        for zero, op in self.equal:
-            for atom, k in zero.terms:
-                m = goal.factor(atom)
-                if m and m % k == 0:
-                    yield goal.plus(zero, -(m // k)), frozenset([op])
         for known in self.bounds.asked:
             if any(goal.factor(atom) * k > 0 for atom, k in known.terms):
                 yield goal.plus(known, -1), NO_CHECKS
@@ -604,6 +628,9 @@ class Proof:
         if atom.kind == "value" and atom.value in self.bounds.loops:
             for _, high in self.bounds.ends(self.bounds.loops[atom.value]):
                 yield high, NO_CHECKS
+                for end, by in self.equal_to(high.plus(number(1))):
+                    yield end.plus(number(-1)), by
+        yield from self.equal_to(alone(atom))
         match atom.kind:
             case "min_" | "minimum":
                 for x in atom.operands:
@@ -682,6 +709,7 @@ class Proof:
             yield number(least(atom.value.type.dims[atom.axis])), NO_CHECKS
         if self.is_natural(atom):
             yield number(0), NO_CHECKS
+        yield from self.equal_to(alone(atom))
         match atom.kind:
             case "max_" | "maximum" | "at_least_zero":
                 for x in atom.operands:
