@@ -43,7 +43,7 @@ from .buffers import (
 )
 from .ranges import Requirement, analysed
 
-DEPTH, BUDGET = 8, 200  # of a proof: substitutions one after the other, and in all
+DEPTH, BUDGET = 8, 600  # of a proof: substitutions one after the other, and in all
 OUTCOMES = frozenset({"same_length", "nonempty_length", "supposed_length", "spread_length", "stays_inside"})  # give their first operand
 SAME_SHAPE = frozenset({"setitem", "additem", "contiguous", "copy", "stop_gradient", "argsort", "cholesky", "inv"})
 FACTS = (same_length_op, spread_length_op, broadcast_length_op)  # say something of two lengths
@@ -120,6 +120,11 @@ class Gap(NamedTuple):
     is_checked: bool  # by what was emitted; else its index is data, or a count
 
 
+def together(*groups: Sequence[Op]) -> tuple[Op, ...]:
+    """All of these ops, each once, in order."""
+    return tuple(dict.fromkeys(op for group in groups for op in group))
+
+
 def carry(loop: Op, k: int) -> tuple[Value, list[Value], Value]:
     """What the k-th carry of a loop starts as, the names that it has in it and behind it, and what a trip ends with."""
     count = len(loop.outputs)
@@ -151,7 +156,7 @@ class Bounds:
         self.carried: dict[Value, tuple[Op, int]] = {}  # by name of an array that a loop carries: the loop, and the number of the carry
         self.known: dict[Value, Affine] = {}
         self.shapes: dict[Value, tuple[Affine, ...]] = {}
-        self.facts_of: dict[Value, frozenset] = {}
+        self.facts_of: dict[Value, tuple[Op, ...]] = {}
         self.checks: list[Op] = []  # that stand before what is looked at, in its block or in those around
         self.asked: list[Affine] = []  # not negative: what holds of the arguments
         self.alike: dict[Atom, Affine] = {}  # what effectful checks have said of the lengths of arguments
@@ -388,7 +393,7 @@ class Bounds:
             self.shapes.clear()
             self.known.clear()
 
-    def are_equal(self, n: Affine, m: Affine, checks: Sequence[Op], near: frozenset) -> bool:
+    def are_equal(self, n: Affine, m: Affine, checks: Sequence[Op], near: Sequence[Op]) -> bool:
         """Whether two lengths are one, by checks: those that are not near are pinned."""
         if n == m:
             return True
@@ -405,38 +410,34 @@ class Bounds:
 
     # what is known of them
 
-    def facts(self, x: Value) -> frozenset:
-        """The checks that the number `x` is the outcome of: (op, operands)."""
+    def facts(self, x: Value) -> tuple[Op, ...]:
+        """The checks that the number `x` is the outcome of."""
         if x not in self.facts_of:
-            self.facts_of[x] = frozenset()
-            found = frozenset()
+            self.facts_of[x] = ()
             if x.op is not None and not x.op.blocks and not isinstance(x.type, Array) and x.op.name not in ACCESSES:
-                found = frozenset().union(*(self.facts(v) for v in x.op.inputs if not isinstance(v.type, Array)))
-                if x.op.record.name in NAMES_OF_FACTS:
-                    found |= {x.op}
-            self.facts_of[x] = found
+                own = (x.op,) if x.op.name in NAMES_OF_FACTS else ()
+                self.facts_of[x] = together(*(self.facts(v) for v in x.op.inputs if not isinstance(v.type, Array)), own)
         return self.facts_of[x]
 
-    def facts_for(self, array: Value) -> frozenset:
+    def facts_for(self, array: Value) -> tuple[Op, ...]:
         """The checks that were made before the array was, and before the loops around."""
-        found = [self.facts(x) for level in self.levels if level.owner is not None and level.owner.name == "for"
-                 for x in level.owner.inputs[:3]]
-        return frozenset().union(self.facts_of_array(array), *found)
+        loops = [level.owner for level in self.levels if level.owner is not None and level.owner.name == "for"]
+        return together(self.facts_of_array(array), *(self.facts(x) for loop in reversed(loops) for x in loop.inputs[:3]))
 
-    def facts_of_array(self, array: Value) -> frozenset:
+    def facts_of_array(self, array: Value) -> tuple[Op, ...]:
         """The checks that were made before the array was."""
-        while array.op is not None or array in self.carried and array not in self.varying:
+        while array.op is not None or array in self.carried:
             if array in self.carried:
                 if array in self.varying:
                     break
                 array = carry(*self.carried[array])[0]
             elif array.op.record is buffer:
-                return frozenset().union(*map(self.facts, array.op.inputs))
+                return together(*map(self.facts, array.op.inputs))
             elif array.op.name in SAME_SHAPE:
                 array = array.op.inputs[0]
             else:
                 break
-        return NO_CHECKS
+        return ()
 
     def ends(self, op: Op) -> list[tuple[Affine, Affine]]:
         """Pairs between which the counter of a loop lies, if it makes trips."""
@@ -611,7 +612,7 @@ class Proof:
 
     def by_cases(self, goal: Affine, depth: int) -> frozenset[Op] | None:
         """The checks by which a sum with a minimum in it is not negative, whichever it is."""
-        for atom, k in goal.terms:
+        for atom, k in sorted(goal.terms, key=lambda term: term[0].number):
             if atom.kind in (("min_", "minimum") if k > 0 else ("max_", "maximum")):
                 cases = atom.operands
             elif atom.kind == "at_least_zero" and k < 0:
