@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_shape, meet
 from ..ir.graph import OPERATORS, Value
-from ..ir.types import Array, Scalar, Type, Unknown
+from ..ir.types import Array, Scalar, Type, Unknown, may_be_one
 from .arrange import expand_dims, moveaxis, swapaxes, transpose_record
 from .chain import like_operand
 from .elementwise import conjugate
@@ -93,9 +93,19 @@ def matrix_transposed(x: Value) -> Value:
     return transpose_record(x, axes=None) if rank(x) == 2 else swapaxes(x, -1, -2)
 
 
+def _matched_factor(x: Value, y: Value, axis: int, other: int) -> Value:
+    """The other factor of a cotangent, checked to be as long as the operand is where both lengths may be 1.
+
+    Of two matrices of which one has a length that is known not to be, the cotangent is of that length: where it is added up, NumPy
+    raises.  A check would keep a network's gradient, of `h.reshape(n, -1) @ V`, from running strip by strip.
+    """
+    are_matrices = rank(x) > 1 and rank(y) > 1
+    return x if are_matrices and not (may_be_one(x.type.dims[axis]) and may_be_one(y.type.dims[other])) else matched(x, y, axis, other)
+
+
 def _matmul_left(bar: Value, a: Value, b: Value) -> Value:
     """The cotangent of a in a @ b, for known ranks."""
-    b = matched(b, a, 0 if rank(b) == 1 else -2, -1)
+    b = _matched_factor(b, a, 0 if rank(b) == 1 else -2, -1)
     match rank(a), rank(b):
         case 1, 1:
             return bar * b
@@ -114,7 +124,7 @@ def _matmul_left(bar: Value, a: Value, b: Value) -> Value:
 
 def _matmul_right(bar: Value, a: Value, b: Value) -> Value:
     """The cotangent of b in a @ b, for known ranks."""
-    a = matched(a, b, -1, 0 if rank(b) == 1 else -2)
+    a = _matched_factor(a, b, -1, 0 if rank(b) == 1 else -2)
     match rank(a), rank(b):
         case 1, 1:
             return bar * a
