@@ -47,7 +47,7 @@ DEPTH, BUDGET = 8, 600  # of a proof: substitutions one after the other, and in 
 OUTCOMES = frozenset({"same_length", "nonempty_length", "supposed_length", "spread_length", "stays_inside"})  # give their first operand
 SAME_SHAPE = frozenset({"setitem", "additem", "contiguous", "copy", "stop_gradient", "argsort", "cholesky", "inv"})
 FACTS = (same_length_op, spread_length_op, broadcast_length_op)  # say something of two lengths
-PINNED = {record: replace(record, pure=False) for record in FACTS}  # stand where they stand, whoever uses their outcome
+PINNED = {record: replace(record, pure=False, only_raises=True) for record in FACTS}  # stand where they stand, whoever uses their outcome
 NAMES_OF_FACTS = frozenset(record.name for record in FACTS)
 NATURAL = frozenset({"at_least_zero", "slice_bound", "place_in", "size", "broadcast_length", "strip_length", "strips_of", "whole_rows"})  # not negative
 NO_CHECKS: frozenset[Op] = frozenset()

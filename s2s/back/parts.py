@@ -128,7 +128,7 @@ def combined(trip: Trip, param: Value, end: Value) -> str | None:
 
 def runs_anywhere(op: Op) -> bool:
     """Whether a thread that holds no Python object may run `op`, out of order with those of other trips."""
-    return (op.record.pure and op.name != "call" and op.record is not foreign
+    return ((op.record.pure or op.record.only_raises) and op.name != "call" and op.record is not foreign
             and not hasattr(op.record.helper, "stem"))  # in Python (back/opaque.py)
 
 

@@ -40,7 +40,7 @@ def roles(loop: Op) -> list[str] | None:
     if loop.name != "for" or loop.attrs["breaks"] or loop.inputs[2].constant not in (1, -1):
         return None
     (body,) = loop.blocks
-    if any(not op.record.pure or op.name == "call" for op in walk(body)):
+    if any(not (op.record.pure or op.record.only_raises) or op.name == "call" for op in walk(body)):
         return None
     trip = Trip(body, least_index(loop))
     found = [trip.role(param, end) for param, end in zip(body.params[1:], body.yields)]

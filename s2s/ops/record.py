@@ -49,6 +49,7 @@ class Record:
     elementwise: bool = False
     cheap: bool = False  # recomputed in the reverse sweep rather than saved
     pure: bool = True  # may be dropped if unused, shared if repeated
+    only_raises: bool = False  # is not pure, but does nothing else than raise: independent trips stay independent
     views: tuple[int, ...] = ()  # inputs whose memory the result may share
     shapes: tuple[int, ...] = ()  # inputs of which only the shape is read
     writes: int | None = None  # the input that prints as overwritten in place: `a[i] = v`

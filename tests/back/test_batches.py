@@ -3,6 +3,7 @@
 import numpy as np
 import optree
 import pytest
+from split import modules
 
 import s2s
 from s2s.back import batches
@@ -269,3 +270,11 @@ def test_compiled_second_derivatives():
 
     args = (*network(5), wave(3, 3, 2, 2))
     agree(s2s.jit(along)(*args), along(*args))
+
+
+@pytest.mark.parametrize("name", ["pooled", "tensordot"])
+def test_threads_share_strips_whose_lengths_are_checked(name):
+    """A check that nothing but raises keeps no trip from running out of order."""
+    f, argnums, arguments = CASES[name]
+    text = modules(s2s.jit(s2s.value_and_grad(f, argnums=argnums)), *arguments(3))[1].text
+    assert text.count("in_parts(") == 1
