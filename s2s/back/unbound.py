@@ -76,13 +76,12 @@ def placeholder(type: Type, native: bool = False) -> ast.expr:
             return ast.parse(spelled(type) if native else "[]", mode="eval").body
         case Scalar(dtype):
             return ast.Constant({"b": False, "f": 0.0, "c": 0j}.get(dtype[0], 0))
-        case Array(dtype, dims) if dtype == "float64":
-            return ast.parse(
-                f"np.empty({0 if len(dims) == 1 else (0,) * len(dims)})", mode="eval"
-            ).body
         case Array(dtype, dims):
-            dtype = "bool_" if dtype == "bool" else dtype
-            return ast.parse(f"np.empty({(0,) * len(dims)}, np.{dtype})", mode="eval").body
+            # native code may copy it, element by element: it is as long as its type says
+            shape = tuple(d if native and isinstance(d, int) else 0 for d in dims)
+            wanted = "" if dtype == "float64" else f", np.{'bool_' if dtype == 'bool' else dtype}"
+            text = f"np.empty({shape[0] if len(shape) == 1 and not wanted else shape}{wanted})"
+            return ast.parse(text, mode="eval").body
         case Unknown():
             return ast.parse("np.empty(0)", mode="eval").body
     return ast.Constant(None)

@@ -30,7 +30,8 @@ either, until it writes.  tests/ops/extents.py compares values, for every op.
 Considered: Numba's boundscheck, which knows one error for the program's mistakes and for ours,
 and sends every function Numba's way, so that the code that is checked is not the code that is
 run; AddressSanitizer, which needs an instrumented Python, and sees no element of one row read as
-one of the next."""
+one of the next.
+"""
 
 from __future__ import annotations
 

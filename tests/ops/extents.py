@@ -12,7 +12,8 @@ it in another way, and code that is made once is called with all of them:
     known        x = x.reshape(2, 1)                  numbers in the program
 
 Python runs the same text.  Both must give the same value, or both raise; where numbers come out,
-so must the gradient, by central differences of Python's values, and what `vmap` makes of lanes."""
+so must the gradient, by central differences of Python's values, and what `vmap` makes of lanes.
+"""
 
 from __future__ import annotations
 
