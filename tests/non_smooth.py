@@ -84,7 +84,7 @@ LIMITS = (
 )
 THROWN_AWAY = (
     Point("np.sqrt(x)[1:]", (0.0, 4.0), (0.0, 0.25), None, (nan, 0.25)),
-    Point("np.take(np.log(x), [1])", (0.0, 4.0), (0.0, 0.25), None, (nan, 0.25)),
+    Point("np.take(np.log(x), [1])", (0.0, 4.0), (0.0, 0.25), None, None),
     Point("np.delete(np.sqrt(x), 0)", (0.0, 4.0), (0.0, 0.25), None, None),
     Point("np.sort(np.sqrt(x))[1:]", (0.0, 4.0), (0.0, 0.25), None, (nan, 0.25)),
     Point("np.max(x ** 0.5)", (0.0, 4.0), (0.0, 0.25), None, (nan, 0.25)),
