@@ -131,7 +131,7 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
     """scipy.linalg.solve_triangular: the other triangle is not read."""
     a = np.asarray(a)
     if unit_diagonal:
-        one = np.eye(a.shape[-1], dtype=a.dtype)
+        one = np.tril(np.triu(np.ones_like(a)))
         a = np.tril(a, -1) + one if lower else np.triu(a, 1) + one
     else:
         a = np.tril(a) if lower else np.triu(a)
