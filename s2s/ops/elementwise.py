@@ -72,13 +72,19 @@ cbrt = elementwise("cbrt",                lambda y, x: 1 / (3 * y * y),         
 square = elementwise("square",            lambda y, x: 2 * x, slope="finite")
 reciprocal = elementwise("reciprocal",    lambda y, x: -y * y, slope=signs.pole_at_zero)
 #                                         ∂y/∂a                       ∂y/∂b
-def _sum_or_zero(y):
-    """A sum of exponentials' logarithm, 0 in place of -inf: its terms are all 0 then, and so are their shares."""
+def _sum_or_zero(y, *terms):
+    """A sum of exponentials' logarithm, 0 in place of -inf: its terms are all 0 then, and so are their shares.
+
+    Where one of the terms is a known finite number, the sum is none of nothing.
+    """
+    if any(isinstance(n := getattr(x, "constant", x), (int, float)) and math.isfinite(n) for x in terms):
+        return y
     return where(equal(y, -np.inf), 0.0, y)
 
 
-logaddexp = elementwise("logaddexp",      lambda y, a, b: exp(a - _sum_or_zero(y)), lambda y, a, b: exp(b - _sum_or_zero(y)), vector=True, slope="finite")
-logaddexp2 = elementwise("logaddexp2",    lambda y, a, b: exp2(a - _sum_or_zero(y)), lambda y, a, b: exp2(b - _sum_or_zero(y)), slope="finite")
+logaddexp = elementwise("logaddexp",      lambda y, a, b: exp(a - _sum_or_zero(y, a, b)), lambda y, a, b: exp(b - _sum_or_zero(y, a, b)), vector=True,
+                        slope="finite")
+logaddexp2 = elementwise("logaddexp2",    lambda y, a, b: exp2(a - _sum_or_zero(y, a, b)), lambda y, a, b: exp2(b - _sum_or_zero(y, a, b)), slope="finite")
 hypot = elementwise("hypot",              lambda y, a, b: slope_of_size(y, a), lambda y, a, b: slope_of_size(y, b), math=math.hypot, slope="finite")
 
 # -------------------------------------------------------------------------- trigonometric and hyperbolic
