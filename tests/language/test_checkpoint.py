@@ -514,6 +514,44 @@ def test_what_is_drawn_is_drawn_once(f):
     assert second == pytest.approx(forward, rel=1e-10)
 
 
+def test_a_function_that_draws_runs_again_with_what_it_drew():
+    def f(x, k, rng):
+        return np.sum(dropout(np.ones(3) * x, k, rng))
+
+    def at(x, k):
+        return f(x, k, np.random.default_rng(3))
+
+    for found, wanted in zip(s2s.grad(f, (0, 1))(0.3, 0.7, np.random.default_rng(3)),
+                             ((at(0.3 + 1e-5, 0.7) - at(0.3 - 1e-5, 0.7)) / 2e-5, (at(0.3, 0.7 + 1e-5) - at(0.3, 0.7 - 1e-5)) / 2e-5)):
+        assert found == pytest.approx(wanted, rel=1e-8)
+
+
+@s2s.checkpoint
+def drawn_in_a_loop(u, rng):
+    t = 0.0
+    for _ in range(3):
+        t += np.sin(u * rng.normal())
+    return t
+
+
+@s2s.checkpoint
+def drawn_in_a_loop_that_it_calls(u, rng):
+    return np.sin(u * noisy_walk(u, rng))
+
+
+def noisy_walk(u, rng):
+    z = u
+    for _ in range(3):
+        z = np.sin(z * rng.normal()) * np.exp(-z) + np.tanh(z * z) * np.cos(u * z)
+    return z * np.sin(u) + np.exp(-z * z) * np.cos(z)
+
+
+def test_draws_in_loops_of_what_runs_again_are_refused():
+    for f in (drawn_in_a_loop, drawn_in_a_loop_that_it_calls):
+        with pytest.raises(s2s.S2SError, match="a draw in a loop or a branch of what is checkpointed"):
+            s2s.grad(lambda u, rng, f=f: f(u * 2.0, rng))(0.3, np.random.default_rng(0))
+
+
 # -------------------------------------------------------------------------------------------------------- the price
 
 

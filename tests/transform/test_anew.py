@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from judge import judge
 
 import s2s
 
@@ -189,3 +190,19 @@ def differences(f, args) -> list[np.ndarray]:
             slope[place] = (ends[0] - ends[1]) / 2e-6
         found.append(slope)
     return found
+
+
+def test_arrays_that_the_arms_of_a_branch_make():
+    def f(A, x, n):
+        for _ in range(n):
+            new = np.zeros(len(x)) if x[0] > 0.5 else np.ones(len(x))
+            for j in range(len(x)):
+                for i in range(len(x)):
+                    new[j] += x[i] * A[i, j]
+            if new[0] > 1.0:
+                x = new * 0.5
+            else:
+                x = np.sin(new)
+        return x[0] + 2 * x[1]
+
+    judge(f, np.cos(np.arange(9.0).reshape(3, 3)), np.array([0.3, 0.6, 0.1]), 4)

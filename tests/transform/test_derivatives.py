@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import s2s
 from s2s.errors import DerivativeError
 from s2s.ir.builder import Builder, emit
 from s2s.ir.graph import Block, Function, Value, walk
@@ -332,3 +333,28 @@ def test_a_tape_of_which_only_shapes_are_read_has_no_cotangent(body, factor):
     assert found == pytest.approx(factor * y * (x @ x))
     np.testing.assert_allclose(x_bar, 2 * factor * y * x)
     assert y_bar == pytest.approx(factor * (x @ x))
+
+
+def test_the_tangents_of_a_branch_in_a_loop_are_run_apart():
+    def f(x, a):
+        y = a
+        for k in range(3):
+            if y > 0.3:
+                y = np.sin(y * x[k]) * a
+            else:
+                y = y + x[k] * y
+        return y
+
+    x, x_dot, h = np.array([0.4, 0.8, 0.5]), np.array([0.3, -0.2, 0.9]), 1e-30
+    value, tangents = s2s.linearize(f, x, 0.6)
+    assert value == f(x, 0.6)
+
+    def steps(x, a):
+        """The same with complex numbers, of which the real parts decide."""
+        y = a
+        for k in range(3):
+            y = np.sin(y * x[k]) * a if y.real > 0.3 else y + x[k] * y
+        return y
+
+    for a_dot in (0.7, -1.3):
+        assert tangents(x_dot, a_dot) == pytest.approx(steps(x + 1j * h * x_dot, 0.6 + 1j * h * a_dot).imag / h, rel=1e-13)

@@ -102,3 +102,17 @@ def test_a_list_of_nothing_is_made_of_nothing():
         return np.maximum(x, np.exp(-s) + 0.3771)
 
     assert s2s.grad(f)(4.0, 3) == 0.5
+
+
+def test_what_is_compared_through_a_view_is_saved():
+    """The largest of an array turned round is compared with that array: the same numbers, which one product may give otherwise."""
+    def turned(x, w):
+        s = 0.0
+        for t in range(len(w)):
+            x = x * w[t] + 0.1 * np.sin(x)
+            h = x[:, None] * x + w[0] * x
+            s += np.sum(np.max(h.T, axis=0)) * s + np.min(h[::-1])
+        return s
+
+    source = s2s.grad(turned).lower(RNG.normal(size=4), RNG.normal(size=3)).source
+    assert "h_tape = np.empty(" in source

@@ -767,3 +767,42 @@ def test_jacobian_takes_the_mode_for_which_there_are_rules():
     x = np.array([0.3, 0.5, 0.7])
     for f in (lambda x: backward(x), lambda x: backward(x[1:]) * x[:-1], lambda x: np.concatenate((backward(x), x))):
         np.testing.assert_allclose(s2s.jacobian(f)(x), s2s.jacrev(f)(x))
+
+
+def test_what_a_loop_makes_of_tangents_is_read_linearly():
+    """A rule whose loop carries the tangent is transposed; one that reads twice what the loop has made of it is refused."""
+    def repeated(p, t):
+        dot, z = t[0], np.cos(p[0])
+        for _ in range(3):
+            dot, z = dot * np.sin(z), np.sin(z) * p[0]
+        return np.sin(p[0]), dot * z
+
+    def summed(p, t):
+        dot, z = 0.0, np.cos(p[0])
+        for _ in range(3):
+            dot, z = dot + t[0] * np.sin(z), np.sin(z) * p[0]
+        return np.sin(p[0]), dot * z
+
+    for rule in (repeated, summed):
+        assert s2s.grad(with_jvp(rule))(0.3) == pytest.approx(rule((0.3,), (1.0,))[1], rel=1e-14)
+
+    def squared(p, t):
+        dot = t[0]
+        for _ in range(3):
+            dot = dot * p[0]
+        return np.sin(p[0]), dot * dot
+
+    def sum_squared(p, t):
+        dot = 0.0
+        for _ in range(3):
+            dot = dot + t[0]
+        return np.sin(p[0]), dot * np.tanh(dot)
+
+    def halved(p, t):
+        dot = t[0]
+        while dot > 0.1:
+            dot = dot * 0.5
+        return np.sin(p[0]), t[0] * np.exp(dot)
+
+    for rule in (squared, sum_squared, halved):
+        refused("is not linear in the tangents", lambda rule=rule: s2s.grad(with_jvp(rule))(0.3))

@@ -115,3 +115,16 @@ def test_strided_slices_of_lanes_compiled():
     x = X[:8] + 0.1 * np.arange(3)[:, None]
     for got, want in zip(s2s.jit(gradient)(x, 0.3), gradient(x, 0.3), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-13)
+
+
+def test_what_is_written_back_unchanged_is_left_out():
+    def f(u, k):
+        u = u.copy()
+        t = u[0]
+        u[1] = k * u[2]
+        u[0] = t
+        u[2] = u[2]
+        return np.sum(u * u) * u[0]
+
+    judge(f, X, 0.7)
+    assert "    u[0] = " not in s2s.grad(f).lower(X, 0.7).source

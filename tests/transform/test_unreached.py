@@ -378,3 +378,39 @@ def of_a_recursive_function(x, a):
 def test_a_recursive_function_is_called_once():
     judge(of_a_recursive_function, X, 0.6)
     assert s2s.grad(of_a_recursive_function).lower(X, 0.6).source.count("halved_bwd(") == 4  # its definition, its own calls, and that of the loop
+
+
+def read_before_as_well(x, a):
+    """What the loop makes is read before the branch, too: its cotangent is a sum of which but one term is zero."""
+    y = a
+    for i in range(6):
+        p = y
+        for k in range(i):
+            p = p * (0.6 + x[k])
+        r = 0.01 * p
+        q = p
+        if q > 1.0:
+            q = 1.0
+        y = 0.5 * y + q + r
+    return y
+
+
+def test_what_is_read_before_the_branch_has_its_part():
+    judge(read_before_as_well, X, 1.1)
+
+
+def test_a_quotient_of_what_was_thrown_away_has_no_part():
+    def divided(x, a):
+        y = a
+        for i in range(6):
+            p = y
+            for k in range(i):
+                p = p * (0.6 + x[k])
+            q = p / (1.0 + a)
+            if q > 0.5:
+                q = 0.5
+            y = 0.5 * y + q
+        return y
+
+    judge(divided, X, 1.1)
+    assert branches(divided) == 2 * ["if t_tape[i]:"]  # of the cotangent, and of the loop

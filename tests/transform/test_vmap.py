@@ -468,3 +468,113 @@ def test_an_array_that_is_a_default_may_be_taken_two_ways():
         np.testing.assert_allclose(s2s.vmap(weighed, in_axes)(x, w=x), np.sum(x * x, axis=1))
     np.testing.assert_allclose(s2s.vmap(weighed, (0, None))(x), [2.5, 3.0])
     np.testing.assert_allclose(s2s.vmap(weighed, (0, 0))(x, np.ones(2)), [1.5, 1.0])
+
+
+CUBES, SMALL = np.cos(np.arange(54.0)).reshape(6, 3, 3) + 2.0 * np.eye(3), np.sin(np.arange(18.0)).reshape(6, 3)
+
+
+def check_whichever_has_lanes(*functions):
+    for f in functions:
+        for in_axes, args in [((0, 0), (CUBES, SMALL)), ((0, None), (CUBES, SMALL[0])), ((None, 0), (CUBES[0], SMALL))]:
+            check(f, in_axes, *args)
+
+
+def test_products_and_solutions_whichever_has_lanes():
+    check_whichever_has_lanes(lambda a, b: a @ b, lambda a, b: b @ a, lambda a, b: np.linalg.solve(a, b))
+
+
+def test_joined_arrays_whichever_has_lanes():
+    check_whichever_has_lanes(lambda a, b: np.concatenate((a, b[None]), axis=0), lambda a, b: np.concatenate((b[:, None], a), axis=-1),
+                              lambda a, b: np.concatenate((a, a * b), axis=1))
+
+
+def test_products_of_vectors_and_stacks_whichever_have_lanes():
+    stacks = np.sin(np.arange(72.0)).reshape(6, 2, 2, 3)
+    for in_axes, args in [((0, 0), (SMALL, SMALL[::-1])), ((0, None), (SMALL, SMALL[0])), ((None, 0), (SMALL[0], SMALL)),
+                          ((0, 0), (stacks, SMALL)), ((0, None), (stacks, SMALL[0])), ((None, 0), (stacks[0], SMALL))]:
+        check(lambda a, b: a @ b, in_axes, *args)
+
+
+def test_ops_along_an_axis_and_along_all():
+    for f in (np.cumsum, np.argmax, np.argmin, np.sort, np.flip):
+        check(lambda x, f=f: f(x), (0,), SMALL)
+        check(lambda x, f=f: f(x, axis=0), (0,), CUBES)
+    check(lambda x: np.cumsum(x), (0,), CUBES)
+    check(lambda x: np.argmax(x), (0,), CUBES)
+    for in_axes, args in [((0, 0), (SMALL, np.arange(6))), ((0, None), (SMALL, 2)), ((None, 0), (SMALL[0], np.arange(6)))]:
+        check(lambda x, k: np.roll(x, k), in_axes, *args)
+
+
+def cut_short(x, n):
+    u, t = x, 0.0
+    for k in range(4):
+        if k == n:
+            break
+        t = t + np.sin(t + u) * u
+        u = u * 0.9
+    return t
+
+
+def test_tapes_of_loops_that_lanes_leave_at_other_trips():
+    check(cut_short, (0, 0), S, np.arange(6))
+    check_gradients(cut_short, (0, 0), S, np.arange(6))
+
+
+def test_loops_that_lanes_share_stay_one():
+    def f(x, n):
+        k = 0
+        while k < n:
+            x = np.sin(x) * x
+            k += 1
+        return x
+
+    check_gradients(f, (0, None), S, 3)
+    assert "lane" not in s2s.vmap(s2s.grad(f), (0, None)).lower(S, 3).source.split('"""')[2]
+
+
+def test_each_lane_prints(capsys):
+    def f(x):
+        seen = []
+        while x > 0.3:
+            seen.append(x)
+            x = x * 0.8
+        print("seen")
+        return sum(seen)
+
+    found = s2s.vmap(f)(S)
+    assert capsys.readouterr().out == len(S) * "seen\n"
+    agree(found, stacked(f, (0,), (S,)), 1e-14)
+
+
+def bound_in_some_lanes(x, v, W):
+    if x > 1.5:
+        u = v * x
+        while u[0] > 0.1:
+            u = u * 0.5
+    t = np.sum(np.tanh(W @ v))  # of all lanes at once, between two loops over them
+    if x > 1.5:
+        t = t + np.sum(np.sin(u))
+        while t > 0.3:
+            t = t * 0.5
+    return t
+
+
+def test_names_that_some_lanes_leave_unbound():
+    W = np.sin(np.arange(9.0)).reshape(3, 3)
+    assert 0 < sum(S > 1.5) < len(S)
+    check(bound_in_some_lanes, (0, 0, None), S, SMALL, W)
+    check_gradients(bound_in_some_lanes, (0, 0, None), S, SMALL, W)
+
+
+def test_tuples_from_lists_that_differ_from_lane_to_lane():
+    def f(x, v):
+        seen = [(x, v)]
+        while x > 0.6:
+            x = x * 0.7
+            seen.append((x, v * x))
+        return seen[-1], seen[0]
+
+    found = s2s.vmap(f)(S, SMALL)
+    for k, (x, v) in enumerate(zip(S, SMALL)):
+        for got, wanted in zip(found, f(x, v)):
+            agree(tuple(each[k] for each in got), wanted, 1e-14)
