@@ -94,7 +94,9 @@ def shape_symbol(types: list[Type]) -> str | None:
 
 
 def _infer(name: str, result: Callable) -> Callable:
-    found: dict[tuple, Scalar] = {}  # for operands of these kinds
+    @functools.cache
+    def of_kinds(*kinds: tuple) -> Scalar:
+        return result(*(Scalar(dtype, weak) for dtype, weak in kinds))
 
     def infer(*xs: Value) -> Type:
         kinds, classes = [], set()
@@ -104,10 +106,7 @@ def _infer(name: str, result: Callable) -> Callable:
                 raise ArrayNeededError(x, current().line, x.name or f"an operand of {name}")
             classes.add(type.__class__)
             kinds.append((type.dtype, type.__class__ is Scalar and type.weak))
-        kinds = tuple(kinds)
-        y = found.get(kinds)
-        if y is None:
-            y = found[kinds] = result(*(Scalar(dtype, weak) for dtype, weak in kinds))
+        y = of_kinds(*kinds)
         if Unknown in classes:
             known = y.dtype is not None and (y.dtype == "bool" or y.dtype.startswith("complex")) or all(dtype is not None for dtype, _ in kinds)
             return Unknown(shape_symbol([x.type for x in xs]), y.dtype if known else None)

@@ -149,6 +149,24 @@ def test_a_quantile_in_single_precision():
         assert value.dtype == expected.dtype
 
 
+def test_trapezoids_along_each_axis():
+    """At places that all rows share, or that are of each element; linear in samples and in places, so that any step gives the slope."""
+    rng = np.random.default_rng(2)
+    for shape, axes in ((4, 3), (0, -1)), ((2, 4, 3), (0, -2, 2)):
+        for axis in axes:
+            for places in ((shape[axis],), shape):
+                def f(y, x, axis=axis):
+                    return np.trapezoid(y, x, axis=axis)
+
+                y, d, x, e = (rng.normal(size=size) for size in (shape, shape, places, places))
+                found, back = s2s.vjp(f, y, x)
+                np.testing.assert_array_equal(found, f(y, x))
+                y_bar, x_bar = back(weights := rng.normal(size=np.shape(found)))
+                np.testing.assert_allclose(np.sum(y_bar * d), np.sum(weights * f(d, x)), rtol=1e-10)
+                np.testing.assert_allclose(np.sum(x_bar * e), np.sum(weights * f(y, e)), rtol=1e-10)
+                np.testing.assert_allclose(s2s.jvp(f, (y, x), (d, e))[1], f(d, x) + f(y, e), rtol=1e-10)
+
+
 def test_nan_makes_a_median_nan():
     assert np.isnan(s2s.value_and_grad(lambda x: np.median(x))(np.array([1.0, np.nan, 2.0]))[0])
     assert np.isnan(s2s.value_and_grad(lambda x: np.nanmax(x))(np.full(2, np.nan))[0])
