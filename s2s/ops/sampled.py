@@ -11,7 +11,7 @@ from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.builder import current, fresh_extent
 from ..ir.graph import Value
 from ..ir.types import Array, Type, is_inexact
-from .arrange import expand_dims, flip
+from .arrange import expand_dims, flip, moveaxis
 from .cast import as_dtype
 from .chain import like_operand
 from .create import empty_like
@@ -55,7 +55,11 @@ def trapezoid(y, x=None, dx=1.0, axis=-1) -> Value:
         if rank(x) == 1 and rank(y) is not None and (behind := rank(y) - 1 - axis % rank(y)):
             width = expand_dims(width, tuple(range(1, 1 + behind)))
     ends = take(y, along(axis, slice(1, None))) + take(y, along(axis, slice(None, -1)))
-    return sum_record(width * ends / 2.0, axis=None if rank(y) == 1 else axis, keepdims=False)
+    if rank(y) is None and rank(width) == 1 and axis != -1:
+        areas = moveaxis(width * moveaxis(ends, axis, -1), -1, axis)  # laid out as `ends`, so that they are summed in NumPy's order
+    else:
+        areas = width * ends
+    return sum_record(areas / 2.0, axis=None if rank(y) == 1 else axis, keepdims=False)
 
 
 @numpy_function(np.gradient)

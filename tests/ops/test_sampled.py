@@ -167,6 +167,29 @@ def test_trapezoids_along_each_axis():
                 np.testing.assert_allclose(s2s.jvp(f, (y, x), (d, e))[1], f(d, x) + f(y, e), rtol=1e-10)
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1, -2])
+def test_a_trapezoid_of_samples_of_any_rank(axis):
+    """Text made before the first call, when the rank of the samples is not known, is right for all of them."""
+    rng = np.random.default_rng(3)
+    places = np.sort(rng.normal(size=6))
+    width = np.diff(places)
+    half = np.append(width, 0) / 2 + np.append(0, width) / 2
+
+    def f(y):
+        return np.sum(np.trapezoid(y, places, axis=axis) ** 2)
+
+    names = {}
+    exec(s2s.value_and_grad(f).source, names)
+    for shape in ((6,), (6, 4), (4, 6), (6, 4, 5), (4, 6, 5)):
+        if len(shape) > (axis if axis >= 0 else -axis - 1) and shape[axis] == 6:
+            y = rng.normal(size=shape)
+            value, slope = names["f_value_and_grad"](y, places)
+            behind = [1] * (len(shape) - 1 - axis % len(shape))
+            expected = 2 * np.expand_dims(np.trapezoid(y, places, axis=axis), axis) * half.reshape(-1, *behind)
+            assert value == f(y)
+            np.testing.assert_allclose(slope, expected, rtol=1e-12)
+
+
 def test_nan_makes_a_median_nan():
     assert np.isnan(s2s.value_and_grad(lambda x: np.median(x))(np.array([1.0, np.nan, 2.0]))[0])
     assert np.isnan(s2s.value_and_grad(lambda x: np.nanmax(x))(np.full(2, np.nan))[0])
