@@ -693,6 +693,23 @@ def test_tape_limit(f, args, loops):
         assert np.array_equal(a, b)
 
 
+def test_tape_limit_leaves_what_is_known_to_run_few_times():
+    def few(x, n):
+        for _ in range(20):
+            x = np.sin(x) * 1.1
+        return x
+
+    def as_many_as_told(x, n):
+        for _ in range(n):
+            x = np.sin(x) * 1.1
+        return x
+
+    for f, is_left in ((few, True), (as_many_as_told, False)):
+        limited, plain = (s2s.grad(f, **options).lower(0.3, 20).source for options in ({"tape_limit": 64}, {}))
+        assert (limited == plain) == is_left
+        assert s2s.grad(f, tape_limit=64)(0.3, 20) == pytest.approx(s2s.grad(f)(0.3, 20), rel=1e-14)
+
+
 def test_tape_limit_leaves_what_saves_nothing_or_elements():
     def linear(x, k, n):
         for i in range(n):

@@ -351,3 +351,16 @@ def test_an_array_that_a_branch_puts_in_the_place_of_what_the_loop_carries_ties_
     for derivative in (s2s.hessian(nearest_of_each), s2s.jacrev(s2s.grad(nearest_of_each))):
         np.testing.assert_allclose(s2s.jit(derivative)(np.array([0.3, 0.9, 0.4, 1.2, 0.1])),
                                    [[6, 0, -4, 0, -2], [0, 4, 0, -4, 0], [-4, 0, 4, 0, 0], [0, -4, 0, 4, 0], [-2, 0, 0, 0, 2]], rtol=0, atol=1e-12)
+
+
+def test_powers_are_not_computed_twice():
+    """The way back waits for what the value needs as well: in its trips, each power would be computed once more."""
+    def f(w, x):
+        found = np.zeros(len(x))
+        for i in range(len(x)):
+            found[i] = w * np.exp(-x[i])
+        root = found ** 1.5
+        return np.sum(root * root)
+
+    judge(f, 0.3, V * V)
+    assert s2s.value_and_grad(f).lower(0.3, V).source.count("1.5") == 1
