@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import split
 
 import s2s
 
@@ -82,3 +83,12 @@ def test_what_is_made_for_each_is_done_in_the_same_loop():
 
     text = s2s.jit(f).lower(matrices(50, 4, 4), right_sides(50, 4)).loops
     assert text[text.index("def f"):].count("\n    for ") <= 2 and text.count("eliminate(t") == 2
+
+
+def test_the_loops_compute_what_numpy_computes_in_python():
+    """The same without a compiler: stacks of one matrix go with stacks of many."""
+    one_of_each = {"one-matrix": (lambda a, b: np.linalg.solve(a, b), (matrices(1, 3, 3), right_sides(5, 3, 2)))}
+    for name in ("solve", "solve-one-right-side", "solve-two-axes", "inv", "slogdet", "one-matrix"):
+        f, args = (PROGRAMS | one_of_each)[name]
+        whole, _ = split.modules(s2s.jit(f), *args)
+        np.testing.assert_allclose(split.run(whole, *args), f(*args), rtol=1e-11, atol=1e-13)
