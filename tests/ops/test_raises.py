@@ -264,6 +264,17 @@ def test_compiled_code_raises_what_nobody_catches(record):
         assert agree(found, wanted), (args, found, wanted)
 
 
+@pytest.mark.parametrize("power", ["KNOWN ** x", "x ** KNOWN", "math.pow(KNOWN, x)", "math.pow(x, KNOWN)"])
+def test_powers_of_which_one_number_is_known(power):
+    """Which of them are asked whether they overflow depends on the number: x ** 0.5 never does, and 0.5 ** x may."""
+    for known in ("0.5", "-0.5", "1.0", "-1.0", "0.0", "2.0", "-0.9", "-0.96", "1.01", "-1.0000001", "1e-300"):
+        body = f"    try:\n        y = {power.replace('KNOWN', f'({known})')}\n    except OverflowError:\n        y = 7.0 * x\n    return y\n"
+        f = written(f"def f(x):\n{body}")
+        made = generated(f, (1.5,))
+        for x in (1.5, 3.0, -2.0, 2e3, -2001.0, 1.7e308, -1.7e308, 5e-324, 1e-310):
+            assert agree(outcome(made, (x,)), outcome(f, (x,))), (known, x)
+
+
 def differentiable():
     """The ops of real numbers with a derivative, and arguments: some for which they raise, and one for which they do not."""
     for record in OF_NUMBERS:
