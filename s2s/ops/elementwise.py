@@ -35,7 +35,7 @@ from .kinks import (
 )
 from .record import RECORDS, forwards
 from .shape import sum_to
-from .ufunc import builtin_syntax, elementwise, joined, numpy_syntax, sampled
+from .ufunc import builtin_syntax, elementwise, joined, numpy_syntax, python_syntax, sampled
 
 # ----------------------------------------------------------------------------------------- arithmetic
 #                                         ∂y/∂a                       ∂y/∂b
@@ -194,8 +194,10 @@ signbit = elementwise("signbit",                None)
 
 #                                                 ∂y/∂a                  ∂y/∂b
 strong_product = elementwise("strong_product",    lambda y, a, b: b,     lambda y, a, b: a,  slope="finite", fold=fold.strong_product,
+                             syntax=python_syntax("np.where(a != 0, a * b, 0.0)"),
                              evaluate=lambda a, b: _strong_product(a, b))  # Note [Strong zeros], ops/chain.py
 strong_both = elementwise("strong_both",          lambda y, a, b: b,     lambda y, a, b: a,  slope="finite",
+                          syntax=python_syntax("np.where((a != 0) & (b != 0), a * b, 0.0)"),
                           evaluate=lambda a, b: _strong_product(a, b, b))  # 0 where either is 0
 
 OPERATORS.update({name: RECORDS[name] for name in RECORDS if RECORDS[name].elementwise})
