@@ -629,18 +629,6 @@ def a_complete_orthogonal_matrix_followed(a):
 
 
 @refused(M)
-def residuals_of_least_squares(a):
-    x, residuals, rank, s = np.linalg.lstsq(a, a[:, 0])
-    return np.sum(x) + np.sum(s)
-
-
-@instead(ask="s2s.grad(f)(*args)")
-def residuals_of_least_squares_followed(a):
-    x, residuals, rank, s = np.linalg.lstsq(a, a[:, 0])
-    return np.sum(x) + np.sum((a @ x - a[:, 0]) ** 2)
-
-
-@refused(M)
 def einsum_that_loses_its_ellipsis(a):
     return np.sum(np.einsum("...i->i", a))
 

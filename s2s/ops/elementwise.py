@@ -213,6 +213,9 @@ for _record in (max_, min_, not_, and_, or_):
 for _each in (absolute, abs_, fabs):
     kinked(_each, Kink("a size at 0: the derivative is taken as 0, between -1 and 1", at_zero))
 kinked(hypot, Kink("a size at 0: the derivative is taken as 0, that of all directions at once", size_zero))
+kinked(sqrt, Kink("a root at 0, infinitely steep: the derivative is inf, or 0 where it is a size or its part is thrown away", at_zero))
+kinked(power, Kink("a root at 0, infinitely steep: the derivative is inf, or 0 where it is a size or its part is thrown away",
+                   lambda y, a, b: np.equal(a, 0) & (np.real(b) > 0) & (np.real(b) < 1), of=(0,)))
 kinked(sign, Kink("a step: the derivative is taken as 0", at_zero))
 for _each in (floor, ceil, trunc):
     kinked(_each, Kink("a step: the derivative is taken as 0", at_integers))

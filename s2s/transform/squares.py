@@ -33,7 +33,7 @@ from ..ir.graph import MISSING, Function, Op, Value, walk
 from ..ir.rebuild import rebuild
 from ..ir.types import Scalar, is_inexact
 from ..ops.elementwise import imag, real
-from ..ops.record import RECORDS, dtype_of, rank, same_shape
+from ..ops.record import RECORDS, dtype_of, rank, same_shape, value
 from ..ops.size import as_if, complex_as_if, not_negative
 
 DEPTH = 6  # ops between a square and its root
@@ -224,9 +224,8 @@ def _product(factors: list[tuple[Value, bool]]) -> Value | None:
         again = next((n for n in range(k + 1, len(factors)) if factors[n][0] is x and factors[n][1] is under), None)
         if again is None or (square := _square(x)) is None:
             continue
-        rest = [factor for n, factor in enumerate(factors) if n not in (k, again)]
-        total = RECORDS["reciprocal"](square) if under else square
-        for factor, below in rest:
-            total = total / factor if below else total * factor
-        return total
+        rest = [(square, under), *(factor for n, factor in enumerate(factors) if n not in (k, again))]
+        tops = [factor for factor, below in rest if not below] or [value(1.0)]
+        bottoms = [factor for factor, below in rest if below]  # not a reciprocal: what is under a root may be an integer
+        return functools.reduce(lambda a, b: a / b, bottoms, functools.reduce(lambda a, b: a * b, tops))
     return None

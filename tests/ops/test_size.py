@@ -201,3 +201,23 @@ def test_compiled_kink():
     f = lambda x: np.linalg.norm(x) + np.hypot(x[0], x[1])  # noqa: E731
     assert np.isnan(np.diag(s2s.jit(s2s.hessian(f))(Z2))).all()
     np.testing.assert_array_equal(s2s.jit(s2s.value_and_grad(f))(Z2)[1], 0.0)
+
+
+ROOTS_OF_NUMBERS = {  # squares of quotients by a root, of an integer, of a number, of an array of integers
+    "by sqrt(2)": (lambda x: (x / math.sqrt(2)) * (x / math.sqrt(2)), lambda x: x),
+    "exp": (lambda x: math.exp(-(x / math.sqrt(2)) * (x / math.sqrt(2))), lambda x: -x * math.exp(-x * x / 2)),
+    "erf": (lambda x: 0.5 * (1 + math.erf(x / math.sqrt(2))), lambda x: math.exp(-x * x / 2) / math.sqrt(2 * math.pi)),
+    "by np.sqrt": (lambda x: np.sum((x / np.sqrt(np.array([2, 3]))) * (x / np.sqrt(np.array([2, 3])))), lambda x: 5 * x / 3),
+    "one over": (lambda x: x * (1 / math.sqrt(3)) * (1 / math.sqrt(3)), lambda x: 1 / 3),
+    "under the root": (lambda x: (2 / math.sqrt(x)) * (2 / math.sqrt(x)), lambda x: -4 / x**2),
+}
+
+
+@pytest.mark.parametrize("case", ROOTS_OF_NUMBERS.values(), ids=ROOTS_OF_NUMBERS)
+def test_quotients_by_roots(case):
+    f, slope = case
+    x, h = 0.3, 1e-6
+    curvature = (slope(x + h) - slope(x - h)) / (2 * h)
+    assert math.isclose(s2s.grad(f)(x), slope(x), rel_tol=1e-13)
+    for second in (s2s.grad(s2s.grad(f)), s2s.hessian(f), s2s.jacfwd(s2s.jacfwd(f))):
+        assert math.isclose(second(x), curvature, rel_tol=1e-7, abs_tol=1e-9)
