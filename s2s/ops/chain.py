@@ -12,6 +12,7 @@ Where a real value meets a complex derivative, in either mode, the real part is 
 
 from __future__ import annotations
 
+import cmath
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from functools import reduce
@@ -108,12 +109,12 @@ def times(bar, partial, atoms: tuple = (), left_out: bool = False):
     Note [Masks stay outermost]: a choice with a constant side, `where(c, p, 0)`, becomes a choice between
     products, in the partial as in the cotangent, and so through a whole chain of ops: what belongs to the
     side not taken never multiplies, so an inf or a nan there stays there.  A sum of which each term is such a choice is one, too:
-    what no term chooses has no part in it.  With `left_out` that is seen to.
+    what no term chooses has no part in it.  With `left_out` that is seen to.  So it is with partials that are inf or nan themselves.
     """
     if not isinstance(partial, Value):
         return _times_number(bar, partial)
-    if type(partial.constant) in (int, float, complex):
-        return _times_number(bar, partial.constant)
+    if type(partial.constant) is int or type(partial.constant) in (float, complex) and cmath.isfinite(partial.constant):
+        return _times_number(bar, partial.constant)  # of what a mask has made 0, 0 as well
     if not isinstance(bar, Value):
         bar = value(bar)
     if bar.constant is not MISSING and bar.constant == 1 and is_inexact(dtype_of(partial.type) or "float64"):
@@ -150,7 +151,7 @@ def times(bar, partial, atoms: tuple = (), left_out: bool = False):
                 return times(times(bar, inputs[0], atoms, left_out), inputs[1], atoms, left_out)
             case "where" | "select" if any(x.constant is not MISSING for x in inputs[1:]):
                 return RECORDS["where"](inputs[0], times(bar, inputs[1], atoms, left_out), times(bar, inputs[2], atoms, left_out))
-    return bar * partial
+    return _times_number(bar, partial.constant) if type(partial.constant) in (float, complex) else bar * partial
 
 
 def chosen_by_a_term(*bars: Value) -> Value | None:

@@ -51,7 +51,7 @@ RUN = {  # name -> (function, argument, first derivative, second derivative), of
     "large": (lambda x: x**-2.0, 1e160, 0.0, 0.0),
     "asin": (lambda x: math.asin(x), 1.0, math.inf, None),
     "acosh": (lambda x: math.acosh(x), 1.0, math.inf, None),
-    "hypot": (lambda x: math.hypot(x, 0.0), 0.0, 0.0, 1.0),
+    "hypot": (lambda x: math.hypot(x, 0.0), 0.0, 0.0, math.nan),
     "atan2": (lambda x: math.atan2(x, 0.0), 0.0, math.nan, None),
     "logit": (lambda x: special.logit(x), 1.0, math.inf, None),
     "numpys": (lambda x: np.float64(1.0) / x, 0.0, -math.inf, None),

@@ -21,6 +21,17 @@ def a_choice_of_what_was_chosen(x):
     return a * b + np.sin(b)
 
 
+def squares_of_roots(x):
+    u = x**0.5
+    return np.where(x > 0, np.cos(u**2) * u - np.exp(-np.square(u)), 0.0)
+
+
+def a_fourth_power_of_a_root(x):
+    u = np.sqrt(x)
+    a = np.where(x > 0, 3 * u, 1.0)
+    return np.where(x < 1, a, -np.sin(u**4)) * a
+
+
 def one_takes_what_the_other_leaves(x):
     u = np.exp(-x)
     return np.where(x > 0, u, 0.0) + np.where(x > 0, 0.0, u * u)
@@ -88,7 +99,8 @@ def roots_below_zero(x):
     return np.where(x > 0, np.sqrt(x) + x**1.5 + np.log(x), np.exp(-x) / x)
 
 
-WITHOUT_LOOPS = [two_choices, a_choice_of_what_was_chosen, one_takes_what_the_other_leaves, numbers_left_out, roots_below_zero]
+WITHOUT_LOOPS = [two_choices, a_choice_of_what_was_chosen, squares_of_roots, a_fourth_power_of_a_root,
+                 one_takes_what_the_other_leaves, numbers_left_out, roots_below_zero]
 WITH_LOOPS = [a_loop, a_call, two_results_of_a_call, a_call_of_numbers, two_calls_that_loop, of_complex_numbers]
 
 
