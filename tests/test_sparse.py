@@ -531,6 +531,19 @@ def test_sparse_hessian_is_dense(f, sweeps):
     assert hessian.plan(LINE).sweeps == sweeps
 
 
+@pytest.mark.parametrize("norms", [
+    lambda p: np.sqrt(np.sum(p * p, axis=1)),
+    lambda p: np.linalg.norm(p, axis=1),
+    lambda p: np.sqrt(np.mean(p ** 2, axis=1)),
+    lambda p: np.sqrt(np.sum(p ** 2, axis=1, keepdims=True))[:, 0],
+])
+def test_a_norm_of_each_row_depends_on_the_row(norms):
+    hessian = s2s.hessian(lambda x: np.sum((norms(x.reshape(-1, 2)) - 1.0) ** 3), sparse=True)
+    np.testing.assert_array_equal(hessian.pattern(LINE).toarray(), np.kron(np.eye(6), np.ones((2, 2))) != 0)
+    np.testing.assert_array_equal(s2s.jacobian(lambda x: norms(x.reshape(-1, 2)), sparse=True).pattern(LINE).toarray(),
+                                  np.kron(np.eye(6), np.ones((1, 2))) != 0)
+
+
 def test_linear_terms_are_not_in_a_hessian():
     pattern = s2s.hessian(lambda x: np.sum(x[:-1] * 3.0) + x[0] * x[-1], sparse=True).pattern(LINE)
     wanted = np.zeros((12, 12), bool)

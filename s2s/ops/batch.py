@@ -535,6 +535,8 @@ def _batch_solve(flags, a: Value, b: Value):
     return solve(*align_all((flags[0], flags[0] or flags[1]), (a, b)))
 
 
+for _name in ("tril", "triu"):
+    RECORDS[_name].batch = lambda flags, x, *, k, record=RECORDS[_name]: record(x, k=k)
 matmul.batch, outer_record.batch, solve.batch = _batch_matmul, _batch_outer, _batch_solve
 for _name in ("inv", "det", "sign_of_det", "log_of_det", "cholesky"):
     RECORDS[_name].batch = lambda flags, x, record=RECORDS[_name]: record(x)

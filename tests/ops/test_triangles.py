@@ -55,6 +55,7 @@ LOSSES = {
 }
 POSITIVE = np.eye(3) * 2 + 0.3 * RNG.normal(size=(3, 3))
 VECTOR, COLUMNS = RNG.normal(size=3), RNG.normal(size=(3, 2))
+WIDE = np.arange(1.0, 13.0).reshape(3, 4)
 
 
 def solution(assume_a, lower, b):
@@ -207,3 +208,17 @@ def test_singular_matrices_raise(a, b, options):
     for f in (la.solve, lambda *args, **named: s2s.jvp(lambda a: la.solve(a, b, **options), (a,), (a,))):
         with pytest.raises(np.linalg.LinAlgError):
             f(a, b, **options)
+
+
+@pytest.mark.parametrize("f, shape", [
+    (lambda a: np.sum(np.tril(a, -1) ** 2 * WIDE), (3, 4)),
+    (lambda a: np.sum(np.triu(np.sin(a), 1) ** 3 * WIDE), (3, 4)),
+    (lambda a: np.sum(np.triu(np.tril(a * a, 1), -1) * WIDE), (2, 3, 4)),
+])
+def test_triangles_of_all_lanes_are_taken_at_once(f, shape):
+    stack = np.random.default_rng(4).normal(size=(5, *shape))
+    gradient = s2s.grad(f)
+    batched = s2s.vmap(gradient)
+    np.testing.assert_allclose(batched(stack), [gradient(a) for a in stack], rtol=1e-13)
+    assert "for lane" not in s2s.source(batched, stack)
+    np.testing.assert_allclose(s2s.vmap(s2s.hessian(f))(stack), [s2s.hessian(f)(a) for a in stack], rtol=1e-13)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 
 import numpy as np
@@ -410,3 +411,13 @@ def test_a_loop_that_fills_an_array_throws_nothing_away():
     gradient = s2s.grad(roots)
     np.testing.assert_allclose(gradient(np.array([1.0, 4.0])), [1.0, 1.0])
     assert "!= 0.0" not in gradient.source
+
+
+@pytest.mark.parametrize("name", ["strong_product", "strong_both"])
+@pytest.mark.parametrize("a, b", [(np.array([0.0, 2.0, 0.0]), np.array([np.inf, 3.0, 1.0])), (np.array([True, False, True]), np.array([2.0, np.nan, 0.0])),
+                                  (0.0, np.array([np.inf, 1.0])), (2.0, -1.5), (0.0, np.inf)])
+def test_strong_products_print_as_what_they_compute(name, a, b):
+    record = RECORDS[name]
+    text = ast.unparse(record.syntax(ast.Name("a", ast.Load()), ast.Name("b", ast.Load())))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(eval(text, {"np": np, "a": a, "b": b}), record.evaluate(a, b))
