@@ -33,6 +33,8 @@ from numba.core.runtime.context import NRTContext
 from numba.core.runtime.nrt import MemInfo
 from numba.np.numpy_support import as_dtype
 
+from .unshared import read_before
+
 ITEMSIZE = 3  # among the words of an array
 NEW, SET_BASE = 94, 282  # PyArray_NewFromDescr and PyArray_SetBaseObject in NumPy's table of functions
 WRITEABLE = 0x400
@@ -157,7 +159,19 @@ class Boxes(PythonAPI):
 
 
 class Counts(NRTContext):
-    """How references are counted: of an array's members that one is asked which counts them."""
+    """How references are counted: of an array's members that one is asked which counts them; what is given up has been read before."""
+
+    def decref(self, builder, typ, value):
+        self.read(builder, typ, value)
+        super().decref(builder, typ, value)
+
+    def read(self, builder, typ, value) -> None:
+        """Have what is read of arrays be read before they are given up (unshared.py)."""
+        if type(typ) is types.Array:
+            read_before(builder, builder.extract_value(value, self._context.data_model_manager[typ].get_field_position("data")))
+        elif isinstance(typ, types.BaseTuple):
+            for k, each in enumerate(typ.types):
+                self.read(builder, each, builder.extract_value(value, k))
 
     def get_meminfos(self, builder, ty, val):
         if type(ty) is not types.Array:

@@ -69,6 +69,15 @@ def with_promise(builder, pointer: ir.Value) -> ir.Value:
     return call
 
 
+def read_before(builder, pointer: ir.Value) -> None:
+    """Have what is read of an array be read before it is given up.
+
+    What frees memory is told where Numba's object is, not where the elements are, which the promise says nothing else points to: so LLVM
+    moves reads behind it.  An empty piece of assembler that is shown the pointer might write there.
+    """
+    builder.asm(ir.FunctionType(ir.VoidType(), [pointer.type]), "", "r,~{memory}", [pointer], True)
+
+
 def is_promise(pointer: ir.Value) -> bool:
     """Whether a pointer is that of an array which has been made, or promised to be apart, here."""
     return isinstance(pointer, ir.CallInstr) and isinstance(pointer.callee, ir.InlineAsm)

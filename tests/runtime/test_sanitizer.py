@@ -269,3 +269,21 @@ def test_memory_alone_lets_nan_pass(monkeypatch):
     monkeypatch.setenv("S2S_CHECK", "memory")
     with np.errstate(all="ignore"):
         assert np.isnan(s2s.grad(lambda x: np.sqrt(x) * x)(-1.0))
+
+
+def summed_before_it_is_given_up(a, b):
+    x = b.copy()
+    for i in range(len(b)):
+        for j in range(i + 1):
+            if j != i:
+                x[i] += x[j] * a[i, j]
+    return x @ x
+
+
+@pytest.mark.compile
+def test_arrays_are_read_before_they_are_freed(monkeypatch):
+    """Freed elements are NaN here: LLVM may not move reads behind what frees an array."""
+    monkeypatch.setenv("S2S_CHECK", "memory")
+    a, b = np.ones((5, 5)), np.ones(5)
+    got = s2s.jit(s2s.jvp(summed_before_it_is_given_up), cache=False)(a, b, a, b)
+    assert got == (341.0, 1934.0)

@@ -22,6 +22,7 @@ from ..elements import field, is_element, item, place
 from ..extremes import larger, smaller
 from ..parts import natural
 from ..places import checked_place
+from ..unshared import read_before
 from .kinds import BINARY, COMPARED, UNARY
 
 AGAIN = {**parts.AGAIN, **shaped.AGAIN}
@@ -105,6 +106,8 @@ class Expressions:
                 if self.is_counted(each):
                     self.count(function, each, item(self.builder, value, k))
             return
+        if function == "NRT_decref" and isinstance(kind, types.Array):
+            read_before(self.builder, field(self.context, self.builder, kind, value, "data"))
         called = self.builder.module.globals.get(function)
         if called is None:  # Numba declares it
             getattr(self.context.nrt, function.removeprefix("NRT_"))(self.builder, kind, value)
