@@ -172,6 +172,7 @@ def test_functions_called_as_pythons_are_stand_beside_them(f):
     np.testing.assert_allclose(s2s.vmap(f)(X[None]), [value], rtol=1e-14)
 
 
+@pytest.mark.cuda
 def test_kernels_say_nothing_by_a_name_that_a_variable_has():
     f = made(VALUE="cuda", OTHER="uint32", TOTAL="THREADS", HELPER="blocks_of")
     text = s2s.jit(lambda x, n, order: f(x, n, order), target="cuda").lower(X, 3, ORDER).loops
