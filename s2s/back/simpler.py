@@ -102,9 +102,10 @@ def simplified(record: Record, inputs: Sequence[Value], has_blas: bool) -> Value
     return record(*inputs) if made is None else made[0]
 
 
-def exceeds_word(x: Value) -> bool:
-    """Whether `x` is a known integer that no 64 bits hold."""
-    return type(x.constant) is int and not -2**63 <= x.constant < 2**63
+def exceeds_word(x) -> bool:
+    """Whether `x` is an integer of Python's, or a Value known to be one, that native integers do not hold."""
+    known = x.constant if isinstance(x, Value) else x
+    return type(known) is int and not -2**63 <= known < 2**63
 
 
 def too_wide(x: Value, line: Line | None) -> UnsupportedError:

@@ -33,6 +33,7 @@ from numba.core.errors import NumbaError, NumbaPerformanceWarning, NumbaWarning
 
 from ..back.lengths import settled
 from ..back.python import Module, render
+from ..back.simpler import exceeds_word
 from ..checking import is_requested, requested_checks
 from ..errors import MemoryCheckError, S2SError, UnsupportedError
 from ..ir.graph import Function, Recalled, walk, whole
@@ -262,11 +263,6 @@ def condition(function: Function, required: list[str]) -> Callable:
     """Whether the arguments are such that no index can leave its array."""
     parameters = ", ".join(f"a{k}" for k in range(len(function.params)))
     return eval(f"lambda {parameters}: {' and '.join(required)}")
-
-
-def exceeds_word(x) -> bool:
-    """Whether `x` is an integer of Python's that native code has no type for, so that Python runs the call."""
-    return type(x) is int and not -2**63 <= x < 2**63
 
 
 class InterpretedWarning(UserWarning):

@@ -58,7 +58,7 @@ def promised(context, builder, kind: types.Array, array: ir.Value) -> ir.Value:
     if is_promise(data):
         return array
     data = with_promise(builder, data)
-    builder.asm(ir.FunctionType(ir.VoidType(), [data.type]), "", "r,~{memory}", [data], True)
+    read_before(builder, data)
     return builder.insert_value(array, data, place)
 
 
