@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ..ir.builder import at, current
-from ..ir.graph import Function, Op, Value, walk
+from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.rebuild import rebuild
 from ..ir.types import Scalar
 from .chain import times
@@ -18,11 +18,11 @@ def spell_strong(function: Function) -> Function:
     """`function`, whose strong products are products chosen where their first factor is not 0, or neither is."""
     if not any(op.name in ("strong_product", "strong_both") for op in walk(function.block)):
         return function
-    asked: dict[tuple, Value] = {}  # whether a value is not 0, by block
+    asked: dict[tuple[Block, Value], Value] = {}  # whether a value is not 0, by block
     spelled: dict[Value, tuple[Value, Value]] = {}  # a choice that is made here: where it is not 0, and what it is there
 
     def counts(x: Value) -> Value:
-        place = id(current().block), x
+        place = current().block, x
         if place not in asked:
             asked[place] = x if dtype_of(x.type) == "bool" else not_equal(x, 0.0)  # a mask that the program multiplies by
         return asked[place]

@@ -38,7 +38,9 @@ RANKS = {
     "Hermitian": lambda x: np.linalg.matrix_rank(np.diag(x - 2), hermitian=True) * x,
     "of vectors": lambda x: (np.linalg.matrix_rank(x) + 2 * np.linalg.matrix_rank(0 * x)) * x,
 }
-if np.lib.NumpyVersion(np.__version__) < "2.2.0":  # which pads by no dict
+try:
+    np.pad(np.ones(1), {0: 1})
+except TypeError:  # NumPy 2.2 and older pad by no dict
     PADDED = {}
 
 

@@ -12,7 +12,10 @@ from scipy.spatial.distance import cdist
 
 import s2s
 from s2s.ir.graph import walk
+from s2s.ir.verify import verify
 from s2s.ops.record import RECORDS
+from s2s.ops.strong import spell_strong
+from s2s.pipeline import recorded
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 LINE = np.array([0.3, -1.2, 2.0, 0.9])
@@ -421,3 +424,20 @@ def test_strong_products_print_as_what_they_compute(name, a, b):
     text = ast.unparse(record.syntax(ast.Name("a", ast.Load()), ast.Name("b", ast.Load())))
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(eval(text, {"np": np, "a": a, "b": b}), record.evaluate(a, b))
+
+
+def test_strong_products_in_nested_loops_ask_where_they_stand():
+    """Loops are emitted more than once, and a block may stand where one stood that is gone."""
+    def program(w, x):
+        total = 0.0
+        for i in range(4):
+            for j in range(4):
+                total = total + w[i] * w[j] * x[0, 0] / (1 + i + j)
+        return total
+
+    with recorded() as stages:
+        s2s.vjp(s2s.grad(program, argnums=(0, 1)), (1.0, 0.99, 1.02, 1.01), np.ones((3, 4)))
+    spelled = [spell_strong(function) for _, function in stages]
+    assert any(each is not function for each, (_, function) in zip(spelled, stages))
+    for each in spelled:
+        verify(each)
