@@ -23,6 +23,7 @@ from ..ir.graph import Block, Op, Value, blocks_of, op_free_values, walk
 from ..ir.substitute import substitute
 from ..ir.types import Array, Scalar
 from ..ops.index import getitem
+from .effects import values_of
 
 
 def waited_for(forth: Op, back: Op, block: Block, equal: Collection[frozenset]) -> tuple[list[Op], dict[Value, Op]] | None:
@@ -40,6 +41,8 @@ def waited_for(forth: Op, back: Op, block: Block, equal: Collection[frozenset]) 
                for op in readers):
         return None
     if not all(_has_elements(x, made, equal) for x in found) or _is_computed_twice(found, made, block, back):
+        return None
+    if any(map(_is_dear, _cone(_repeated(back, readers), made))):
         return None
     return readers, made
 
@@ -79,15 +82,34 @@ def _has_elements(x: Value, made: dict[Value, Op], equal: Collection[frozenset])
 
 def _is_computed_twice(found: set[Value], made: dict[Value, Op], block: Block, back: Op) -> bool:
     """Whether something dear, an exp say, would be computed for the trips besides where it is computed now."""
-    cone, pending = set(), list(found)
-    while pending:
-        x = pending.pop()
-        if x in made and x not in cone:
-            cone.add(x)
-            pending += made[x].inputs
-    ops = {made[x] for x in cone}
+    ops = _cone(found, made)
     kept = {x for op in block.ops if op not in ops and op is not back for x in op_free_values(op)} | set(block.yields)
-    return any(x in kept and _is_dear(made[x]) for x in cone)
+    return any(op.output in kept and _is_dear(op) for op in ops)
+
+
+def _cone(found: Collection[Value], made: dict[Value, Op]) -> set[Op]:
+    """The ops by which the arrays `found` are made."""
+    cone: set[Op] = set()
+    pending = list(found)
+    while pending:
+        op = made.get(pending.pop())
+        if op is not None and op not in cone:
+            cone.add(op)
+            pending += op.inputs
+    return cone
+
+
+def _repeated(back: Op, readers: list[Op]) -> set[Value]:
+    """The arrays of which `readers` read the same element in several trips of a loop inside `back`.
+
+    Considered: to compute the element before that loop, which reads it where a loop of no trips does not, and
+    so needs a proof that the element is there.
+    """
+    found = set()
+    for loop in [op for op in walk(back.blocks[0]) if op.name in ("for", "while")]:
+        inside = set().union(*map(values_of, loop.blocks))
+        found |= {op.inputs[0] for op in readers if op.output in inside and inside.isdisjoint(op.inputs[1:])}
+    return found
 
 
 def _is_dear(op: Op) -> bool:

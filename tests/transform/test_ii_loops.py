@@ -1,5 +1,7 @@
 """Loops whose trips do not need one another go forwards and backwards in each trip, and only those."""
 
+import ast
+
 import numpy as np
 import pytest
 from judge import judge
@@ -364,3 +366,49 @@ def test_powers_are_not_computed_twice():
 
     judge(f, 0.3, V * V)
     assert s2s.value_and_grad(f).lower(0.3, V).source.count("1.5") == 1
+
+
+def windowed(w, x):
+    """Each cotangent is read in all trips of the inner loop."""
+    out = np.zeros(len(x) - len(w) + 1)
+    for i in range(len(out)):
+        for j in range(len(w)):
+            out[i] += x[i + j] * w[j]
+    return np.sum(np.tanh(out))
+
+
+def halved(w, x):
+    out = np.zeros(len(x))
+    for i in range(len(x)):
+        s = x[i]
+        while s > 0.2:
+            s = s * w[0] * w[1]
+            out[i] += s * w[2]
+    return np.sum(np.exp(-out))
+
+
+def of_pairs(w, x):
+    """Each cotangent of an element is read in all trips of the innermost loop."""
+    out = np.zeros((len(x), len(w)))
+    for i in range(len(x)):
+        for j in range(len(w)):
+            for k in range(3):
+                out[i, j] += x[i] * w[j] ** k
+    return np.sum(np.sin(out))
+
+
+@pytest.mark.parametrize("f, name, most", [(windowed, "tanh", 1), (halved, "exp", 1), (of_pairs, "cos", 2)], ids=lambda x: getattr(x, "__name__", ""))
+def test_inner_loops_compute_nothing_dear_again(f, name, most):
+    """What a cotangent waits for is computed once for each element, whether in a trip or before the loop."""
+    w, x = np.array([0.8, 0.7, 0.4]), np.array([1.3, 0.9, 0.5, 2.0, 1.1])
+    judge(f, w, x)
+    tree = ast.parse(s2s.grad(f, argnums=(0, 1)).lower(w, x).source)
+
+    def depths(node, depth=0):
+        if isinstance(node, ast.Attribute) and node.attr == name:
+            yield depth
+        for child in ast.iter_child_nodes(node):
+            yield from depths(child, depth + isinstance(node, (ast.For, ast.While)))
+
+    found = list(depths(tree))
+    assert found and max(found) <= most
