@@ -16,10 +16,11 @@ import numpy as np
 from ..errors import TypeMismatchError
 from ..ir.builder import current
 from ..ir.graph import Value
-from ..ir.types import Array, Scalar
+from ..ir.types import Array, Scalar, Unknown
 from ..ops.index import additem, setitem
 from ..ops.pattern import parse_index
-from ..ops.record import dtype_of, same_shape
+from ..ops.record import dtype_of, rank, same_shape
+from ..ops.shape import of_length
 from .alias import Cell
 from .frame import Frame
 
@@ -116,8 +117,30 @@ def write_out(frame: Frame, call: Call, function, args: list, keywords: dict, ou
     where = keywords.pop("where", True) if isinstance(function, np.ufunc) else True
     if where is not True:
         return _write_where(frame, call, function, args, keywords, out, where, node)
-    write_whole(frame, out, frame.value(call(function, *args, **keywords)))
+    new = frame.value(call(function, *args, **keywords))
+    if not isinstance(function, np.ufunc) and function is not np.clip:
+        new = _of_its_shape(function, new, frame.heap.read(out))
+    write_whole(frame, out, new)
     return out
+
+
+def _of_its_shape(function, new: Value, old: Value) -> Value:
+    """What `function`, which is no ufunc, has given, where it has the shape of the array that it goes to.
+
+    A ufunc repeats its result there as an assignment does; what adds up or joins does not.  And NumPy adds up in the dtype of that array.
+    """
+    name = f"np.{function.__name__} with out="
+    if isinstance(new.type, Unknown) or isinstance(old.type, Unknown):
+        return new
+    if rank(new) != rank(old):
+        raise TypeMismatchError(f"{name} of {rank(old)} axes, where the result has {rank(new)}", current().line,
+                                "give an array of the shape of the result, or write y[...] = the result")
+    if dtype_of(new.type) != dtype_of(old.type) and "dtype" in inspect.signature(function).parameters:
+        raise TypeMismatchError(f"{name} of {dtype_of(old.type)}, where the result is {dtype_of(new.type)}", current().line,
+                                "give an array of that dtype, or write y[...] = the result")
+    for axis in range(rank(new)):
+        new = of_length(new, old, axis, axis, name)
+    return new
 
 
 def _write_where(frame: Frame, call: Call, function, args: list, keywords: dict, out: Cell, where, node: gast.AST):

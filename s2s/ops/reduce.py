@@ -18,7 +18,7 @@ from ..ir.types import Array, Scalar, Static, Tuple, Type, Unknown, is_inexact, 
 from ..later import Named
 from .arrange import expand_dims
 from .barrier import barrier
-from .cast import as_dtype
+from .cast import as_dtype, dtype_name
 from .control import item
 from .copy import copy
 from .create import asarray, full
@@ -150,6 +150,13 @@ def where_only(x: Value, where, otherwise) -> Value:
     return chosen(as_array(where), x, otherwise) if is_given(where) else x
 
 
+def in_dtype(x: Value, dtype) -> Value:
+    """`x`, which NumPy has added up or multiplied in `dtype`: as modulo 2**32 what wider integers give; truth values are no numbers then."""
+    if not is_none(dtype) and dtype_name(dtype) == "bool":
+        raise UnsupportedError("a sum or product with dtype=bool", current().line, "use np.any or np.all, or np.logical_or.accumulate")
+    return as_dtype(x, dtype)
+
+
 def counted(x: Value, axis, where) -> Value:
     """How many elements a reduction takes together."""
     if not is_given(where):
@@ -209,7 +216,7 @@ sum_record = reduction(
 def sum_(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None) -> Value:
     """np.sum."""
     refuse(out=out)
-    total = _reduce(sum_record, where_only(as_dtype(as_array(x), dtype), where, 0), axis, keepdims)
+    total = in_dtype(_reduce(sum_record, where_only(as_dtype(as_array(x), dtype), where, 0), axis, keepdims), dtype)
     return total + as_dtype(value(initial), dtype_of(total.type)) if is_given(initial) else total
 
 
@@ -257,13 +264,12 @@ def mean(x, axis=None, dtype=None, out=None, keepdims=False, where=None) -> Valu
     """np.mean: the sum divided by the number of elements."""
     refuse(out=out)
     x, axis, keepdims = as_dtype(as_array(x), dtype), static_axis(axis), builtins.bool(static(keepdims))
-    whole = None if is_none(dtype) or is_inexact(dtype_of(x.type) or "float64") else dtype  # which the quotient is cut to
     if getattr(x.type, "dtype", None) in ("int64", "uint64"):  # whose sum may be larger than any integer of theirs
         x = as_dtype(x, np.float64)
     total = sum_record(where_only(x, where, 0), axis=axis, keepdims=keepdims)
     count = counted(x, axis, where)
     found = total / (over(count, axis, not keepdims) if is_given(where) else count)
-    return found if whole is None else as_dtype(found, whole)
+    return as_dtype(found, dtype)  # which cuts off the fraction of an integer
 
 
 def _as_long_as(weights: Value, x: Value, axes: tuple[int, ...]) -> Value:
@@ -300,28 +306,48 @@ def average(x, axis=None, weights=None, returned=False, *, keepdims=False) -> Va
 def var(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None) -> Value:
     """np.var, of complex numbers the mean square of the distance from their mean."""
     refuse(out=out)
+    x, dtype, axis, keepdims = *_of_precision(x, dtype), static_axis(axis), builtins.bool(static(keepdims))
     if is_given(where):
-        found = _squares_where(as_dtype(as_array(x), dtype), static_axis(axis), ddof, where)[0]
-        return over(found, axis, not keepdims) if builtins.bool(static(keepdims)) else found
-    x, axis = as_dtype(as_array(x), dtype), static_axis(axis)
-    return _squares(x, axis, ddof, builtins.bool(static(keepdims)))[0]
+        found = _squares_where(x, axis, ddof, where, dtype)[0]
+        return as_dtype(_with_axes(found, axis, x) if keepdims else found, dtype)
+    return as_dtype(_squares(x, axis, ddof, keepdims, dtype)[0], dtype)
 
 
-def _squares(x: Value, axis, ddof, keepdims: bool) -> tuple[Value, Value, list[Value]]:
+def _of_precision(x, dtype) -> tuple[Value, str | None]:
+    """The array `x` of a variance, and the precision of its mean and its sum of squares, None where it is that of `x`.
+
+    NumPy rounds neither `x` nor what is squared to it: of 1e8 + x in single precision only the mean is 1e8.
+    """
+    x = as_array(x)
+    if is_none(dtype):
+        return x, None
+    if not dtype_name(dtype).startswith("float") or is_complex(x):
+        raise UnsupportedError(f"a variance of {dtype_of(x.type)} with dtype={dtype_name(dtype)}", current().line,
+                               "give real numbers and a real dtype, such as np.float64, and convert the result")
+    return x, None if dtype_name(dtype) == dtype_of(x.type) else dtype_name(dtype)
+
+
+def _with_axes(found: Value, axis, x: Value) -> Value:
+    """The reduction `found` of x with all axes back."""
+    return expand_dims(found, tuple(range(rank(x))) if axis is None else axis)
+
+
+def _squares(x: Value, axis, ddof, keepdims: bool, dtype: str | None = None) -> tuple[Value, Value, list[Value]]:
     """The variance, what the sum of squares is divided by in it, and what is squared."""
     count = count_along(x, axis)
-    parts = _parts(x - sum_record(x, axis=axis, keepdims=axis is not None) / count)
-    squares = sum_record(functools.reduce(add, [part * part for part in parts]), axis=axis, keepdims=keepdims)
+    centre = as_dtype(sum_record(as_dtype(x, dtype), axis=axis, keepdims=axis is not None) / count, dtype)
+    parts = _parts(x - centre)
+    squares = sum_record(as_dtype(functools.reduce(add, [part * part for part in parts]), dtype), axis=axis, keepdims=keepdims)
     count = count if value(ddof).constant == 0 else RECORDS["max_"](count - value(ddof), 0)
     return squares / count, count, parts
 
 
-def _squares_where(x: Value, axis, ddof, where) -> tuple[Value, Value, list[Value]]:
+def _squares_where(x: Value, axis, ddof, where, dtype: str | None = None) -> tuple[Value, Value, list[Value]]:
     """The same of some of the elements."""
     count = counted(x, axis, where)
-    mean = sum_record(where_only(x, where, 0), axis=axis, keepdims=False) / count
-    parts = _parts(where_only(x - over(mean, axis, False), where, 0))
-    squares = sum_record(functools.reduce(add, [part * part for part in parts]), axis=axis, keepdims=False)
+    centre = as_dtype(sum_record(where_only(as_dtype(x, dtype), where, 0), axis=axis, keepdims=False) / count, dtype)
+    parts = _parts(where_only(x - over(centre, axis, False), where, 0))
+    squares = sum_record(as_dtype(functools.reduce(add, [part * part for part in parts]), dtype), axis=axis, keepdims=False)
     count = maximum(count - value(ddof), 0)
     return squares / count, count, parts
 
@@ -330,13 +356,13 @@ def _squares_where(x: Value, axis, ddof, where) -> tuple[Value, Value, list[Valu
 def std(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None) -> Value:
     """np.std."""
     refuse(out=out)
-    x, axis, keepdims = as_dtype(as_array(x), dtype), static_axis(axis), builtins.bool(static(keepdims))
+    x, dtype, axis, keepdims = *_of_precision(x, dtype), static_axis(axis), builtins.bool(static(keepdims))
     if is_given(where):
-        squares, count, parts = _squares_where(x, axis, ddof, where)
+        squares, count, parts = _squares_where(x, axis, ddof, where, dtype)
         found = root(squares, count, *parts, axis=axis, keepdims=False)
-        return over(found, axis, False) if keepdims else found
-    squares, count, parts = _squares(x, axis, ddof, keepdims)
-    return root(squares, count, *parts, axis=axis, keepdims=keepdims)
+        return as_dtype(_with_axes(found, axis, x) if keepdims else found, dtype)
+    squares, count, parts = _squares(x, axis, ddof, keepdims, dtype)
+    return as_dtype(root(squares, count, *parts, axis=axis, keepdims=keepdims), dtype)
 
 
 @numpy_function(np.count_nonzero)

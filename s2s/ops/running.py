@@ -25,7 +25,16 @@ from .record import (
     static,
     value,
 )
-from .reduce import as_array, is_given, reduction, refuse, result_dtype, sum_record, where_only
+from .reduce import (
+    as_array,
+    in_dtype,
+    is_given,
+    reduction,
+    refuse,
+    result_dtype,
+    sum_record,
+    where_only,
+)
 from .reshape import ravel, reshape, reshape_like
 from .shape import (
     float_dtype,
@@ -89,7 +98,7 @@ def cumsum_(x, axis=None, dtype=None, out=None) -> Value:
     """np.cumsum."""
     refuse(out=out)
     x, axis = as_dtype(as_array(x), dtype), static_axis(axis)
-    return cumsum(ravel(x), axis=0) if axis is None else cumsum(x, axis=axis)
+    return in_dtype(cumsum(ravel(x), axis=0) if axis is None else cumsum(x, axis=axis), dtype)
 
 
 # ----------------------------------------------------------------------------------------------- products
@@ -226,9 +235,9 @@ def prod(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where
     x, axis = as_dtype(as_array(x), dtype), static_axis(axis)
     if isinstance(axis, tuple) and len(axis) < 2:
         if not axis:
-            return x * 1
+            return in_dtype(x * 1, dtype)
         (axis,) = axis
-    return prod_record(x, axis=axis, keepdims=builtins.bool(static(keepdims)))
+    return in_dtype(prod_record(x, axis=axis, keepdims=builtins.bool(static(keepdims))), dtype)
 
 
 @numpy_function(np.cumprod, method="cumprod")
@@ -236,4 +245,4 @@ def cumprod_(x, axis=None, dtype=None, out=None) -> Value:
     """np.cumprod."""
     refuse(out=out)
     x, axis = as_dtype(as_array(x), dtype), static_axis(axis)
-    return cumprod(ravel(x), axis=0) if axis is None else cumprod(x, axis=axis)
+    return in_dtype(cumprod(ravel(x), axis=0) if axis is None else cumprod(x, axis=axis), dtype)

@@ -1,6 +1,7 @@
 """Reductions: value, type, both modes and second order, ranks known and unknown; and how adjoints read."""
 
 import builtins
+import itertools
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from judging import array, judge, traced
 from scipy import special
 
 import s2s
-from s2s.errors import TypeMismatchError, UnsupportedError
+from s2s.errors import S2SError, TypeMismatchError, UnsupportedError
 from s2s.ir.interpret import interpret
 from s2s.ops.record import FUNCTIONS, METHODS
 from s2s.transform.vjp import vjp
@@ -301,3 +302,57 @@ def test_product_along_several_axes(axis, keepdims):
     np.testing.assert_allclose(s2s.jvp(f, (x,), (d,))[1], slope, rtol=1e-5, atol=1e-8)
     lanes = s2s.grad(lambda x: np.sum(s2s.vmap(np.prod)(x)))(x)
     np.testing.assert_allclose(lanes, [s2s.grad(lambda m: np.prod(m))(m) for m in x], rtol=1e-12)
+
+
+# ------------------------------------------------------------------------------- dtype= and out=
+
+OPTIONS = [
+    *(f"dtype={kind}{more}" for kind in ("int", "np.int32", "np.float32", "bool", "complex")
+      for more in ("", ", axis=0", ", keepdims=True", ", where=x > 0")),
+    *(f"out=np.zeros({shape}){more}" for shape in ("3", "(2, 3)", "(1, 3)", "1", "(3, 1)")
+      for more in ("", ", axis=0", ", dtype=np.float32", ", keepdims=True")),
+    "axis=0, out=np.zeros(3, int)", "axis=0, out=np.zeros(3, np.float32)", "keepdims=True, where=x > 0", "ddof=1, dtype=np.float32",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "cumsum", "cumprod", "nancumsum", "nansum", "nanvar", "max"])
+def test_what_it_adds_up_in_and_writes_to(name):
+    """NumPy's value, shape and dtype, or both raise; what only NumPy takes is refused when code is generated."""
+    rows = np.array([[1.7, 2.9, -3.6], [4.4, 0.5, -1.5]])
+    for option, x in itertools.product(OPTIONS, (rows, rows.astype(np.float32), np.arange(6).reshape(2, 3), rows > 0)):
+        text = f"np.{name}(x, {option})"
+        f = s2s.from_source(f"def f(x):\n    return {text}\n", {"np": np})
+        try:
+            found = s2s.vmap(f)(x[None])[0]
+        except (S2SError, ValueError, TypeError):
+            continue
+        wanted = eval(text, {"np": np, "x": x})
+        assert np.asarray(found).dtype == np.asarray(wanted).dtype, f"{text} of {x.dtype}"
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, err_msg=f"{text} of {x.dtype}", strict=True)
+
+
+def test_a_variance_in_single_precision_rounds_only_its_mean():
+    x = 1e8 + np.arange(6.0)
+    for f in (lambda x: np.var(x, dtype=np.float32), lambda x: np.std(x, dtype=np.float32, ddof=1)):
+        assert s2s.value_and_grad(f)(x)[0] == f(x)
+
+
+def test_an_array_for_a_sum_of_another_shape():
+    def repeated(x):
+        y = np.zeros((4, 3))
+        np.sum(x, axis=0, out=y)
+        return y
+
+    def as_long(x, n):
+        y = np.zeros(n)
+        np.sum(x, axis=0, out=y)
+        return y
+
+    with pytest.raises(TypeMismatchError, match="(?s)np.sum with out= of 2 axes, where the result has 1.*y\\[...\\] = the result"):
+        s2s.vmap(repeated)(np.ones((1, 2, 3)))
+    with pytest.raises(TypeMismatchError, match="(?s)np.sum with out= of int64, where the result is float64.*of that dtype"):
+        s2s.vmap(lambda x: np.sum(x, axis=0, out=np.zeros(3, int)))(np.ones((1, 2, 3)))
+    for n in (1, 4):
+        with pytest.raises(ValueError):
+            s2s.vmap(as_long, in_axes=(0, None))(np.ones((1, 2, 3)), n)
+    assert np.array_equal(s2s.vmap(as_long, in_axes=(0, None))(np.ones((1, 2, 3)), 3), [[2, 2, 2]])
