@@ -113,8 +113,9 @@ def rows(function: Function, asked: Asked, name: str = "") -> Function:
     wanted = [k for ks in leaves.values() for k in ks]
     number = len(leaf_types(function.results[0].type)) if asked.has_aux else len(flat.results)
     seeded = [j for j, y in enumerate(flat.results) if carries_derivative(y.type)]
-    inner = pipeline.finish(pipeline.differentiate(flat, wanted))
-    plain, count = len(flat.params) - len(flat.captures), len(flat.results)
+    inner, plain, count = pipeline.differentiate(flat, wanted), len(flat.params) - len(flat.captures), len(flat.results)
+    inner.late = frozenset(range(plain, plain + len(seeded)))
+    inner = pipeline.finish(inner)
     of_y = [n for n, j in enumerate(seeded) if j < number]
     bars = inner.params[plain:plain + len(seeded)]
     one = len(of_y) == 1 and not dims_of(bars[of_y[0]].type)
@@ -206,6 +207,7 @@ def batched(function: Function, positions: Sequence[int], count: int) -> Functio
     if any(differ[:count]):  # what a loop over lanes makes beside it, each alike
         with Builder(made.block):
             made.block.yields[:count] = [take(y, 0) if flag else y for y, flag in zip(made.results[:count], differ)]
+    made.late = function.late
     return pipeline.finish(made)
 
 

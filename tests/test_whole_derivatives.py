@@ -222,6 +222,37 @@ def test_linearize_does_the_work_of_the_primal_once(evaluations):
     assert evaluations["tanh"] == before
 
 
+def of_a_slice(x, k):
+    first = x[:k]
+    out = np.zeros(len(first))
+    out[np.arange(len(first))] = first * first
+    return out
+
+
+def of_a_loop(x, k):
+    out = np.zeros(len(x[:k]))
+    for i in range(len(out)):
+        out[i] = x[i] ** 2
+    return out
+
+
+def of_a_matrix(x, k):
+    return np.diag(x[:k]) @ x[:k, None]
+
+
+def of_some(x, k):
+    some = x[x < x[k]]
+    return np.eye(len(some)) @ (some * some)
+
+
+@pytest.mark.parametrize("k", [1, 3, 4])
+@pytest.mark.parametrize("f", [of_a_slice, of_a_loop, of_a_matrix, of_some])
+def test_as_many_rows_as_something_inside_is_long(f, k):
+    x = np.arange(1.0, 6.0)
+    for t in (s2s.jacrev, s2s.jacfwd):
+        assert np.array_equal(t(f)(x, k).reshape(k, 5), 2 * np.eye(k, 5) * x)
+
+
 def test_hvp_is_generated_once():
     x = np.linspace(0.1, 1.0, 5)
 

@@ -119,7 +119,8 @@ class Function:
     parameter that stands for a closed-over or global value to a function that reads that value now.
     `defaults` maps a parameter's name to its Python default.  Callers give the parameters numbered in `given` away;
     `handed_on` says which result is which of them, changed in place.  Both are for the printer.  It `is_finished` as the last passes have left
-    it (pipeline.py).
+    it (pipeline.py).  The parameters numbered in `late` are made of the results (the seeds of a Jacobian's rows), so that no
+    pass may ask them for what the results need.
     """
 
     name: str
@@ -133,6 +134,7 @@ class Function:
     given: frozenset[int] = frozenset()
     handed_on: dict[int, int] = field(default_factory=dict)
     is_finished: bool = False
+    late: frozenset[int] = frozenset()
 
     def remade(self, block: Block, **changes) -> Function:
         """This function with another block, and whatever else `changes` name."""

@@ -35,7 +35,7 @@ from .arrange import expand_dims
 from .chain import SLOPES_OF_SIZES, like_operand, like_tangent, times
 from .kinks import Kink, kinked, size_zero
 from .record import RECORDS, Record, define, dtype_of, forwards, rank, value
-from .shape import sum_to, zeros_of
+from .shape import normal_axes, sum_to, zeros_of
 from .ufunc import elementwise, numpy_syntax, python_syntax
 
 
@@ -186,14 +186,21 @@ def _infer_root(squares: Value, *xs: Value, axis, keepdims) -> Type:
     return ew.sqrt.infer(squares)
 
 
-def _aligned(reduced: Value, axis, keepdims: bool) -> Value:
-    """A reduction's result with its reduced axes back, as axes of length 1."""
-    return reduced if axis is None or keepdims or isinstance(reduced.type, Scalar) else expand_dims(reduced, axis)
+def _aligned(reduced: Value, axis, keepdims: bool, x: Value) -> Value:
+    """The result of a reduction of `x` with its reduced axes back, as axes of length 1.
+
+    What all lanes have in common has fewer axes in front than `x`.
+    """
+    if axis is None or keepdims or isinstance(reduced.type, Scalar):
+        return reduced
+    axes = normal_axes(axis, rank(x))
+    common = rank(x) - len(axes) - rank(reduced)
+    return expand_dims(reduced, axis if common == 0 else tuple(k - common for k in axes))
 
 
 def _vjp_root(bar, y, squares, count, *xs, axis, keepdims):
     bar = bar if count.constant == 1 else RECORDS["quotient"](bar, count)
-    bar, divisor, y = (_aligned(v, axis, keepdims) for v in (bar, ew.not_zero(y), y))
+    bar, divisor, y = (_aligned(v, axis, keepdims, xs[0]) for v in (bar, ew.not_zero(y), y))
     return None, None, *(like_operand(times(bar, over_size(1.0, x, divisor, y), (bar, x, divisor, y)), x) for x in xs)
 
 
@@ -225,7 +232,7 @@ def _infer_root_forward(total: Value, count: Value, divisor: Value, y: Value, *p
 def _vjp_root_forward(c, out, total, count, divisor, y, *pairs, axis, keepdims):
     y_bar = _as_cotangent(-over_size(1.0, c * out, divisor, y), y)
     c = c if count.constant == 1 else RECORDS["quotient"](c, count)
-    c, divisor, y = (_aligned(v, axis, keepdims) for v in (c, divisor, y))
+    c, divisor, y = (_aligned(v, axis, keepdims, pairs[-1]) for v in (c, divisor, y))
     xs, dots = pairs[:len(pairs) // 2], pairs[len(pairs) // 2:]
     x_bars = [over_size(dot, c, _zero_or_nan(y, dot), y) for dot in dots]  # as those of `over_size_forward`
     dot_bars = [over_size(c, x, divisor, y) for x in xs]

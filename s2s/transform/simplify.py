@@ -22,6 +22,8 @@ argument it was made like.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..ir.builder import Builder
 from ..ir.graph import Block, Function, Op, Value, walk
 from ..ir.rebuild import rebuild
@@ -44,7 +46,7 @@ def simplify(function: Function) -> Function:
         elif op.name == "if":
             _drop_equal_results(op, same, flags, function.block)
     substitute(function.block, same)
-    ask_lengths_once(function.block)
+    ask_lengths_once(function.block, [function.params[k] for k in function.late])
     measure_again(function)
     return rebuild(function)
 
@@ -142,15 +144,16 @@ def _left_by(loop: Op) -> set[Value]:
     return set(body.ops[-1].outputs) & {body.yields[0]} if loop.attrs["breaks"] and body.ops else set()
 
 
-def ask_lengths_once(block: Block) -> None:
+def ask_lengths_once(block: Block, late: Sequence[Value] = ()) -> None:
     """Ask for each length once, at the first value that is known to have it.
 
     Loops make new versions of an array, and a length asked of the last of them would hold up everything
     that depends on it until the loop is done; equal extents mean equal lengths, so any value will do.
     What an argument can tell is asked before anything else: the argument may be overwritten later.  But n + 1 or n * m, where n is the
-    length of another, is no length of its own: it is a cotangent, which only the sweep back is given.
+    length of another, is no length of its own: it is a cotangent, which only the sweep back is given.  What is given `late` is
+    asked for no length that something else has, for it is made of results that may need that length.
     """
-    arguments = set(block.params)
+    arguments = set(block.params) - {*late}
     on_top: dict[Extent, Op] = {}
     same: dict[Value, Value] = {}
 
@@ -163,7 +166,8 @@ def ask_lengths_once(block: Block) -> None:
                         first.setdefault(dim, (value, axis))
 
         for param in block.params:
-            meet(param)
+            if param not in late:
+                meet(param)
         kept = []
         for op in block.ops:
             for inner in op.blocks:

@@ -221,3 +221,20 @@ def test_quotients_by_roots(case):
     assert math.isclose(s2s.grad(f)(x), slope(x), rel_tol=1e-13)
     for second in (s2s.grad(s2s.grad(f)), s2s.hessian(f), s2s.jacfwd(s2s.jacfwd(f))):
         assert math.isclose(second(x), curvature, rel_tol=1e-7, abs_tol=1e-9)
+
+
+@pytest.mark.parametrize("axis", [0, -1, (0, 1)])
+@pytest.mark.parametrize("outer", [s2s.jacfwd, s2s.jacrev])
+@pytest.mark.parametrize("inner", [s2s.jacfwd, s2s.jacrev])
+def test_second_derivatives_of_sizes_along_axes(outer, inner, axis):
+    def cubes(x):
+        return np.sum(np.linalg.norm(np.reshape(x, (3, 2)), axis=axis) ** 3)
+
+    x = A.ravel()
+    together = np.arange(6).reshape(3, 2)
+    sets = [[together.ravel()], together.T, together][0 if axis == (0, 1) else 1 if axis == 0 else 2]
+    right = np.zeros((6, 6))
+    for own in sets:
+        r = np.linalg.norm(x[own])
+        right[np.ix_(own, own)] = 3 * r * np.eye(len(own)) + 3 * np.outer(x[own], x[own]) / r
+    np.testing.assert_allclose(outer(inner(cubes))(x), right, rtol=1e-12)
