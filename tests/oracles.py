@@ -713,7 +713,8 @@ def _complex(real=0.0, imag=0.0):
 
 
 def _float(x=0.0):
-    return x if isinstance(x, Hyper) else float(x)
+    """Python's number, whose operators raise where NumPy's warn."""
+    return Hyper(float(x.v), *(np.reshape(p, ())[()] for p in (x.a, x.b, x.ab))) if isinstance(x, Hyper) else float(x)
 
 
 _float.dtype, _complex.dtype = np.dtype(float), np.dtype(complex)  # they are dtypes, too: np.zeros(n, dtype=complex)

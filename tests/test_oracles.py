@@ -32,6 +32,18 @@ def test_hyper_duals_agree_with_the_complex_step():
     assert oracles.is_close(oracles.dual(f, (x, y), direction)[1], oracles.complex_step(f, (x, y), direction), 1e-14)
 
 
+def test_hyper_duals_raise_where_pythons_numbers_do():
+    def f(x):
+        zero = np.mean(x - x)
+        try:
+            return 1.0 / float(zero)
+        except ZeroDivisionError:
+            return np.tanh(float(x[:1].sum()))
+
+    x = np.array([0.3, 0.4])
+    assert oracles.dual(f, (x,), (np.array([1.0, 5.0]),)) == (np.tanh(0.3), 1 - np.tanh(0.3) ** 2)
+
+
 def test_hyper_duals_leave_the_arguments_alone():
     def f(x):
         x[0] = 2.0 * x[1]
