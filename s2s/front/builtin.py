@@ -32,6 +32,8 @@ from .quiet import CONTEXTS
 from .raising import guard
 from .texts import format_, repr_, str_
 
+MOST_MEMBERS = 64  # of a list that is made of an array of known length: of more it is one whose length a run knows
+
 
 def _range(frame: Frame, node, *bounds):
     bounds = [frame.static(b, "a bound") if frame.is_static(b) else b for b in bounds]
@@ -112,6 +114,9 @@ def _members(frame: Frame, node, source=()):
             return [source.get(k) for k in range(trips)]
     if isinstance(source, Cell):
         content = frame.heap.read(source)
+        if isinstance(content.type, Array) and isinstance(content.type.dims[0], int):
+            each = iterable(frame, source, node)
+            return [each.get(k) for k in range(content.type.dims[0])]
         if content.op is not None and content.op.name == "shape":
             raise frame.refuse("the shape of an array of unknown rank as a tuple", node, "call the function once, or "
                                                                                          "unpack the shape")
@@ -127,7 +132,7 @@ def _list(frame: Frame, node, source=()):
         if is_list(frame, source):
             return sharing_items(frame, source, list_copy(frame.heap.read(source)))
         content = frame.heap.read(source)
-        if isinstance(content.type, Array) and not isinstance(content.type.dims[0], int):
+        if isinstance(content.type, Array) and (not isinstance(n := content.type.dims[0], int) or n > MOST_MEMBERS):
             items = frame.heap.new(list_unstack(content, depth=1))
             items.held = source.family() if content.type.rank > 1 else frozenset()
             return items

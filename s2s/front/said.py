@@ -107,7 +107,9 @@ def selected(data, selectors):
     return items
 
 
-def extreme(items, key, larger):
+def extreme(items, key, larger, nothing):
+    if len(items) == 0:
+        raise ValueError(nothing)
     best = items[0]
     most = key(best)
     for x in items[1:]:
@@ -118,23 +120,25 @@ def extreme(items, key, larger):
 
 
 def largest_of_vector(x):
-    """max(x): a NaN is never larger than another number, nor another number than it."""
+    """max(x): a NaN is never larger than another number, nor another number than it.  Of nothing np.argmax raises ValueError, as max does."""
     if x.dtype.kind != "f":
         return x[np.argmax(x)]
-    return x[0 if np.isnan(x[0]) else np.argmax(np.where(np.isnan(x), -np.inf, x))]
+    k = np.argmax(np.where(np.isnan(x), -np.inf, x))
+    return x[0 if np.isnan(x[0]) else k]
 
 
 def smallest_of_vector(x):
     """min(x), in the same way."""
     if x.dtype.kind != "f":
         return x[np.argmin(x)]
-    return x[0 if np.isnan(x[0]) else np.argmin(np.where(np.isnan(x), np.inf, x))]
+    k = np.argmin(np.where(np.isnan(x), np.inf, x))
+    return x[0 if np.isnan(x[0]) else k]
 
 
 def extreme_or(items, key, larger, default):
     if len(items) == 0:
         return default
-    return extreme(items, key, larger)
+    return extreme(items, key, larger, "")
 
 
 def mapped(items, key):
@@ -260,6 +264,8 @@ def running(x, function):
 
 
 def reduced(function, items):
+    if len(items) == 0:
+        raise TypeError("reduce() of empty iterable with no initial value")
     total = items[0]
     for x in items[1:]:
         total = function(total, x)

@@ -157,7 +157,7 @@ def _extreme(function, larger: Callable) -> Callable:
         key = key if key is not None else _same
         items = new_list(frame, members) if members is not None else items
         if default is UNGIVEN or members is not None:
-            return say(frame, node, said.extreme, items, key, larger)
+            return say(frame, node, said.extreme, items, key, larger, f"{function.__name__}() arg is an empty sequence")
         return say(frame, node, said.extreme_or, items, key, larger, _number(default))
 
     return choose

@@ -22,6 +22,7 @@ import numpy as np
 from ..ir.builder import current
 from ..ir.graph import MISSING, Value
 from ..ir.types import Array, Scalar, Type, carries_derivative, is_inexact
+from .fold import is_normal
 from .record import RECORDS, deriving, dtype_of, same_shape, value
 from .shape import shaped_like, spread, spread_as, sum_to
 
@@ -233,7 +234,7 @@ def _times_number(bar, number):
         case "where" | "select" if any(_is_zero(x) for x in bar.op.inputs[1:]):
             condition, *sides = bar.op.inputs
             return RECORDS["where"](condition, *(x if _is_zero(x) else _times_number(x, number) for x in sides))
-        case "multiply" if (found := _number_in(bar)) is not None:
+        case "multiply" if (found := _number_in(bar)) is not None and is_normal(number * found[0], bar):
             return _times_number(found[1], number * found[0])
         case "divide" | "quotient" if (n := bar.op.inputs[0]).op is not None and n.op.name == "multiply" \
                 and type(n.op.inputs[0].constant) in (int, float):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..ir.graph import Value
 from ..ir.types import FLOAT, INT, Array, Scalar, is_inexact
 from .record import RECORDS, deriving, dtype_of, runs_backwards, value
@@ -132,6 +134,16 @@ def _number_times(x: Value, times) -> tuple[int | float, Value] | None:
     return None
 
 
+def is_normal(product: complex, x: Value) -> bool:
+    """Whether the product of two numbers that multiply `x` is neither too large nor too small for its dtype.
+
+    Else they stay two: of x * 1e200 * 1e200 * v the derivative is 1e100 where v is 1e-300.
+    """
+    dtype = dtype_of(x.type) or "float64"
+    info = np.finfo(dtype if is_inexact(dtype) else "float64")
+    return float(info.tiny) <= abs(product) <= float(info.max)
+
+
 def multiply(record, a: Value, b: Value):
     """1 * a is a; -1 * a is -a; (-a) * b is -(a * b); 0 * i is 0 and 1.0 * i * x is i * x for an integer i; in adjoints 2 * (0.5 * a) is a."""
     for x, y in ((a, b), (b, a)):
@@ -141,7 +153,7 @@ def multiply(record, a: Value, b: Value):
             return y if x.constant == 1 else -y
         if _is(x, 0) and type(x.constant) is int and _integers(y):
             return _same_type(x, record, a, b)
-    if runs_backwards() and type(a.constant) in (int, float) and (found := _number_times(b, record)) is not None:
+    if runs_backwards() and type(a.constant) in (int, float) and (found := _number_times(b, record)) is not None and is_normal(a.constant * found[0], b):
         number, rest = found
         return value(a.constant * number) * rest
     if _is_less_than_zero(a) and is_inexact(dtype_of(b.type)):

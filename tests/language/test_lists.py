@@ -168,6 +168,20 @@ def set_items(x):
     return sum(xs)
 
 
+def of_one_element(x):
+    ys = list(x[:1])
+    ys.append(x[0] ** 2)
+    return sum(ys) * ys[0]
+
+
+def of_known_length(x):
+    ys, zs = list(np.ones(2) * x[0]), list(np.ones(100) * x[1])
+    rows = list(w := np.zeros((2, 3)))
+    rows[1][:] = x[:3]
+    a, b, c = tuple(np.full(3, x[2]))
+    return sum(ys) * len(zs) * zs[99] + np.sum(w**2) + a * b * c
+
+
 def returns_list(x):
     ys = []
     for v in x:
@@ -396,6 +410,9 @@ PROGRAMS = [
     (extend_slice, (V, 4,)),
     (fibo, (.7, 6,)),
     (set_items, (V,)),
+    (of_one_element, (V,)),
+    (of_one_element, (V[:1],)),
+    (of_known_length, (V,)),
     (returns_list, (V,)),
     (passed, (.7, 3,)),
     (aliased, (.7, 4,)),
@@ -425,7 +442,7 @@ PROGRAMS = [
     (mean_of, (V,)),
     (starred, (V,)),
 ]
-QUICK = ("squares_of_positive", "gen_sum_if", "matrix_of_lists", "in_branches", "of_arrays", "pushdown", "tuples_in_list",
+QUICK = ("squares_of_positive", "gen_sum_if", "matrix_of_lists", "in_branches", "of_arrays", "pushdown", "tuples_in_list", "of_one_element",
          "list_of_list_append", "tangent_enumerate", "tangent_logsumexp", "exp_sum", "rebinding", "early", "mean_of", "starred")
 COMPILED = ("nested_list", "in_branches", "of_arrays", "sorted_list", "pushdown", "mapped", "list_of_list_append", "extend_slice", "starred")
 

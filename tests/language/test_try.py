@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -341,6 +342,46 @@ def updates_raise(x):
     except (ZeroDivisionError, OverflowError):
         x = 7.0 * x
     return x
+
+
+@program(np.array([1.0, 2.0, 3.0]), 1.5, compiled=True)
+@program(np.array([1.0, 2.0, 3.0]), 9.0, compiled=True)
+def the_largest_of_none(x, least):
+    try:
+        y = max(x[x > least])
+    except ValueError:
+        y = 7.0 * np.sum(x)
+    return y * y
+
+
+@program(np.array([1.0, 2.0, 3.0]), 1.5)
+@program(np.array([1.0, 2.0, 3.0]), 9.0)
+def the_smallest_of_none_by_a_key(x, least):
+    try:
+        y = min(x[x > least], key=lambda v: -v)
+    except ValueError:
+        y = 7.0 * np.sum(x)
+    return y * y
+
+
+@program(np.array([1.0, 2.0, 3.0]), 1.5)
+@program(np.array([1.0, 2.0, 3.0]), 9.0)
+def the_product_of_none(x, least):
+    try:
+        y = functools.reduce(lambda a, b: a * b, x[x > least])
+    except TypeError:
+        y = 7.0 * np.sum(x)
+    return y * y
+
+
+@program(2.0, 5000, derivative=True)
+@program(2.0, 3, derivative=True)
+def scaling_overflows(x, k):
+    try:
+        y = math.ldexp(x, k)
+    except OverflowError:
+        y = 7.0 * x
+    return y * y
 
 
 @pytest.mark.parametrize("f, args, derivative", PROGRAMS)

@@ -206,3 +206,30 @@ def test_numbers_before_the_derivative_of_a_mean_of_nothing(f):
     z = np.array([0.5, 1.5, 4.0])
     h = 1e-6 * np.eye(3)
     np.testing.assert_allclose(s2s.grad(f)(z), [(f(z + e) - f(z - e)) / 2e-6 for e in h], rtol=1e-6)
+
+
+def grown(x, v):
+    return x * 1e200 * 1e200 * v
+
+
+def shrunk(x, v):
+    return x * 1e-200 / 1e200 * v
+
+
+@pytest.mark.parametrize("f, v, right", [(grown, 1e-300, 1e100), (shrunk, 1e300, 1e-100)])
+def test_numbers_whose_product_is_too_large_or_too_small_stay_two(f, v, right):
+    assert math.isclose(s2s.grad(f)(1.0 / v, v), right)
+    assert math.isclose(s2s.vjp(f, np.full(2, 1.0 / v), v)[1](np.ones(2))[0][1], right)
+
+
+def test_a_product_that_is_thrown_away_may_be_too_large():
+    def f(x):
+        try:
+            y = x * 1e200 * 1e200
+            if math.isinf(y):
+                raise OverflowError
+        except OverflowError:
+            y = 3.0 * x
+        return y
+
+    assert s2s.grad(f)(1.0) == 3.0 == s2s.jacfwd(f)(1.0)
