@@ -1,27 +1,25 @@
 """From a function object to the syntax tree of its definition, with positions.
 
-The whole file is parsed (once per text), and the definition is the node at the code object's first line;
-several lambdas on that line are told apart by the columns of their instructions, or, before Python 3.11,
-by compiling each of them.  The text is compiled, too, to see that it still is the function's: a file may have
-changed since it was imported.  What is found is kept per code object, so asking again is free.
+The whole file is parsed (once per text), and the definition is the node at the code object's first line of which
+Python makes the same code (code_match.py): there may be several lambdas on a line, and a file may have changed since
+it was imported.  What is found is kept per code object, so asking again is free.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
-import os
-import time
 import types
 from dataclasses import dataclass
 
 import gast
 
 from ..errors import Source, SourceError
-from ..ir.codes import NAMELESS, fingerprint
+from ..ir.codes import NAMELESS
+from .code_match import codes_of_lambda, distance, flags_of, is_rewritten
 from .consulted import Code, Defaults, consulted
 from .imports import Imports
-from .lines import all_codes_of, codes_of, inside, lines_of
+from .lines import all_codes_of, lines_of
 from .plain import plain
 
 REMEDY = "define it with `def` or `lambda` in a file or a notebook cell, or make it of its text: s2s.from_source(text, globals)"
@@ -29,7 +27,7 @@ REMEDY = "define it with `def` or `lambda` in a file or a notebook cell, or make
 CHANGED = ("import the module again (importlib.reload), for its file has changed since; or make the function of its text: "
            "s2s.from_source(text, globals)")
 CARRIED = "pickle s2s.grad(f) rather than f, for it brings the text along; or make it of its text: s2s.from_source(text, globals)"
-BEGINNING = time.time()  # a file last written before has been imported as it is
+APART = "write each lambda in a line of its own, or use `def`"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,20 +81,20 @@ def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Defi
     except SyntaxError as error:
         raise SourceError(f"the source of {name} does not parse: {error}", None,
                           "reload the module that defines it") from None
-    candidates = [node for node in _definitions_in(text).get(code.co_firstlineno, ()) if _looks_like(node, code)]
-    if len(candidates) > 1:
-        candidates = _by_columns(candidates, code) or _by_bytecode(candidates, code) or candidates
-    if not candidates or not _says_what_runs(text, code, filename):
-        candidates = _moved(text, code) or candidates
-    if not candidates and filename == "<string>":  # another text's: `python -c` of 3.13 gives its own that name
+    here = _named(text, code.co_name, code.co_firstlineno)
+    found = (_same(text, here, code, apart=False) or _same(text, here, code, apart=True)
+             or _moved(text, code, apart=False) or _moved(text, code, apart=True)
+             or _rewritten(text, here, code, filename))
+    if not found and not here and filename == "<string>":  # another text's: `python -c` of 3.13 gives its own that name
         raise nowhere
-    if not candidates:
-        raise SourceError(f"line {code.co_firstlineno} of {filename} does not define {name}", None, CHANGED)
-    node = candidates[0]
+    if not found:
+        does = f"defines another {name} than this one" if here else f"does not define {name}"
+        raise SourceError(f"line {code.co_firstlineno} of {filename} {does}", None, CHANGED)
+    if len({ast.dump(candidate.node) for candidate in found}) > 1:
+        raise SourceError(f"line {code.co_firstlineno} of {filename} defines {len(found)} functions that {name} may be, "
+                          "for a tool has rewritten its code", None, APART)
+    node = found[0].node
     first, last = _starts_at(node), node.end_lineno
-    if first == code.co_firstlineno and not _says_what_runs(text, code, filename):
-        raise SourceError(f"line {code.co_firstlineno} of {filename} defines another {name} than this one", None,
-                          CHANGED)
     source = Source(filename, first, "".join(lines[first - 1:last]), name.rpartition(".")[2], node.lineno)
     if isinstance(node, ast.AsyncFunctionDef):
         raise SourceError(f"{name} is a coroutine", source.begins, "use a plain `def`")
@@ -129,71 +127,45 @@ def _starts_at(node: ast.AST) -> int | None:
     return None
 
 
-def _argument_names(node) -> tuple[str, ...]:
-    a = node.args
-    names = [x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
-    return (*names, *(x.arg for x in (a.vararg, a.kwarg) if x is not None))
+@dataclass(frozen=True)
+class _Candidate:
+    """A definition that a function may be: the one of this number among the `count` of its name and line."""
+
+    node: ast.AST
+    name: str
+    line: int
+    number: int
+    count: int
+
+    def codes(self, text: str, flags: int, apart: bool) -> list[types.CodeType]:
+        """What Python makes of it, with `text` compiled as a whole or statement by statement."""
+        if self.count > 1:  # a line has several lambdas, but never two `def`s
+            return codes_of_lambda(text, self.line, self.number, flags, apart)
+        return all_codes_of(text, flags, apart).get((self.name, self.line), [])
 
 
-def _looks_like(node: ast.AST, code: types.CodeType) -> bool:
-    name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
-    arguments = _argument_names(node)
-    return name == code.co_name and arguments == code.co_varnames[:len(arguments)]
+def _named(text: str, name: str, line: int) -> list[_Candidate]:
+    """The definitions of `text` that start in `line` and have this name."""
+    nodes = [node for node in _definitions_in(text).get(line, ()) if getattr(node, "name", "<lambda>") == name]
+    return [_Candidate(node, name, line, number, len(nodes)) for number, node in enumerate(nodes)]
 
 
-def _by_columns(candidates: list, code: types.CodeType) -> list:
-    """The candidates whose body spans what the instructions span (Python 3.11 and later)."""
-    if not hasattr(code, "co_positions"):
-        return []
-    spans = {span for span in code.co_positions() if None not in span and (span[0], span[2]) != (span[1], span[3])}
-    return [node for node in candidates if isinstance(node, ast.Lambda)
-            and (node.body.lineno, node.body.end_lineno, node.body.col_offset, node.body.end_col_offset) in spans
-            and all(_within(node, span) for span in spans)]
+def _same(text: str, candidates: list[_Candidate], code: types.CodeType, apart: bool) -> list[_Candidate]:
+    """The definition of this very code among `candidates`: one that stands alike, or else any."""
+    found = [(d, candidate) for candidate in candidates for c in candidate.codes(text, flags_of(code), apart)
+             if (d := distance(c, code)) is not None]
+    return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])][:1]
 
 
-def _within(node: ast.AST, span: tuple) -> bool:
-    line, end_line, column, end_column = span
-    return ((node.lineno, node.col_offset) <= (line, column)
-            and (end_line, end_column) <= (node.end_lineno, node.end_col_offset))
-
-
-def _by_bytecode(candidates: list, code: types.CodeType) -> list:
-    """The candidates that compile to the same instructions, constants and names."""
-
-    def compiled(node) -> types.CodeType | None:
-        outer = ast.parse(f"def outer({', '.join(code.co_freevars)}): return 0")
-        outer.body[0].body[0].value = node
-        (inner,) = [c for c in compile(outer, "<s2s>", "exec").co_consts if isinstance(c, types.CodeType)]
-        return next((c for c in inner.co_consts if isinstance(c, types.CodeType)), None)
-
-    return [node for node in candidates if isinstance(node, ast.Lambda)
-            and fingerprint(compiled(node)) == fingerprint(code)]
-
-
-# ---------------------------------------------------------------------------------- is it still the same text?
-
-
-def _says_what_runs(text: str, code: types.CodeType, filename: str) -> bool:
-    """Whether `text` compiles to `code`, or to what tools that rewrite modules while they import them make of it."""
-    candidates = codes_of(text, code)
-    if not candidates or any(fingerprint(c) == fingerprint(code) for c in candidates):
-        return True
-    try:
-        changed = os.stat(filename).st_mtime > BEGINNING
-    except OSError:  # no file: a cell of a notebook
-        changed = False
-    return not changed and any(_words(c) <= _words(code) for c in candidates)
-
-
-def _moved(text: str, code: types.CodeType) -> list:
+def _moved(text: str, code: types.CodeType, apart: bool) -> list[_Candidate]:
     """The definition of this very code elsewhere in the text, for what stands above it may have changed; the nearest."""
-    lines = {line for (name, line), codes in all_codes_of(text).items() if name == code.co_name != "<lambda>"
-             and any(fingerprint(c) == fingerprint(code) for c in codes)}
-    nodes = [node for line in lines for node in _definitions_in(text).get(line, ()) if _looks_like(node, code)]
-    return sorted(nodes, key=lambda node: abs(_starts_at(node) - code.co_firstlineno))
+    lines = {line for (name, line), codes in all_codes_of(text, flags_of(code), apart).items() if name == code.co_name
+             and any(distance(c, code) is not None for c in codes)}
+    nearest = sorted(lines, key=lambda line: abs(line - code.co_firstlineno))
+    return _same(text, [each for line in nearest for each in _named(text, code.co_name, line)], code, apart)
 
 
-def _words(code: types.CodeType) -> set:
-    """The names and constants of `code`: whoever adds checks to a function leaves these in."""
-    own = {repr(k) for k in code.co_consts if not isinstance(k, types.CodeType)}
-    return own.union(code.co_names, code.co_varnames, *map(_words, inside(code)))
+def _rewritten(text: str, candidates: list[_Candidate], code: types.CodeType, filename: str) -> list[_Candidate]:
+    """Those of `candidates` of which a tool that rewrites modules while they are imported may have made `code`."""
+    return [each for each in candidates
+            if any(is_rewritten(code, c, each.node, filename) for c in each.codes(text, flags_of(code), apart=False))]

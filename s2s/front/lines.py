@@ -8,13 +8,14 @@ does nothing for the functions that arrive beside a Transformed.
 
 from __future__ import annotations
 
+import ast
 import functools
 import linecache
 import types
-import warnings
 from collections.abc import Iterator
 
 from ..ir.codes import fingerprint
+from .code_match import compiled, flags_of, inside
 
 _carried: dict[tuple[str, str], None] = {}  # (file name, text): of one name there may be several, of a cell that was run again
 
@@ -49,28 +50,23 @@ def carry(name: str, text: str) -> None:
     _carried[name, text] = None
 
 
-def codes_of(text: str, code: types.CodeType) -> list[types.CodeType]:
+def codes_of(text: str, code: types.CodeType) -> Iterator[types.CodeType]:
     """The code of the functions that `text` defines with the name and in the line of `code`."""
-    return all_codes_of(text).get((code.co_name, code.co_firstlineno), [])
+    for apart in (False, True):
+        yield from all_codes_of(text, flags_of(code), apart).get((code.co_name, code.co_firstlineno), ())
 
 
-@functools.lru_cache(maxsize=32)
-def all_codes_of(text: str) -> dict[tuple[str, int], list[types.CodeType]]:
-    """The code of the functions that `text` defines, by name and first line; empty where it is no module."""
+@functools.lru_cache(maxsize=64)
+def all_codes_of(text: str, flags: int, apart: bool) -> dict[tuple[str, int], list[types.CodeType]]:
+    """The code of the functions that `text` defines, by name and first line; empty where it is no module.
+
+    `apart`, each statement is compiled by itself, as in a notebook.
+    """
     found: dict[tuple[str, int], list[types.CodeType]] = {}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            rest = [compile(text, "<s2s>", "exec", dont_inherit=True)]
-    except (SyntaxError, ValueError):
-        return {}
+    modules = [ast.Module([s], []) for s in ast.parse(text).body] if apart else [text]
+    rest = [code for code in (compiled(module, flags) for module in modules) if code is not None]
     while rest:
         code = rest.pop()
         found.setdefault((code.co_name, code.co_firstlineno), []).append(code)
         rest += inside(code)
     return found
-
-
-def inside(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code of the functions that `code` makes."""
-    return (k for k in code.co_consts if isinstance(k, types.CodeType))

@@ -7,15 +7,20 @@ Python's own code generators are told by the name of the file that they give the
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import types
 import typing
 
 NAMELESS = "<dynamic-code>"  # the file of a function that was pickled by value
+KIND = sum(getattr(inspect, f"CO_{name}") for name in ("VARARGS", "VARKEYWORDS", "GENERATOR", "COROUTINE", "ASYNC_GENERATOR"))
 
 
 def fingerprint(code: types.CodeType) -> tuple:
     """What two code objects share that do the same, wherever they stand."""
-    return code.co_code, tuple(map(_constant, code.co_consts)), code.co_names, code.co_varnames, code.co_freevars
+    parameters = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & KIND
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    handlers = getattr(code, "co_exceptiontable", b"")  # Python 3.10 has instructions for them
+    return code.co_code, handlers, tuple(map(_constant, code.co_consts)), parameters, names
 
 
 def _constant(k) -> tuple:

@@ -8,7 +8,7 @@ import pytest
 
 from s2s.errors import SourceError
 from s2s.front import build, build_from_text, load_text, parse_type
-from s2s.front.find import _by_bytecode, definition_of
+from s2s.front.find import definition_of
 from s2s.ir.interpret import interpret
 from s2s.ir.types import FLOAT, Array, Extent, Scalar, Tape, Tuple, Unknown
 
@@ -43,16 +43,6 @@ def test_closures_on_one_line_are_told_apart():
     for function, expected in ((first, 11.0), (second, 21.0)):
         built = build(function, [FLOAT])
         assert interpret(built, 1.0, *(get() for get in built.captures.values())) == expected
-
-
-def test_lambdas_are_told_apart_without_columns():
-    import ast
-
-    tree = ast.parse(linecache.getline(__file__, SAME_LINE[0].__code__.co_firstlineno))
-    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Lambda)]
-    for function in SAME_LINE[:2]:
-        (found,) = _by_bytecode(nodes, function.__code__)
-        assert ast.unparse(found.body) == f"x + {SAME_LINE.index(function) + 1}"
 
 
 def test_wrapped_functions_are_unwrapped():

@@ -182,6 +182,74 @@ def test_a_function_whose_text_has_changed_is_refused(changing, old, new):
     assert np.isclose(s2s.grad(module.Model().f)(1.0), {"y ** 2.0": 2.0, "3.0\n": 3.0}.get(new, 2.0))
 
 
+TRIED = """
+    def g(x):
+        if x < 0:
+            raise ValueError
+        return x
+
+    def f(x):
+        try:
+            y = g(x)
+            z = g(y - 1)
+        except ValueError:
+            z = x * x
+        return z
+    """
+ELSE = """
+    def g(x):
+        if x < 0:
+            raise ValueError
+        return x
+
+    def f(x):
+        try:
+            y = g(x)
+        except ValueError:
+            z = x * x
+        else:
+            z = g(y - 1)
+        return z
+    """
+
+
+@pytest.mark.parametrize("old, new", [
+    (TRIED, ELSE), ("f = lambda x, *y: x * 2.0", "f = lambda x, y=(): x * 2.0"),
+    ("def f(x):\n    y = x * x\n    y = y * x\n    return y", "def f(x):\n    y = x * x\n    return y"),
+    ("f = [lambda x: x * 2.0, lambda x: x + 2.0][0]", "f = [lambda x: x + 2.0, lambda x: x * 3.0][0]")])
+def test_what_differs_in_little_is_another_function(changing, old, new):
+    load, write = changing
+    module = load(old)
+    write(new)
+    with pytest.raises(s2s.SourceError, match="defines another"):
+        s2s.grad(module.f)(0.5)
+
+
+def test_lambdas_that_changed_places(changing):
+    load, write = changing
+    module = load("f, g = lambda x: x * 2.0, lambda x: x * 3.0")
+    write("\nf, g = lambda x: x * 3.0, lambda x: x * 2.0")
+    assert [s2s.grad(f)(1.0) for f in (module.f, module.g)] == [2.0, 3.0]
+
+
+def test_a_file_that_changed_before_s2s_was_imported(tmp_path):
+    (tmp_path / "early.py").write_text("def f(x):\n    return x * 3.0\n\ndef g(x):\n    x = x * 3.0\n    return x * 3.0\n")
+    code = """
+import pathlib, sys, early
+text = pathlib.Path(early.__file__).read_text()
+pathlib.Path(early.__file__).write_text(text.replace("return x * 3.0", "return x + 3.0", 1).replace("    x = x * 3.0\\n", ""))
+import s2s
+for f in (early.f, early.g):
+    try:
+        print(s2s.grad(f)(1.0))
+    except s2s.SourceError as error:
+        print("defines another" in str(error))
+"""
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
+    assert done.stdout.split() == ["True", "True"], done.stderr
+
+
 def test_what_changed_elsewhere_in_the_file_does_not_matter(changing):
     load, write = changing
     module = load(OLD)
@@ -195,10 +263,8 @@ def test_what_has_moved_is_found_by_its_code(changing):
     load, write = changing
     module = load(OLD)
     write("\n    K = 3.0\n" + OLD)
-    for f in (module.f, module.Model().f):
+    for f in (module.f, module.Model().f, module.g):
         assert s2s.grad(f)(1.0) == 2.0
-    with pytest.raises(s2s.SourceError, match="does not define <lambda>"):
-        s2s.grad(module.g)(1.0)
 
 
 def test_a_reloaded_module_is_read_anew(changing):
@@ -216,4 +282,12 @@ def test_asserts_that_pytest_rewrites():
         assert x > 0.0, "x has to be positive"
         return np.sqrt(x)
 
+    def compared(x, y):
+        assert 0.0 < x <= 8.0 and (not y < 1 or abs(x - y) > 2.0), f"{x} and {y}"
+        z = x * x
+        assert z == x * x, (lambda v: v)("squares")
+        return (lambda x: x * z)(x) + y
+
     assert s2s.grad(checked)(4.0) == 0.25
+    assert s2s.grad(compared)(4.0, 1.0) == 48.0
+    assert s2s.grad(lambda x: (lambda x: x * 3.0)(x) * x)(1.0) == 6.0
