@@ -172,7 +172,8 @@ def halved(joint: Function, late: Sequence[Value], count: int, name: str, suffix
     front = Block(params, [op for op in joint.block.ops if op not in behind], [tapes.get(v, v) for v in results])
     with Builder(front):
         front.yields = [tape_kept(y) if v in tapes else y for v, y in zip(results, front.yields)]
-    first = Function(f"{name}{suffixes[0]}", front, joint.source, docs[0], True, dict(joint.captures), dict(joint.defaults))
+    first = Function(f"{name}{suffixes[0]}", front, joint.source, docs[0], True, dict(joint.captures), dict(joint.defaults),
+                     joint.meetings)
     first = pipeline.finish(rebuild(first))
     _second[first] = Halves(first, second, len(late), arguments, [results.index(v) for v in saved], suffixes[1] == "_lin")
     return first

@@ -235,3 +235,30 @@ def test_integers_of_more_than_64_bits_that_stay_integers():
     for f in (lambda n: n * 2**70, lambda n: (n, 2**70)):
         with pytest.raises(UnsupportedError, match="(?s)2\\*\\*70.*the integer 1180591620717411303424.*Instead: write it as a float"):
             s2s.jit(f)(1)
+
+
+# ------------------------------------------------------------------------------- unequal lengths and halves
+
+
+def interpolated(u, v):
+    return np.sum(np.interp(np.array([0.5, 0.7]), u, v))
+
+
+def dropped(u, v):
+    u * v
+    return np.sum(u) + np.sum(v)
+
+
+def padded(u, v):
+    return np.sum(np.pad(u, 1) * np.pad(v, 1))
+
+
+@pytest.mark.parametrize("f", [interpolated, dropped, padded], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("halve", [s2s.vjp, s2s.linearize], ids=lambda f: f.__name__)
+def test_halves_of_derivatives_ask_for_lengths(f, halve):
+    u, v = np.array([0.0, 1.0, 2.0]), np.array([3.0, 1.0])
+    with pytest.raises(ShapeMismatchError, match="pass arrays whose lengths go together"):
+        halve(f, u, v)
+    with pytest.raises(ValueError):
+        halve(lambda u: f(u, v), u)
+    assert halve(f, u, u)[0] == f(u, u)

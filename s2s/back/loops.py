@@ -18,7 +18,7 @@ Sums run in index order, where NumPy sums pairwise: results differ in the last b
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from ..errors import UnsupportedError
 from ..ir.builder import Builder, add_op, at, current, emit
@@ -28,6 +28,7 @@ from ..ir.types import Array, Extent, List, Scalar, Unknown
 from ..ops.acts import has_effects
 from ..ops.lists import list_get, list_set
 from ..ops.measured import measured_again
+from ..ops.raises import all_of
 from ..ops.record import dims_of, value
 from ..ops.recursive import recursive_callees, with_callees
 from ..ops.shape import length, shape_source
@@ -64,6 +65,7 @@ from .opaque import OF_MATRICES, in_python, is_native, is_opaque, printing
 from .overwritten import overwrite_what_is_read_last
 from .passes import share_passes
 from .postponed import postpone_products
+from .python_numbers import PythonNumbers
 from .reductions import REDUCTIONS
 from .regions import clashes, write_region
 from .reshaped import reshaped
@@ -131,6 +133,7 @@ def _lowered(function: Function, asks: bool, of: Function | None = None) -> Func
     with Builder(block) as builder:
         builder.counter[0] = _largest_symbol(function) + 1
         scope = Scope({}, {}, Equalities(walk(function.block)), asked=set() if asks else None)
+        scope.python_numbers = PythonNumbers(function.block)
         if asks:
             ask_lengths(block.params)
             if of is not None:
@@ -189,6 +192,7 @@ class Scope:
         self.loops: dict[Value, Op] = {} if loops is None else loops  # by the counter of each `for` around, an op with its bounds
         self.builder = current()
         self.around = around  # the scope of the block around
+        self.python_numbers: PythonNumbers | None = around and around.python_numbers
         self.repeats = repeats  # what it holds may run several times in a run of the block around
         self.alive: Container[Value] = ()  # what is read after what is being lowered, in this block
         self.instead: dict[Value, list[Value]] = {}  # by result of an arm, what the other arms have in its place
@@ -197,6 +201,13 @@ class Scope:
         counters = self.counters if counter is None else (*self.counters, counter)
         return Scope(dict(self.env), dict(self.extents), self.equal, dict(self.checked), dict(self.roots), counters, True,
                      None if self.asked is None else set(self.asked), dict(self.loops), self, repeats)
+
+    def pythons(self, xs: Sequence[Value]) -> Callable | None:
+        """What emits whether all of these numbers are Python's; None where they cannot be."""
+        numbers = self.python_numbers
+        if numbers is None or not numbers.are_possible(xs):
+            return None
+        return lambda: all_of(*(numbers.asked(x, self.whole, lambda array: self.elements(array).lengths[0]) for x in xs))
 
     def owns(self, x: Value, block: Block) -> bool:
         """Whether `x` is made by `block`, which is this scope's, or by those around it of which it is an arm, and is not read after that."""
@@ -465,10 +476,10 @@ def emit_plain(scope: Scope, op: Op) -> None:
         inputs = [in_one_piece(x) for x in inputs]
     if op.record.elementwise and all(not isinstance(x.type, Array) for x in op.inputs) and is_native(op):
         if scope.asked is not None:
-            ask_first(op, inputs, scope.asked)
+            ask_first(op, inputs, scope.asked, scope.pythons)
         outputs = [compute(op.record, *inputs, **op.attrs)]
         if scope.asked is not None:
-            ask_afterwards(op, inputs, outputs[0], scope.asked)
+            ask_afterwards(op, inputs, outputs[0], scope.asked, scope.pythons)
     elif op.name == "print":
         outputs = add_op(printing(op), inputs, {}, []).outputs
     elif is_native(op):

@@ -23,14 +23,17 @@ from ..ir.types import Scalar
 from ..ops.acts import Made, raise_record
 from ..ops.control import if_
 from ..ops.fold import base_offset
-from ..ops.raises import DIVISION, Raises
+from ..ops.raises import DIVISION, Raises, both
 
 
-def ask_first(op: Op, inputs: list[Value], asked: set[tuple]) -> None:
-    """Emit what raises where Python would refuse `op` on these operands, unless that has been `asked` already."""
-    for each in _asked_of(op):
-        if each.natively is True and _is_new(each.condition, each.of(inputs), op, asked):
-            _raise_where(each, each.asked(inputs, op.attrs))
+def ask_first(op: Op, inputs: list[Value], asked: set[tuple], pythons: Callable) -> None:
+    """Emit what raises where Python would refuse `op` on these operands, unless that has been `asked` already.
+
+    `pythons` says of numbers of the program whether they are Python's: None where they are not, or as back/python_numbers.py says it.
+    """
+    for each, are_pythons in _asked_of(op, pythons):
+        if each.natively is True and _is_new(each.condition, each.of(inputs), op, asked, are_pythons):
+            _raise_where(each, both(each.asked(inputs, op.attrs), are_pythons()))
 
 
 def ask_counts(op: Op, whole: Callable, asked: set[tuple]) -> None:
@@ -43,24 +46,36 @@ def ask_counts(op: Op, whole: Callable, asked: set[tuple]) -> None:
                 _raise_where(each, each.condition(*numbers, **op.attrs))
 
 
-def ask_afterwards(op: Op, inputs: list[Value], output: Value, asked: set[tuple]) -> None:
+def ask_afterwards(op: Op, inputs: list[Value], output: Value, asked: set[tuple], pythons: Callable) -> None:
     """Emit what raises where the result of `op` shows that Python would have refused it."""
-    for each in _asked_of(op):
-        if callable(each.natively) and _is_new(each.natively, inputs, op, asked):
-            _raise_where(each, each.natively(output, *inputs, **op.attrs))
+    for each, are_pythons in _asked_of(op, pythons):
+        if callable(each.natively) and _is_new(each.natively, inputs, op, asked, are_pythons):
+            _raise_where(each, both(each.natively(output, *inputs, **op.attrs), are_pythons()))
 
 
-def _asked_of(op: Op) -> list[Raises]:
-    is_pythons = all(isinstance(x.type, Scalar) and x.type.weak for x in op.inputs)
-    return [each for each in op.record.raises if is_pythons or not each.pythons]
+def _surely() -> bool:
+    return True
 
 
-def _is_new(rule, operands: list[Value], op: Op, asked: set[tuple]) -> bool:
+def _asked_of(op: Op, pythons: Callable) -> list[tuple[Raises, Callable]]:
+    """What may be raised, each with what asks whether the operands are Python's, if that matters."""
+    if not op.record.raises:
+        return []
+    if all(isinstance(x.type, Scalar) and x.type.weak for x in op.inputs):
+        are_pythons = _surely
+    else:
+        are_pythons = pythons(op.inputs) if any(each.pythons for each in op.record.raises) else None
+    found = [(each, are_pythons if each.pythons else _surely) for each in op.record.raises]
+    return [(each, asks) for each, asks in found if asks is not None]
+
+
+def _is_new(rule, operands: list[Value], op: Op, asked: set[tuple], are_pythons: Callable = _surely) -> bool:
     """Whether this has not been asked of these operands."""
     key = (rule, *operands)
     if key in asked:
         return False
-    asked.add(key)
+    if are_pythons is _surely:
+        asked.add(key)
     return op.line is None or not op.line.again  # the forward sweep has asked
 
 

@@ -102,7 +102,19 @@ def both(a, b):
             return other
         if isinstance(x, Value) and x.constant is False:
             return None
+    same = _are_one_number(a, b)
+    if same is not None:
+        return a if same else None
     return OPERATORS["bitwise_and"](value(a), value(b))
+
+
+def _are_one_number(a, b) -> bool | None:
+    """Of two conditions that say of one value which number it is: whether it is the same number; None of others."""
+    ops = [x.op for x in (a, b) if isinstance(x, Value) and x.op is not None and x.op.name == "equal"]
+    if len(ops) < 2 or ops[0].inputs[0] is not ops[1].inputs[0]:
+        return None
+    known = [_known(op.inputs[1]) for op in ops]
+    return None if None in known else known[0] == known[1]
 
 
 def either(a, b):
