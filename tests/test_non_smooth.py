@@ -13,42 +13,50 @@ import s2s
 
 PAGE = Path(__file__).parent.parent / "docs" / "non-smooth.md"
 INTRODUCTION = """\
-# Derivatives where there is none
+# Derivatives at ties, corners and singular points
 
-At a tie, at a corner, at zero, a derivative is a convention.  Where several values are the largest, each gets an equal share of
-the derivative, as in JAX; Python's own `max` and `min` follow the operand that they return.  What grows like a distance has derivative 0
-at 0, the middle of its subgradients: `abs`, `hypot`, norms, standard deviations, and roots that are written as such: of `x * x`, and of
-its sum.  Functions that grow infinitely steep have the
-derivative that NumPy's division gives: inf, or nan where even the limit is not known.
-Second derivatives are those of the branch that the first chooses.
+At a tie, a corner or zero a derivative is a convention. Where several values are the largest, each gets an equal
+share of the derivative, as in JAX; Python's own `max` and `min` follow the operand that they return. What grows like
+a distance has derivative 0 at 0, the middle of its subgradients: `abs`, `hypot`, norms, standard deviations, and
+roots written as such (of `x * x`, and of its sum). Functions that grow infinitely steep have the derivative that
+NumPy's division gives: inf, or nan where even the limit is not known. Second derivatives are those of the branch that
+the first chooses.
 
-Of a symmetric or Hermitian matrix `cholesky`, `eigh`, `eigvalsh`, `cho_factor` and `solve(assume_a="pos")` read one triangle, and so the
-derivative has zeros in the other one, and that by a Hermitian diagonal is real.  JAX makes the matrix symmetric first, `(a + a.T) / 2`,
-and shares the derivative between both triangles.  Where a program writes both, what reaches its arguments is the same.
+`s2s.conventions(t, *args)` says which lines of a program were decided by a convention in one call; with
+`S2S_CHECK=conventions` calls warn of them.
 
-`s2s.conventions(t, *args)` says which lines of a program decided by a convention in one call, and with `S2S_CHECK=conventions` calls warn of them.
+**Triangles.** Of a symmetric or Hermitian matrix `cholesky`, `eigh`, `eigvalsh`, `cho_factor` and
+`solve(assume_a="pos")` read one triangle, so the derivative is zero in the other one, and that by a Hermitian
+diagonal is real. JAX makes the matrix symmetric first, `(a + a.T) / 2`, and shares the derivative between both
+triangles. Where a program writes both, what reaches its arguments is the same.
 
-Of a size that is 0 the convention says nothing about second derivatives: they are what they are where they exist, and NaN otherwise.
-A square of a root or a size is differentiated as what is under the root, whatever way it is written (`r ** 2`, `r * r`, `np.square(r)`,
-`r @ r`), in every mode.  Forwards over reverse (`hessian`, `hvp`, `jvp` of `grad`), any function of a size that has a second derivative has it:
-`np.cos(np.linalg.norm(x))`.  In the other orders that is NaN unless such a square is seen.
+**Second derivatives of sizes.** At a size that is 0 second derivatives are exact where they exist, and NaN otherwise.
+A square of a root or a size is differentiated as what is under the root, in whatever way it is written (`r ** 2`,
+`r * r`, `np.square(r)`, `r @ r`), in every mode. In forward over reverse (`hessian`, `hvp`, `jvp` of `grad`), any
+function of a size that has a second derivative has it: `np.cos(np.linalg.norm(x))`. In the other orders that is NaN
+unless such a square is recognised.
 
-Where eigenvalues or singular values coincide, vectors have no derivative.  A function of the matrix has one: products of the vectors of `eigh`
-or `svd` around functions of the values, `(Q * f(w)) @ Q.T`, `U * f(s) @ Vt`, `U @ Vt`, `Q @ ((Q.T @ b) / w)` and their other spellings, one
-matrix at a time (stacks under `s2s.vmap`), are differentiated as what they are, by the divided differences of Daleckii and Krein: exact at
-values that are equal or nearly so, in both modes and in second order.  So are the second derivatives of functions of the values alone.
-Whatever else asks for the derivative of a vector there is NaN: parts of `Q`, sums of outer products in a loop.
+**Equal eigenvalues.** Where eigenvalues or singular values coincide, their vectors have no derivative, but a function
+of the matrix has one. Products of the vectors of `eigh` or `svd` around functions of the values, `(Q * f(w)) @ Q.T`,
+`U * f(s) @ Vt`, `U @ Vt`, `Q @ ((Q.T @ b) / w)` and their other spellings, one matrix at a time (stacks under
+`s2s.vmap`), are differentiated as such functions, by the divided differences of Daleckii and Krein: exact at values
+that are equal or nearly so, in both modes and in second order. So are second derivatives of functions of the values
+alone. Any other derivative of a vector there is NaN: parts of `Q`, sums of outer products in a loop.
 
-What a program throws away has no influence, not even a NaN, in whatever way it is thrown away: by an index, a slice or a mask, `np.where`,
-`np.triu`, `np.delete`, by writing over it, as `np.fill_diagonal` does, by never reading it in a loop, on the path taken, or from a list, by
-sorting and taking some, or as a factor of a mask, an array that is not differentiated and is 0 there (if the value is infinite, so is
-the product NaN, and its derivative).  In a value of which entries may have been thrown away, a cotangent that is exactly 0 makes 0 of an infinite
-slope.  A second derivative where an entry that counts has a cotangent of 0 and an infinite slope, as in the square of
-`np.triu(np.sqrt(x))` at 0, is 0 or nan.  Forwards, a direction that does not touch an entry has derivative 0 there; a tangent that is infinite is thrown away
-with its entry, but a matrix product multiplies it by 0, and that is nan.
+**Discarded values.** What a program discards has no influence on a derivative, not even a NaN, in whatever way it is
+discarded: by an index, a slice or a mask, `np.where`, `np.triu`, `np.delete`, by being overwritten, as
+`np.fill_diagonal` does, by never being read (in a loop, on the path taken, from a list), by sorting and taking some,
+or by a factor from a mask: an array that is not differentiated and is 0 there. (If the value is infinite, the product
+is NaN, and so is its derivative.)
 
-Each line is checked in reverse, forwards and, of numbers, in second order; the column of JAX's values is compared with JAX.
-This page is written from `tests/non_smooth.py` (`pytest tests/test_non_smooth.py --update-golden` writes it again).
+In a value of which entries may have been discarded, a cotangent that is exactly 0 makes 0 of an infinite slope. A
+second derivative where an entry that counts has a cotangent of 0 and an infinite slope, as in the square of
+`np.triu(np.sqrt(x))` at 0, is 0 or nan. In forward mode, a direction that does not touch an entry has derivative 0
+there; an infinite tangent is discarded with its entry, but a matrix product multiplies it by 0, which gives nan.
+
+Each line is checked in reverse and forward mode and, for numbers, in second order; the column of JAX's values is
+compared with JAX. This page is written from `tests/non_smooth.py` (`pytest tests/test_non_smooth.py --update-golden`
+writes it).
 """
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
