@@ -21,7 +21,7 @@ from . import pipeline, tree
 from .arguments import FIRST, checked_axes, numbers, static_names
 from .errors import S2SError, TypeMismatchError, UnsupportedError
 from .front import beginning, from_text
-from .front.alias import Cell
+from .front.alias import Cell, Container
 from .front.calls import apply
 from .front.made import Known
 from .halves import First, LinearMap, Second, halves_of, kept_from
@@ -32,7 +32,9 @@ from .kinds import native_inside, positional
 from .ops.cast import float_
 from .ops.chain import like_operand
 from .ops.checkpoint import bytes_of
-from .ops.record import MACROS, Macro
+from .ops.record import MACROS, Macro, dtype_of
+from .ops.reduce import is_complex
+from .ops.rules import direction_length, in_shape
 from .signature import bind, normalised, signature_of
 from .sparse.derivative import SparseJacobian
 from .transformed import Transformed
@@ -618,14 +620,21 @@ def _directions_inside(call: Callable, f, primals: Sequence, tangents: Sequence)
 
 
 def like_primal(frame, dot, x):
-    """A tangent or cotangent given inside a program, in the dtype of the number or array that it goes with."""
+    """A tangent or cotangent given inside a program, in the dtype of the number or array that it goes with, and of its length."""
     if not isinstance(dot, (Value, Cell)) or not isinstance(x, (Value, Cell)):
+        if isinstance(dot, (tuple, list)) and isinstance(x, (tuple, list)) and len(dot) == len(x):
+            return type(dot)([like_primal(frame, *pair) for pair in zip(dot, x)]) if type(dot) in (tuple, list) else dot
+        if isinstance(dot, Container) and isinstance(x, Container):
+            for name in x.members:
+                like_primal(frame, dot.members.get(name), x.members[name])  # for its checks
         return dot
     given, x = frame.value(dot), frame.value(x)
     numbers = (Scalar, Array, Unknown)
     if not isinstance(given.type, numbers) or not isinstance(x.type, numbers):
         return dot
-    found = like_operand(given, x)
+    if is_complex(given) and (dtype_of(x.type) or "").startswith("float"):
+        raise TypeMismatchError("a complex tangent or cotangent of what is real", None, "give its real part")
+    found = like_operand(in_shape(given, x, direction_length), x)
     if isinstance(x.type, Scalar) and x.type.weak and isinstance(found.type, Scalar) and found.type.dtype == "float64" and not found.type.weak:
         found = float_(found)  # which would raise single precision to double
     return dot if found is given else found

@@ -262,3 +262,60 @@ def test_halves_of_derivatives_ask_for_lengths(f, halve):
     with pytest.raises(ValueError):
         halve(lambda u: f(u, v), u)
     assert halve(f, u, u)[0] == f(u, u)
+
+
+# ------------------------------------------------------------------------- directions given inside programs
+
+
+def squares(q):
+    return q**2
+
+
+def total(q):
+    return np.sum(q**2)
+
+
+INSIDE = {
+    "jvp": lambda q, t: s2s.jvp(squares, (q,), (t,))[1],
+    "vjp": lambda q, t: s2s.vjp(squares, q)[1](t)[0],
+    "linearize": lambda q, t: s2s.linearize(squares, q)[1](t),
+    "hvp": lambda q, t: s2s.hvp(total, (q,), (t,)),
+    "jvp of grad": lambda q, t: s2s.jvp(s2s.grad(total), (q,), (t,))[1],
+    "of a dict": lambda q, t: s2s.jvp(lambda d: d["a"] * 2.0, ({"a": q},), ({"a": t},))[1],
+    "of a tuple": lambda q, t: s2s.vjp(lambda a: (a, a * 2.0), q)[1]((t, q))[0],
+}
+
+
+@pytest.mark.parametrize("f", INSIDE.values(), ids=INSIDE)
+@pytest.mark.parametrize("lengths", [(3, 1), (3, 2), (1, 3)])
+def test_a_direction_of_another_length(f, lengths):
+    n, m = lengths
+    with pytest.raises((ShapeMismatchError, TypeMismatchError)):
+        s2s.jacfwd(f)(np.ones(n), np.ones(m))
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("f", [INSIDE["jvp"], INSIDE["hvp"]], ids=["jvp", "hvp"])
+def test_a_direction_of_another_length_in_native_code(f):
+    compiled = s2s.jit(f)
+    assert np.array_equal(compiled(np.full(3, 2.0), np.ones(3)), f(np.full(3, 2.0), np.ones(3)))
+    for m in (1, 2):
+        with pytest.raises((ShapeMismatchError, TypeMismatchError)):
+            compiled(np.ones(3), np.ones(m))
+
+
+@pytest.mark.parametrize("f", INSIDE.values(), ids=INSIDE)
+def test_a_complex_direction_of_what_is_real(f):
+    with pytest.raises(TypeMismatchError, match="(?s)complex.*real|Instead: give"):
+        s2s.jacfwd(f)(np.ones(3), np.full(3, 1j))
+
+
+def test_a_rule_gives_a_complex_tangent_of_what_is_real():
+    @s2s.custom_jvp
+    def h(q):
+        return q * q
+
+    h.defjvp(lambda primals, tangents: (primals[0] ** 2, 2j * primals[0] * tangents[0]))
+    for t in (s2s.grad, s2s.jacfwd):
+        with pytest.raises(TypeMismatchError, match="(?s)gives a tangent as complex128.*Instead: give it the dtype of what it belongs to"):
+            t(lambda q: np.sum(h(q)))(np.ones(3))

@@ -25,7 +25,8 @@ from ..ir.rebuild import emit_block
 from ..ir.types import FLOAT, Array, Scalar, Static, Tuple, Type, carries_derivative
 from ..ops.control import call as call_record
 from ..ops.control import item, packed
-from ..ops.record import value
+from ..ops.record import dtype_of, value
+from ..ops.reduce import is_complex
 from ..ops.rules import Halves, in_shape
 from ..ops.shape import spread, zeros_of
 from ..ops.trees import leaf_types, leaves_of, member_name
@@ -346,7 +347,12 @@ class RuledCallee:
         return [leaf for k, t in zip(order, type.items) for leaf in self.like(item(x, index=k), t, rule, what, tangent)]
 
     def of_shape(self, x: Value, type: Type, y: Value | None, rule: Callable, what: str) -> Value:
-        """`x`, whose rank must be that of `type`; a literal number stands for an array of it."""
+        """`x`, whose rank must be that of `type`; a literal number stands for an array of it.
+
+        Of what is real no tangent is complex; of a cotangent the real part is meant.
+        """
+        if y is not None and is_complex(x) and (dtype_of(type) or "").startswith("float"):
+            raise self.unlike(x, type, rule, what, "dtype")
         if isinstance(x.type, (Scalar, Array)) and isinstance(type, (Scalar, Array)):
             ranks = [getattr(t, "rank", 0) for t in (x.type, type)]
             sizes = [d for d in zip(getattr(x.type, "dims", ()), getattr(type, "dims", ())) if (d[0] == 1) != (d[1] == 1) and _known(d)]

@@ -79,23 +79,33 @@ def check_rule_length(n, m):
         raise ValueError("a rule gives an array of another length than that of what it belongs to")
 
 
-REFUSALS = {check_rule_length.__name__: "give it the shape of what it belongs to"}  # checks of s2s's own -> the remedy
+def check_direction_length(n, m):
+    if n != m:
+        raise ValueError("a tangent or cotangent is an array of another length than what it belongs to")
 
 
-rule_length = define(
-    "rule_length",  # of an axis of what a rule gives, and of what that belongs to
-    evaluate=check_rule_length, infer=lambda n, m: NONE, helper=check_rule_length, pure=False,
-    fold=lambda n, m: value(None) if n is m or n.constant is not MISSING and n.constant == m.constant else None,
-    vjp=lambda bar, y, n, m: (None, None), jvp=lambda dots, y, n, m: None,
-    syntax=lambda n, m: ast.Call(ast.Name("check_rule_length", ast.Load()), [n, m], []))
+REFUSALS = dict.fromkeys(  # checks of s2s's own -> the remedy
+    (check_rule_length.__name__, check_direction_length.__name__), "give it the shape of what it belongs to")
 
 
-def in_shape(bar: Value, x: Value) -> Value:
+def _length_check(name: str, check: Callable) -> Record:
+    return define(
+        name, evaluate=check, infer=lambda n, m: NONE, helper=check, pure=False,
+        fold=lambda n, m: value(None) if n is m or n.constant is not MISSING and n.constant == m.constant else None,
+        vjp=lambda bar, y, n, m: (None, None), jvp=lambda dots, y, n, m: None,
+        syntax=lambda n, m: ast.Call(ast.Name(check.__name__, ast.Load()), [n, m], []))
+
+
+rule_length = _length_check("rule_length", check_rule_length)  # of an axis of what a rule gives, and of what that belongs to
+direction_length = _length_check("direction_length", check_direction_length)  # of what a program gives jvp, a pullback, ...
+
+
+def in_shape(bar: Value, x: Value, check: Record | None = None) -> Value:
     """`bar`, which a rule gives for `x`, with the extents of `x`: checked by the run where types do not prove them."""
     if isinstance(bar.type, Array) and isinstance(x.type, Array) and bar.type.rank == x.type.rank and bar.type.dims != x.type.dims:
         for axis, (n, m) in enumerate(zip(bar.type.dims, x.type.dims)):
             if n != m:
-                rule_length(length(bar, axis=axis), length(x, axis=axis))
+                (check or rule_length)(length(bar, axis=axis), length(x, axis=axis))
         return shaped_like(bar, x)
     return shaped_like(bar, x) if isinstance(bar.type, Unknown) and isinstance(x.type, Array) else bar
 

@@ -138,10 +138,11 @@ place_in = _check(buffers.place_in, _place)
 slice_bound = _check(buffers.slice_bound, _bound)
 check_lanes = _check(batch.check_lanes, _lanes, types.none)
 check_rule_length = _check(rules.check_rule_length, _lanes, types.none)
+check_direction_length = _check(rules.check_direction_length, _lanes, types.none)
 
 CHECKS = [buffers.same_length, buffers.needs_length, buffers.broadcast_length, buffers.spread_length, buffers.stays_inside, buffers.nonempty_length, buffers.supposed_length,
           buffers.supposed_alike, buffers.count_of, buffers.place_in, buffers.slice_bound, batch.check_lanes,
-          rules.check_rule_length]
+          rules.check_rule_length, rules.check_direction_length]
 WRITTEN = dict.fromkeys(CHECKS, __name__) | dict.fromkeys(room.FUNCTIONS.values(), room.__name__)  # and where native code has them
 
 
