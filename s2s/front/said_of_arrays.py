@@ -524,10 +524,19 @@ def real_of(a):
     return np.real(inexact(a))
 
 
+def matrices_of(a):
+    """The matrices of a stack, one behind the other."""
+    count = 1
+    for n in a.shape[:-2]:  # -1 says nothing of matrices of no elements
+        count = count * n
+    return np.reshape(a, (count, a.shape[-2], a.shape[-1]))
+
+
 def values_and_vectors_of_each(a, UPLO):  # noqa: N803  NumPy's own name
-    """np.linalg.eigh of a stack of matrices, one behind the other."""
-    n = a.shape[-1]
-    flat = np.reshape(a, (-1, n, n))
+    """np.linalg.eigh of a stack of matrices."""
+    if a.shape[-1] != a.shape[-2]:
+        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+    flat = matrices_of(a)
     w, v = np.zeros(flat.shape[:2], real_of(a).dtype), np.zeros(flat.shape, inexact(a).dtype)
     for k in range(len(flat)):
         w[k], v[k] = np.linalg.eigh(flat[k], UPLO)
@@ -536,8 +545,9 @@ def values_and_vectors_of_each(a, UPLO):  # noqa: N803  NumPy's own name
 
 def values_of_each(a, UPLO):  # noqa: N803
     """np.linalg.eigvalsh of a stack."""
-    n = a.shape[-1]
-    flat = np.reshape(a, (-1, n, n))
+    if a.shape[-1] != a.shape[-2]:
+        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+    flat = matrices_of(a)
     w = np.zeros(flat.shape[:2], real_of(a).dtype)
     for k in range(len(flat)):
         w[k] = np.linalg.eigvalsh(flat[k], UPLO)
@@ -548,7 +558,7 @@ def singular_parts_of_each(a):
     """np.linalg.svd of a stack, with full_matrices=False."""
     m, n = a.shape[-2:]
     r = min(m, n)
-    flat = np.reshape(a, (-1, m, n))
+    flat = matrices_of(a)
     dtype = inexact(a).dtype
     u, s, vt = np.zeros((len(flat), m, r), dtype), np.zeros((len(flat), r), real_of(a).dtype), np.zeros((len(flat), r, n), dtype)
     for k in range(len(flat)):
@@ -567,7 +577,7 @@ def square_matrices(a):
 def singular_values_of_each(a):
     """np.linalg.svd of a stack, with compute_uv=False."""
     m, n = a.shape[-2:]
-    flat = np.reshape(a, (-1, m, n))
+    flat = matrices_of(a)
     s = np.zeros((len(flat), min(m, n)), real_of(a).dtype)
     for k in range(len(flat)):
         s[k] = np.linalg.svd(flat[k], compute_uv=False)
@@ -578,7 +588,7 @@ def qr_of_each(a):
     """np.linalg.qr of a stack."""
     m, n = a.shape[-2:]
     k = min(m, n)
-    flat = np.reshape(a, (-1, m, n))
+    flat = matrices_of(a)
     q, r = np.zeros((len(flat), m, k), inexact(a).dtype), np.zeros((len(flat), k, n), inexact(a).dtype)
     for j in range(len(flat)):
         q[j], r[j] = np.linalg.qr(flat[j])
@@ -588,7 +598,7 @@ def qr_of_each(a):
 def pseudo_inverses_of_each(a):
     """np.linalg.pinv of a stack."""
     m, n = a.shape[-2:]
-    flat = np.reshape(a, (-1, m, n))
+    flat = matrices_of(a)
     y = np.zeros((len(flat), n, m), inexact(a).dtype)
     for k in range(len(flat)):
         y[k] = np.linalg.pinv(flat[k])

@@ -73,3 +73,21 @@ def test_gradients_of_symmetric_matrices_are_those_of_eigh():
 def test_a_stack_is_refused():
     with pytest.raises(S2SError, match="np.linalg.eigvals of something else than one matrix"):
         s2s.grad(lambda x: np.sum(np.abs(np.linalg.eigvals(x * A[None]))))(0.3)
+
+
+@pytest.mark.parametrize("of", ["eigvalsh(x)", "eigh(x)[0]", "svd(x, compute_uv=False)", "qr(x)[1]", "pinv(x)"])
+def test_stacks_of_no_matrices_and_of_no_squares(of):
+    """The elements of (2, 8, 4) are those of four squares, which they are not."""
+    text = f"def f(x):\n    return np.sum(np.linalg.{of})\n"
+    scope = {"np": np}
+    exec(text, scope)
+    f, found = scope["f"], s2s.value_and_grad(s2s.from_source(text, {"np": np}))
+    for shape in ((2, 8, 4), (0, 2, 3), (2, 0, 0), (2, 2, 3), (0, 0, 2), (0, 2, 2), (2, 2, 2, 3, 3), (3, 1, 2, 2)):
+        x = np.random.default_rng(0).normal(size=shape) + 1
+        try:
+            wanted = f(x)
+        except np.linalg.LinAlgError:
+            with pytest.raises(np.linalg.LinAlgError, match="must be square"):
+                found(x)
+        else:
+            np.testing.assert_allclose(found(x)[0], wanted, rtol=1e-9, atol=1e-12)
