@@ -6,6 +6,7 @@ a function) is noted here, by getter, and whoever keeps what was generated asks 
 
 from __future__ import annotations
 
+import importlib
 import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -39,6 +40,33 @@ class Defaults:
 
     def __call__(self):
         return self.function.__defaults__
+
+
+@dataclass(frozen=True)
+class Imported:
+    """Reads the module that an import inside a function names."""
+
+    name: str
+
+    def __call__(self):
+        return importlib.import_module(self.name)
+
+
+@dataclass(frozen=True, eq=False)
+class Called:
+    """Reads the function that is run where an object is called, which its class may change, as the object its class."""
+
+    of: object
+    read: Callable
+
+    def __call__(self):
+        return self.read(self.of)
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Called) and self.of is other.of
+
+    def __hash__(self) -> int:
+        return hash(id(self.of))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import gast
 from ..errors import Source, SourceError
 from ..ir.codes import NAMELESS
 from .code_match import codes_of_lambda, distance, flags_of, is_rewritten
-from .consulted import Code, Defaults, consulted
+from .consulted import Code, Defaults, Imported, consulted, is_current
 from .imports import Imports
 from .lines import all_codes_of, lines_of
 from .plain import plain
@@ -36,6 +36,7 @@ class Definition:
 
     node: gast.FunctionDef | gast.Lambda
     source: Source
+    imports: dict[Imported, types.ModuleType]  # what stands in it for imports
 
     @property
     def body(self) -> list:
@@ -45,7 +46,7 @@ class Definition:
         return self.node.body
 
 
-_found: dict[tuple[str, types.CodeType], Definition] = {}
+_found: dict[tuple[str, types.CodeType, str | None], Definition] = {}  # the package is what imports are relative to
 _lambda_bodies: dict[int, tuple[gast.Lambda, list]] = {}
 
 
@@ -63,9 +64,11 @@ def definition_of(function: types.FunctionType) -> Definition:
     consulted(Code(function), code)
     if function.__defaults__:
         consulted(Defaults(function), function.__defaults__)
-    key = (code.co_filename, code)
-    if key not in _found:
+    key = (code.co_filename, code, function.__globals__.get("__package__"))
+    if key not in _found or not is_current(_found[key].imports):
         _found[key] = _find(function.__qualname__, code, function)
+    for getter, module in _found[key].imports.items():
+        consulted(getter, module)
     return _found[key]
 
 
@@ -98,8 +101,8 @@ def _find(name: str, code: types.CodeType, function: types.FunctionType) -> Defi
     source = Source(filename, first, "".join(lines[first - 1:last]), name.rpartition(".")[2], node.lineno)
     if isinstance(node, ast.AsyncFunctionDef):
         raise SourceError(f"{name} is a coroutine", source.begins, "use a plain `def`")
-    tree = Imports(function.__globals__.get("__package__")).visit(gast.ast_to_gast(node))
-    return Definition(plain(tree), source)
+    imports = Imports(function.__globals__.get("__package__"))
+    return Definition(plain(imports.visit(gast.ast_to_gast(node))), source, imports.found)
 
 
 @functools.lru_cache(maxsize=32)

@@ -20,6 +20,7 @@ from ..ir.graph import identifier
 from ..ops.checkpoint import Checkpointed
 from ..ops.record import FUNCTIONS
 from ..ops.rules import RULES
+from .consulted import Called, consulted
 from .find import REMEDY, definition_of
 
 CACHED = type(functools.lru_cache(len))
@@ -103,6 +104,7 @@ def target_of(function: Callable) -> Target:
         return target_of(function.py_func)
     called = call_of(function)
     if called is not None:
+        consulted(Called(function, call_of), called)
         return target_of(types.MethodType(called, function))
     raise without_python(function)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import FunctionType, ModuleType
 
 from ..front.capture import Closed, Fixed, Global, Item, Keys, Length, Member
-from ..front.consulted import Absent, Code, Defaults, Inside, Kind, Library
+from ..front.consulted import Absent, Code, Defaults, Imported, Inside, Kind, Library
 from ..ops.rules import rules_given
 
 ROOT = ("root",)
@@ -76,6 +76,8 @@ class Places:
                 return "item", self.of_getter(owner), key
             case Fixed(content) if type(getter) is Fixed:
                 return "object", self.of_object(content)
+            case Imported(name):
+                return "imported", name
         if getter is rules_given:
             return ("rules",)
         raise Nowhere(repr(getter))
@@ -127,6 +129,8 @@ class Finder:
                 return Closed(self.object(function).__closure__[k])
             case ("object", place):
                 return Fixed(self.object(place))
+            case ("imported", name):
+                return Imported(name)
             case ("rules",):
                 return rules_given
         raise Nowhere(place)

@@ -291,3 +291,25 @@ def test_asserts_that_pytest_rewrites():
     assert s2s.grad(checked)(4.0) == 0.25
     assert s2s.grad(compared)(4.0, 1.0) == 48.0
     assert s2s.grad(lambda x: (lambda x: x * 3.0)(x) * x)(1.0) == 6.0
+
+
+def test_an_object_is_called_as_its_class_says_now():
+    """IPython's autoreload gives objects the new class."""
+    class Law:
+        def __init__(self, k):
+            self.k = k
+
+        def __call__(self, x):
+            return x * self.k
+
+    class NewLaw(Law):
+        def __call__(self, x):
+            return x * x * self.k
+
+    law = Law(3.0)
+    slope, fast = s2s.grad(law), s2s.grad(lambda x: law(x) * 2.0)
+    assert (slope(1.0), fast(1.0)) == (3.0, 6.0)
+    law.__class__ = NewLaw
+    assert (slope(1.0), fast(1.0)) == (6.0, 12.0)
+    NewLaw.__call__ = lambda self, x: x**3
+    assert (slope(1.0), fast(1.0)) == (3.0, 6.0)
