@@ -93,8 +93,8 @@ THROWN_AWAY = (
 )
 SECTIONS = {
     "Ties: which of several is chosen": CHOICES,
-    "Thrown away": THROWN_AWAY,
-    "Sizes at zero": SIZES,
+    "Discarded values": THROWN_AWAY,
+    "Absolute values and norms at zero": SIZES,
     "Steps": STEPS,
     "Powers": POWERS,
     "Matrices of which one triangle is read": TRIANGLES,

@@ -30,11 +30,11 @@ the first chooses.
 diagonal is real. JAX makes the matrix symmetric first, `(a + a.T) / 2`, and shares the derivative between both
 triangles. Where a program writes both, what reaches its arguments is the same.
 
-**Second derivatives of sizes.** At a size that is 0 second derivatives are exact where they exist, and NaN otherwise.
-A square of a root or a size is differentiated as what is under the root, in whatever way it is written (`r ** 2`,
-`r * r`, `np.square(r)`, `r @ r`), in every mode. In forward over reverse (`hessian`, `hvp`, `jvp` of `grad`), any
-function of a size that has a second derivative has it: `np.cos(np.linalg.norm(x))`. In the other orders that is NaN
-unless such a square is recognised.
+**Second derivatives at zero.** Where an absolute value or a norm is 0, second derivatives are exact where they exist,
+and NaN otherwise. A square of a root, an absolute value or a norm is differentiated as what is under the root, in
+whatever way it is written (`r ** 2`, `r * r`, `np.square(r)`, `r @ r`), in every mode. In forward over reverse
+(`hessian`, `hvp`, `jvp` of `grad`), any function of a norm that has a second derivative has it:
+`np.cos(np.linalg.norm(x))`. In the other orders that is NaN unless such a square is recognised.
 
 **Equal eigenvalues.** Where eigenvalues or singular values coincide, their vectors have no derivative, but a function
 of the matrix has one. Products of the vectors of `eigh` or `svd` around functions of the values, `(Q * f(w)) @ Q.T`,
