@@ -251,8 +251,8 @@ class Watcher:
         """After an op: whether its derivative there is a convention."""
         if not op.record.kinks or not any(x in self.varied and is_inexact(dtype_of(x.type)) for x in op.inputs):
             return
-        if any(carries_derivative(y.type) for y in op.outputs) and not any(y in self.active for y in op.outputs):
-            return
+        if any(y in self.varied for y in op.outputs) and not any(y in self.active for y in op.outputs):
+            return  # on no way to the result; a step, as floor and comparisons are, stands at the end of each
         y = results[0] if len(results) == 1 else results
         for kink in op.record.kinks:
             if kink.of is not None and not any(op.inputs[k] in self.varied for k in kink.of):

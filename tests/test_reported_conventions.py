@@ -183,3 +183,32 @@ def test_programs_run_through(program):
     t = s2s.grad(program.function, argnums=tuple(program.wrt))
     for each in s2s.conventions(t, *program.args):
         assert each.line is not None and each.what and each.values
+
+
+STEPS_ON_THE_WAY = {  # a result that depends on x beside a step, too; where the step is, and where it is not
+    "np.floor": (lambda x: np.floor(x) * x, 1.0, 1.5),
+    "math.ceil": (lambda x: math.ceil(x) * x, 1.0, 1.5),
+    "np.trunc of arrays": (lambda x: np.sum(np.trunc(x) * x), np.ones(2), np.full(2, 1.5)),
+    "np.round": (lambda x: np.round(x) * x, 0.5, 1.0),
+    "np.rint": (lambda x: np.rint(x) * x, 1.5, 1.0),
+    "np.sign": (lambda x: np.sign(x) * np.cos(x), 0.0, 1.0),
+    "np.heaviside": (lambda x: x + np.heaviside(x, 0.5), 0.0, 1.0),
+    "//": (lambda x: x * (x // 0.5), 1.0, 1.2),
+    "in a helper": (lambda x: helper_of_steps(x) + x, 2.0, 2.5),
+    "sorted": (lambda x: sorted([x, 1.0])[0], 1.0, 2.0),
+    "sorted by a key": (lambda x: sorted([x, 1.0], key=lambda t: -t)[0], 1.0, 2.0),
+    "np.unique": (lambda x: np.sum(np.unique(x)), np.ones(2), np.arange(2.0)),
+    "nuclear norm": (lambda a: np.linalg.norm(a, "nuc"), np.diag([1.0, 0.0]), np.diag([1.0, 2.0])),
+    "singular values": (lambda a: np.linalg.svd(a)[1][1], np.diag([1.0, 0.0]), np.diag([1.0, 2.0])),
+}
+
+
+def helper_of_steps(x):
+    return np.floor(x) * x
+
+
+@pytest.mark.parametrize("f, at, beside", STEPS_ON_THE_WAY.values(), ids=STEPS_ON_THE_WAY)
+def test_steps_on_the_way_to_a_result(f, at, beside):
+    for t in (s2s.grad, s2s.jacfwd):
+        assert s2s.conventions(t(f), at)
+        assert s2s.conventions(t(f), beside) == []

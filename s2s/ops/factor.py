@@ -35,6 +35,7 @@ from .elementwise import real as real_part
 from .equations import scipy_call, scipys
 from .index import put, take
 from .join import concatenate_record
+from .kinks import Kink, kinked
 from .linalg import (
     completed,
     inv,
@@ -277,6 +278,9 @@ singular_values = define(
     jvp=lambda dots, y, a: None if dots[0] is None else _along_svd(dots[0], a),
     syntax=lambda a: _keyworded("svd", a, compute_uv=False),
 )
+NO_SIZE = "a singular value of 0: the derivative is that along the vectors that LAPACK gives"
+kinked(svd_record, Kink(NO_SIZE, lambda ys, a: np.equal(ys[1], 0)))
+kinked(singular_values, Kink(NO_SIZE, lambda y, a: np.equal(y, 0)))
 
 
 def _through_svd(bar: Value, a: Value) -> Value:

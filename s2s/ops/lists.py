@@ -911,6 +911,7 @@ list_order = define(
     vjp=lambda bar, y, keys, *, reverse: (None,),
     jvp=lambda dots, y, keys, *, reverse: None,
 )
+kinked(list_order, Kink("a tie: equal items stay in the order in which they stand", lambda y, keys, *, reverse: len(set(keys)) < len(keys)))
 
 
 def scattered(values, order, xs):

@@ -166,6 +166,7 @@ unique_record = define(
     "unique",  # (x), a vector: its values in order, and what the flags ask for
     evaluate=lambda x, *, index, inverse, counts: np.unique(x, index, inverse, counts),
     infer=_infer_unique, syntax=_unique_syntax, vjp=_vjp_unique, jvp=_jvp_unique)
+kinked(unique_record, Kink("a tie: the first of equal elements gets the derivative", lambda ys, x, **flags: np.size(np.unique(x)) < np.size(x)))
 
 
 @numpy_function(np.unique)
