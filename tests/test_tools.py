@@ -1,6 +1,7 @@
 """The tools run, and say what they are for."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ def run(*words: str, status: int = 0) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("name", ["run", "fuzz", "extents", "stages", "ops", "ulps", "fit.py", "mutate", "bench/run.py", "bench/growth.py"])
+@pytest.mark.parametrize("name", ["run", "fuzz", "extents", "stages", "ops", "ulps", "fit.py", "mutate", "replay", "bench/run.py", "bench/growth.py"])
 def test_help_is_the_docstring(name):
     said = run(f"tools/{name}", "--help")
     text = (ROOT / "tools" / name).read_text()
@@ -90,6 +91,16 @@ def test_mutants_are_killed_by_the_tests_of_their_ops():
     assert "no such mutant" in said
     said = run("tools/mutate", "--area", "types", "--count", "2", "--jobs", "1", "tests/test_layers.py", status=0)
     assert "2 mutants: 0 killed, 0 too slow, 0 survived, 2 reached by no test" in said
+
+
+def test_replay_sees_one_character_of_a_printer(tmp_path):
+    shutil.copytree(ROOT / "s2s", tmp_path / "s2s", ignore=shutil.ignore_patterns("__pycache__"))
+    words = ["tools/replay", ".", str(tmp_path), "--only", "^programs.horner$"]
+    assert "none differ" in run(*words)
+    (printer,) = (p for p in (tmp_path / "s2s").rglob("*.py") if 'Comment("backwards")' in p.read_text())
+    printer.write_text(printer.read_text().replace('Comment("backwards")', 'Comment("backward")'))
+    said = run(*words, status=1)
+    assert "-    # backwards\n+    # backward\n" in said and "programs.horner, gradient: " in said
 
 
 @pytest.mark.compile
