@@ -33,7 +33,7 @@ def ask_first(op: Op, inputs: list[Value], asked: set[tuple], pythons: Callable)
     """
     for each, are_pythons in _asked_of(op, pythons):
         if each.natively is True and _is_new(each.condition, each.of(inputs), op, asked, are_pythons):
-            _raise_where(each, both(each.asked(inputs, op.attrs), are_pythons()))
+            raise_where(each, both(each.asked(inputs, op.attrs), are_pythons()))
 
 
 def ask_counts(op: Op, whole: Callable, asked: set[tuple]) -> None:
@@ -43,14 +43,14 @@ def ask_counts(op: Op, whole: Callable, asked: set[tuple]) -> None:
         if each.natively is True and operands and all(isinstance(x.type, Scalar) for x in operands) and each.is_possible(op.inputs, op.attrs):
             numbers = [whole(x) for x in operands]
             if _is_new(each.condition, numbers, op, asked):
-                _raise_where(each, each.condition(*numbers, **op.attrs))
+                raise_where(each, each.condition(*numbers, **op.attrs))
 
 
 def ask_afterwards(op: Op, inputs: list[Value], output: Value, asked: set[tuple], pythons: Callable) -> None:
     """Emit what raises where the result of `op` shows that Python would have refused it."""
     for each, are_pythons in _asked_of(op, pythons):
         if callable(each.natively) and _is_new(each.natively, inputs, op, asked, are_pythons):
-            _raise_where(each, both(each.natively(output, *inputs, **op.attrs), are_pythons()))
+            raise_where(each, both(each.natively(output, *inputs, **op.attrs), are_pythons()))
 
 
 def _surely() -> bool:
@@ -79,7 +79,8 @@ def _is_new(rule, operands: list[Value], op: Op, asked: set[tuple], are_pythons:
     return op.line is None or not op.line.again  # the forward sweep has asked
 
 
-def _raise_where(each: Raises, condition) -> None:
+def raise_where(each: Raises, condition) -> None:
+    """Emit what raises where the condition holds, of which None cannot."""
     if condition is None or condition is False:
         return
     kind = each.kind or ArithmeticError

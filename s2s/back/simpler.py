@@ -21,6 +21,7 @@
     np.repeat(x, n), np.tile(x, ns), of one number     of an array of it; what is summed back to a number is np.sum
     np.argmax(x), of one number        0
     np.searchsorted(a, v), np.digitize(x, bins)        loops over the elements of v and x (searches.py)
+    np.asarray_chkfinite(x)  x, and an error where not all of it is finite
     fitted(x, n, axis)       a part of x, written into zeros
     np.fft.fftfreq(n, d)     0, 1, 2, ..., -2, -1, times 1.0 / (n * d); np.fft.rfftfreq likewise
 """
@@ -78,10 +79,11 @@ from .products import (
     multiplied,
     of_dtype,
 )
+from .scalars import raise_where
 from .searches import binned, searched
 from .stacked import OF_STACKS, matrices, one_by_one
 
-REWRITTEN = ("einsum", "outer", "stack", "append", "convolve", "correlate", "math.fmod", "math.cbrt", "hypotenuse", "exact_sum", "compensated_sum",
+REWRITTEN = ("einsum", "finite", "outer", "stack", "append", "convolve", "correlate", "math.fmod", "math.cbrt", "hypotenuse", "exact_sum", "compensated_sum",
              "fitted", "fftfreq", "rfftfreq",
              *IN_LOOPS)
 
@@ -135,6 +137,11 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
         case "root" | "root_forward" | "over_size" | "over_size_forward" | "times_sign" | "times_sign_forward" | "as_if" | "complex_as_if" | "no_negative" \
                 | "matrix_function" | "matrix_function_along":
             return [plainly(op, inputs)]
+        case "finite":
+            (x,), (raising,) = inputs, op.record.raises
+            if has_blas:
+                raise_where(raising, raising.asked(inputs, {}))
+            return [x]
         case "float_" if inputs[0].type.dtype == "bool":
             return [convert(inputs[0], dtype="float64")]
         case "math.fmod" if all(x.type.dtype in ("int64", "bool") for x in inputs):

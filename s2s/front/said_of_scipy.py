@@ -1,7 +1,7 @@
 """What functions of SciPy mean, said in Python: they are run in place, like functions of the user's.
 
 SciPy's linear algebra is NumPy's with triangles and other defaults, and its densities are formulas of scipy.special, whose
-derivatives are known; arguments that only say how SciPy goes about it (`overwrite_a`, `check_finite`) are taken and mean nothing.
+derivatives are known; arguments that only say how SciPy goes about it (`overwrite_a`) are taken and mean nothing.
 Numbers agree with SciPy's to rounding.  The densities are those of Johnson, Kotz and Balakrishnan, "Continuous Univariate
 Distributions", as SciPy parametrises them; outside of where a distribution lives a density is 0 and its logarithm -inf.  Of parameters
 that no distribution has, a negative scale, say, NaN comes out, as from SciPy: each becomes NaN before it is used, and what is outside is asked
@@ -48,6 +48,11 @@ def diagonal_of(a, k=0):
     return np.diagonal(a, k, -2, -1)
 
 
+def checked(a, check_finite):
+    """An array that SciPy refuses unless all of it is finite."""
+    return np.asarray_chkfinite(a) if check_finite else np.asarray(a)
+
+
 def structure_of(assume_a):
     """Which of SciPy's names for structures of matrices it is."""
     for name, short in (("general", "gen"), ("symmetric", "sym"), ("hermitian", "her"), ("positive definite", "pos")):
@@ -61,7 +66,7 @@ def structure_of(assume_a):
 def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None, transposed=False):
     """scipy.linalg.solve: of a matrix with a structure the parts are read that SciPy reads."""
     structure = structure_of(assume_a)
-    a, b = np.asarray(a), np.asarray(b)
+    a, b = checked(a, check_finite), checked(b, check_finite)
     if transposed and np.iscomplexobj(a):
         raise NotImplementedError("scipy.linalg.solve can currently not solve a^T x = b or a^H x = b for complex matrices.")
     if structure == "diagonal":
@@ -84,7 +89,7 @@ def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=
 
 def inverse(a, overwrite_a=False, check_finite=True, *, assume_a=None, lower=False):
     """scipy.linalg.inv."""
-    structure = structure_of(assume_a)
+    a, structure = checked(a, check_finite), structure_of(assume_a)
     if structure in ("diagonal", "tridiagonal", "banded"):
         raise NotImplementedError("s2s: scipy.linalg.inv of a matrix with diagonals: leave assume_a out, or divide by the diagonal")
     if structure == "symmetric":
@@ -96,40 +101,42 @@ def inverse(a, overwrite_a=False, check_finite=True, *, assume_a=None, lower=Fal
 
 def determinant(a, overwrite_a=False, check_finite=True):
     """scipy.linalg.det."""
-    return np.linalg.det(a)
+    return np.linalg.det(checked(a, check_finite))
 
 
 def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
     """scipy.linalg.norm."""
-    return np.linalg.norm(a, ord, axis, keepdims)
+    return np.linalg.norm(checked(a, check_finite), ord, axis, keepdims)
 
 
 def pseudo_inverse(a, check_finite=True):
     """scipy.linalg.pinv."""
-    return np.linalg.pinv(a)
+    return np.linalg.pinv(checked(a, check_finite))
 
 
 def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
     """scipy.linalg.cholesky: the upper triangle is read, and given, unless `lower`."""
+    a = checked(a, check_finite)
     return np.linalg.cholesky(a) if lower else np.swapaxes(np.linalg.cholesky(np.swapaxes(a, -1, -2)), -1, -2)
 
 
 def cholesky_factor(a, lower=False, overwrite_a=False, check_finite=True):
     """scipy.linalg.cho_factor, with zeros in the triangle that SciPy leaves as it was."""
-    return cholesky(a, lower), lower
+    return cholesky(a, lower, check_finite=check_finite), lower
 
 
 def solve_by_cholesky(c_and_lower, b, overwrite_b=False, check_finite=True):
     """scipy.linalg.cho_solve."""
     c, lower = c_and_lower
+    b, c = checked(b, check_finite), checked(c, check_finite)
     if lower:
-        return solve_triangular(c, solve_triangular(c, b, 0, True), 2, True)
-    return solve_triangular(c, solve_triangular(c, b, 2))
+        return solve_triangular(c, solve_triangular(c, b, 0, True, check_finite=False), 2, True, check_finite=False)
+    return solve_triangular(c, solve_triangular(c, b, 2, check_finite=False), check_finite=False)
 
 
 def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=True):
     """scipy.linalg.solve_triangular: the other triangle is not read."""
-    a = np.asarray(a)
+    a, b = checked(a, check_finite), checked(b, check_finite)
     if unit_diagonal:
         one = np.tril(np.triu(np.ones_like(a)))
         a = np.tril(a, -1) + one if lower else np.triu(a, 1) + one
@@ -143,17 +150,17 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
 def eigh(a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, type=1, check_finite=True,
          subset_by_index=None):
     """scipy.linalg.eigh; of two matrices as LAPACK's sygvd does it, with a Cholesky factor of the second."""
-    a = np.asarray(a)
+    a = checked(a, check_finite)
     if subset_by_index is not None:
         if not eigvals_only:
             raise NotImplementedError("s2s: scipy.linalg.eigh of some eigenvectors: take them from all, v[:, first:last + 1]")
         first, last = subset_by_index
-        return eigh(a, b, lower=lower, eigvals_only=True, type=type)[..., first:last + 1]
+        return eigh(a, b, lower=lower, eigvals_only=True, type=type, check_finite=check_finite)[..., first:last + 1]
     if b is None:
         if eigvals_only:
             return np.linalg.eigvalsh(a) if lower else np.linalg.eigvalsh(a, "U")
         return eigh_of_triangle(a, False) if lower else eigh_of_triangle(a, True)
-    b = np.asarray(b)
+    b = checked(b, check_finite)
     L = np.linalg.cholesky(b if lower else adjoint(b))  # noqa: N806
     a = hermitian(a, lower)
     inner = np.linalg.solve(L, adjoint(np.linalg.solve(L, a))) if type == 1 else adjoint(L) @ a @ L
@@ -167,8 +174,12 @@ def eigh_of_triangle(a, upper):
     """scipy.linalg.eigh of one matrix, or of each of a stack."""
     if np.ndim(a) == 2:
         return eigh_of_scipy(a, upper)
-    n = a.shape[-1]
-    flat = np.reshape(a, (-1, n, n))
+    if a.shape[-1] != a.shape[-2]:
+        raise ValueError("expected square matrix")
+    count = 1
+    for n in a.shape[:-2]:
+        count = count * n
+    flat = np.reshape(a, (count, a.shape[-2], a.shape[-1]))
     w, v = np.zeros(flat.shape[:2], np.real(a * 1.0).dtype), np.zeros(flat.shape, (a * 1.0).dtype)
     for k in range(len(flat)):
         w[k], v[k] = eigh_of_scipy(flat[k], upper)
@@ -177,17 +188,17 @@ def eigh_of_triangle(a, upper):
 
 def eigvalsh(a, b=None, *, lower=True, overwrite_a=False, overwrite_b=False, type=1, check_finite=True, subset_by_index=None):
     """scipy.linalg.eigvalsh."""
-    return eigh(a, b, lower=lower, eigvals_only=True, type=type, subset_by_index=subset_by_index)
+    return eigh(a, b, lower=lower, eigvals_only=True, type=type, check_finite=check_finite, subset_by_index=subset_by_index)
 
 
 def svd(a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True):
     """scipy.linalg.svd."""
-    return np.linalg.svd(a, full_matrices, compute_uv)
+    return np.linalg.svd(checked(a, check_finite), full_matrices, compute_uv)
 
 
 def svdvals(a, overwrite_a=False, check_finite=True):
     """scipy.linalg.svdvals."""
-    return np.linalg.svd(a, compute_uv=False)
+    return np.linalg.svd(checked(a, check_finite), compute_uv=False)
 
 
 def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
@@ -196,7 +207,7 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
         raise NotImplementedError("s2s: scipy.linalg.qr with pivoting, or in this mode: pass mode='economic'")
     if mode == "full" and a.shape[0] != a.shape[1]:
         raise NotImplementedError("s2s: all of Q of a matrix that is not square: pass mode='economic'")
-    return np.linalg.qr(a)
+    return np.linalg.qr(checked(a, check_finite))
 
 
 def exponential(A):  # noqa: N803  SciPy's own name

@@ -21,6 +21,7 @@ from . import (  # noqa: F401
     elementwise,
     equations,
     factor,
+    finite,
     foreign,
     fourier,
     index,

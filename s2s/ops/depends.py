@@ -257,7 +257,7 @@ def _say(names: str, rule: Callable | None = None, moves: Sequence[int] = ()) ->
 
 _say("concatenate stack tuple list_of", moves=ALL)
 _say("append list_join list_insert list_set tape_push", moves=(0, 1))
-_say("""as_array atleast_1d atleast_2d atleast_3d broadcast_to copy diagonal expand_dims flip full full_like moveaxis ravel
+_say("""as_array atleast_1d atleast_2d atleast_3d broadcast_to copy diagonal expand_dims finite flip full full_like moveaxis ravel
      repeat reshape reshape_like roll shaped_like as_long_as spread squeeze swapaxes take_along_axis tile transpose tril triu getitem
      delete list_concatenate list_copy list_full list_get list_pick list_put list_slice list_stack list_unstack
      contiguous again list_cut stop_gradient aside tape_copy tape_kept tape_reversed""", moves=(0,))

@@ -211,7 +211,7 @@ numpy_function(np.linalg.cholesky)(cholesky)
 def is_singular(a):
     """Whether np.linalg.solve and np.linalg.inv raise LinAlgError."""
     try:
-        np.linalg.solve(a, a[0])
+        np.linalg.solve(a, a[:1].T)  # which is a vector also where there are no rows
     except Exception:
         return True
     return False

@@ -237,3 +237,58 @@ def test_a_hermitian_toeplitz_matrix():
 def test_what_is_left_is_refused(f, error, text):
     with pytest.raises(error, match=text):
         s2s.grad(f)(0.7)
+
+
+CHECKED = {
+    "solve": (lambda a, b: np.sum(la.solve(a, b)), lambda a, b: np.sum(la.solve(a, b, check_finite=False))),
+    "inv": (lambda a, b: np.sum(la.inv(a)) + b[0], lambda a, b: np.sum(la.inv(a, check_finite=False)) + b[0]),
+    "det": (lambda a, b: la.det(a) + b[0], lambda a, b: la.det(a, check_finite=False) + b[0]),
+    "norm": (lambda a, b: la.norm(a) + b[0], lambda a, b: la.norm(a, check_finite=False) + b[0]),
+    "cholesky": (lambda a, b: np.sum(la.cholesky(a)) + b[0], lambda a, b: np.sum(la.cholesky(a, check_finite=False)) + b[0]),
+    "cho_solve": (lambda a, b: np.sum(la.cho_solve(la.cho_factor(a), b)),
+                  lambda a, b: np.sum(la.cho_solve(la.cho_factor(a, check_finite=False), b, check_finite=False))),
+    "solve_triangular": (lambda a, b: np.sum(la.solve_triangular(a, b)), lambda a, b: np.sum(la.solve_triangular(a, b, check_finite=False))),
+    "eigvalsh": (lambda a, b: np.sum(la.eigvalsh(a)) + b[0], lambda a, b: np.sum(la.eigvalsh(a, check_finite=False)) + b[0]),
+    "svdvals": (lambda a, b: np.sum(la.svdvals(a)) + b[0], lambda a, b: np.sum(la.svdvals(a, check_finite=False)) + b[0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHECKED)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_finite_is_refused(name, bad):
+    checked, unchecked = CHECKED[name]
+    a, b = S.copy(), A.copy()
+    (b if name == "solve" else a)[-1] = bad
+    for way in (s2s.grad(checked), lambda a, b: s2s.vmap(checked)(a[None], b[None]), lambda a, b: s2s.jvp(checked, (a, b), (a, b))):
+        with pytest.raises(ValueError, match="must not contain infs or NaNs"):
+            way(a, b)
+    assert s2s.grad(checked)(S, A).shape == S.shape
+    assert "chkfinite" not in s2s.grad(unchecked).lower(S, A).source
+
+
+def solved_or_not(a, b):
+    try:
+        y = np.sum(la.solve(a, b))
+    except np.linalg.LinAlgError:
+        y = -1.0 * b[0]
+    except ValueError:
+        y = -2.0 * len(b)
+    return y
+
+
+@pytest.mark.compile
+def test_compiled_code_asks_whether_all_is_finite():
+    fast, either = s2s.jit(s2s.grad(CHECKED["solve"][0])), s2s.jit(solved_or_not)
+    nan = np.where(S > S[0, 0], np.nan, S)
+    for a, b in ((nan, A), (S, A * np.inf)):
+        with pytest.raises(ValueError, match="must not contain infs or NaNs"):
+            fast(a, b)
+        assert either(a, b) == -6.0 == solved_or_not(a, b)
+    assert either(np.ones((3, 3)), A) == -A[0]
+    np.testing.assert_allclose(either(S, A), solved_or_not(S, A))
+    np.testing.assert_allclose(fast(S, A), s2s.grad(CHECKED["solve"][1])(S, A), rtol=1e-12)
+
+
+def test_a_stack_that_is_no_stack_of_squares():
+    with pytest.raises(ValueError, match="expected square matrix"):
+        s2s.vmap(lambda a: la.eigh(a)[0])(np.ones((1, 2, 8, 4)))

@@ -406,6 +406,8 @@ PROGRAMS = [  # the exception, the parameters, what is tried, and arguments of w
     ("np.linalg.LinAlgError", "a", "y = np.sum(np.linalg.svd(a, compute_uv=False))", [(Q,), (S * np.nan,)]),
     ("np.linalg.LinAlgError", "a", "y = np.sum(np.abs(np.linalg.eig(a)[0]))", [(Q,), (S * np.nan,)]),
     ("np.linalg.LinAlgError", "a, b", "y = np.sum(np.linalg.lstsq(a, b)[0])", [(Q, X[:2]), (S * np.nan, X[:2])]),
+    ("np.linalg.LinAlgError", "a, k", "y = np.sum(np.linalg.inv(a[k:, k:]))", [(Q, 0), (S, 0), (Q, 2)]),
+    ("ValueError", "x, z", "y = np.sum(np.asarray_chkfinite(z)) * x[0]", [(X, X), (X, X * math.nan)]),
     ("ValueError", "x, k", "y = math.comb(k, 2) * x[0]", [(X, 4), (X, -1)]),
     ("ValueError", "x, k", "y = math.perm(k) * x[0]", [(X, 4), (X, -1)]),
     ("ValueError", "x, k", "y = math.factorial(k) * x[0]", [(X, 4), (X, -1)]),
