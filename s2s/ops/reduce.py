@@ -530,6 +530,13 @@ def _finite(top: Value) -> Value:
     return barrier(where(isfinite(top), top, 0.0))
 
 
+def below_maximum(x, axis) -> tuple[Value, Value]:
+    """x less its maximum where that is finite, which carries no derivative, and the sum of the exponentials, with all axes."""
+    x, axis = as_array(x), static_axis(axis)
+    below = x - _finite(max_record(x, axis=axis, keepdims=True))
+    return below, sum_record(exp(below), axis=axis, keepdims=True)
+
+
 @numpy_function(Named("scipy.special", "logsumexp"))
 def logsumexp(x, axis=None, b=None, keepdims=False, return_sign=False) -> Value:
     """scipy.special.logsumexp: the maximum is taken out if it is finite, and carries no derivative; where all are -inf it is 0, as of logaddexp."""

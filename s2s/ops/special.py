@@ -38,7 +38,7 @@ from .elementwise import (
     where,
 )
 from .record import RECORDS, Record, define, dtype_of, numpy_function, promote, static, value
-from .reduce import logsumexp
+from .reduce import below_maximum
 from .ufunc import IN_MATH, builtin_syntax, called, elementwise
 
 # ------------------------------------------------------------------------------------------ definition
@@ -451,7 +451,9 @@ entr = _special("entr",                        lambda y, x: -log(x) - 1)
 
 @numpy_function(scipys("log_softmax"))
 def log_softmax(x: Value, axis=None) -> Value:
-    return x - logsumexp(x, axis=axis, keepdims=True)
+    """scipy.special.log_softmax: x less its maximum, less a logarithm that would be lost beside a large maximum."""
+    below, total = below_maximum(x, axis)
+    return below - log(total)
 
 
 @numpy_function(scipys("softmax"))

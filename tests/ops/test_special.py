@@ -160,3 +160,15 @@ def test_polygamma_of_complex_numbers_is_refused():
     assert np.isfinite(s2s.jvp(lambda z: scipy_special.gamma(z), (1.0 + 2j,), (1.0 + 0j,))[1])
     with pytest.raises(s2s.S2SError, match="polygamma of complex numbers, which the derivative of digamma is"):
         s2s.grad(lambda z: scipy_special.digamma(z), holomorphic=True)(1.0 + 2j)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("x", [[1e17, 1e17], [1e10, 1e10 + 1.0, 3.0], [1e308, 1e308, -1e308], [-np.inf, 0.0], [np.inf, 0.0], [-np.inf, -np.inf]])
+def test_log_softmax_beside_a_large_maximum(x):
+    x = np.array(x)
+    with np.errstate(all="ignore"):  # SciPy's own are warned of
+        np.testing.assert_array_equal(s2s.vmap(lambda x: scipy_special.log_softmax(x))(x[None])[0], scipy_special.log_softmax(x))
+    if np.all(np.isfinite(x)):
+        right = np.eye(len(x)) - scipy_special.softmax(x)
+        for t in (s2s.jacfwd, s2s.jacrev):
+            np.testing.assert_allclose(t(lambda x: scipy_special.log_softmax(x))(x), right, atol=1e-15)
