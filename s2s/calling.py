@@ -26,6 +26,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -33,7 +34,18 @@ import numpy as np
 from .errors import ShapeMismatchError, TypeMismatchError
 from .flat import Compiled, result_expression
 from .front.capture import Closed, Fixed, Global, Item, Keys, Length, Member, Saved
-from .front.consulted import LENGTHS, Absent, Code, Defaults, Kind, Noted, is_same
+from .front.consulted import (
+    LENGTHS,
+    Absent,
+    Called,
+    Code,
+    Defaults,
+    Defined,
+    Imported,
+    Kind,
+    Noted,
+    is_same,
+)
 from .ir.forms import form_of, is_container
 from .ir.graph import Function
 from .ir.types import Array, Scalar, Static, Tuple, Type
@@ -252,6 +264,12 @@ def reading(getter: Callable, names: Names) -> str:
             return f"{names.given(getter.function, 'f')}.__code__"
         case Defaults():
             return f"{names.given(getter.function, 'f')}.__defaults__"
+        case Defined() if getter.name.isidentifier():
+            return f"{names.given(getter.cls, 'c')}.{getter.name}"
+        case Called():
+            return f"{names.given(type, 'type')}({names.given(getter.of, 'c')}).__call__"
+        case Imported():
+            return f"{names.given(sys.modules, 'n')}[{getter.name!r}]"
     return f"{names.given(getter, 'get')}()"
 
 

@@ -52,15 +52,25 @@ class Imported:
         return importlib.import_module(self.name)
 
 
-@dataclass(frozen=True, eq=False)
-class Called:
-    """Reads the function that is run where an object is called, which its class may change, as the object its class."""
+@dataclass(frozen=True)
+class Defined:
+    """Reads a method or a property of a class."""
 
-    of: object
-    read: Callable
+    cls: type
+    name: str
 
     def __call__(self):
-        return self.read(self.of)
+        return getattr(self.cls, self.name)
+
+
+@dataclass(frozen=True, eq=False)
+class Called:
+    """Reads what is run where an object is called, which its class may change, as the object its class."""
+
+    of: object
+
+    def __call__(self):
+        return type(self.of).__call__
 
     def __eq__(self, other) -> bool:
         return isinstance(other, Called) and self.of is other.of

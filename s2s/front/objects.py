@@ -26,6 +26,7 @@ from ..ops.checkpoint import Checkpointed
 from .alias import Cell, Container, part_written
 from .capture import Fixed, is_data
 from .collected import Deque, Keyed, Set, Tally
+from .consulted import Defined, consulted
 from .containers import deep, key_in, new_dict, pairs, shallow, store
 from .frame import Frame, Object
 from .made import Made, Method
@@ -43,6 +44,9 @@ class Super(Made):
         yield self.receiver
 
 
+METHODS = (types.FunctionType, property, staticmethod, classmethod)
+
+
 def class_of(binding) -> type | None:
     """The user's class that `binding` is an instance of."""
     if isinstance(binding, Container) and not binding.is_dict:
@@ -57,7 +61,10 @@ def found_in(cls: type, name: str, after: type | None = None):
     mro = cls.__mro__[cls.__mro__.index(after) + 1:] if after is not None else cls.__mro__
     for base in mro:
         if name in base.__dict__:
-            return base, base.__dict__[name]
+            defined = base.__dict__[name]
+            if isinstance(defined, METHODS) and not _is_foreign(base):
+                consulted(getter := Defined(cls if after is None else base, name), getter())
+            return base, defined
     return None, None
 
 

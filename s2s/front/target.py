@@ -104,7 +104,7 @@ def target_of(function: Callable) -> Target:
         return target_of(function.py_func)
     called = call_of(function)
     if called is not None:
-        consulted(Called(function, call_of), called)
+        consulted(Called(function), called)
         return target_of(types.MethodType(called, function))
     raise without_python(function)
 

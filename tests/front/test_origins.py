@@ -313,3 +313,29 @@ def test_an_object_is_called_as_its_class_says_now():
     assert (slope(1.0), fast(1.0)) == (6.0, 12.0)
     NewLaw.__call__ = lambda self, x: x**3
     assert (slope(1.0), fast(1.0)) == (3.0, 6.0)
+
+
+def test_methods_of_what_the_program_makes_are_those_of_now():
+    class Law:
+        def __init__(self, k):
+            self.k = k
+
+        def at(self, x):
+            return x * self.k
+
+        @property
+        def half(self):
+            return self.k / 2.0
+
+    class Steep(Law):
+        def at(self, x):
+            return super().at(x) * x
+
+    slopes = [s2s.grad(lambda x: Law(3.0).at(x) * Law(3.0).half), s2s.grad(lambda x: Steep(3.0).at(x) * Steep(3.0).half)]
+    assert [slope(1.0) for slope in slopes] == [4.5, 9.0]
+    Law.at = lambda self, x: x * self.k * 10.0
+    assert [slope(1.0) for slope in slopes] == [45.0, 90.0]
+    Law.half = property(lambda self: 1.0)
+    assert [slope(1.0) for slope in slopes] == [30.0, 60.0]
+    Steep.at = lambda self, x: x**3
+    assert [slope(1.0) for slope in slopes] == [30.0, 3.0]
