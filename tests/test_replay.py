@@ -95,12 +95,15 @@ def test_two_names_do_not_become_one():
 
 def test_paths_and_addresses_are_no_part_of_a_text():
     one = 'File "/tmp/a/s2s/back/x.py", line 7: <object at 0x7f00aa11bb22> of /tmp/a/tests/x.py'
-    other = (
-        'File "/tmp/b/s2s/y.py", line 70: <object at 0x7f00aa11cc33> of /tmp/b/tests/x.py'
-    )
+    other = 'File "/tmp/b/s2s/y.py", line 70: <object at 0x7f00aa11cc33> of /tmp/b/tests/x.py'
     assert normalised(one) == normalised(other, "/tmp/b")
-    one = "The derivative of f (test_a.py, line 6) with respect to u"
-    other = "The derivative of f (test_b.py, line 9) with respect to u"
+
+
+def test_where_a_test_lies_is_no_part_of_its_texts():
+    one = 'def f(u):\n    """The derivative of f (test_a.py, line 6) with\n    respect to u.\n    """\n'
+    other = (
+        'def f(u):\n    """The derivative of f (test_b.py,\n    line 16) with respect to u."""\n'
+    )
     assert normalised(one) != normalised(other)
     assert normalised(one, tests=True) == normalised(other, tests=True)
 
