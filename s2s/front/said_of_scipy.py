@@ -67,9 +67,13 @@ def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=
     """scipy.linalg.solve: of a matrix with a structure the parts are read that SciPy reads."""
     structure = structure_of(assume_a)
     a, b = checked(a, check_finite), checked(b, check_finite)
-    if transposed and np.iscomplexobj(a):
+    if transposed and (np.iscomplexobj(a) or np.iscomplexobj(b)):
         raise NotImplementedError("scipy.linalg.solve can currently not solve a^T x = b or a^H x = b for complex matrices.")
     if structure == "diagonal":
+        if a.shape[-1] != a.shape[-2]:
+            raise ValueError("Expected square matrix")
+        if np.ndim(b) == 0 or b.shape[0 if np.ndim(b) == 1 else -2] != a.shape[-1]:  # which would be spread
+            raise ValueError("incompatible shapes")
         d = diagonal_of(a)
         if np.any(d == 0):
             raise np.linalg.LinAlgError("A singular matrix detected.")
@@ -101,12 +105,14 @@ def inverse(a, overwrite_a=False, check_finite=True, *, assume_a=None, lower=Fal
 
 def determinant(a, overwrite_a=False, check_finite=True):
     """scipy.linalg.det."""
-    return np.linalg.det(checked(a, check_finite))
+    y = np.linalg.det(checked(a, check_finite))
+    return y.astype(np.float64) if y.dtype == np.float32 else y.astype(np.complex128) if y.dtype == np.complex64 else y
 
 
 def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
     """scipy.linalg.norm."""
-    return np.linalg.norm(checked(a, check_finite), ord, axis, keepdims)
+    a = checked(a, check_finite)
+    return np.linalg.norm(a if a.dtype.kind in "fc" else a.astype(np.float64), ord, axis, keepdims)
 
 
 def pseudo_inverse(a, check_finite=True):
@@ -161,6 +167,8 @@ def eigh(a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwr
             return np.linalg.eigvalsh(a) if lower else np.linalg.eigvalsh(a, "U")
         return eigh_of_triangle(a, False) if lower else eigh_of_triangle(a, True)
     b = checked(b, check_finite)
+    if a.shape[-1] != a.shape[-2] or a.shape[-1] != b.shape[-1]:  # which would be spread
+        raise ValueError('expected square "a" matrix, and b as large')
     L = np.linalg.cholesky(b if lower else adjoint(b))  # noqa: N806
     a = hermitian(a, lower)
     inner = np.linalg.solve(L, adjoint(np.linalg.solve(L, a))) if type == 1 else adjoint(L) @ a @ L
@@ -213,7 +221,7 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
 def exponential(A):  # noqa: N803  SciPy's own name
     """scipy.linalg.expm of one matrix: scaling, a Pade approximation of degree 13, and squaring (Higham, 2005)."""
     size, halvings = np.linalg.norm(A, 1), 0
-    while size > 5.371920351148152 and halvings < 1100:
+    while size > 5.371920351148152 and halvings < 1023:
         size, halvings = size / 2, halvings + 1
     a, one = A / 2.0**halvings, np.eye(len(A))
     a2 = a @ a
@@ -232,7 +240,8 @@ def exponential(A):  # noqa: N803  SciPy's own name
 def block_diag(*arrays):
     """scipy.linalg.block_diag."""
     blocks = [np.atleast_2d(a) for a in arrays]
-    y = np.zeros((sum([len(a) for a in blocks]), sum([a.shape[1] for a in blocks])))
+    dtype = np.concatenate([np.ravel(a) for a in blocks]).dtype
+    y = np.zeros((sum([len(a) for a in blocks]), sum([a.shape[1] for a in blocks])), dtype)
     row = column = 0
     for a in blocks:
         y[row:row + len(a), column:column + a.shape[1]] = a
@@ -244,6 +253,8 @@ def toeplitz(c, r=None):
     """scipy.linalg.toeplitz; without a first row that of a Hermitian matrix."""
     c = np.asarray(c)
     r = np.conj(c) if r is None else np.asarray(r)
+    if np.ndim(c) != 1 or np.ndim(r) != 1:  # which SciPy flattened until 1.17, and takes for stacks since
+        raise NotImplementedError("s2s: scipy.linalg.toeplitz of other than vectors: call it for each row, or flatten them")
     both = np.concatenate((c[::-1], r[1:]))
     return both[len(c) - 1 - np.arange(len(c))[:, None] + np.arange(len(r))]
 
@@ -251,6 +262,8 @@ def toeplitz(c, r=None):
 def circulant(c):
     """scipy.linalg.circulant."""
     c = np.asarray(c)
+    if np.ndim(c) != 1:
+        raise NotImplementedError("s2s: scipy.linalg.circulant of other than a vector: call it for each row")
     return c[(np.arange(len(c))[:, None] - np.arange(len(c))) % len(c)]
 
 

@@ -497,6 +497,8 @@ def norm(x, ord=None, axis=None, keepdims=False) -> Value:
     """np.linalg.norm: of vectors; of matrices the Frobenius norm (the others: front/of_arrays.py)."""
     x, ord, axis, keepdims = as_array(x), static(ord, "ord"), static_axis(axis), static(keepdims)
     vector = rank(x) == 1 or isinstance(axis, int)
+    if vector and isinstance(ord, str):
+        raise TypeMismatchError(f"np.linalg.norm of a vector with ord={ord!r}", current().line, "leave ord= out: it is the root of the sum of squares")
     if ord is not None and not vector and not (ord == "fro" and rank(x) in (2, None)):
         raise UnsupportedError(
             f"np.linalg.norm of a matrix with ord={ord!r}",

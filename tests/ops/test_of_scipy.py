@@ -292,3 +292,50 @@ def test_compiled_code_asks_whether_all_is_finite():
 def test_a_stack_that_is_no_stack_of_squares():
     with pytest.raises(ValueError, match="expected square matrix"):
         s2s.vmap(lambda a: la.eigh(a)[0])(np.ones((1, 2, 8, 4)))
+
+
+@pytest.mark.parametrize("text, remedy", [
+    ("la.toeplitz(x)", "toeplitz of other than vectors"), ("la.toeplitz(x[0], x)", "toeplitz of other than vectors"),
+    ("la.circulant(x)", "circulant of other than a vector"),
+])  # fmt: skip
+def test_rows_that_are_stacks_to_scipy(text, remedy):
+    f = s2s.from_source(f"def f(x):\n    return np.sum({text})\n", {"np": np, "la": la})
+    with pytest.raises(S2SError, match=remedy):
+        s2s.grad(f)(M)
+
+
+@pytest.mark.parametrize("b", [np.ones(1), np.ones((1, 3)), 1.0])
+def test_a_diagonal_system_of_another_size(b):
+    for solver in (la.solve, lambda a, b, **keywords: s2s.jvp(lambda a: la.solve(a, b, **keywords), (a,), (a,))):
+        with pytest.raises(ValueError):
+            solver(S, b, assume_a="diagonal")
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32", "complex64", "complex128", "float64"])
+def test_dtypes_of_scipy(dtype):
+    a = (4 * np.eye(3) + np.arange(9.0).reshape(3, 3) % 2).astype(dtype)
+    norms = [lambda a: la.norm(a, 1), lambda a: la.norm(a[0])] if dtype == "int64" else []
+    for f in (lambda a: la.det(a), lambda a: la.block_diag(a, a[:1]), *norms):
+        found, wanted = s2s.vmap(f)(a[None])[0], f(a)
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("a", [np.ones((3, 1)), np.ones((1, 3)), np.eye(2)])
+def test_eigenvalues_of_two_matrices_of_other_sizes(a):
+    for values in (la.eigvalsh, lambda a, b: s2s.vmap(lambda a: la.eigvalsh(a, b))(a[None])):
+        with pytest.raises(ValueError):
+            values(a, S)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_exponential_of_what_is_infinite():
+    a = M.copy()
+    a[0, 0] = np.inf
+    assert np.all(np.isnan(s2s.vmap(lambda a: la.expm(a))(a[None])[0]))
+
+
+def test_the_norm_of_frobenius_is_of_matrices():
+    for f in (lambda x: np.linalg.norm(x, "fro"), lambda x: la.norm(x, "fro")):
+        with pytest.raises(S2SError, match="norm of a vector with ord='fro'"):
+            s2s.grad(f)(A)
