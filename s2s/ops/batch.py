@@ -484,9 +484,14 @@ def _batch_full_like(flags, v: Value, x: Value):
 def _batch_linspace(flags, start: Value, stop: Value, num: Value, *, endpoint):
     if flags[2]:
         return None
+    dtype = dtype_of(linspace_record.infer(*(Value(Scalar(x.type.dtype)) if flag else x for x, flag in zip((start, stop), flags)), num,
+                                           endpoint=endpoint))
     start, stop = (align(x, 0, 1, flag) for x, flag in zip((start, stop), flags))
     k, last = expand_dims(arange(num), 0), num - 1 if endpoint else num
-    found = k * ((stop - start) / maximum(last, 1)) + start  # as NumPy computes it
+    parts = maximum(last, 1)
+    if dtype in ("float32", "complex64"):
+        k, parts = RECORDS["astype"](k, dtype="float32"), RECORDS["convert"](parts, dtype="float32")
+    found = k * ((stop - start) / parts) + start  # as NumPy computes it
     return where(equal(k, 0), start, where(equal(k, last), stop, found)) if endpoint else found
 
 

@@ -10,6 +10,7 @@ import ast
 import functools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -157,7 +158,8 @@ def _polygamma_type(x: Value, *, order: int) -> Type:
     if order and (dtype_of(x.type) or "").startswith("complex"):
         raise TypeMismatchError("polygamma of complex numbers, which the derivative of digamma is", current().line,
                                 "SciPy has none: use numbers that are real")
-    return exp.infer(x)
+    found = exp.infer(x)
+    return replace(found, dtype="float64") if order and found.dtype in ("float16", "float32") else found  # of which SciPy makes float64
 
 
 def _polygamma_syntax(x: ast.expr, *, order: int) -> ast.expr:
@@ -168,7 +170,7 @@ polygamma_record = define(
     "polygamma",  # (x, order)
     evaluate=lambda x, *, order: scipys("digamma")(x) if order == 0 else scipys("polygamma")(order, x)[()],
     infer=_polygamma_type, syntax=_polygamma_syntax,
-    fold=lambda x, *, order: in_precision(polygamma_of_number(x, order=order), x)
+    fold=lambda x, *, order: in_precision(polygamma_of_number(x, order=order), *[x] * (order == 0))
     if isinstance(x.type, Scalar) and not (x.type.dtype or "").startswith("complex") else None,
     partials=(lambda y, x, *, order: polygamma_record(x, order=order + 1),), elementwise=True, cheap=True)
 polygamma_record.vjp = functools.partial(elementwise_vjp, record=polygamma_record)

@@ -14,7 +14,7 @@ from .elementwise import clip, power, sign, sqrt
 from .index import put
 from .pick import diagonal
 from .product import matrix_transposed
-from .record import FUNCTIONS, dims_of, numpy_function, rank, static, value
+from .record import FUNCTIONS, dims_of, dtype_of, numpy_function, rank, static, value
 from .reduce import as_array
 from .reshape import reshape
 from .shape import length
@@ -37,6 +37,7 @@ def geomspace(start, stop, num=50, endpoint=True) -> Value:
     start, stop, count = value(start), value(stop), static(num, "how many numbers np.geomspace makes")
     if rank(start) != 0 or rank(stop) != 0 or count < 2:
         raise _refuse("np.geomspace of less than two numbers, or between arrays", "write a loop")
+    start, stop = (as_dtype(x, "float64") if dtype_of(x.type) in ("float16", "float32") else x for x in (start, stop))  # as NumPy does
     side, log10 = sign(start), FUNCTIONS[np.log10]
     start, stop = start / side, stop / side
     found = logspace(log10(start), log10(stop), num, endpoint)

@@ -237,6 +237,20 @@ def test_special_functions_of_single_numbers_are_single(f):
     assert dtypes([y, y_dot, s2s.grad(lambda a: f(a))(a), s2s.vmap(lambda a: f(a))(np.array([a, a]))]) == ["float32"] * 4
 
 
+@pytest.mark.parametrize("f", [
+    lambda x: np.sum(special.digamma(x)), lambda x: np.sum(special.gammaln(x)), lambda x: np.sum(special.gamma(x)),
+    lambda x: special.betaln(x[0], x[1]), lambda x: np.sum(np.linspace(x[0], x[1], 4) ** 2), lambda x: np.sum(np.geomspace(x[0], x[1], 4))],
+    ids=["digamma", "gammaln", "gamma", "betaln", "linspace", "geomspace"])
+def test_derivatives_of_what_is_wider_keep_dtypes(f):
+    x = np.array([0.5, 1.5], np.float32)
+    lanes = np.stack([x, x])
+    assert s2s.vmap(f)(lanes).dtype == s2s.jvp(f, (x,), (x,))[0].dtype == f(x).dtype
+    for t in (s2s.grad, s2s.hessian, lambda f: s2s.jacrev(s2s.jacrev(f))):
+        assert s2s.vmap(t(f))(lanes).dtype == t(f)(x).dtype == np.float32
+    right = s2s.grad(f)(x.astype(float))
+    np.testing.assert_allclose(s2s.grad(f)(x), right, rtol=1e-5)
+
+
 def test_jacobians_and_pushforwards_keep_dtypes():
     x, w = single(3), single(2, 3)
 
