@@ -16,6 +16,7 @@ import numpy as np
 
 from ..later import Meanings, Named, later
 from ..ops.factor import eigh_of_scipy
+from ..ops.shape import of_width
 
 special = later("scipy.special")
 
@@ -394,6 +395,7 @@ def pair_distances(X, metric="euclidean", *, p=2):  # noqa: N803  SciPy's own na
 
 def distances(XA, XB, metric="euclidean", *, p=2):  # noqa: N803  SciPy's own names
     """scipy.spatial.distance.cdist."""
+    XA = of_width(XA, XB, "scipy.spatial.distance.cdist")  # noqa: N806  one column would be spread
     return distances_between(XA[:, None], XB[None], metric, p)
 
 

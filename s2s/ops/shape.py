@@ -708,6 +708,17 @@ def of_length(x: Value, y: Value, axis: int, other: int, what: str) -> Value:
     return as_long_as(x, y, axis=axis, other=other) if current().meetings is None else matched(x, y, axis, other)
 
 
+def of_width(x, y, what):
+    """The matrix x, which has as many columns as y has: said so to functions that are written in Python."""
+    return check_length(x, y, -1, -1)
+
+
+@numpy_function(of_width)
+def _of_width(x: Value, y: Value, what) -> Value:
+    x, y = value(x), value(y)
+    return of_length(x, y, -1, -1, static(what)) if rank(x) == rank(y) == 2 else x
+
+
 # ------------------------------------------------------------------------------------------------ zeros
 
 

@@ -193,6 +193,8 @@ def _aligned(reduced: Value, axis, keepdims: bool, x: Value) -> Value:
     """
     if axis is None or keepdims or isinstance(reduced.type, Scalar):
         return reduced
+    if rank(x) is None or rank(reduced) is None:  # before a call: no lanes
+        return expand_dims(reduced, axis)
     axes = normal_axes(axis, rank(x))
     common = rank(x) - len(axes) - rank(reduced)
     return expand_dims(reduced, axis if common == 0 else tuple(k - common for k in axes))

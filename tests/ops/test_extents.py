@@ -18,7 +18,6 @@ NAMES = [f"{k} {each.text}" for k, each in enumerate(FORMS)]
 ACCEPTED, REFUSED, SHAPE = "and Python raises", ", and Python gives", "has shape"
 NOTHING = "of nothing there is something, and s2s raises"
 KNOWN = {
-    "scipy.spatial.distance.cdist(x, y)": (ACCEPTED, "a length of 1 stands against another"),
     **dict.fromkeys(
         ["np.cov(x)", "np.corrcoef(x)"],
         (SHAPE, "NumPy's result has no axes where a run finds one row, and ranks are known before"),
