@@ -54,6 +54,11 @@ second derivative where an entry that counts has a cotangent of 0 and an infinit
 `np.triu(np.sqrt(x))` at 0, is 0 or nan. In forward mode, a direction that does not touch an entry has derivative 0
 there; an infinite tangent is discarded with its entry, but a matrix product multiplies it by 0, which gives nan.
 
+**Underflow and infinities.** Where `np.linalg.norm` squares numbers below 1e-162 it gives 0, and the derivative is 0
+to within such numbers; `np.hypot` and `abs` of a complex number do not underflow. The slopes of `tanh` and `expit` are
+made of their values (`1 - y * y`) and as exact as these: 0 where the value has been rounded to 1. `np.logaddexp` at
+infinities has the limits of its slopes, 1 and 0; of two of -inf they are 0, as of a sum of nothing, of two of inf NaN.
+
 Each line is checked in reverse and forward mode and, for numbers, in second order; the column of JAX's values is
 compared with JAX. This page is written from `tests/non_smooth.py` (`pytest tests/test_non_smooth.py --update-golden`
 writes it).

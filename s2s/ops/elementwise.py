@@ -62,7 +62,7 @@ positive = elementwise("positive",        1,                                    
 
 exp = elementwise("exp",                  lambda y, x: y,                       math=math.exp, vector=True, slope="finite")
 exp2 = elementwise("exp2",                lambda y, x: math.log(2) * y,         math=getattr(math, "exp2", None), vector=True, slope="finite")  # of Python 3.11
-expm1 = elementwise("expm1",              lambda y, x: y + 1,                   math=math.expm1, vector=True, slope="finite")
+expm1 = elementwise("expm1",              lambda y, x: exp(x),                  math=math.expm1, vector=True, slope="finite")
 log = elementwise("log",                  lambda y, x: 1 / x,                   math=math.log, vector=True, slope=signs.pole_at_zero)
 log2 = elementwise("log2",                lambda y, x: 1 / (math.log(2) * x),   math=math.log2, vector=True, slope=signs.pole_at_zero)
 log10 = elementwise("log10",              lambda y, x: 1 / (math.log(10) * x),  math=math.log10, vector=True, slope=signs.pole_at_zero)
@@ -72,19 +72,19 @@ cbrt = elementwise("cbrt",                lambda y, x: 1 / (3 * y * y),         
 square = elementwise("square",            lambda y, x: 2 * x, slope="finite")
 reciprocal = elementwise("reciprocal",    lambda y, x: -y * y, slope=signs.pole_at_zero)
 #                                         ∂y/∂a                       ∂y/∂b
-def _sum_or_zero(y, *terms):
-    """A sum of exponentials' logarithm, 0 in place of -inf: its terms are all 0 then, and so are their shares.
+def _share(y, a, b, exponential):
+    """The share of exp(a) in exp(y) = exp(a) + exp(b): exp(a - y), 0 where all are 0, and by a - b where y is infinite.
 
-    Where one of the terms is a known finite number, the sum is none of nothing.
+    Where one of the terms is a known finite number, the sum is none of nothing, and infinite because of the other.
     """
-    if any(isinstance(n := getattr(x, "constant", x), (int, float)) and math.isfinite(n) for x in terms):
-        return y
-    return where(equal(y, -np.inf), 0.0, y)
+    if any(isinstance(n := getattr(x, "constant", x), (int, float)) and math.isfinite(n) for x in (a, b)):
+        return where(equal(a, math.inf), 1.0, exponential(a - y))
+    infinite = equal(y, math.inf)
+    return exponential(where(infinite, minimum(a - b, 0.0), a - where(bitwise_or(infinite, equal(y, -math.inf)), 0.0, y)))
 
 
-logaddexp = elementwise("logaddexp",      lambda y, a, b: exp(a - _sum_or_zero(y, a, b)), lambda y, a, b: exp(b - _sum_or_zero(y, a, b)), vector=True,
-                        slope="finite")
-logaddexp2 = elementwise("logaddexp2",    lambda y, a, b: exp2(a - _sum_or_zero(y, a, b)), lambda y, a, b: exp2(b - _sum_or_zero(y, a, b)), slope="finite")
+logaddexp = elementwise("logaddexp",      lambda y, a, b: _share(y, a, b, exp), lambda y, a, b: _share(y, b, a, exp), vector=True, slope="finite")
+logaddexp2 = elementwise("logaddexp2",    lambda y, a, b: _share(y, a, b, exp2), lambda y, a, b: _share(y, b, a, exp2), slope="finite")
 hypot = elementwise("hypot",              lambda y, a, b: slope_of_size(y, a), lambda y, a, b: slope_of_size(y, b), math=math.hypot, slope="finite")
 
 # -------------------------------------------------------------------------- trigonometric and hyperbolic
@@ -99,14 +99,14 @@ arctan = elementwise("arctan",            lambda y, x: 1 / (1 + x * x),         
 sinh = elementwise("sinh",                lambda y, x: cosh(x),                 math=math.sinh, vector=True, slope="finite")
 cosh = elementwise("cosh",                lambda y, x: sinh(x),                 math=math.cosh, vector=True, slope="finite")
 tanh = elementwise("tanh",                lambda y, x: 1 - y * y,               math=math.tanh, vector=True, slope="finite")
-arcsinh = elementwise("arcsinh",          lambda y, x: 1 / sqrt(x * x + 1),     math=math.asinh, slope="finite")
+arcsinh = elementwise("arcsinh",          lambda y, x: 1 / hypot(x, 1),          math=math.asinh, slope="finite")
 arccosh = elementwise("arccosh",          lambda y, x: 1 / (sqrt(x - 1) * sqrt(x + 1)), math=math.acosh, slope="steep")
 arctanh = elementwise("arctanh",          lambda y, x: 1 / (1 - x * x),         math=math.atanh)
 degrees = elementwise("degrees",          lambda y, x: 180 / pi,                math=math.degrees, also=(np.rad2deg,), slope="finite")
 radians = elementwise("radians",          lambda y, x: pi / 180,                math=math.radians, also=(np.deg2rad,), slope="finite")
 sinc = elementwise("sinc",                lambda y, x: _sinc_slope(y, x), slope="finite")
 #                                         ∂y/∂a                                 ∂y/∂b
-arctan2 = elementwise("arctan2",          lambda y, a, b: b / (a * a + b * b),  lambda y, a, b: -a / (a * a + b * b),
+arctan2 = elementwise("arctan2",          lambda y, a, b: b / hypot(a, b) / hypot(a, b), lambda y, a, b: -a / hypot(a, b) / hypot(a, b),
                       math=math.atan2, vector=True, slope=signs.of_angle)
 
 # -------------------------------------------------------------------------------- choices: 1 if chosen
@@ -288,10 +288,25 @@ def _is_complex(x) -> bool:
     return str(getattr(getattr(x, "type", x), "dtype", None)).startswith("complex")
 
 
+def quotient_near_zero(numerator, x, series):
+    """numerator / x, and `series(x)` where |x| < 0.1: there the numerator has lost its digits, and at 0 it is 0 / 0.
+
+    The series is right in any order of derivative.  Considered: the limit at 0 alone, which is right in no other than the first and at no other number.
+    """
+    near = less(absolute(x), 0.1)
+    return where(near, series(where(near, x, 0)), numerator / where(near, 1, x))
+
+
 def _sinc_slope(y, x):
-    """(cos(πx) - sinc(x)) / x, and its first-order expansion at 0, where that is 0 / 0."""
-    at_zero = equal(x, 0)
-    return where(at_zero, -pi**2 / 3 * x, (cos(pi * x) - y) / where(at_zero, 1, x))
+    """(cos(πx) - sinc(x)) / x: -π times the spherical Bessel function j1(πx)."""
+    return quotient_near_zero(cos(pi * x) - y, x, _series_of_sinc)
+
+
+def _series_of_sinc(x):
+    """The derivative of sinc for |x| < 0.1: Σ (-1)**k (2 k) / (2 k + 1)! π**(2 k) x**(2 k - 1) from k = 1 on."""
+    terms = [(-1) ** k * 2 * k / math.factorial(2 * k + 1) * pi ** (2 * k) for k in range(1, 7)]
+    square = x * x
+    return x * functools.reduce(lambda total, term: term + square * total, reversed(terms))
 
 
 def _larger(a, b):

@@ -24,15 +24,18 @@ from .elementwise import (
     absolute,
     bitwise_or,
     cbrt,
+    cos,
     equal,
     exp,
     exp2,
     expm1,
+    greater,
+    less,
     less_equal,
     log,
     log1p,
     maximum,
-    minimum,
+    quotient_near_zero,
     select,
     sign,
     sin,
@@ -223,34 +226,48 @@ betaln = _special("betaln",                    lambda y, a, b: digamma(a) - diga
                                                                                 lambda y, a, b: digamma(b) - digamma(a + b))
 
 # ------------------------------------------------------------------------------- around the error function
+# The slopes of erfcx and dawsn are differences of numbers that are nearly equal where x is large; series take their place there.
+
+
+def _tail(x, sign: int):
+    """Σ (2 k - 1)!! (sign / (2 x**2))**k from k = 1 on: NIST's Digital Library 7.12.1, exact for |x| > 50."""
+    far = greater(absolute(x), 50.0)
+    t, total = sign * 0.5 / (where(far, x, 50.0) * where(far, x, 50.0)), 0.0
+    for k in range(7, 0, -1):
+        total = (2 * k - 1) * t * (1 + total)
+    return total
+
+
+def _slope_of_log_ndtr(y, x):
+    """The density over ndtr(x), which both underflow where x is far below 0: their quotient is one of erfcx."""
+    below = less(x, 0.0)
+    return where(below, math.sqrt(2 / math.pi) / erfcx(where(below, -x, 0.0) / math.sqrt(2)), exp(-0.5 * x * x - y) / math.sqrt(2 * math.pi))
+
+
 #                                              ∂y/∂x
 
-erfcx = _special("erfcx",                      lambda y, x: 2 * x * y - 2 / math.sqrt(math.pi))
-dawsn = _special("dawsn",                      lambda y, x: 1 - 2 * x * y)
+erfcx = _special("erfcx",                      lambda y, x: where(greater(x, 50.0), 2 / math.sqrt(math.pi) * _tail(x, -1), 2 * x * y - 2 / math.sqrt(math.pi)))
+dawsn = _special("dawsn",                      lambda y, x: where(greater(absolute(x), 50.0), -_tail(x, 1), 1 - 2 * x * y))
 erfinv = _special("erfinv",                    lambda y, x: math.sqrt(math.pi) / 2 * exp(y * y))
 erfcinv = _special("erfcinv",                  lambda y, x: -math.sqrt(math.pi) / 2 * exp(y * y))
 ndtri = _special("ndtri",                      lambda y, x: math.sqrt(2 * math.pi) * exp(0.5 * y * y))
-log_ndtr = _special("log_ndtr",                lambda y, x: exp(-0.5 * x * x - y) / math.sqrt(2 * math.pi), slope="finite")
+log_ndtr = _special("log_ndtr",                lambda y, x: _slope_of_log_ndtr(y, x), slope="finite")
 
 # ---------------------------------------------------------------------------------------- Bessel functions
 #                                              ∂y/∂x
 
 
-def _over(y, x):
-    """y / x, and 1 / 2 at 0, for y = I1(x), J1(x) and the like."""
-    at_zero = equal(x, 0)
-    return where(at_zero, 0.5, y / where(at_zero, 1, x))
-
+# Differences of orders in place of y / x, of which neither the value nor any derivative can be had at 0.
 
 i0 = _special("i0",                            lambda y, x: i1(x))
-i1 = _special("i1",                            lambda y, x: i0(x) - _over(y, x))
+i1 = _special("i1",                            lambda y, x: 0.5 * (i0(x) + iv(x, order=2)))
 i0e = _special("i0e",                          lambda y, x: i1e(x) - sign(x) * y)
-i1e = _special("i1e",                          lambda y, x: i0e(x) - sign(x) * y - _over(y, x))
+i1e = _special("i1e",                          lambda y, x: 0.5 * (i0e(x) + ive(x, order=2)) - sign(x) * y)
 j0 = _special("j0",                            lambda y, x: -j1(x))
-j1 = _special("j1",                            lambda y, x: j0(x) - _over(y, x))
+j1 = _special("j1",                            lambda y, x: 0.5 * (j0(x) - jv(x, order=2)))
 
 y0 = _special("y0",                            lambda y, x: -y1(x))
-y1 = _special("y1",                            lambda y, x: y0(x) - _over(y, x))
+y1 = _special("y1",                            lambda y, x: y0(x) - y / x)
 
 
 def _number(x, what: str):
@@ -294,6 +311,11 @@ for _record in (cbrt, exp2, expm1, log1p):  # which scipy.special has as well
 # -------------------------------------------------------------------------------- incomplete functions
 #                                              ∂y/∂x
 
+def _reflected(x):
+    """The derivative of 1 / gamma(x) = gamma(1 - x) * sin(pi * x) / pi, which is finite at the poles of gamma."""
+    return gamma(1 - x) * (cos(math.pi * x) - digamma(1 - x) * sin(math.pi * x) / math.pi)
+
+
 def _density_of_beta(x, a, b):
     """x**(a - 1) * (1 - x)**(b - 1) / B(a, b)."""
     return exp(xlogy(a - 1.0, x) + xlog1py(b - 1.0, -x) - (math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)))
@@ -306,7 +328,7 @@ betaincc = _of_order("betaincc", lambda y, x, *, a, b: -_density_of_beta(x, a, b
 expn = _of_order("expn", lambda y, x, *, order: -expn(x, order=order - 1) if order else -(1 + 1 / x) * y)
 expi = _special("expi",                        lambda y, x: exp(x) / x)
 exp1 = _special("exp1",                        lambda y, x: -exp(-x) / x)
-rgamma = _special("rgamma",                    lambda y, x: -y * digamma(x))
+rgamma = _special("rgamma",                    lambda y, x: where(less(x, 0.5), _reflected(where(less(x, 0.5), x, 0.0)), -y * digamma(where(less(x, 0.5), 1.0, x))))
 
 stdtr = _of_order("stdtr", lambda y, x, *, order: math.exp(math.lgamma(0.5 * order + 0.5) - math.lgamma(0.5 * order)) / math.sqrt(
     math.pi * order) * (1 + x * x / order) ** (-0.5 * order - 0.5))
@@ -317,31 +339,29 @@ gammainccinv = _of_order("gammainccinv", lambda y, x, *, order: -exp(y - (order 
 betaincinv = _of_order("betaincinv", lambda y, x, *, a, b: 1 / _density_of_beta(y, a, b), ("a", "b"))
 erfi = _special("erfi",                        lambda y, x: 2 / math.sqrt(math.pi) * exp(x * x))
 ndtri_exp = _special("ndtri_exp",              lambda y, x: math.sqrt(2 * math.pi) * exp(x + 0.5 * y * y))
-spence = _special("spence",                    lambda y, x: _log_over(x))
+spence = _special("spence",                    lambda y, x: quotient_near_zero(log(x), 1 - x, lambda z: -hyp2f1(z, a=1.0, b=1.0, c=2.0)))
 #                                              ∂y/∂h                                                        ∂y/∂a
 owens_t = _special("owens_t",                  lambda y, h, a: -erf(a * h / math.sqrt(2)) * exp(-0.5 * h * h) / (2 * math.sqrt(2 * math.pi)),
                    lambda y, h, a: exp(-0.5 * h * h * (1 + a * a)) / (2 * math.pi * (1 + a * a)))
-
-
-def _log_over(x):
-    """log(x) / (1 - x), and its limit at 1."""
-    at_one = equal(x, 1)
-    return where(at_one, -1.0, log(x) / where(at_one, 1, 1 - x))
 
 
 # -------------------------------------------------------------- elliptic integrals, hypergeometric functions
 #                                              ∂y/∂x
 
 
-def _over_twice(y, x, limit):
-    """y / (2 x), and its limit at 0."""
-    at_zero = equal(x, 0)
-    return where(at_zero, limit, 0.5 * y / where(at_zero, 1, x))
+def _series_of_ellipk(x):
+    """The derivative of ellipk(x), for small x."""
+    return math.pi / 8 * hyp2f1(x, a=1.5, b=1.5, c=2.0)
 
 
-ellipk = _special("ellipk",                    lambda y, x: _over_twice(ellipe(x) / (1 - x) - y, x, math.pi / 8))
-ellipe = _special("ellipe",                    lambda y, x: _over_twice(y - ellipk(x), x, -math.pi / 8))
-ellipkm1 = _special("ellipkm1",                lambda y, x: -_over_twice(ellipe(1 - x) / x - y, 1 - x, math.pi / 8))
+def _series_of_ellipe(x):
+    """The derivative of ellipe(x), for small x."""
+    return -math.pi / 8 * hyp2f1(x, a=0.5, b=1.5, c=2.0)
+
+
+ellipk = _special("ellipk",                    lambda y, x: quotient_near_zero(0.5 * (ellipe(x) / (1 - x) - y), x, _series_of_ellipk))
+ellipe = _special("ellipe",                    lambda y, x: quotient_near_zero(0.5 * (y - ellipk(x)), x, _series_of_ellipe))
+ellipkm1 = _special("ellipkm1",                lambda y, x: -quotient_near_zero(0.5 * (ellipe(1 - x) / x - y), 1 - x, _series_of_ellipk))
 hyp1f1 = _of_order("hyp1f1", lambda y, x, *, a, b: a / b * hyp1f1(x, a=a + 1, b=b + 1), ("a", "b"))
 hyp2f1 = _of_order("hyp2f1", lambda y, x, *, a, b, c: a * b / c * hyp2f1(x, a=a + 1, b=b + 1, c=c + 1), ("a", "b", "c"))
 #                                              ∂y/∂a                                            ∂y/∂b
@@ -371,22 +391,22 @@ def yn(n, x) -> Value:
 #                                              ∂y/∂x
 
 
-def _quotient(y, x, limit):
-    """y / x, and its limit at 0."""
-    at_zero = equal(x, 0)
-    return where(at_zero, limit, y / where(at_zero, 1, x))
-
-
 exp10 = _special("exp10",                      lambda y, x: math.log(10.0) * y)
-exprel = _special("exprel",                    lambda y, x: _quotient(exp(x) - y, x, 0.5))
+exprel = _special("exprel",                    lambda y, x: 0.5 * hyp1f1(x, a=2.0, b=3.0))
 cosm1 = _special("cosm1",                      lambda y, x: -sin(x))
 sindg = _special("sindg",                      lambda y, x: math.pi / 180 * cosdg(x))
 cosdg = _special("cosdg",                      lambda y, x: -math.pi / 180 * sindg(x))
 tandg = _special("tandg",                      lambda y, x: math.pi / 180 * (1 + y * y))
 
 
+def _numpys(x):
+    """`x`, as NumPy's if it is a number of Python's, of which a power would raise where it is infinite."""
+    return RECORDS["convert"](x, dtype="float64") if isinstance(x, Value) and isinstance(x.type, Scalar) and x.type.weak else x
+
+
 def _transformed(x, power):
     """The derivative of (x**power - 1) / power, or log(x), by the power."""
+    x = _numpys(x)
     none, log_x = equal(power, 0), log(x)
     power = where(none, 1, power)
     return where(none, 0.5 * log_x * log_x, (x**power * log_x - (x**power - 1) / power) / power)
@@ -400,11 +420,11 @@ def _transformed_back(y, x, power):
 
 
 #                                              ∂y/∂a                                    ∂y/∂b
-boxcox = _special("boxcox",                    lambda y, a, b: a ** (b - 1),            lambda y, a, b: _transformed(a, b))
-boxcox1p = _special("boxcox1p",                lambda y, a, b: (1 + a) ** (b - 1),      lambda y, a, b: _transformed(1 + a, b))
+boxcox = _special("boxcox",                    lambda y, a, b: _numpys(a) ** (b - 1),   lambda y, a, b: _transformed(a, b))
+boxcox1p = _special("boxcox1p",                lambda y, a, b: _numpys(1 + a) ** (b - 1), lambda y, a, b: _transformed(1 + a, b))
 inv_boxcox = _special("inv_boxcox",            lambda y, a, b: y / (a * b + 1),         lambda y, a, b: _transformed_back(y, a, b))
 inv_boxcox1p = _special("inv_boxcox1p",        lambda y, a, b: (1 + y) / (a * b + 1),   lambda y, a, b: _transformed_back(1 + y, a, b))
-powm1 = _special("powm1",                      lambda y, a, b: b * a ** (b - 1),        lambda y, a, b: (y + 1) * log(a))
+powm1 = _special("powm1",                      lambda y, a, b: b * _numpys(a) ** (b - 1), lambda y, a, b: (y + 1) * log(a))
 huber = _special("huber",                      lambda y, a, b: maximum(absolute(b) - a, 0.0),
                                                                                         lambda y, a, b: where(less_equal(absolute(b), a), b, a * sign(b)))
 
@@ -427,11 +447,16 @@ def expit(x):
     return math.exp(x) / (1.0 + math.exp(x))
 
 
+def log_logistic(x):
+    """log(1 / (1 + exp(-x))), without overflow."""
+    return min(x, 0.0) - math.log1p(math.exp(-abs(x)))
+
+
 expit_record = _special("expit",               lambda y, x: y * (1 - y),        of_numbers=lambda x: expit_of_number(x), slope="finite")
 expit_of_number = _helper(expit, lambda: expit_record, vector="expit")
 logit = _special("logit",                      lambda y, x: 1 / (x * (1 - x)),  of_numbers=lambda x: log(x) - log1p(-x))
-log_expit = _special("log_expit",              lambda y, x: expit_record(-x),
-                     of_numbers=lambda x: minimum(x, 0.0) - log1p(exp(-absolute(x))), slope="finite")
+log_expit = _special("log_expit",              lambda y, x: expit_record(-x), of_numbers=lambda x: log_expit_of_number(x), slope="finite")
+log_expit_of_number = _helper(log_logistic, lambda: log_expit)
 
 
 

@@ -33,7 +33,6 @@ from numba.core.errors import NumbaError, NumbaPerformanceWarning, NumbaWarning
 
 from ..back.lengths import settled
 from ..back.python import Module, render
-from ..back.simpler import exceeds_word
 from ..checking import is_requested, requested_checks
 from ..errors import MemoryCheckError, S2SError, UnsupportedError
 from ..ir.graph import Function, Recalled, walk, whole
@@ -47,7 +46,7 @@ from .into import into_form
 from .kept import Facts, Program
 from .lengths import ByLengths, much
 from .load import load
-from .modules import NotCompiled, OtherKind, decorated, loaded
+from .modules import NotCompiled, OtherKind, decorated, has_wide_integer, loaded
 from .ordered import overlaps_itself
 from .otherwise import Otherwise
 from .printed import printed, rest, without
@@ -212,7 +211,7 @@ class Native:
         except MemoryCheckError:
             raise
         except NumbaError as error:
-            refusal = None if any(map(exceeds_word, args)) else explained(error, function)
+            refusal = None if any(map(has_wide_integer, args)) else explained(error, function)
         except NotCompiled as error:
             self.is_in_python, self.is_pure, refusal = True, False, None
             self.run = self.into = self.no_code
@@ -228,7 +227,7 @@ class Native:
         for k, state in zip(self.generators, drawn):  # what compiled code has drawn is drawn again
             args[k].bit_generator.state = state
         result = interpreted(self, args, printed() - before if self.prints else 0)
-        if raised is not None and not self.is_told and not any(type(x) is list and not x for x in args):  # of which Numba knows no type: there are no trips
+        if raised is not None and not self.is_told and not any(type(x) is list and not x or has_wide_integer(x) for x in args):  # of which Numba knows no type
             self.is_told = True
             warnings.warn(f"{function.name} runs in Python, slowly, in calls like this one: native code has raised what Python does not ({raised})",
                           InterpretedWarning, stacklevel=4)

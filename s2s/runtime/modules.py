@@ -22,6 +22,7 @@ from numba.core.errors import NumbaError
 
 from ..back.names import BUILTINS
 from ..back.python import Module
+from ..back.simpler import exceeds_word
 from ..checking import is_requested
 from ..ir.turns import taking_turns
 from ..ir.types import Array, Type
@@ -175,6 +176,8 @@ def admitting(dispatcher: Callable, module: Module, cache: bool, params: Sequenc
     def admit(*args):
         if not all(map(is_of_type, args, params)):
             raise OtherKind("the arguments are of other dtypes or ranks than the code is for")
+        if any(map(has_wide_integer, args)):
+            raise NumbaError("an integer of Python's that int64 does not hold")  # Numba would take uint64, and compute modulo 2**64
         if any(isinstance(x, list) and any(isinstance(item, list) for item in x) for x in args):
             raise NotCompiled("it is handed lists of lists, which Numba does not take from Python: put arrays into the list")
         with taking_turns(), telling(module.entry):
@@ -186,6 +189,11 @@ def admitting(dispatcher: Callable, module: Module, cache: bool, params: Sequenc
                 raise NotCompiled(f"{type(error).__name__}: {error}") from error
 
     dispatcher._compile_for_args = admit
+
+
+def has_wide_integer(x) -> bool:
+    """Whether `x`, an argument, is an integer of Python's that int64 does not hold, or a list of such."""
+    return any(map(has_wide_integer, x)) if type(x) is list else exceeds_word(x)
 
 
 def is_of_type(x, type: Type) -> bool:

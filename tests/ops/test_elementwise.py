@@ -1,6 +1,8 @@
 """Every elementwise op: value, dtype, both modes, second order, and the points where calculus is silent."""
 
 import ast
+import cmath
+import fractions
 import itertools
 import math
 import operator
@@ -638,3 +640,127 @@ def test_rounding_to_integers_is_one_instruction():
         assert got.dtype == y.dtype
         np.testing.assert_array_equal(got, np.round(y))
     assert s2s.jit(lambda x: np.round(x, 1))(2.55) == np.round(2.55, 1)
+
+
+RANGE = (1e-170, 3e-160, 1e-8, 2.0, 1e8, 3e155, 1e170)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("function", [np.arctan2, math.atan2])
+def test_slopes_of_an_angle_over_the_whole_range(function):
+    """x / (x * x + y * y), where the squares overflow or underflow and their quotient does not."""
+    def angle(y, x):
+        return function(y, x)
+
+    slopes = s2s.grad(angle, argnums=(0, 1))
+    for size in RANGE:
+        for y, x in ((size, size), (-3 * size, 2 * size), (size, -1e-3 * size), (0.0, size), (size, 0.0)):
+            exact = fractions.Fraction(x) ** 2 + fractions.Fraction(y) ** 2
+            wanted = float(fractions.Fraction(x) / exact), float(-fractions.Fraction(y) / exact)
+            np.testing.assert_allclose(slopes(y, x), wanted, rtol=1e-14)
+            forward = [s2s.jvp(angle, (y, x), dots)[1] for dots in ((1.0, 0.0), (0.0, 1.0))]
+            np.testing.assert_allclose(forward, wanted, rtol=1e-14)
+            if 1e-100 < size < 1e100:
+                second = -2 * fractions.Fraction(x) * fractions.Fraction(y) / exact**2
+                np.testing.assert_allclose(s2s.grad(lambda y, x: slopes(y, x)[0])(y, x), float(second), rtol=1e-13)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_slopes_of_np_angle_over_the_whole_range():
+    z = np.array([1.0 + 2.0j, -3.0 + 1.0j])
+    for size in RANGE:
+        wanted = s2s.grad(lambda z: np.sum(np.angle(z)))(z)
+        np.testing.assert_allclose(s2s.grad(lambda z: np.sum(np.angle(z)))(z * size) * size, wanted, rtol=1e-13)
+        assert s2s.grad(lambda z: cmath.phase(z))(complex(z[0]) * size) * size == pytest.approx(complex(wanted[0]), rel=1e-13)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_slopes_of_sinc_arcsinh_and_expm1_are_mpmaths():
+    mp = pytest.importorskip("mpmath")
+    tiny = [1e-300, 1e-20, 1e-9, 1e-5, 0.09, 0.11, 0.5, 3.3]
+    points = {np.sinc: (lambda x: mp.sinc(mp.pi * x), [0.0, *tiny]), np.arcsinh: (mp.asinh, [0.0, 1e-9, 2.0, 1e100, 1e170, 1e300]),
+              np.expm1: (mp.expm1, [-700.0, -300.0, -40.0, -20.0, -1e-9, 0.0, 1e-300, 3.0])}
+    for function, (exact, at) in points.items():
+        at = np.array([*(-x for x in at if x and function is not np.expm1), *at])
+
+        def of_arrays(x):
+            return np.sum(function(x))  # noqa: B023
+
+        def of_number(x):
+            return function(x)  # noqa: B023
+
+        with mp.workdps(50):
+            if function is np.sinc:
+                first = [float(-mp.pi * mp.sqrt(1 / (2 * x)) * mp.besselj(1.5, mp.pi * x)) if x > 0 else 0.0 for x in map(mp.mpf, abs(at))] * np.sign(at)
+                second = [float(mp.diff(exact, mp.mpf(x), 2, h=mp.mpf(10) ** -12)) for x in at]
+            else:
+                first = [float(1 / mp.hypot(x, 1) if function is np.arcsinh else mp.exp(x)) for x in at]
+                second = [float(-mp.mpf(x) / mp.hypot(x, 1) ** 3 if function is np.arcsinh else mp.exp(x)) for x in at]
+        slope, slopes = s2s.grad(of_number), s2s.grad(of_arrays)
+        np.testing.assert_allclose(slopes(at), first, rtol=1e-13)
+        np.testing.assert_allclose([slope(x) for x in at], first, rtol=1e-13)
+        np.testing.assert_allclose(s2s.vmap(slope)(at), first, rtol=1e-13)
+        np.testing.assert_allclose([s2s.jvp(of_number, (x,), (1.0,))[1] for x in at], first, rtol=1e-13)
+        np.testing.assert_allclose(s2s.grad(lambda x: np.sum(slopes(x)))(at), second, rtol=1e-11, atol=1e-300)  # noqa: B023
+        np.testing.assert_allclose([s2s.jvp(slope, (x,), (1.0,))[1] for x in at], second, rtol=1e-11, atol=1e-300)
+
+
+@pytest.mark.compile
+def test_such_slopes_in_native_code():
+    x = np.array([0.0, 1e-300, 1e-9, 0.09, 0.5, -1e-5])
+    for of_arrays, at in ((lambda x: np.sum(np.sinc(x)), x), (lambda x: np.sum(np.arctan2(x[:3], x[3:])), np.array([1e-170, 1e170, 2.0, 1e-170, 2e170, 1.0])),
+                          (lambda x: np.sum(np.logaddexp(x[:3], x[3:])), np.array([np.inf, -np.inf, 1.0, 0.0, -np.inf, -np.inf]))):
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(s2s.jit(s2s.grad(of_arrays))(at), s2s.grad(of_arrays)(at), rtol=1e-13)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("function", [np.logaddexp, np.logaddexp2])
+def test_slopes_of_logaddexp_of_infinities(function):
+    """The limits; that at two of -inf is 0, as of a sum of nothing, and at two of inf there is none."""
+    inf, nan = np.inf, np.nan
+    pairs = {(inf, 0.0): (1.0, 0.0), (0.0, inf): (0.0, 1.0), (inf, -inf): (1.0, 0.0), (-inf, inf): (0.0, 1.0), (-inf, 0.0): (0.0, 1.0),
+             (0.0, -inf): (1.0, 0.0), (-inf, -inf): (0.0, 0.0), (inf, inf): (nan, nan), (0.0, 0.0): (0.5, 0.5), (nan, 0.0): (nan, nan)}
+    a, b = np.array(list(pairs)).T
+    slopes = s2s.grad(lambda a, b: function(a, b), argnums=(0, 1))
+    for found in (s2s.grad(lambda a, b: np.sum(function(a, b)), argnums=(0, 1))(a, b), s2s.vmap(slopes)(a, b), np.array([slopes(*pair) for pair in pairs]).T):
+        np.testing.assert_allclose(np.transpose(found), list(pairs.values()), rtol=1e-15)
+    for pair, wanted in pairs.items():
+        forward = s2s.jvp(lambda a, b: function(a, b), pair, (1.0, 0.0))
+        np.testing.assert_array_equal(forward[0], function(*pair))
+        np.testing.assert_allclose(forward[1], wanted[0], rtol=1e-15)
+        if pair not in ((0.0, 0.0), (inf, inf)):
+            second = s2s.grad(lambda a, b: slopes(a, b)[0])(*pair)
+            np.testing.assert_array_equal(second, 0.0 * wanted[0])
+    for x, wanted in ((inf, 1.0), (-inf, 0.0), (800.0, 1.0)):
+        to_number = s2s.grad(lambda x: function(0.0, x))
+        assert to_number(x) == wanted and s2s.grad(to_number)(x) == 0.0
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_forward_algorithm_with_impossible_steps():
+    """A hidden Markov model whose logarithms of probabilities are -inf in places: slopes are those of the sum of the products."""
+    def forward(log_step, log_seen):
+        state = log_seen[0]
+        for t in range(1, len(log_seen)):
+            after = np.full(2, -np.inf)
+            for j in range(2):
+                for i in range(2):
+                    after[j] = np.logaddexp(after[j], state[i] + log_step[i, j])
+            state = after + log_seen[t]
+        return np.logaddexp(state[0], state[1])
+
+    step, seen = np.array([[0.7, 0.3], [0.0, 1.0]]), np.array([[1.0, 0.0], [0.2, 0.4], [0.0, 0.9]])
+
+    def plain(step):
+        state = seen[0]
+        for t in range(1, len(seen)):
+            state = state @ step * seen[t]
+        return np.log(np.sum(state))
+
+    with np.errstate(divide="ignore"):
+        value, slope = s2s.value_and_grad(forward)(np.log(step), np.log(seen))
+    wanted = [[(plain(step * (1 + h * unit)) - plain(step * (1 - h * unit))) / (2 * h) for unit in np.eye(4)[2 * i:2 * i + 2].reshape(2, 2, 2)]
+              for i in range(2) for h in (1e-6,)]
+    assert value == pytest.approx(plain(step), rel=1e-14)
+    np.testing.assert_allclose(slope, wanted, rtol=1e-8, atol=1e-10)

@@ -172,3 +172,85 @@ def test_log_softmax_beside_a_large_maximum(x):
         right = np.eye(len(x)) - scipy_special.softmax(x)
         for t in (s2s.jacfwd, s2s.jacrev):
             np.testing.assert_allclose(t(lambda x: scipy_special.log_softmax(x))(x), right, atol=1e-15)
+
+
+def mpmath_slopes(f, x: float) -> tuple[float, float]:
+    """The first and second derivative of a function of mpmath's, by differences of hundreds of digits."""
+    mp = pytest.importorskip("mpmath")
+    h = mp.mpf(10) ** -30 * min(1, abs(mp.mpf(x)) or 1)
+    with mp.workdps(150 + 2 * int(-mp.log10(h)) + 2 * int(max(0, mp.log10(abs(x) / h) if x else 0))):
+        below, at, above = (f(mp.mpf(x) + k * h) for k in (-1, 0, 1))
+        return float((above - below) / (2 * h)), float((above - 2 * at + below) / (h * h))
+
+
+def of_mpmath(name: str):
+    mp = pytest.importorskip("mpmath")
+    return {
+        "exprel": lambda x: mp.expm1(x) / x if x else mp.mpf(1), "erfcx": lambda x: mp.exp(x * x) * mp.erfc(x),
+        "dawsn": lambda x: mp.sqrt(mp.pi) / 2 * mp.exp(-x * x) * mp.erfi(x), "log_ndtr": lambda x: mp.log(mp.erfc(-x / mp.sqrt(2)) / 2),
+        "i1": lambda x: mp.besseli(1, x), "i1e": lambda x: mp.besseli(1, x) * mp.exp(-abs(x)), "j1": lambda x: mp.besselj(1, x),
+        "spence": lambda x: mp.polylog(2, 1 - x), "ellipk": mp.ellipk, "ellipe": mp.ellipe, "ellipkm1": lambda x: mp.ellipk(1 - x),
+        "rgamma": mp.rgamma, "log_expit": lambda x: -mp.log1p(mp.exp(-x)),
+    }[name]
+
+
+NEAR_ZERO = (-3.0, -0.11, -0.09, -1e-5, -1e-9, 1e-20, 1e-9, 0.05, 0.7)
+AT_ENDS = {
+    "exprel": (*NEAR_ZERO, 0.0, 40.0), "ellipk": (*NEAR_ZERO, 0.0, 1 - 1e-9), "ellipe": (*NEAR_ZERO, 0.0, 1 - 1e-9),
+    "ellipkm1": (1e-9, 0.5, 0.95, 1 - 1e-9, 1 - 2.0**-53, 1.0), "spence": (1e-9, 0.5, 0.95, 1 - 1e-9, 1.0, 1 + 1e-9, 1.05, 30.0),
+    "i1": (*NEAR_ZERO, 0.0, 20.0), "i1e": (*NEAR_ZERO, 20.0), "j1": (*NEAR_ZERO, 0.0),
+    "erfcx": (-3.0, 0.0, 3.0, 49.0, 51.0, 800.0), "dawsn": (-800.0, -49.0, 0.0, 3.0, 51.0, 800.0),
+    "log_ndtr": (-800.0, -80.0, -60.0, -3.0, 0.0, 3.0, 30.0), "rgamma": (-20.0, -3.0, -1.0, -1e-20, 0.0, 1e-20, 0.49, 0.51, 3.0, 100.0),
+    "log_expit": (-300.0, -40.0, -1.0, 0.0, 1.0, 30.0),
+}
+
+
+@pytest.mark.parametrize("name", sorted(AT_ENDS))
+def test_slopes_of_every_order_are_mpmaths(name):
+    """Where they are quotients of nearly 0, and where what they are made of is 0, infinite or has lost its digits."""
+    function, points = getattr(scipy_special, name), AT_ENDS[name]
+
+    def f(x):
+        return function(x)
+
+    def slopes(x):
+        return np.sum(s2s.grad(lambda x: np.sum(function(x)))(x))
+
+    wanted = np.array([mpmath_slopes(of_mpmath(name), x) for x in points]).T
+    first = s2s.grad(f)
+    with np.errstate(all="ignore"):
+        for found in (np.array([first(x) for x in points]), np.array([s2s.jvp(f, (x,), (1.0,))[1] for x in points]),
+                      s2s.grad(lambda x: np.sum(function(x)))(np.array(points)), s2s.vmap(first)(np.array(points))):
+            np.testing.assert_allclose(found, wanted[0], rtol=1e-11, atol=1e-300)
+        for found in (np.array([s2s.grad(first)(x) for x in points]), np.array([s2s.jvp(first, (x,), (1.0,))[1] for x in points]),
+                      s2s.grad(slopes)(np.array(points))):
+            if name == "log_expit":  # where expit is 1 but for rounding, its slope is 0
+                found, rest = found[1:], wanted[1][1:]
+                np.testing.assert_allclose(found, rest, rtol=1e-9, atol=1e-16)
+            else:
+                np.testing.assert_allclose(found, wanted[1], rtol=1e-8, atol=1e-13 if name in ("j1", "i1e") else 1e-300)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", ["exprel", "log_ndtr", "rgamma", "log_expit"])
+def test_such_slopes_in_native_code(name):
+    function, points = getattr(scipy_special, name), AT_ENDS[name]
+    wanted = [mpmath_slopes(of_mpmath(name), x)[0] for x in points]
+    with np.errstate(all="ignore"):
+        found = s2s.jit(s2s.grad(lambda x: np.sum(function(x))))(np.array(points))
+    np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-300)
+
+
+def test_log_ndtr_where_the_density_underflows():
+    for x in (-1e5, -1e8, -1e100):
+        slope = s2s.grad(lambda x: scipy_special.log_ndtr(x))
+        assert slope(x) == pytest.approx(-x, rel=1e-9)
+        assert s2s.grad(slope)(x) == pytest.approx(-1.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("function, x", [(scipy_special.boxcox, 1e300), (scipy_special.boxcox1p, 1e300)])
+def test_powers_that_overflow_do_not_raise(function, x):
+    """SciPy's value is infinite, of a Python number as well."""
+    with np.errstate(all="ignore"):
+        assert s2s.value_and_grad(lambda b: function(x, b))(2.0)[0] == np.inf
+        assert s2s.value_and_grad(lambda b: function(b, 2.0))(x)[0] == np.inf

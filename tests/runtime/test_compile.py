@@ -325,3 +325,17 @@ def test_ranges_between_elements_of_arrays_of_integers(dtype):
 def test_a_range_of_small_unsigned_numbers_wraps():
     n = np.array([250, 3], dtype=np.uint8)
     np.testing.assert_array_equal(s2s.jit(lambda n: np.arange(n[0], n[1]))(n), np.arange(n[0], n[1]))
+
+
+def test_python_integers_that_a_word_does_not_hold():
+    """They are computed with as Python does, whatever they are handed in."""
+    def f(x, n, ns, table):
+        return x + n % 7 + ns[0] % 11 + table["n"] % 13
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fast = s2s.jit(f)
+        for n in (3, 2**63 - 1, 2**63, 2**64 - 1, 2**64, -2**63, -2**63 - 1, 5):
+            for args in ((1.0, n, [4, 5], {"n": 6}), (1.0, 3, [n, 5], {"n": 6}), (1.0, 3, [4, 5], {"n": n})):
+                assert fast(*args) == f(*args)
+                assert s2s.jit(s2s.grad(f))(*args) == 1.0
