@@ -64,8 +64,10 @@ from ..ops.elementwise import (
 from ..ops.fourier import as_writes, multiples
 from ..ops.join import concatenate_record
 from ..ops.lists import native_exact_sum
+from ..ops.raises import Raises, unlike
 from ..ops.record import RECORDS, Record, rank, value
 from ..ops.reduce import sum_record
+from ..ops.shape import length
 from ..ops.size import plainly
 from ..ops.special import SCIPYS_ALONE
 from ..ops.ufunc import IN_MATH
@@ -86,6 +88,9 @@ from .stacked import OF_STACKS, matrices, one_by_one
 REWRITTEN = ("einsum", "finite", "outer", "stack", "append", "convolve", "correlate", "math.fmod", "math.cbrt", "hypotenuse", "exact_sum", "compensated_sum",
              "fitted", "fftfreq", "rfftfreq",
              *IN_LOOPS)
+
+
+NOT_SQUARE = Raises(np.linalg.LinAlgError, lambda *xs: None)
 
 
 def simpler(function: Function, has_blas: bool = True) -> Function:
@@ -129,6 +134,9 @@ def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | N
 
         made = one_by_one(op, inputs, of_one)
         if made is not None:
+            stack = matrices(op, inputs)
+            if stack.type.dims[-1] != stack.type.dims[-2]:  # of which nothing asks where there are no matrices
+                raise_where(NOT_SQUARE, unlike(length(stack, axis=-2), length(stack, axis=-1)))
             return [made]
     match op.name:
         case "outer":

@@ -91,3 +91,13 @@ def test_stacks_of_no_matrices_and_of_no_squares(of):
                 found(x)
         else:
             np.testing.assert_allclose(found(x)[0], wanted, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("function", [np.linalg.inv, np.linalg.cholesky], ids=lambda f: f.__name__)
+def test_compiled_stacks_of_no_matrices(function):
+    fast = s2s.jit(lambda x, k, m: function(x[:k, :, :m]))
+    for k, m in ((0, 1), (0, 3), (2, 1)):
+        with pytest.raises(np.linalg.LinAlgError, match="must be square"):
+            fast(np.ones((2, 2, 3)), k, m)
+    assert fast(np.ones((2, 2, 3)), 0, 2).shape == (0, 2, 2)

@@ -33,15 +33,6 @@ KNOWN = {
         ],
         (REFUSED, NOTHING),
     ),
-    **dict.fromkeys(
-        [
-            "np.linalg.inv(x)",
-            "np.linalg.slogdet(x)[1]",
-            "np.linalg.cholesky(x)",
-            "np.linalg.solve(x, y)",
-        ],
-        (ACCEPTED, "whether matrices are square, where there are none"),
-    ),
     "np.take(x, i, axis=1)": (REFUSED, "whether an index is outside, where there are no rows"),
     "x[:, i]": (ACCEPTED, "whether an index is outside, where there are no rows"),
     "np.cross(x, y)": (REFUSED, "vectors of two numbers, which NumPy warns of"),
