@@ -144,6 +144,8 @@ class Discarded:
         if carry < 0 or block is not op.blocks[-1]:
             return None
         levels = [level for level in (self.level(op.outputs[carry], via), self.level(params[carry], op)) if level is not None]
+        if levels and not self.readers.get(params[carry]):
+            return DISCARDED  # each trip writes over what the last one has made
         return max(levels, default=None)
 
     def through(self, op: Op, k: int, via: Op | None) -> int | None:

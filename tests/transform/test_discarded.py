@@ -441,3 +441,35 @@ def test_strong_products_in_nested_loops_ask_where_they_stand():
     assert any(each is not function for each, (_, function) in zip(spelled, stages))
     for each in spelled:
         verify(each)
+
+
+def last_root(x, a):
+    y = 0.0
+    for k in range(3):
+        y = np.sqrt(x[k])
+    return y
+
+
+def last_quotient(x, a):
+    y, z, k = 0.0, 0.0, 0
+    while k < 3:
+        y = x[k] / a[k]
+        z = 2.0 * y
+        k += 1
+    return y + z
+
+
+def last_inverse(x, a):
+    y = 0.0
+    for k in range(3):
+        y = 1.0 / x[k] + np.log(x[k]) + x[k] ** 0.5
+    return y
+
+
+@pytest.mark.parametrize("f, right", [(last_root, 0.5 / 0.9**0.5), (last_quotient, 1.5), (last_inverse, -1 / 0.81 + 1 / 0.9 + 0.5 / 0.9**0.5)])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_each_trip_writes_over(f, right):
+    x, a = np.array([0.0, 0.5, 0.9]), np.array([0.0, 1.0, 2.0])
+    for t in (s2s.grad(f), s2s.jacfwd(f)):
+        np.testing.assert_allclose(t(x, a), [0.0, 0.0, right], rtol=1e-14)
+    np.testing.assert_allclose(s2s.vmap(s2s.grad(f), in_axes=(0, None))(x[None], a), [[0.0, 0.0, right]], rtol=1e-14)
