@@ -189,7 +189,7 @@ def is_product(op: Op) -> bool:
 
 
 def key_of(name: str, xs: Sequence[Value]) -> tuple:
-    return (name, *xs) if name == "subtract" else (name, frozenset(xs), xs[0] is xs[1])
+    return (name, *xs) if name == "subtract" else (name, frozenset(xs))
 
 
 def without(factors: Sequence[Value], x: Value) -> tuple[Value, ...]:

@@ -626,7 +626,7 @@ class Proof:
 
     def uppers(self, atom: Atom) -> Iterator[tuple[Affine, frozenset[Op]]]:
         """What the atom is at most, by which checks."""
-        if atom.kind == "value" and atom.value in self.bounds.loops:
+        if atom.value in self.bounds.loops:
             for _, high in self.bounds.ends(self.bounds.loops[atom.value]):
                 yield high, NO_CHECKS
                 for end, by in self.equal_to(high.plus(number(1))):
@@ -700,7 +700,7 @@ class Proof:
 
     def lowers(self, atom: Atom) -> Iterator[tuple[Affine, frozenset[Op]]]:
         """What the atom is at least, by which checks."""
-        if atom.kind == "value" and atom.value in self.bounds.loops:
+        if atom.value in self.bounds.loops:
             loop = self.bounds.loops[atom.value]
             for low, _ in self.bounds.ends(loop):
                 yield low, NO_CHECKS
