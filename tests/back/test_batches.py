@@ -278,3 +278,10 @@ def test_threads_share_strips_whose_lengths_are_checked(name):
     f, argnums, arguments = CASES[name]
     text = modules(s2s.jit(s2s.value_and_grad(f, argnums=argnums)), *arguments(3))[1].text
     assert text.count("in_parts(") == 1
+
+
+def test_strips_of_whole_rows():
+    """Six members in rows of three may be taken four at a time only if no row is cut."""
+    assert batches.whole_rows(4, 100, own=6, row=3) == 4
+    assert batches.whole_rows(4, 100, own=7, row=3) == batches.whole_rows(4, 100, own=6, row=0) == 100
+    assert batches.whole_rows(4, 0, own=7, row=3) == 1

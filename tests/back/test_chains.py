@@ -66,6 +66,24 @@ def test_what_is_handed_on_is_added_last():
     assert line.split("= x_bar + ")[1].startswith("(") and line.endswith(")")
 
 
+def test_what_hangs_on_another_chain_alone_is_not_added_last():
+    """The cotangent of c needs that of x, but not the other way round: to the first, only its own carry is late."""
+    def f(c, p, d):
+        x, total = 1.0, 0.0
+        for k in range(len(p)):
+            x = x * d + c * p[k]
+            total = total + x * c * p[k] + x * x
+        return total
+
+    gradient = s2s.value_and_grad(f, argnums=(0, 2))
+    args = 0.3, np.array([1.5, 0.5, 2.0]), 0.9
+    loops, text = loops_of(gradient, *args)
+    value, c_bar, d_bar = loops(*args)
+    np.testing.assert_allclose([value, c_bar, d_bar], [gradient(*args)[0], *gradient(*args)[1]], rtol=1e-13)
+    (line,) = (line.strip() for line in text.splitlines() if "c_bar" in line and "p[k]" in line)
+    assert line.startswith("c_bar += ") and " + " in line
+
+
 def test_sums_of_the_program_are_added_as_they_are_written():
     def f(p, d):
         x = 0.0

@@ -8,6 +8,8 @@ from s2s.back.ranges import requirements
 from s2s.pipeline import build, flatten_calls
 from s2s.signature import type_of
 
+from .test_forwarded import loops_of
+
 X, E = np.linspace(-0.7, 0.9, 7), np.arange(20.0).reshape(4, 5) / 10
 
 
@@ -125,6 +127,46 @@ def test_no_other_index_is_asked(f, args):
     """What decides about Numba's boundscheck: whether there are requirements, all of them asked at the call."""
     found = requirements(flatten_calls(build(f, [type_of(x, "x") for x in args])))
     assert found is not None
+
+
+def beyond(x, n):
+    total = 0.0
+    for i in range(n):
+        total += x[i] * x[i + 1]
+    return total
+
+
+def behind(x, n):
+    total = 0.0
+    for i in range(2, len(x)):
+        total += x[i - 2] * x[i - 3]
+    return total
+
+
+def last(x, n):
+    total = 0.0
+    for i in range(len(x)):
+        if i < n:
+            total += x[i] * x[i + 1]
+    return total
+
+
+@pytest.mark.parametrize("f", [beyond, behind, last])
+def test_an_index_that_leaves_the_array_is_checked(f):
+    """x[-1] is the last element, and what is not read raises nothing: the loop form does as Python does."""
+    loops, _ = loops_of(s2s.jit(f), X, 3)
+    for x, n in ((X, 3), (X, 6), (X, 7), (X[:2], 1), (X[:3], 2), (X[:0], 0)):
+        expected = outcome(f, (x, n))
+        found = outcome(loops, (x, n))
+        if isinstance(expected, tuple):
+            assert found[0] is expected[0] is IndexError
+        else:
+            np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_one_index_too_far_is_asked_at_each_use():
+    text = "\n".join(lines(last, X, 3))
+    assert "place_in(i + 1" in text and "stays_inside" not in text
 
 
 def outcome(f, args):

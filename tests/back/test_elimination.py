@@ -34,7 +34,7 @@ def test_singular_matrices():
             eliminate(np.hstack((a, np.eye(len(a)))))
 
 
-@pytest.mark.parametrize("n", (1, 2, 3))
+@pytest.mark.parametrize("n", (3, 2, 1))
 def test_cofactors_of_few_rows(n):
     a = RNG.normal(size=(n, n))
     np.testing.assert_allclose(minors(a), np.linalg.det(a) * np.linalg.inv(a).T, rtol=1e-9)

@@ -56,6 +56,18 @@ def test_what_a_loop_needs_is_a_number():
         np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
+def test_one_array_that_a_loop_carries_is_as_long_in_each_trip():
+    def last(A, ys):
+        x = np.zeros(3)
+        for t in range(len(ys)):
+            x = A @ x + ys[t]
+        return np.sum(x * x)
+
+    text = loops(last, A, YS)
+    assert "needs_length(A.shape[1], 3)" in text and "@" not in text
+    np.testing.assert_allclose(run(text, A, YS), last(A, YS), rtol=1e-14)
+
+
 def test_part_of_an_array_does_not_say_how_long_it_is():
     """It may be one element, which goes with any number."""
     assert "needs_length" not in loops(shifted, np.ones(5), np.ones(5))

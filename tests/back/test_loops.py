@@ -282,6 +282,15 @@ def test_sums_of_ranges_that_are_indices_are_no_arrays():
         assert count(lowered, "buffer") == 0
 
 
+def test_sums_of_sums_of_ranges_are_no_arrays():
+    def body(x, n):
+        rows = take(call(np.arange, 0, 2 * n, 2), (slice(None), None)) + call(np.arange, n)
+        return take(x * call(np.sum, take(x, rows + 1)), rows * 2)
+
+    lowered = check(body, np.linspace(1.0, 2.0, 40), 4)
+    assert all(op.output.type.dtype == "float64" for op in walk(lowered.block) if op.name == "buffer")
+
+
 READ_OTHERWISE = {
     "result": lambda x, i: (take(x, i), i),
     "number": lambda x, i: (take(x, i), call(np.sum, i * 1.5)),
@@ -778,6 +787,11 @@ def test_slices_in_steps_are_indices(f):
             found, other = namespace(text)[f"{f.__name__}_value_and_grad"](x, a, b)
             np.testing.assert_allclose(found, value, rtol=1e-12)
             np.testing.assert_allclose(other, slope, rtol=1e-12, atol=1e-14)
+
+
+def test_what_numba_does_not_know_is_called_in_python():
+    text = s2s.jit(lambda x: np.linalg.eigvalsh(x)).lower(np.eye(3)).loops
+    assert "with objmode(y='float64[:]'):\n        y = np.linalg.eigvalsh(x)" in text
 
 
 @pytest.mark.parametrize("f", [lambda x: np.sum(np.atleast_1d(x) ** 2), lambda x: np.sum(np.atleast_2d(x) @ np.ones((1, 3))),

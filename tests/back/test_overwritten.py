@@ -187,7 +187,7 @@ def test_layer_reads_well():
     assert "    t_1 = x @ w\n" in text and "t_1[i, j] = np.tanh(t_1[i, j] + b[j])" in text
 
 
-@pytest.mark.parametrize("program", [result, viewed_result, of_an_argument, turned, read_by_a_product_afterwards])
+@pytest.mark.parametrize("program", [result, viewed_result, turned, read_by_a_product_afterwards, of_an_argument])
 def test_results_arguments_and_what_is_read_afterwards_keep_their_memory(program):
     args = dict((p, a) for p, a in PROGRAMS)[program]
     assert "np.empty" in loops(program, *args)[0]

@@ -395,6 +395,31 @@ def test_in_a_loop_what_is_viewed_is_copied_and_not_the_array_on_every_trip():
     assert "copy(y_bar)" in before and ".copy()" in after and "np.copy" not in after.split("return")[0]
 
 
+def test_what_stands_behind_a_guard_is_returned():
+    def f(x):
+        if x < 0.0:
+            raise ValueError("negative")
+        return x
+
+    for t, y in ((s2s.value_and_grad(f), (2.0, 1.0)), (s2s.jit(f), 2.0)):
+        names: dict = {}
+        exec(t.lower(2.0).source, names)
+        (run,) = (x for x in names.values() if callable(x))
+        assert run(2.0) == y
+        with pytest.raises(ValueError, match="negative"):
+            run(-1.0)
+
+
+def test_a_parameter_that_is_assigned_keeps_its_name():
+    def f(_, y):
+        for k in range(3):
+            _ = _ * y + k
+        return _
+
+    assert "def f_value_and_grad(_, y):" in s2s.value_and_grad(f).lower(2.0, 0.5).source
+    assert s2s.value_and_grad(f)(_=2.0, y=0.5) == (2.0 * 0.5**3 + 2.5, 0.5**3)
+
+
 @pytest.mark.lengthy
 def test_variables_of_large_compiled_functions_have_names_of_their_own():
     """Numba goes through all statements for each name that both sweeps assign."""
