@@ -28,6 +28,7 @@ from .api import (
     vmap,
 )
 from .conventions import Convention, ConventionWarning, conventions
+from .derive.implicit import custom_fixed_point, custom_linear_solve, custom_root
 from .errors import (
     DerivativeError,
     MemoryCheckError,
@@ -38,13 +39,12 @@ from .errors import (
     UnsupportedError,
     VerifyError,
 )
+from .eval_shape import ShapeDtype, eval_shape
 from .front import custom_jvp, custom_vjp, defderivative
-from .implicit import custom_fixed_point, custom_linear_solve, custom_root
-from .ops.barrier import stop_gradient
-from .ops.checkpoint import checkpoint
-from .runtime.pool import set_threads, threads
-from .shapes import ShapeDtype, eval_shape
-from .structured import associative_scan, cond, fori_loop, scan, switch, while_loop
+from .lax import associative_scan, cond, fori_loop, scan, switch, while_loop
+from .ops.core.stop_gradient import stop_gradient
+from .ops.program.checkpoint import checkpoint
+from .runtime.threads.pool import set_threads, threads
 from .transformed import Lowered, Transformed
 from .tree import ravel as ravel_pytree
 

@@ -18,25 +18,25 @@ from types import MethodType
 import numpy as np
 
 from . import pipeline, tree
-from .arguments import FIRST, checked_axes, numbers, static_names
+from .call.argnums import FIRST, checked_axes, numbers, static_names
+from .derive.linear_maps import First, LinearMap, Second, halves_of, kept_from
 from .errors import S2SError, TypeMismatchError, UnsupportedError
 from .front import beginning, from_text
-from .front.alias import Cell, Container
-from .front.calls import apply
-from .front.made import Known
-from .halves import First, LinearMap, Second, halves_of, kept_from
+from .front.domain.functions import Known
+from .front.domain.heap import Cell, Container
+from .front.eval.apply import apply
 from .ir.builder import in_scope
 from .ir.graph import MISSING, Value
 from .ir.types import Array, Scalar, Unknown
-from .kinds import native_inside, positional
-from .ops.cast import float_
-from .ops.chain import like_operand
-from .ops.checkpoint import bytes_of
-from .ops.record import MACROS, Macro, dtype_of
-from .ops.reduce import is_complex
-from .ops.rules import direction_length, in_shape
-from .signature import bind, normalised, signature_of
+from .ops.arrays.reduce import is_complex
+from .ops.core.cast import float_
+from .ops.core.chain_rule import like_operand
+from .ops.core.record import MACROS, Macro, dtype_of
+from .ops.program.checkpoint import bytes_of
+from .ops.program.custom_rules import direction_length, in_shape
 from .sparse.derivative import SparseJacobian
+from .specialisation import bind, normalised, signature_of
+from .transformations import native_inside, positional
 from .transformed import Transformed
 
 # ------------------------------------------------------------------------------------------- reverse mode

@@ -6,7 +6,7 @@
     ...     print(found)
 
 The function that is differentiated is run once more, op by op, on the arguments of the call (ir/interpret.py).  Of each op on
-the way from what is differentiated to the result, its record says where calculus is silent (ops/kinks.py), and is asked so of
+the way from what is differentiated to the result, its record says where calculus is silent (ops/core/kinks.py), and is asked so of
 the numbers that the op was given.  A result that depends on an argument, but on no path differentiably, has derivative 0 by
 the same silence: a root found by bisection.
 
@@ -25,15 +25,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from . import assemble, tree
-from .arguments import members_of, resolved
+from . import tree
+from .analysis.activity import active_values, influenced_values, varied_values
+from .call.argnums import members_of, resolved
+from .derive import assemble
 from .errors import Line, TypeMismatchError
 from .ir.graph import Function, Op, Value, walk, whole
 from .ir.interpret import interpret
 from .ir.types import carries_derivative, is_inexact
-from .ops.record import dtype_of
-from .signature import members_of_axes, normalised, type_of
-from .transform.activity import active_values, influenced_values, varied_values
+from .ops.core.record import dtype_of
+from .specialisation import members_of_axes, normalised, type_of
 
 FEW = 4  # numbers of an array that are shown
 ONLY_THROUGH_CHOICES = "the result depends on {} only through comparisons and steps: the derivative is 0"

@@ -6,7 +6,7 @@ A pass is a function Function -> Function, which may change the one it is given:
 Each stands in a table with the reason for its place; a pass that must follow another says so, and importing
 this module checks that it does.
 
-    S2S_CHECK=1    all checks, or some of them (checking.py): the IR is verified after every pass
+    S2S_CHECK=1    all checks, or some of them (check_flags.py): the IR is verified after every pass
     S2S_DUMP=dir   every stage is written there, as a file that runs
 """
 
@@ -20,48 +20,51 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from .back.cuda import render_cuda
-from .back.lengths import settled
-from .back.loops import lower
-from .back.products import in_pairs
-from .back.python import Draft, Module, render
-from .back.supposed import has_suppositions
-from .checking import is_requested
+from .back.arrays.assume_equal_lengths import has_suppositions
+from .back.arrays.contractions import in_pairs
+from .back.arrays.specialise_lengths import settled
+from .back.cuda.host import render_cuda
+from .back.lowering import lower
+from .back.print.printer import Draft, Module, render
+from .call.flatten import Compiled, has_containers, spread, taking_apart
+from .check_flags import is_requested
 from .errors import UnsupportedError, VerifyError
-from .flat import Compiled, has_containers, spread, taking_apart
 from .front import build as front_build
 from .ir.graph import Function, Recalled, walk
-from .ir.rebuild import clone
+from .ir.reemit import clone
 from .ir.types import Type
 from .ir.verify import verify
-from .later import later
-from .ops.foreign import called, foreign
-from .ops.recursive import calls_itself, recursive_callees, with_callees
-from .ops.special import SCIPYS_ALONE
-from .ops.strong import spell_strong
+from .lazy_import import later
+from .ops.math.special import SCIPYS_ALONE
+from .ops.program.opaque_call import called, foreign
+from .ops.program.recursive_callee import calls_itself, recursive_callees, with_callees
 from .runtime.cuda import compiled as cuda_code
-from .runtime.load import load
-from .transform import jvp, vjp, vmap
-from .transform.arrays import arrays
-from .transform.cse import cse
-from .transform.dce import dce
-from .transform.decided import decided
-from .transform.heads import heads
-from .transform.ii_loops import has_ii_loops, ii_loops
-from .transform.inline import apart, inline, inline_ruled
-from .transform.licm import licm, licm_of_values
-from .transform.limit import limited
-from .transform.linearize import linearize as linear
-from .transform.members import members
-from .transform.merge import merge
-from .transform.rules import lifted
-from .transform.simplify import simplify
-from .transform.stores import stores
-from .transform.tuples import as_tuples
-from .transform.unread import unread
+from .runtime.debug.load_source import load
+from .transform.batch import vmap
+from .transform.cleanup.cse import cse
+from .transform.cleanup.dce import dce
+from .transform.cleanup.dead_stores import unread
+from .transform.cleanup.erase_classes import as_tuples
+from .transform.cleanup.hoist_common import heads
+from .transform.cleanup.inline import apart, inline, inline_ruled
+from .transform.cleanup.jump_threading import decided
+from .transform.cleanup.licm import licm, licm_of_values
+from .transform.cleanup.list_to_array import arrays
+from .transform.cleanup.merge_branches import merge
+from .transform.cleanup.simplify import simplify
+from .transform.cleanup.split_aggregates import members
+from .transform.cleanup.store_merging import stores
+from .transform.cleanup.strong_products import spell_strong
+from .transform.forward import jvp
+from .transform.forward.linearize import linearize as linear
+from .transform.reverse import vjp
+from .transform.reverse.custom_rule_calls import lifted
+from .transform.reverse.fuse_sweeps import has_ii_loops, ii_loops
+from .transform.reverse.tape_limit import limited
 
 numba = later("numba")
-numba_code, modules, worth, lengths = (later(f"s2s.runtime.{name}") for name in ("compile", "modules", "worth", "lengths"))
+numba_code, modules, worth, lengths = (later(f"s2s.runtime.{name}") for name in (
+    "call.native_function", "numba.native_module", "threads.parallel_threshold", "entry.length_versions"))
 
 _checking: ContextVar[bool] = ContextVar("checking", default=False)
 
@@ -321,7 +324,7 @@ def flattened(function: Function) -> Function:
 def compiled(function: Function | Recalled, options: dict, kept=None) -> Callable:
     """Native code of `function`, a function of its parameters; what Python runs where NUMBA_DISABLE_JIT says that nothing be compiled.
 
-    `kept` is what an earlier process has kept of it, or what this one will keep (s2s/recalled).
+    `kept` is what an earlier process has kept of it, or what this one will keep (s2s/persist).
     """
     if kept is not None:
         return Compiled(numba_code.compiled(kept.flat, **{k: v for k, v in options.items() if k != "target"}, kept=kept), function)

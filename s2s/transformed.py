@@ -15,35 +15,28 @@ from pathlib import Path
 from types import MethodType
 
 from . import pipeline
-from .agreement import agreements, checker
-from .arguments import First, as_method, fixed_key, is_choice
-from .calling import direct, repeated, written
-from .carried import place_of, register_texts, texts_of
-from .checking import is_requested
+from .call.argnums import First, as_method, fixed_key, is_choice
+from .call.fast_path import direct, repeated, written
+from .check_flags import is_requested
 from .conventions import warn_of
-from .display import side_by_side
-from .errors import (
-    RankError,
-    S2SError,
-    TypeMismatchError,
-    UndecidedError,
-    UnsupportedError,
-)
+from .derive.linear_maps import LinearMap
+from .errors import RankError, S2SError, TypeMismatchError, UndecidedError, UnsupportedError
 from .front import annotated_types, beginning, placed
-from .front.capture import Saved
-from .front.consulted import LENGTHS, consulted_too, consulting, is_current
-from .front.enclosed import Enclosed, Enclosing
-from .front.ranked import has_ranks, is_ranked, ranked
-from .front.target import Keyworded, names_of
-from .halves import LinearMap
+from .front.domain.nested_functions import Enclosed, Enclosing
+from .front.domain.rank_promotion import has_ranks, is_ranked, ranked
+from .front.eval.unwrap_callable import Keyworded, names_of
+from .front.syntax.captures import Saved
+from .front.syntax.dependencies import LENGTHS, consulted_too, consulting, is_current
+from .ir.compile_lock import in_turn
 from .ir.graph import Function, Recalled, Value, identifier, whole
-from .ir.turns import in_turn
 from .ir.types import Static, Type
-from .kinds import KINDS
-from .recalled import keep, met, recall
-from .runtime.memory import Memory, measure
-from .runtime.told import telling
-from .signature import (
+from .notebook import side_by_side
+from .persist.pickled_sources import place_of, register_texts, texts_of
+from .persist.recall import keep, met, recall
+from .runtime.debug.progress import telling
+from .runtime.debug.tape_bytes import Memory, measure
+from .runtime.entry.length_agreement import agreements, checker
+from .specialisation import (
     accepted_by_kernels,
     bind,
     key_of,
@@ -52,6 +45,7 @@ from .signature import (
     short_axes,
     type_of,
 )
+from .transformations import KINDS
 
 
 @dataclass(eq=False)
@@ -64,7 +58,7 @@ class Specialised:
     consulted: dict[Callable, object]
     short: tuple | None = None  # which axes of the arguments are short, where the code depends on it
     check: Callable[..., None] | None = None  # raises where the lengths of arguments do not go together
-    direct: Callable | None = None  # runs calls like the first, and hands on those that are not (calling.py)
+    direct: Callable | None = None  # runs calls like the first, and hands on those that are not (call/fast_path.py)
     into: Callable | None = None  # runs calls like one that gave arrays for the results
     is_met: bool = False  # whether there has been a call
     getters: list[Callable] = field(init=False)
@@ -140,7 +134,7 @@ class Transformed:
     """A callable: `inner`, transformed.  `kind` names the transformation, `options` say how.
 
     What a call runs stands in the slot `__call__`: at first, and where kinds take a longer look, the method `call`; after
-    a call, what was written for arguments like those (calling.py).
+    a call, what was written for arguments like those (call/fast_path.py).
     """
 
     __slots__ = ("__call__", "__dict__", "__weakref__")
@@ -309,7 +303,7 @@ class Transformed:
         return made
 
     def of_known_ranks(self, types: Sequence[Type]) -> Function:
-        """The IR for native code, in which what a loop makes an array of begins as one: front/ranked.py."""
+        """The IR for native code, in which what a loop makes an array of begins as one: front/domain/rank_promotion.py."""
         function = self.function_for_types(types)
         if has_ranks(function):
             return function

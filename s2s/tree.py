@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import optree
 
-from .ir import forms
+from .ir import treedef
 
 NAMESPACE = "s2s"
 
@@ -87,7 +87,7 @@ def register(kind: type, flatten: Callable, unflatten: Callable) -> None:
     `flatten(x)` is (children, rest): children are data, each an attribute of `x`; the rest, which must be hashable, is
     fixed when code is generated.  `unflatten(rest, children)` makes the instance again.
     """
-    forms.register(kind, lambda x: tuple(flatten(x)[0]))
+    treedef.register(kind, lambda x: tuple(flatten(x)[0]))
     optree.register_pytree_node(kind, flatten, unflatten, namespace=NAMESPACE)
     _known.add(kind)
 
@@ -99,7 +99,7 @@ def known(tree) -> None:
     """Tell optree of the classes of the objects in `tree` whose attributes are their members."""
     while True:
         found = {type(x) for x in optree.tree_leaves(tree, namespace=NAMESPACE)}
-        new = [kind for kind in found if kind not in _known and forms.has_members(kind)]
+        new = [kind for kind in found if kind not in _known and treedef.has_members(kind)]
         for kind in new:
             _known.add(kind)
             optree.register_pytree_node(kind, _flatten_attributes, _unflatten_attributes(kind), namespace=NAMESPACE)
@@ -109,16 +109,16 @@ def known(tree) -> None:
 
 def _flatten_attributes(x) -> tuple[list, tuple]:
     """The attributes that are data; the names of all, and those whose content is part of the structure."""
-    content = forms.attributes_of(x)
-    fixed = tuple((name, content[name]) for name in content if forms.is_fixed(x, name))
-    names = tuple(name for name in content if not forms.is_fixed(x, name))
+    content = treedef.attributes_of(x)
+    fixed = tuple((name, content[name]) for name in content if treedef.is_fixed(x, name))
+    names = tuple(name for name in content if not treedef.is_fixed(x, name))
     return [content[name] for name in names], (names, fixed)
 
 
 def _unflatten_attributes(kind: type) -> Callable:
     def unflatten(rest: tuple, children):
         names, fixed = rest
-        return forms.with_attributes(kind, **dict(zip(names, children)), **dict(fixed))
+        return treedef.with_attributes(kind, **dict(zip(names, children)), **dict(fixed))
 
     return unflatten
 

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-os.environ.setdefault("S2S_RECALL", "0")  # tests change constants of the compiler, which no key knows; tests/recalled says otherwise
+os.environ.setdefault("S2S_RECALL", "0")  # tests change constants of the compiler, which no key knows; tests/persist says otherwise
 
 WHOLE = ("test_golden",)
 NOT_QUICK = ("compile", "slow", "cuda", "peer")
@@ -31,7 +31,7 @@ def no_memory_is_touched_that_is_not_ones_own(request, monkeypatch):
     if request.node.get_closest_marker("machine_code"):
         monkeypatch.delenv("S2S_CHECK", raising=False)
     yield
-    sanitizer = sys.modules.get("s2s.runtime.sanitizer")
+    sanitizer = sys.modules.get("s2s.runtime.debug.sanitizer")
     if sanitizer is not None:
         assert not sanitizer.clear()
 

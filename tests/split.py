@@ -10,7 +10,7 @@ import random
 import numpy as np
 
 from s2s import pipeline
-from s2s.back.python import Module
+from s2s.back.print.printer import Module
 
 
 class All:

@@ -11,7 +11,7 @@ import pytest
 from programs import PROGRAMS, gauss_seidel, heat_equation, relax
 
 import s2s
-from s2s.runtime import modules
+from s2s.runtime.numba import native_module
 
 pytestmark = [pytest.mark.compile]
 ROOT = Path(__file__).parent.parent
@@ -73,10 +73,10 @@ def test_what_is_asked_only_for_its_shape_is_not_saved():
 def test_a_thousand_lengths_are_one_generation_and_one_compilation():
     gradient = s2s.jit(s2s.grad(relax, argnums=(0, 1)))
     gradient(np.linspace(0.0, 1.0, 3), 0.2, 2)
-    compilations = modules.statistics()[0]
+    compilations = native_module.statistics()[0]
     for n in range(4, 1004):
         gradient(np.linspace(0.0, 1.0, n), 0.2, 2)
-    assert modules.statistics()[0] == compilations
+    assert native_module.statistics()[0] == compilations
     assert len(gradient.functions) == 1
 
 
@@ -108,7 +108,7 @@ PROCESS = """
 import numpy as np
 import s2s
 from programs import relax
-from s2s.runtime import modules
+from s2s.runtime.numba import native_module as modules
 gradient = s2s.jit(s2s.grad(relax, argnums=(0, 1)))
 result = gradient(np.linspace(0.0, 1.0, 9), 0.2, 3)
 print(modules.statistics()[0], repr(float(result[1])))

@@ -12,7 +12,7 @@ from scipy.spatial import distance
 
 import s2s
 from s2s.errors import InternalError, S2SError, UnsupportedError, fault, without_addresses
-from s2s.ops.record import RECORDS
+from s2s.ops.core.record import RECORDS
 
 A = np.array([[2.0, 1.0], [0.5, 3.0]])
 X = np.array([0.3, 0.7, 1.2])
@@ -43,7 +43,7 @@ def test_a_fault_names_the_line_and_what_to_do(monkeypatch):
 
 
 def test_a_fault_in_lowering_names_the_line(monkeypatch):
-    monkeypatch.setattr("s2s.back.loops.reshaped", broken("AttributeError('no such thing')"))
+    monkeypatch.setattr("s2s.back.lowering.reshaped", broken("AttributeError('no such thing')"))
     with pytest.raises(InternalError, match="s2s has failed here with AttributeError: no such thing"):
         _ = s2s.jit(lambda x: np.sum(x * 3.0)).lower(X).loops
 

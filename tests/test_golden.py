@@ -17,7 +17,7 @@ from oracles import direction, dual, dual_second, inner, is_close
 
 import s2s
 from s2s import pipeline
-from s2s.signature import type_of
+from s2s.specialisation import type_of
 
 FILES = sorted((Path(__file__).parent / "golden").glob("*.py"))
 SSA = "\n\n# " + "-" * 30 + " the same, as the compiler sees it\n\n\n"

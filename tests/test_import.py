@@ -10,7 +10,7 @@ import types
 import numpy as np
 import pytest
 
-from s2s.later import Meanings, Named, later
+from s2s.lazy_import import Meanings, Named, later
 
 HEAVY = ("numba", "llvmlite", "scipy", "scipy.special", "scipy.sparse", "html")
 PROGRAM = """

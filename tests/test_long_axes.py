@@ -1,4 +1,4 @@
-"""Code for long axes does not reckon with slices of length 1: ir/lengths.py, Note [Long axes]."""
+"""Code for long axes does not reckon with slices of length 1: ir/length_assumptions.py, Note [Long axes]."""
 
 import itertools
 
@@ -89,7 +89,7 @@ def test_second_halves_are_not_asked(f, monkeypatch):
         raise AssertionError("compiled code has refused these lengths")
 
     compiled = s2s.jit(f)
-    monkeypatch.setattr("s2s.runtime.compile.interpreted", never)
+    monkeypatch.setattr("s2s.runtime.call.native_function.interpreted", never)
     for n in (30, 5, 30, 1):
         x, y = RNG.normal(size=n), RNG.normal(size=n)
         _, pull = s2s.vjp(compiled, x, y)

@@ -10,8 +10,8 @@ import pytest
 
 import s2s
 from s2s.errors import SourceError
-from s2s.front.lines import carry, texts_elsewhere
-from s2s.ir.codes import NAMELESS, is_of_dataclass, is_of_namedtuple
+from s2s.front.syntax.source_lines import carry, texts_elsewhere
+from s2s.ir.code_objects import NAMELESS, is_of_dataclass, is_of_namedtuple
 
 Point = namedtuple("Point", "x y")
 

@@ -11,8 +11,8 @@ import pytest
 
 import s2s
 from s2s import pipeline
-from s2s.agreement import checker
-from s2s.back.loops import lower
+from s2s.back.lowering import lower
+from s2s.runtime.entry.length_agreement import checker
 
 X = np.arange(12.0).reshape(3, 4)
 I, J = np.array([0, 2, 0]), np.array([0, 1, 3])

@@ -11,7 +11,7 @@ from programs import MORE_RESULTS, PROGRAMS
 import s2s
 from s2s import pipeline
 from s2s.front import build_from_text
-from s2s.signature import type_of
+from s2s.specialisation import type_of
 
 SCALARS = [p for p in PROGRAMS if all(np.ndim(x) == 0 for x in p.args) and p.name != "several_results"]
 GALLERY = [p for p in PROGRAMS if p.name in ("straight_line", "logistic_loss", "relax", "settle")]

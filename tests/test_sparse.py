@@ -744,7 +744,7 @@ def test_what_the_program_raises_is_raised_where_it_raises_it():
 def test_code_is_generated_once_where_a_pattern_is_found_at_each_call(monkeypatch):
     jacobian = s2s.jacobian(sorted_products, sparse=True)
     jacobian(LINE, 0.7)
-    monkeypatch.setattr("s2s.sweeps.columns", None)
+    monkeypatch.setattr("s2s.derive.batched_seeds.columns", None)
     monkeypatch.setattr("s2s.pipeline.flatten_calls", None)
     assert jacobian(-LINE, 0.7).nnz == 22
 

@@ -1,1 +1,13 @@
-"""IR to Python text: the readable form, the loop form that Numba compiles, and CUDA kernels."""
+"""IR to Python text: the readable form, the loop form that Numba compiles, and CUDA kernels.
+
+    syntax/     Python's syntax trees: building, names, text
+    parallel/   loops that threads share, and what they cost
+    loopir/     the ops of the loop form, and builders of loops
+    arrays/     rewriting on whole arrays, before loops are made
+    lower/      ops on arrays become loop nests: lowering.py drives it
+    loops/      passes over loops
+    print/      IR to text
+    cuda/       kernels, and the host code that launches them
+
+Each imports only what stands above it (s2s/LAYERS).
+"""

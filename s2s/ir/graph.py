@@ -14,7 +14,7 @@ from keyword import iskeyword
 from operator import attrgetter
 
 from ..errors import Line, Source
-from .turns import made_in_turn
+from .compile_lock import made_in_turn
 from .types import Dim, Type
 
 OPERATORS: dict[str, Callable] = {}  # Python's operators on Values; the op tables fill it

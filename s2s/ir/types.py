@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .forms import Form
-from .lengths import LONG, ask, is_long
+from .length_assumptions import LONG, ask, is_long
+from .treedef import Form
 
 # Note [Which extents are 1]
 # Code is specialised on dtype, rank and on which extents are 1, never on other extents.  An extent that a
 # parameter brings is known not to be 1 (`may_be_one` is False), so two such extents that meet in an
 # elementwise op are equal, or the op raises.  The length of `x[1:-1]` is max(n - 2, 0), which may be 1 at
-# run time although n is not; it is written n - 2 with `may_be_one` set, unless n is `long` (ir/lengths.py,
+# run time although n is not; it is written n - 2 with `may_be_one` set, unless n is `long` (length_assumptions.py,
 # Note [Long axes]).  Negative offsets mean max(n + offset, 0), which is what slicing gives.
 
 
@@ -35,7 +35,7 @@ class Extent:
     offset: int = 0
     symbol_may_be_one: bool = True
     symbol_is_long: bool = False
-    symbol_is_supposed: bool = False  # not to be what makes a slice of it have length 1: Note [Supposed lengths] in ir/lengths.py
+    symbol_is_supposed: bool = False  # not to be what makes a slice of it have length 1: Note [Supposed lengths] in length_assumptions.py
 
     @property
     def may_be_one(self) -> bool:
@@ -72,7 +72,7 @@ class Extent:
 
     @property
     def is_supposed(self) -> bool:
-        """Whether that it is not 1 is asked when it is known.  See Note [Supposed lengths] in ir/lengths.py."""
+        """Whether that it is not 1 is asked when it is known.  See Note [Supposed lengths] in length_assumptions.py."""
         return (self.symbol_is_supposed and self.leaves_out_few
                 or self.symbol.startswith("supposed") and "." not in self.symbol and not self.offset)
 

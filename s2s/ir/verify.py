@@ -10,7 +10,7 @@ from dataclasses import replace
 from ..errors import VerifyError
 from .builder import Builder
 from .graph import Block, Function, Value, blocks_of, walk
-from .rebuild import clone
+from .reemit import clone
 from .types import Array, Extent, List, Tuple, Type, join
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence, Set
 
 from ..ir.graph import MISSING, Op, Value
 from ..ir.types import NONE, Array, Scalar
-from .arrange import (
+from .arrays.axes import (
     expand_dims,
     expand_dims_record,
     flip_record,
@@ -23,8 +23,8 @@ from .arrange import (
     squeeze_record,
     transpose_record,
 )
-from .complexmath import OF_COMPLEX_NUMBERS
-from .create import (
+from .arrays.concatenate import concatenate_record, stack_record
+from .arrays.create import (
     arange,
     array_record,
     as_array,
@@ -35,8 +35,15 @@ from .create import (
     linspace_record,
     zeros,
 )
-from .determinant import cofactors_of, inverse_of, second_of
-from .elementwise import (
+from .arrays.fft import fft, fitted_record, ifft, irfft, rfft
+from .arrays.index import additem, getitem, put, setitem
+from .arrays.index_pattern import Pattern, expand
+from .arrays.products import matmul, outer_record
+from .arrays.repeat import broadcast_to_record, tile_record
+from .arrays.reshape import ravel, reshape, reshape_like
+from .arrays.selection import diagonal_record
+from .core.define_elementwise import IN_MATH
+from .core.elementwise import (
     absolute,
     equal,
     logical_and,
@@ -48,17 +55,8 @@ from .elementwise import (
     select,
     where,
 )
-from .fourier import fft, fitted_record, ifft, irfft, rfft
-from .index import additem, getitem, put, setitem
-from .join import concatenate_record, stack_record
-from .linalg import solve
-from .pattern import Pattern, expand
-from .pick import diagonal_record
-from .product import matmul, outer_record
-from .record import RECORDS, define, dims_of, dtype_of, rank, value
-from .repeat import broadcast_to_record, tile_record
-from .reshape import ravel, reshape, reshape_like
-from .shape import (
+from .core.record import RECORDS, define, dims_of, dtype_of, rank, value
+from .core.shape import (
     as_long_as,
     length,
     matched,
@@ -68,7 +66,9 @@ from .shape import (
     spread_as,
     sum_to,
 )
-from .ufunc import IN_MATH
+from .linalg.determinant import cofactors_of, inverse_of, second_of
+from .linalg.solve import solve
+from .math.cmath import OF_COMPLEX_NUMBERS
 
 # ----------------------------------------------------------------------------------------- aligning
 

@@ -1,7 +1,7 @@
 """Which elements of its operands each element of a result depends on: for the patterns of sparse derivatives.
 
 A rule is `depends(unions, y, deps, *xs, **attrs)`.  `y` is the result and `xs` are the operands, as NumPy has them; `deps`
-has the dependences of each x: for an array, integers in its shape, which name sets of inputs (see sparse/unions.py), for a
+has the dependences of each x: for an array, integers in its shape, which name sets of inputs (see sparse/union_graph.py), for a
 list a list of such, and 0, the empty set, for a number without any.  The rule returns the dependences of y.  They may be
 too many, never too few.
 
@@ -19,10 +19,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..ir.forms import form_of, is_container
-from .pattern import python_index
-from .record import RECORDS, Record
-from .shape import normal_axes
+from ..ir.treedef import form_of, is_container
+from .arrays.index_pattern import python_index
+from .core.record import RECORDS, Record
+from .core.shape import normal_axes
 
 # -------------------------------------------------------------------------------------- of one operand
 

@@ -13,12 +13,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..back.cuda import render_cuda
-from ..back.kernel import THREADS
-from ..back.loops import lower
+from ..back.cuda.host import render_cuda
+from ..back.cuda.kernel import THREADS
+from ..back.lowering import lower
 from ..errors import UnsupportedError
 from ..ir.graph import Function
-from .load import load
+from .debug.load_source import load
 
 
 def compiled(function: Function, *, threads: int = THREADS, **options) -> Callable:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..later import later
+from ..lazy_import import later
 
 sparse = later("scipy.sparse")
 

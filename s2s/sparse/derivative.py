@@ -2,7 +2,7 @@
 
     pattern     which result depends on which input, found by a run of the program of one sweep (pattern.py)
     colours     of the columns, or of the rows where these need fewer; of a Hessian, of both at once (colouring.py)
-    sweeps      one call of the batched tangents, or cotangents, of the program: a seed for each colour (s2s/sweeps.py)
+    sweeps      one call of the batched tangents, or cotangents, of the program: a seed for each colour (s2s/derive/batched_seeds.py)
     entries     each stands alone somewhere in what the sweeps return
 
 A Hessian is the Jacobian of the program that computes the gradient.  Second derivatives could also be followed
@@ -20,16 +20,16 @@ from types import MethodType
 import numpy as np
 
 from .. import pipeline
-from ..arguments import as_method, name_of, numbers, resolved
-from ..carried import place_of
+from ..call.argnums import as_method, name_of, numbers, resolved
+from ..call.flatten import spread
 from ..errors import DerivativeError, S2SError, TypeMismatchError, UnsupportedError
-from ..flat import spread
 from ..front import beginning
 from ..ir.graph import Block, Function, walk
 from ..ir.types import Static
-from ..later import later
-from ..ops.rules import is_ruled
-from ..signature import normalised
+from ..lazy_import import later
+from ..ops.program.custom_rules import is_ruled
+from ..persist.pickled_sources import place_of
+from ..specialisation import normalised
 from ..transformed import Transformed
 from .colouring import columns, symmetric
 from .leaves import Leaves, Structure, joined, parted, places

@@ -13,11 +13,11 @@ from functools import cached_property
 import numpy as np
 
 from .. import tree
-from ..assemble import describe, first_line, line_of_result
+from ..derive.assemble import describe, first_line, line_of_result
 from ..errors import TypeMismatchError, UnsupportedError
 from ..ir.graph import Function
 from ..ir.types import Array, Generator, Scalar, Static, Tuple, Type, carries_derivative
-from ..signature import key_of
+from ..specialisation import key_of
 
 
 class Structure:

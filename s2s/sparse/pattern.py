@@ -29,14 +29,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..back.owners import owned
-from ..ir.forms import form_of, is_container
+from ..back.print.insert_copies import owned
 from ..ir.graph import Block, Function, Op, Value
+from ..ir.treedef import form_of, is_container
 from ..ir.types import Generator, carries_derivative
-from ..later import later
+from ..lazy_import import later
+from ..ops.arrays.index_pattern import python_index
 from ..ops.depends import add_into, anything, nothing, spread_as
-from ..ops.pattern import python_index
-from .unions import NONE, Unions
+from .union_graph import NONE, Unions
 
 sparse = later("scipy.sparse")
 

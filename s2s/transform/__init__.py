@@ -1,1 +1,1 @@
-"""Function -> Function: differentiation, batching and the passes that clean up after them."""
+"""Function -> Function: `cleanup`, and on it `stabilise` <- `reverse` <- `forward`; `batch` by itself."""

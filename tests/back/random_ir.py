@@ -10,8 +10,9 @@ from random import Random
 from s2s.ir.builder import Builder, emit
 from s2s.ir.graph import Block, Function, Value
 from s2s.ir.types import INT, Array, Scalar
-from s2s.ops import elementwise as ew
-from s2s.ops.control import (
+from s2s.ops.arrays.index import additem, getitem, setitem
+from s2s.ops.core import elementwise as ew
+from s2s.ops.core.control import (
     for_loop,
     if_,
     make_undefined,
@@ -21,8 +22,7 @@ from s2s.ops.control import (
     tape_push,
     while_loop,
 )
-from s2s.ops.index import additem, getitem, setitem
-from s2s.ops.record import value
+from s2s.ops.core.record import value
 
 LENGTH = 4
 VECTOR = Array("float64", (LENGTH,))

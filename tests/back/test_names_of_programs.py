@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import s2s
-from s2s.runtime import compile as native
-from s2s.runtime.checks import WRITTEN
-from s2s.runtime.modules import NATIVE_NAMES
+from s2s.runtime.call import native_function as native
+from s2s.runtime.intrinsics.inline_checks import WRITTEN
+from s2s.runtime.numba.native_module import NATIVE_NAMES
 
 X = np.array([0.4, 0.7, 1.1])
 TEXT = """

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import s2s
-from s2s.back.ranges import requirements
+from s2s.analysis.index_ranges import requirements
 from s2s.pipeline import build, flatten_calls
-from s2s.signature import type_of
+from s2s.specialisation import type_of
 
 RNG = np.random.default_rng(0)
 TABLE, POINTS, WHERE = RNG.normal(size=(7, 9)), 6 * RNG.random(20), RNG.integers(-7, 7, 20)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from s2s.back.owners import own_results
-from s2s.back.python import render
+from s2s.back.print.insert_copies import own_results
+from s2s.back.print.printer import render
 from s2s.ir.graph import Function
 from s2s.ir.interpret import interpret
 from s2s.ir.verify import verify

@@ -8,7 +8,7 @@ from s2s.front import build, parameters
 from s2s.ir.interpret import interpret
 from s2s.ir.types import Unknown
 from s2s.ir.verify import verify
-from s2s.signature import type_of
+from s2s.specialisation import type_of
 
 
 def copied(args):

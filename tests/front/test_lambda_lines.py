@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import s2s
-from s2s.front import code_match
-from s2s.front.find import definition_of
+from s2s.front.syntax import code_match
+from s2s.front.syntax.find_source import definition_of
 
 
 @pytest.mark.parametrize("functions", lambda_lines.GROUPS, ids=lambda fs: f"{len(fs)}")

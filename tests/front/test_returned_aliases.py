@@ -12,7 +12,7 @@ import s2s
 from s2s.errors import UnsupportedError
 from s2s.front import build
 from s2s.ir.graph import walk
-from s2s.signature import type_of
+from s2s.specialisation import type_of
 
 X = np.array([0.4, 0.7, 1.1])
 Pair = namedtuple("Pair", "whole rest")

@@ -10,7 +10,7 @@ import pytest
 from judge import judge
 
 import s2s
-from s2s.ops.checkpoint import bytes_of, gap
+from s2s.ops.program.checkpoint import bytes_of, gap
 
 U = np.linspace(0.1, 1.0, 5)
 A = np.array([[0.1, 0.2, 0.3], [0.4, 0.6, 0.7]])

@@ -17,8 +17,8 @@ from s2s import pipeline
 from s2s.errors import S2SError
 from s2s.ir.interpret import interpret
 from s2s.ir.types import List
-from s2s.runtime.compile import InterpretedWarning
-from s2s.signature import type_of
+from s2s.runtime.call.native_function import InterpretedWarning
+from s2s.specialisation import type_of
 
 V = np.array([0.5, -1.0, 2.0, 0.3])
 M = np.arange(12.0).reshape(4, 3) / 7 + 0.1

@@ -1,4 +1,4 @@
-"""Programs as Numba's users write them: what Numba's own names mean (front/of_numba.py), beside @njit, which is the function inside."""
+"""Programs as Numba's users write them: what Numba's own names mean (front/eval/numba_calls.py), beside @njit, which is the function inside."""
 
 import numba
 import numpy as np

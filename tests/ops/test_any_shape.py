@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judging import array, judge
 
-from s2s.ops.index import put, take
-from s2s.ops.record import FUNCTIONS
+from s2s.ops.arrays.index import put, take
+from s2s.ops.core.record import FUNCTIONS
 
 pytestmark = pytest.mark.slow
 

@@ -12,11 +12,11 @@ import pytest
 import s2s
 from s2s import pipeline
 from s2s.errors import S2SError
-from s2s.front import of_arrays, sequences  # noqa: F401  which enter functions
-from s2s.front.builtin import BUILTINS
+from s2s.front.eval import numpy_calls, sequence_calls  # noqa: F401  which enter functions
+from s2s.front.eval.python_builtins import BUILTINS
 from s2s.ir.interpret import interpret
-from s2s.ops.record import FUNCTIONS
-from s2s.signature import type_of
+from s2s.ops.core.record import FUNCTIONS
+from s2s.specialisation import type_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 INF, NAN = np.inf, np.nan

@@ -1,4 +1,4 @@
-"""Every op on arrays whose extents are 0, 1, 2 or 5 in every position, as NumPy has it: extents.py.
+"""Every op on arrays whose extents are 0, 1, 2 or 5 in every position, as NumPy has it: tests/extents.py.
 
 Run by Python here, and compiled, with each access of memory checked; `tools/extents` asks for all
 combinations."""
@@ -10,7 +10,7 @@ import pytest
 from extents import FORMS, MANNERS, MEMORY, Form, Judge, functions_named
 
 import s2s  # noqa: F401, fills the tables
-from s2s.ops.record import FUNCTIONS
+from s2s.ops.core.record import FUNCTIONS
 
 NAMES = [f"{k} {each.text}" for k, each in enumerate(FORMS)]
 

@@ -7,9 +7,9 @@ import pytest
 from scipy import special
 
 import s2s
-from s2s.back.loops import lower
+from s2s.back.lowering import lower
 from s2s.ir.types import Scalar
-from s2s.ops.special import OF_ORDER
+from s2s.ops.math.special import OF_ORDER
 from s2s.pipeline import build
 
 ALONE = {

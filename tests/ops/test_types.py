@@ -15,11 +15,11 @@ from s2s.ir.graph import Block, Function, Value
 from s2s.ir.interpret import interpret
 from s2s.ir.types import UNDEFINED, Array, Extent, List, Unknown
 from s2s.ir.verify import verify
-from s2s.ops.elementwise import select
-from s2s.ops.lists import list_stack, list_unstack
-from s2s.ops.record import FUNCTIONS, value
-from s2s.transform.jvp import jvp
-from s2s.transform.vjp import vjp
+from s2s.ops.core.elementwise import select
+from s2s.ops.core.record import FUNCTIONS, value
+from s2s.ops.program.list_ops import list_stack, list_unstack
+from s2s.transform.forward.jvp import jvp
+from s2s.transform.reverse.vjp import vjp
 
 RNG = np.random.default_rng(5)
 DTYPES = ("int64", "float32", "float64", "complex64", "complex128")

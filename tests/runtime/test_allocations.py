@@ -9,8 +9,8 @@ import pytest
 
 import s2s
 from s2s.errors import S2SError
-from s2s.runtime.asked import head_of, some_length_is_one, some_length_is_short
-from s2s.runtime.extremes import shadowing
+from s2s.runtime.entry.length_guards import head_of, some_length_is_one, some_length_is_short
+from s2s.runtime.intrinsics.minmax import shadowing
 
 pytestmark = pytest.mark.compile
 RANDOM = np.random.default_rng(0)

@@ -16,17 +16,26 @@ from s2s.ir.graph import Block, Function, Value, walk
 from s2s.ir.interpret import interpret
 from s2s.ir.types import INT, Array, Extent, Scalar
 from s2s.ir.verify import verify
-from s2s.ops.control import Known, call, for_loop, if_, tape_new, tape_pop, tape_push, while_loop
-from s2s.ops.create import zeros
-from s2s.ops.elementwise import absolute, exp, real, sign, sin
-from s2s.ops.index import additem, put, take
-from s2s.ops.record import define, value
-from s2s.ops.reduce import sum_
-from s2s.ops.shape import length
+from s2s.ops.arrays.create import zeros
+from s2s.ops.arrays.index import additem, put, take
+from s2s.ops.arrays.reduce import sum_
+from s2s.ops.core.control import (
+    Known,
+    call,
+    for_loop,
+    if_,
+    tape_new,
+    tape_pop,
+    tape_push,
+    while_loop,
+)
+from s2s.ops.core.elementwise import absolute, exp, real, sign, sin
+from s2s.ops.core.record import define, value
+from s2s.ops.core.shape import length
 from s2s.pipeline import finish
-from s2s.transform.jvp import jvp
-from s2s.transform.stores import stores
-from s2s.transform.vjp import vjp
+from s2s.transform.cleanup.store_merging import stores
+from s2s.transform.forward.jvp import jvp
+from s2s.transform.reverse.vjp import vjp
 
 F = Scalar("float64")
 V = Array("float64", (Extent("u.0", 0, False),))

@@ -8,7 +8,7 @@ import pytest
 from differences import STEP
 
 import s2s
-from s2s.front import callee
+from s2s.front.eval import build
 from s2s.ir.builder import Builder
 
 X = np.array([0.3, 0.5, 0.9])
@@ -168,7 +168,7 @@ def test_names_say_nothing_of_lengths_in_native_code(f):
 
 def test_the_text_does_not_depend_on_what_lengths_are_called(monkeypatch):
     before = [s2s.grad(f).lower(X).source for f in PROGRAMS]
-    plain, names, numbers = Builder.__init__, callee.names_of, random.Random(0)
+    plain, names, numbers = Builder.__init__, build.names_of, random.Random(0)
 
     def far_apart(self, *args, **keywords):
         plain(self, *args, **keywords)
@@ -176,6 +176,6 @@ def test_the_text_does_not_depend_on_what_lengths_are_called(monkeypatch):
             self.counter[0] = numbers.randrange(1000, 10**6)
 
     monkeypatch.setattr(Builder, "__init__", far_apart)
-    monkeypatch.setattr(callee, "names_of", lambda f, count: [f"{id(f)} {name}" for name in names(f, count)])
-    monkeypatch.setattr(callee, "_callees", weakref.WeakKeyDictionary())
+    monkeypatch.setattr(build, "names_of", lambda f, count: [f"{id(f)} {name}" for name in names(f, count)])
+    monkeypatch.setattr(build, "_callees", weakref.WeakKeyDictionary())
     assert [s2s.grad(f).lower(X).source for f in PROGRAMS] == before

@@ -1,6 +1,6 @@
 """What is recomputed comes after what it is recomputed from, however long the chain."""
 
-from s2s.transform.tape import operands_first
+from s2s.transform.reverse.tape import operands_first
 
 
 def test_a_chain_longer_than_the_stack():

@@ -13,24 +13,24 @@ import pytest
 
 import s2s
 from s2s import pipeline
-from s2s.assemble import gradient
-from s2s.back.python import render
+from s2s.back.print.printer import render
+from s2s.derive.assemble import gradient
 from s2s.errors import S2SError, VerifyError
 from s2s.front import annotated_types, build, load_text
 from s2s.ir.builder import Builder, emit
 from s2s.ir.graph import Block, Function, Value, walk
 from s2s.ir.interpret import interpret
-from s2s.ir.rebuild import rebuild
+from s2s.ir.reemit import rebuild
 from s2s.ir.types import FLOAT, INT, Array, Extent, Scalar
 from s2s.ir.verify import verify
-from s2s.ops import control
-from s2s.ops.record import RECORDS
-from s2s.transform.cse import cse
-from s2s.transform.dce import dce
-from s2s.transform.heads import heads
-from s2s.transform.inline import inline, inline_all
-from s2s.transform.licm import licm
-from s2s.transform.simplify import simplify
+from s2s.ops.core import control
+from s2s.ops.core.record import RECORDS
+from s2s.transform.cleanup.cse import cse
+from s2s.transform.cleanup.dce import dce
+from s2s.transform.cleanup.hoist_common import heads
+from s2s.transform.cleanup.inline import inline, inline_all
+from s2s.transform.cleanup.licm import licm
+from s2s.transform.cleanup.simplify import simplify
 
 PASSES = [simplify, cse, heads, licm, dce, inline, inline_all]
 FLOAT64 = Scalar("float64")
@@ -56,7 +56,7 @@ def show(function) -> None:
     print(shown(function))
 
 
-@pytest.mark.parametrize("name", ["simplify", "decided", "cse", "heads", "licm", "dce", "inline", "arrays", "unread", "merge", "tuples", "squares"])
+@pytest.mark.parametrize("name", ["cleanup.simplify", "cleanup.jump_threading", "cleanup.cse", "cleanup.hoist_common", "cleanup.licm", "cleanup.dce", "cleanup.inline", "cleanup.list_to_array", "cleanup.dead_stores", "cleanup.merge_branches", "cleanup.erase_classes", "stabilise.square_roots"])
 def test_docstring_shows_before_and_after(name):
     module = importlib.import_module(f"s2s.transform.{name}")
     tests = doctest.DocTestFinder().find(module, extraglobs={"read": read, "show": show, "np": np})

@@ -6,11 +6,11 @@ into the rows of a matrix, which BLAS multiplies, and scattered back for the cot
 
 This is how hand-written code wins: CPU time of one thread, least of 12 in turns, 7.0 ms by hand, 12.6 in PyTorch (oneDNN),
 18.7 in JAX.  The matrix of patches of one image has 83 or 115 KB, that of the batch 5 or 7 MB, and is read three times.
-s2s computes such batches in strips (back/batches.py): 1.15 times the hand-written, where it was 2.5 with patches of the whole
+s2s computes such batches in strips (back/arrays/strip_mine_batch.py): 1.15 times the hand-written, where it was 2.5 with patches of the whole
 batch in memory.  Before that the products alone took 10 to 11 ms of 15; of one image at a time the same eight take three quarters,
 because BLAS packs narrow products that are large, and because patches come from memory, not from the cache.
 What is left: the masks of `np.maximum` are arrays of their own, and sums are begun in each strip.  Biases are added, and their cotangents summed, in the nests
-around the products (back/reshaped.py): 0.97 of the time before.
+around the products (back/arrays/move_reshapes.py): 0.97 of the time before.
 """
 
 import math

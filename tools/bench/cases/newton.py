@@ -2,7 +2,7 @@
 
 The more payments there are, the smaller is the rate, so that as many of them count: what is far beyond is below the smallest normal
 number, and some processors take a hundred times as long for such.  The adjoint by hand keeps the rate of each step, and runs the sums again,
-but for steps that were halved, whose sums had no part; so does the generated one (transform/unreached.py).
+but for steps that were halved, whose sums had no part; so does the generated one (analysis/zero_cotangents.py).
 """
 
 import numpy as np

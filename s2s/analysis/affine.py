@@ -1,0 +1,68 @@
+"""Where indices point: what is known of them is a base and an offset from it, and a bound below, from the loops around.
+
+A negative index means an element from the end: only of indices that are known not to be negative is it known that
+those with other offsets from one base name other elements.
+"""
+
+from __future__ import annotations
+
+from ..ir.graph import Op, Value
+from ..ops.core.identities import base_offset
+
+
+def indices_differ(i: Value, j: Value, counters: dict[Value, Op]) -> bool:
+    """Whether two indices into one axis are proved to name different elements."""
+    (base, m), (other, n) = base_offset(i), base_offset(j)
+    if base is not other:
+        return is_below(i, j, counters) or is_below(j, i, counters)
+    if m == n:
+        return False
+    low = 0 if base is None else lower_bound(base, counters)
+    return low is not None and min(low + m, low + n) >= 0
+
+
+def is_below(i: Value, j: Value, counters: dict[Value, Op]) -> bool:
+    """Whether 0 <= i < j is proved by a loop, of which one of them is the counter and the other an end."""
+    (base, m), (other, n) = base_offset(i), base_offset(j)
+    low = lower_bound(i, counters)
+    if low is None or low < 0:
+        return False
+    if base in counters:
+        lo, hi, step = counters[base].inputs[:3]
+        if isinstance(step.constant, int):
+            end, offset = base_offset(hi if step.constant > 0 else lo)
+            if end is other and offset - (step.constant > 0) + m < n:
+                return True
+    if other in counters:
+        lo, hi, step = counters[other].inputs[:3]
+        if isinstance(step.constant, int):
+            end, offset = base_offset(lo if step.constant > 0 else hi)
+            return end is base and m < offset + (step.constant < 0) + n
+    return False
+
+
+def lower_bound(i: Value, counters: dict[Value, Op]) -> int | None:
+    """A number that the integer `i` is never below, None where none is known.
+
+    `counters` maps the counter of each `for` to its op, which may say itself what its counter is at `least` (back/loops/split_at_wraparound.py).
+    """
+    base, offset = base_offset(i)
+    if base is None:
+        return offset
+    if base in counters:
+        lo, hi, step = counters[base].inputs[:3]
+        if not isinstance(step.constant, int):
+            return None
+        if "least" in counters[base].attrs:
+            return counters[base].attrs["least"] + offset
+        low = lower_bound(lo, counters) if step.constant > 0 else lower_bound(hi, counters)
+        return None if low is None else low + offset + (step.constant < 0)
+    if base.op is not None and base.op.name in ("length", "size", "at_least_zero", "turned"):
+        return offset
+    if base.op is not None and base.op.name == "add":
+        low, other = (lower_bound(x, counters) for x in base.op.inputs)
+        return None if low is None or other is None else low + other + offset
+    if base.op is not None and base.op.name == "remainder":  # by what is not negative; of 0, compiled code makes 0
+        least = lower_bound(base.op.inputs[1], counters)
+        return offset if least is not None and least >= 0 else None
+    return None

@@ -1,0 +1,298 @@
+"""Which values have entries that a program may throw away: their cotangents are 0 there.  Note [Strong zeros], ops/core/chain_rule.py
+
+    d = np.sqrt(z * z)                 thrown away: what np.triu leaves out
+    e = np.sum(np.triu(d, 1))
+    d = np.sqrt(z * z)                 nothing is: the second use reads it all
+    e = np.sum(np.triu(d, 1)) + np.sum(d)
+
+A cotangent is the sum of what each use hands back, so an entry is thrown away if every use does so.  A use throws entries away itself
+(an index, np.triu, what is written over), or hands on to something whose entries are thrown away (elementwise ops, sums over some axes,
+copies, an array that is filled).  What a mask, np.where or a branch leaves out is known by its condition, and is left to that
+(Note [Masks stay outermost]), unless what they make is thrown away as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from ..ir.graph import MISSING, Block, Function, Op, Value, readers_of, walk
+from ..ir.types import Array, List, Scalar, Tuple
+from ..ops.arrays.index_pattern import expand, paired
+from ..ops.core.record import same_shape
+from ..ops.core.signs import is_nonzero
+from ..ops.program.checkpoint import is_plain
+from .activity import loop_parts, passes_derivative
+from .side_effects import handed_on, is_steep
+
+WHOLE, MASKED, SCALED, DISCARDED = range(4)  # how much of a cotangent there is; SCALED: 0 where a factor is
+MOST_ROUNDS = 8  # of an analysis of loops, which settles in two or three
+MOST_TERMS = 32  # of a sum that is looked through
+_CHOICES = ("where", "select", "maximum", "minimum", "fmax", "fmin", "max_", "min_", "clip", "nan_to_num", "max", "min")
+_PICKS = ("triu", "tril", "diagonal", "take_along_axis", "delete", "list_get", "list_pop_at", "list_slice", "list_pick", "item", "tape_pop")
+_MOVES = ("getitem", "setitem", "reshape", "ravel", "expand_dims", "squeeze", "transpose", "swapaxes", "moveaxis", "flip", "roll", "concatenate",
+          "stack", "array", "copy", "list_of", "list_set", "list_add", "tuple", "broadcast_to", "spread", "repeat", "shaped_like")
+_PRODUCTS = ("multiply", "matmul", "dot", "dot_left", "dot_right", "inner", "outer", "einsum")
+
+
+class Discarded:
+    """Of which values of `function` entries may be thrown away; `seeded` says of which results cotangents may be partly 0."""
+
+    def __init__(self, function: Function, active: set[Value], seeded: Iterable[Value] = ()):
+        self.active, self.seeded = active, set(seeded)
+        self.block = function.block
+        self.readers = readers_of(function.block)
+        self.owner: dict[Block, tuple[Op, Block]] = {}
+        pending = [function.block]
+        while pending:
+            block = pending.pop()
+            for op in block.ops:
+                for inner in op.blocks:
+                    self.owner[inner] = op, block
+                    pending.append(inner)
+        self.home = {y: block for block in (function.block, *self.owner) for y in [*block.params, *(y for op in block.ops for y in op.outputs)]}
+
+    @cached_property
+    def unbounded(self) -> set[Value]:
+        """The values of which some entries may be infinite, or NaN, where what the function is given is finite."""
+        poles = {y for op in walk(self.block) if self.slope(op) == "pole" for y in op.outputs}
+        return handed_on(self.block, poles, made=True) if poles else poles
+
+    def slope(self, op: Op) -> str:
+        """Note [Slopes]: a quotient by one number is infinite everywhere, or nowhere."""
+        if op.blocks or not is_steep(op):
+            return "finite"
+        slope = op.record.slope_at(op.inputs)
+        is_one = op.name in ("divide", "quotient", "single_quotient") and isinstance(op.inputs[1].type, Scalar) and (
+            isinstance(op.inputs[0].type, Array) or self.home.get(op.inputs[1]) is self.block)
+        return "finite" if is_one else slope
+
+    def asks_strong_zeros(self, op: Op) -> bool:
+        """Whether a slope of `op`, or of something of which its operands are made, may be infinite where its results were thrown away."""
+        if not op.record.elementwise or not (self.steep or self.unbounded):
+            return False
+        level = together(self.level(y) for y in op.outputs)
+        return level == DISCARDED and self.may_be_steep(op) or level == SCALED and self.may_be_steep(op) and not self.may_be_unbounded(op)
+
+    def may_be_unbounded(self, op: Op) -> bool:
+        return any(x in self.unbounded for x in (*op.inputs, *op.outputs))
+
+    def may_be_steep(self, op: Op) -> bool:
+        return any(x in self.steep for x in op.outputs) or self.may_be_unbounded(op)
+
+    @cached_property
+    def steep(self) -> set[Value]:
+        """The values made of something with a slope that may be infinite, unless by an op that mixes elements."""
+        steep = {y for op in walk(self.block) if self.slope(op) != "finite" for y in op.outputs}
+        return handed_on(self.block, steep, made=_keeps_apart) if steep else steep
+
+    def level(self, x: Value, via: Op | None = None) -> int | None:
+        """How much of the cotangent of `x` there is; None if there is none at all.  `via` is a loop from one trip of which to the next it is handed."""
+        return self.levels.get((x, via))
+
+    @cached_property
+    def levels(self) -> dict[tuple[Value, Op | None], int | None]:
+        """The level of each active value, by the loop from one trip of which to the next it is handed, or None: against the order of the program."""
+        found: dict[tuple[Value, Op | None], int | None] = {}
+        self.levels = found  # what is asked meanwhile is what is known so far
+        order = list(self.values_backwards(self.block, (None,)))
+        loops = any(op.name in ("for", "while") for op in walk(self.block))
+        for _ in range(MOST_ROUNDS if loops else 1):
+            before = dict(found)
+            for x, via in order:
+                found[x, via] = self.level_by_uses(x, via)
+            if found == before:
+                break
+        return found
+
+    def values_backwards(self, block: Block, vias: tuple[Op | None, ...]) -> Iterator[tuple[Value, Op | None]]:
+        """The active values, those defined last first, with each of the loops around them."""
+        for op in reversed(block.ops):
+            yield from ((y, via) for y in op.outputs if y in self.active for via in vias)
+            for inner in op.blocks:
+                yield from self.values_backwards(inner, (*vias, op) if op.name in ("for", "while") else vias)
+        yield from ((y, via) for y in block.params if y in self.active for via in vias)
+
+    def level_by_uses(self, x: Value, via: Op | None) -> int | None:
+        """The level of `x` by those of what is made of it."""
+        levels = [self.use(x, user, block, k, via) for user, block in dict.fromkeys(self.readers.get(x, ()))
+                  for k, y in enumerate(user.inputs if user is not None else block.yields) if y is x]
+        return together([*levels, DISCARDED if x in self.seeded else None])
+
+    def use(self, x: Value, user: Op | None, block: Block, k: int, via: Op | None) -> int | None:
+        """The level that one use gives `x`."""
+        level = self.given_back(block, k, via) if user is None else self.through(user, k, via)
+        if level is None or self.home.get(x) is block:
+            return level
+        inner = block
+        while inner is not self.home.get(x) and inner in self.owner:
+            op, inner = self.owner[inner]
+            if op.name == "if":
+                return max(level, MASKED)
+        return level
+
+    def given_back(self, block: Block, k: int, via: Op | None) -> int | None:
+        """The level of what `block` yields at `k`."""
+        if block not in self.owner:
+            return WHOLE if block.yields[k] not in self.seeded else None
+        op, _ = self.owner[block]
+        via = None if via is op else via
+        if op.name == "if":
+            return self.level(op.outputs[k], via)
+        _, params, _, _ = loop_parts(op)
+        carry = k - (1 if op.attrs["breaks"] else 0)
+        if carry < 0 or block is not op.blocks[-1]:
+            return None
+        levels = [level for level in (self.level(op.outputs[carry], via), self.level(params[carry], op)) if level is not None]
+        if levels and not self.readers.get(params[carry]):
+            return DISCARDED  # each trip writes over what the last one has made
+        return max(levels, default=None)
+
+    def through(self, op: Op, k: int, via: Op | None) -> int | None:
+        """The level that an op gives its input `k`."""
+        x = op.inputs[k]
+        if op.name in ("for", "while"):
+            first = 3 if op.name == "for" else 0
+            return None if k < first else self.level(loop_parts(op)[1][k - first], via)
+        if op.name == "if" or not any(y in self.active for y in op.outputs):
+            return None
+        if op.name == "call":
+            return self.through_call(op, k, via)
+        if not passes_derivative(op, k):
+            return None
+        level = together(self.level(y, via) for y in op.outputs)
+        if level is None:
+            return None
+        if op.name == "getitem":
+            return self.picked(op, level)
+        if op.name == "setitem" and k == 0:
+            return self.overwritten(op, level, via)
+        if op.name == "strong_product" and k == 1:
+            return DISCARDED
+        if op.name in _PICKS or isinstance(x.type, (List, Tuple)) or any(isinstance(y.type, (List, Tuple)) for y in op.outputs) and len(op.outputs) == 1:
+            return DISCARDED
+        if isinstance(x.type, Scalar) and any(isinstance(y.type, Array) and y.type.rank for y in op.outputs) and op.record.elementwise:
+            return WHOLE  # the sum over all of them
+        if op.name in _CHOICES:
+            return max(level, MASKED)
+        if level == MASKED and op.name != "sum" and not (op.record.elementwise and all(same_shape(x.type, y.type) for y in op.outputs)):
+            return DISCARDED  # who reads the cotangent does not see the mask any more
+        if op.name in _PRODUCTS and any(self.scales(y) for n, y in enumerate(op.inputs) if n != k):
+            return max(level, SCALED)
+        return level
+
+    def scales(self, factor: Value) -> bool:
+        """Whether `factor` may be a mask, an array of zeros and ones: it has no derivative, and is not surely positive."""
+        is_entry = factor.op is not None and factor.op.name == "getitem"
+        return (factor not in self.active and (is_entry or isinstance(factor.type, Array)) and factor.constant is MISSING
+                and not is_nonzero(factor))
+
+    def picked(self, op: Op, level: int) -> int | None:
+        """The level that an index gives the array that it picks from."""
+        pattern = expand(op.attrs["pattern"], op.inputs[0].type.rank) if isinstance(op.inputs[0].type, Array) else op.attrs["pattern"]
+        operands = op.inputs[1:]
+        if _is_mask(op, operands):
+            return max(level, MASKED)
+        if self.is_rewritten(op):
+            return None
+        counters = [o for entry, o in paired(pattern, operands) if entry == "i"]
+        if all(entry in (None, "...", ...) or _is_whole(entry, o) or entry == "i" and self.counts_all(op, o, axis, counters)
+               for (entry, o), axis in zip(paired(pattern, operands), _axes(pattern))):
+            return DISCARDED if level == MASKED else level
+        return DISCARDED
+
+    def overwritten(self, op: Op, level: int, via: Op | None) -> int:
+        """The level that `x[index] = v` gives x."""
+        operands = op.inputs[2:]
+        if _is_mask(op, operands):
+            return max(level, MASKED)
+        if via is not None and via.name == "for" and via.blocks[0].params[0] in [o for entry, o in paired(op.attrs["pattern"], operands) if entry == "i"]:
+            return level  # each trip has elements of its own
+        if any(user is not None and user.name == "getitem" and self.is_rewritten(user, op) for user, _ in self.readers[op.inputs[0]]):
+            return level
+        return DISCARDED
+
+    def is_rewritten(self, read: Op, write: Op | None = None) -> bool:
+        """Whether what is read is what `write`, or some write, puts something else in the place of: `x[i] = x[i] + v`."""
+        return any(user is not None and user.name == "setitem" and user.inputs[0] is read.inputs[0] and write in (None, user)
+                   and user.attrs["pattern"] == read.attrs["pattern"] and list(user.inputs[2:]) == list(read.inputs[1:])
+                   and _is_term(read.output, user.inputs[1])
+                   for user, _ in self.readers[read.inputs[0]])
+
+    def counts_all(self, op: Op, index: Value, axis: int, counters: list[Value]) -> bool:
+        """Whether `index` counts through all of an axis, in a loop around `op` that nothing leaves and no branch stands in."""
+        if counters.count(index) > 1 or not isinstance(op.inputs[0].type, Array):
+            return False
+        block = self.home[op.outputs[0]]
+        while block in self.owner:
+            loop, outer = self.owner[block]
+            if loop.name != "for" or loop.attrs["breaks"]:
+                return False
+            if block.params[0] is index:
+                lo, hi, step = loop.inputs[:3]
+                return lo.constant == 0 and step.constant == 1 and _is_length(hi, op.inputs[0].type.dims[axis])
+            block = outer
+        return False
+
+    def through_call(self, op: Op, k: int, via: Op | None) -> int | None:
+        """The level that a call gives what it is given."""
+        after = together(self.level(y, via) for y in op.outputs)
+        if after is None or not is_plain(op.attrs["callee"]):
+            return None if after is None else DISCARDED
+        function = op.attrs["callee"].function_for(op.inputs)
+        inside = Discarded(function, set(function.params) | {y for each in walk(function.block) for y in each.outputs}
+                           | {y for each in walk(function.block) for inner in each.blocks for y in inner.params})
+        found = inside.level(function.params[k])
+        return after if found == WHOLE else found
+
+
+def together(levels: Iterable[int | None]) -> int | None:
+    """The level of a sum: of what one term has whole nothing is thrown away."""
+    found = {level for level in levels if level is not None}
+    return None if not found else WHOLE if WHOLE in found else max(found)
+
+
+def _keeps_apart(op: Op) -> bool:
+    """Whether each element of what `op` makes depends on one element of each operand."""
+    return op.record.elementwise and op.name not in _CHOICES or op.name in _MOVES or op.name in _PICKS
+
+
+def _is_mask(op: Op, operands) -> bool:
+    """Whether the whole index is one mask of the first axes."""
+    return op.attrs["pattern"] == ("i",) and isinstance(operands[0].type, Array) and operands[0].type.dtype == "bool"
+
+
+def _is_term(x: Value, total: Value) -> bool:
+    """Whether `total` is `x` with something added, or taken off."""
+    terms = [total]
+    for y in terms:
+        if y is x:
+            return True
+        if y.op is not None and y.op.name in ("add", "subtract") and len(terms) < MOST_TERMS:
+            terms += y.op.inputs
+    return False
+
+
+def _is_whole(entry, bounds) -> bool:
+    """Whether a slice leaves nothing out: `:` or `::-1`."""
+    if not isinstance(entry, str) or len(entry) != 3:
+        return False
+    return entry[:2] == ".." and (entry[2] == "." or bounds[2].constant in (1, -1))
+
+
+def _axes(pattern) -> list[int]:
+    """The axis of the array that each entry of an expanded pattern is about; of a new axis the next."""
+    axes, axis = [], 0
+    for entry in pattern:
+        axes.append(axis)
+        axis += entry is not None
+    return axes
+
+
+def _is_length(x: Value, dim) -> bool:
+    """Whether the number `x` is the length `dim`."""
+    if x.constant is not MISSING:
+        return x.constant == dim
+    if x.op is None or x.op.name != "length" or not isinstance(x.op.inputs[0].type, Array):
+        return False
+    return x.op.inputs[0].type.dims[x.op.attrs.get("axis", 0)] == dim

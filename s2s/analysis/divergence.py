@@ -1,0 +1,282 @@
+"""Which values differ from lane to lane, and which ops must therefore run one lane at a time.
+
+A value is *batched* if it depends on a batched argument.  An op is *divergent* if lanes may take different
+paths through it: an `if` on a batched condition, a loop whose trip count is batched, an op without a
+batching rule, and whatever touches an array or tape that is *ragged*, of another length in each lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from ..ir.graph import Block, Function, Op, Value, op_free_values, walk
+from ..ir.types import Array, Extent, List, Scalar, Tape, Tuple, Type
+from ..ops.batch import is_ragged
+from ..ops.program.custom_rules import is_ruled
+from ..ops.program.effects import has_effects
+from ..ops.program.recursive_callee import Recursive
+from .activity import loop_parts
+
+# Note [Ragged values]
+# A growing tape that a divergent op fills has another length in each lane, and so has `np.empty(n)` where n
+# is batched; no array can hold them all.  So everything between the making of such a value and its last use
+# is one region, which runs lane by lane.  A tape that such a region touches is filled and emptied lane by lane as
+# well, and so becomes one of them.  So is a list of the program's that holds what differs from lane to lane.  The versions of a tape are one family: whether one of them is
+# batched, or ragged, decides for all.  A ragged array is known by its extent, which is new where it is made.
+
+ASKS_FOR_SHAPE = ("length", "shape", "size")  # what lanes have in common
+KEPT_FOR_ALL = ("tuple", "item", "tape_push", "tape_pop", "tape_copy", "tape_reversed", "tape_kept")  # what holds a value of one lane holds that of all
+
+
+MADE_FOR_A_LANE = ("copy", "zeros_like", "ones_like", "empty_like", "full_like", "spread")
+
+
+@dataclass
+class Region:
+    """Consecutive ops of one block that are emitted together."""
+
+    ops: list[Op]
+    divergent: bool = False
+
+
+class Lanes:
+    """The batched values of `function` and its divergent ops, where the parameters `roots` are batched."""
+
+    def __init__(self, function: Function, roots: Iterable[Value]):
+        self.batched: set[Value] = set(roots)
+        self.ragged: set[Value] = set()  # tapes
+        self.ragged_extents: set[str] = set()  # of arrays
+        self.known_extents = {symbol for p in function.params for symbol in symbols_of(p.type)}
+        self.divergent: set[Op] = set()
+        self.families = _tape_families(function.block)
+        while True:
+            before = self.size()
+            self.visit(function.block)
+            if self.size() == before:
+                break
+
+    def size(self) -> tuple[int, ...]:
+        return tuple(map(len, (self.batched, self.ragged, self.ragged_extents, self.divergent)))
+
+    def mark(self, value: Value) -> None:
+        self.batched.update(self.families.get(value, (value,)))
+
+    def visit(self, block: Block) -> None:
+        for op in block.ops:
+            if op.blocks:
+                self.control(op)
+            elif op.name == "tape_len":
+                if op.inputs[0] in self.ragged:
+                    self.mark(op.output)
+            elif op.name == "call" and isinstance(op.attrs["callee"], Recursive):
+                if any(x in self.batched for x in op.inputs):
+                    self.divergent.add(op)  # each lane goes as deep as it goes
+                    for out in op.outputs:
+                        self.mark(out)
+            elif op.name == "call":
+                flags = tuple(x in self.batched for x in op.inputs)
+                results = batched_results(op.attrs["callee"], flags, tuple(x.type for x in op.inputs))
+                for out, flag in zip(op.outputs, results):
+                    if flag:
+                        self.mark(out)
+            elif op.name not in ASKS_FOR_SHAPE and any(x in self.batched for x in op.inputs):
+                for out in op.outputs:
+                    self.mark(out)
+                if not (op.record.elementwise or op.record.batch or op.name in KEPT_FOR_ALL) or is_ragged(op, self.batched):
+                    self.divergent.add(op)
+            if self.touches_ragged(op):
+                self.divergent.add(op)
+                for out in op.outputs:
+                    self.mark(out)
+            if op in self.divergent:
+                known = self.known_extents.union(*(symbols_of(x.type) for x in op_free_values(op)))
+                self.ragged_extents.update(s for out in op.outputs for s in symbols_of(out.type) if s not in known)
+        made: set[Value] = set()
+        for op in self.run_by_lane(block):
+            for x in (*op_free_values(op), *op.outputs):
+                if isinstance(x.type, List):
+                    self.ragged.update(self.families.get(x, (x,)))
+            if not self.is_shared(op, made):  # each lane makes its own, though they may all be alike
+                made.update(op.outputs)
+                self.batched.update(x for x in op.outputs if not isinstance(x.type, List))
+        for op in block.ops:
+            for x in op.outputs:
+                if isinstance(x.type, List) and not isinstance(x.type, Tape) and x in self.batched:
+                    self.ragged.update(self.families.get(x, (x,)))
+
+    def control(self, op: Op) -> None:
+        for inner in op.blocks:
+            self.visit(inner)
+        if op.name == "if":
+            for branch in op.blocks:
+                self.mark_all(zip(op.outputs, branch.yields))
+            decides = [op.inputs[0]]
+        else:
+            inits, params, ends, body = loop_parts(op)
+            for sources in (inits, ends):
+                self.mark_all(zip(params, sources))
+                self.mark_all(zip(op.outputs, sources))
+                if op.name == "while":
+                    self.mark_all(zip(op.blocks[0].params, sources))
+            decides = body.yields[:1] if op.attrs["breaks"] else []
+            decides = decides + (op.inputs[:3] if op.name == "for" else op.blocks[0].yields)
+        if any(x in self.batched for x in decides):
+            self.divergent.add(op)
+        if op in self.divergent:
+            for out in op.outputs:
+                self.mark(out)
+                if isinstance(out.type, List):
+                    self.ragged.update(self.families[out])
+
+    def mark_all(self, pairs: Iterable[tuple[Value, Value]]) -> None:
+        for value, source in pairs:
+            if source in self.batched:
+                self.mark(value)
+
+    def touches_ragged(self, op: Op) -> bool:
+        return any(x in self.ragged or symbols_of(x.type) & self.ragged_extents
+                   for x in (*op_free_values(op), *op.outputs))
+
+    # what runs together
+
+    def regions(self, block: Block) -> list[Region]:
+        """Array style where it can be, lane style where it must be, and the user's own scalar lines with it.
+
+        Numbers computed next to a divergent op, and arrays made for it, join its loop over lanes, which then
+        reads as the user's code; a region ends where an op wants whole arrays, a matrix product say, unless
+        something ragged spans it.
+        """
+        together = self.spans(block)
+        regions: list[Region] = []
+        pending: list[Op] = []  # batched numbers, and divergent ops, that may share a loop
+        made: set[Value] = set()  # by those
+
+        def pend(op: Op) -> None:
+            pending.append(op)
+            made.update(op.outputs)
+
+        def flush() -> None:
+            if any(op in self.divergent for op in pending):
+                regions.append(Region(list(pending), divergent=True))
+            elif pending:
+                regions.append(Region(list(pending)))
+            pending.clear()
+            made.clear()
+
+        for k, op in enumerate(block.ops):
+            spanned = any(start <= k <= end for start, end in together)
+            if not self.is_batched(op) or self.asks_for_known_shape(op):
+                if self.is_shared(op, made):
+                    regions.append(Region([op]))  # the same in every lane: before the pending ones
+                elif spanned:
+                    pend(op)
+                else:
+                    flush()
+                    regions.append(Region([op]))
+            elif spanned or op in self.divergent or self.may_join(op):
+                pend(op)
+            else:
+                flush()
+                regions.append(Region([op]))
+        flush()
+        return regions
+
+    def spans(self, block: Block) -> list[tuple[int, int]]:
+        """From the first to the last op that touches something ragged.  Note [Ragged values]."""
+        touched = [k for k, op in enumerate(block.ops) if self.touches_ragged(op)]
+        return [(touched[0], touched[-1])] if touched else []
+
+    def run_by_lane(self, block: Block) -> list[Op]:
+        """The ops that a loop over lanes will hold: divergent ones, and those in what something ragged spans."""
+        spans = self.spans(block)
+        return [op for k, op in enumerate(block.ops)
+                if op in self.divergent or any(start <= k <= end for start, end in spans)]
+
+    def is_batched(self, op: Op) -> bool:
+        return any(v in self.batched for v in (*op.outputs, *op.inputs)) or any(
+            self.is_batched(inner) for block in op.blocks for inner in block.ops)
+
+    def is_shared(self, op: Op, made: set[Value]) -> bool:
+        """Whether `op` is the same in every lane, and may stand before what lanes have `made`."""
+        if op.name not in ASKS_FOR_SHAPE and self.is_batched(op) or has_effects(op):
+            return False
+        return not made.intersection(op_free_values(op)) and not any(isinstance(x.type, List) for x in op.outputs)
+
+    def asks_for_known_shape(self, op: Op) -> bool:
+        """Whether `op` asks for lengths that arguments have."""
+        return op.name in ASKS_FOR_SHAPE and isinstance(op.inputs[0].type, Array) and (
+            symbols_of(op.inputs[0].type) <= self.known_extents)
+
+    def may_join(self, op: Op) -> bool:
+        """Whether `op` is as well done lane by lane: scalar code, or a new array."""
+        if op.name in MADE_FOR_A_LANE:
+            return True
+        return not op.blocks and all(isinstance(v.type, Scalar) for v in op.outputs) and (
+            op.record.elementwise or op.name in ("getitem", "item"))
+
+
+
+_results: WeakKeyDictionary[Function, dict[tuple[bool, ...], tuple[bool, ...]]] = WeakKeyDictionary()
+
+
+def batched_results(callee, flags: tuple[bool, ...], types: tuple[Type, ...]) -> tuple[bool, ...]:
+    """Which results of a called function are batched, if these of its arguments are; all, where it calls itself."""
+    function = callee.function_for([Value(t) for t in types])
+    if is_ruled(callee):  # what its rules make of a result differs from lane to lane where the result does
+        return (any(flags),) * len(function.results)
+    known = _results.setdefault(function, {})
+    if flags not in known:
+        known[flags] = (True,) * len(function.results)
+        lanes = Lanes(function, [p for p, flag in zip(function.params, flags) if flag])
+        known[flags] = tuple(y in lanes.batched for y in function.results)
+    return known[flags]
+
+
+def symbols_of(type: Type) -> set[str]:
+    """The symbols of the extents of an array, or of the members of a tuple."""
+    match type:
+        case Array(_, dims):
+            return {d.symbol for d in dims if isinstance(d, Extent)}
+        case Tuple(items):
+            return set().union(*map(symbols_of, items))
+    return set()
+
+
+def has_results_of_unknown_length(call: Op) -> bool:
+    """Whether a call returns a tape, or an array of a shape that no argument has."""
+    known = set().union(*(symbols_of(x.type) for x in call.inputs))
+    return any(isinstance(v.type, List) or symbols_of(v.type) - known for v in (*call.inputs, *call.outputs))
+
+
+def _tape_families(block: Block) -> dict[Value, set[Value]]:
+    """Of each tape, all the values that are versions of it."""
+    families: dict[Value, set[Value]] = {}
+
+    def join(a: Value, b: Value) -> None:
+        if not (isinstance(a.type, List) and isinstance(b.type, List)):
+            return
+        whole = families.setdefault(a, {a}) | families.setdefault(b, {b})
+        for member in whole:
+            families[member] = whole
+
+    for op in walk(block):
+        match op.name:
+            case "for" | "while":
+                inits, params, ends, _ = loop_parts(op)
+                heads = op.blocks[0].params if op.name == "while" else params
+                for same in zip(inits, params, ends, op.outputs, heads):
+                    for other in same[1:]:
+                        join(same[0], other)
+            case "if":
+                for branch in op.blocks:
+                    for out, y in zip(op.outputs, branch.yields):
+                        join(out, y)
+            case "tape_new":
+                join(op.output, op.output)
+            case _:
+                for x in op.inputs:
+                    for out in op.outputs:
+                        join(x, out)
+    return families

@@ -1,0 +1,74 @@
+"""What a trip of a loop asks before it leaves the loop: in all trips but the last the answer is known.
+
+    for i in range(n):
+        total = total + x[i]
+        if total > limit:           # so far the loop went on, and this was False
+            break
+
+The sweep back need not save `total` in every trip to decide again whether to leave: it is the last trip, where it begins,
+that left the loop, if one did.  Note [The trip that leaves] in transform/reverse/tape.py says what follows for what is saved.
+
+Three designs were considered.  To take the last trip out of the loop back gives two copies of its adjoint, and four where a loop
+that is left stands in another.  To carry the answer through the loop back, False after its first trip, costs a bit per trip in
+the next derivative.  To ask for the number of the trip, as here, costs no memory in either, and takes the same time (these two
+were measured).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir.graph import MISSING, Block, Op, Value
+
+NOT = ("not_", "logical_not")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A truth value of a trip: that of `of` (or its opposite), which is `otherwise` in each trip that goes on."""
+
+    of: Value
+    opposite: bool = False
+    otherwise: bool = False
+
+
+def asked_to_leave(body: Block, stop: Value) -> dict[Value, Asked]:
+    """What is known of the truth values of a trip, where `stop` says that it is the last."""
+    found: dict[Value, Asked] = {}
+    if stop.constant is MISSING and stop.op in body.ops:
+        found[stop] = Asked(stop)
+        _gather(body, stop, found, body)
+    return found
+
+
+def _gather(block: Block, end: Value, found: dict[Value, Asked], body: Block) -> None:
+    """Add what follows from `end`, a value of `block`, saying there whether to leave the loop."""
+    stop = body.yields[0]
+    for op in block.ops:
+        if op.name == "if" and end in op.outputs:
+            ends = [inner.yields[op.outputs.index(end)] for inner in op.blocks]
+            constants = [y.constant for y in ends]
+            asked = op.inputs[0]
+            if asked.op in block.ops:
+                if constants in ([True, False], [False, True]):
+                    found.setdefault(asked, Asked(stop, opposite=constants[1]))
+                elif True in constants and block is body:
+                    found.setdefault(asked, Asked(asked, otherwise=constants[1] is True))
+            for inner, y in zip(op.blocks, ends):
+                if y.op in inner.ops and y.constant is MISSING:
+                    found.setdefault(y, Asked(stop))
+                    _gather(inner, y, found, body)
+    for op in block.ops:
+        if op.name in NOT and op.inputs[0] is end:
+            found.setdefault(op.output, Asked(stop, opposite=True))
+        elif op.name in NOT and op.output is end and op.inputs[0].op in block.ops:
+            found.setdefault(op.inputs[0], Asked(stop, opposite=True))
+
+
+def carry_of(op: Op, asked: dict[Value, Asked], v: Value) -> Value | None:
+    """The output of a loop that is, where a trip was made, what `v` was in the last one."""
+    body = op.blocks[-1]
+    for out, end in zip(op.outputs, body.yields[1:] if op.attrs["breaks"] else body.yields):
+        if end is v or v in asked and asked.get(end) == asked[v]:
+            return out
+    return None

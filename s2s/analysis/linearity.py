@@ -1,0 +1,97 @@
+"""Which values are linear in what is differentiated, and which of them a slope is waiting for that may be infinite.
+
+    z = x[:, None] - x         linear: where its tangent is 0, z does not change in this direction, and nor does what is made of it
+    u = z * z                  not linear: its tangent is 0 where z is 0, too
+    d = np.sqrt(u)             d_dot = 0 where z_dot is 0, whatever the slope of the root is
+
+So forward mode has strong zeros where it has them by right (Note [Strong zeros], ops/core/chain_rule.py): of directions that do not touch an entry.
+"""
+
+from __future__ import annotations
+
+from ..ir.graph import Block, Function, Op, Value, walk
+from ..ir.types import Array, Scalar
+from .activity import loop_parts
+from .discarded_entries import Discarded
+
+_LINEAR = {"add", "subtract", "negative", "positive", "astype", "convert", "float_", "real", "imag", "where", "select", "setitem", "additem",
+           "getitem", "concatenate", "stack", "tuple", "item"}
+_BILINEAR = {"multiply", "matmul", "dot", "dot_left", "dot_right", "inner", "outer", "einsum"}
+_QUOTIENTS = {"divide", "quotient", "single_quotient"}
+
+
+def linear_values(function: Function, varied: set[Value], given: set[Value]) -> set[Value]:
+    """Those of the `varied` values that are linear in the values `given`."""
+    linear = {x for x in varied if isinstance(x.type, (Scalar, Array))} - (set(function.params) - given)
+    while True:
+        before = len(linear)
+        _drop(function.block, linear, varied)
+        if len(linear) == before:
+            return linear
+
+
+def _drop(block: Block, linear: set[Value], varied: set[Value]) -> None:
+    """Remove from `linear` what is made of something else, or in another way."""
+    def is_other(x: Value) -> bool:
+        return x in varied and x not in linear
+
+    for op in block.ops:
+        match op.name:
+            case "for" | "while":
+                inits, params, yields, body = loop_parts(op)
+                for init, param, end, out in zip(inits, params, yields, op.outputs):
+                    if is_other(init) or is_other(end):
+                        linear.difference_update((param, out))
+                _drop(body, linear, varied)
+            case "if":
+                for inner in op.blocks:
+                    _drop(inner, linear, varied)
+                    linear.difference_update(out for out, y in zip(op.outputs, inner.yields) if is_other(y))
+            case _:
+                if not _is_linear(op, varied) or any(map(is_other, op.inputs)):
+                    linear.difference_update(op.outputs)
+
+
+def _is_linear(op: Op, varied: set[Value]) -> bool:
+    places = [k for k, x in enumerate(op.inputs) if x in varied]
+    if op.name in _BILINEAR:
+        return len(places) == 1
+    if op.name in _QUOTIENTS:
+        return places == [0]
+    return op.name in _LINEAR or all(k in op.record.linear for k in places)
+
+
+class Untouched:
+    """Of which tangents a 0 says that the direction does not touch an entry, where ops ask that.
+
+    They do where a finite value may have an infinite slope, and in the chain of ops of one operand that changes that leads there.  Where the
+    value is infinite itself (log, 1 / x) there is nothing to be told of it but that it was thrown away, and then its tangent is, too.
+    """
+
+    def __init__(self, function: Function, varied: set[Value], given: set[Value]):
+        self.discarded = Discarded(function, varied)
+        self.linear: set[Value] = set()
+        self.awaited: set[Value] = set()
+        replaced = {op.inputs[0] for op in walk(function.block) if op.name in ("as_if", "complex_as_if")}  # differentiated as something else
+        self.steep = {op for op in walk(function.block) if self.discarded.slope(op) == "steep" and replaced.isdisjoint(op.outputs)}
+        for op in reversed(list(walk(function.block))):
+            if op in self.steep or op.record.elementwise and any(y in self.awaited for y in op.outputs):
+                changing = {x for x in op.inputs if x in varied}
+                if len(changing) == 1 or op in self.steep:
+                    self.awaited |= changing
+        if self.awaited:
+            self.linear = linear_values(function, varied, given)
+
+    def asks_strong_zeros(self, op: Op) -> bool:
+        """Whether an elementwise op begins a chain, or is in one, with a slope that may be infinite."""
+        leads = op in self.steep or op.record.elementwise and any(y in self.awaited for y in op.outputs)
+        return leads and any(x in self.awaited for x in op.inputs) and any(y not in self.linear for y in op.outputs)
+
+    def masks(self, op: Op) -> tuple[int, int] | None:
+        """The inputs of a product that are a mask and what it is a mask of, whose tangent may be infinite."""
+        if op.name != "multiply" or not self.awaited:
+            return None
+        for k, x in enumerate(op.inputs):
+            if x in self.discarded.steep and self.discarded.scales(op.inputs[1 - k]):
+                return 1 - k, k
+        return None

@@ -1,0 +1,140 @@
+"""What an op may do besides computing its results: raise, cost much, give a buffer away; whether it acts is in ops/program/effects.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..ir.graph import MISSING, Block, Function, Op, Value, walk
+from ..ir.types import Array, List, Scalar, Tape, Tuple, Type, Unknown, is_inexact
+from ..ops.core.record import dtype_of
+
+_TOTAL_SHAPES = ("constant", "length", "size", "tuple", "item", "undefined", "sum", "spread", "transpose", "root", "root_forward")
+
+
+def is_total(op: Op) -> bool:
+    """Whether `op` cannot raise, whatever its operands: it may run where the program would not run it.
+
+    Python's own numbers raise when divided by zero, and a run may hand those to any scalar; so do the functions
+    of its math module outside their domains, int() of a NaN, and arrays whose shapes are not proved to broadcast.
+    """
+    if op.name in _TOTAL_SHAPES:
+        return all(isinstance(x.type, (Scalar, Array, Tuple)) for x in op.inputs)
+    if not op.record.elementwise or not all(isinstance(x.type, (Scalar, Array, Unknown)) for x in op.inputs):
+        return False
+    # Considered: to leave x ** 2 in loops, as x may be 1e200 and a loop make no trip; it costs every program that squares a parameter
+    is_known_power = op.inputs[-1:] and op.inputs[-1].constant is not MISSING
+    if any(each.kind is not None and not (each.tries and is_known_power) and each.is_possible(op.inputs, op.attrs)
+           for each in op.record.raises):
+        return False
+    arrays = {x for x in op.inputs if not isinstance(x.type, Scalar)}
+    return len(arrays) <= 1 or len({getattr(x.type, "dims", x) for x in arrays}) == 1
+
+
+def is_steep(op: Op) -> bool:
+    """Whether a slope of `op` may be infinite, or NaN, at finite operands.  Note [Slopes], ops/core/record.py"""
+    return op.record.elementwise and op.record.slope_at(op.inputs) != "finite" and any(is_inexact(dtype_of(y.type)) for y in op.outputs)
+
+
+def maybe_unbound(function: Function) -> set[Value]:
+    """Values that may be no value at run time: names that only a loop or a branch that did not run would bind.
+
+    What reads them raises, so it may run only where the program runs it.  A call may hand one on, among what the callee saves.
+    """
+    return _maybe_unbound(function.block, {function: frozenset()})
+
+
+def _maybe_unbound(block: Block, known: dict[Function, frozenset[int]]) -> set[Value]:
+    """The same of a block; `known` are the results of functions that may be unbound, none of one that is being asked."""
+    found = set()
+    for op in walk(block):
+        if op.name == "undefined":
+            found.update(op.outputs)
+        elif op.name == "call":
+            callee = op.attrs["callee"].function_for(op.inputs)
+            if callee not in known:
+                known[callee] = frozenset()
+                unbound = _maybe_unbound(callee.block, known)
+                known[callee] = frozenset(k for k, y in enumerate(callee.results) if y in unbound)
+            found.update(op.outputs[k] for k in known[callee])
+    return handed_on(block, found)
+
+
+def without_shape(block: Block, unbound: set[Value]) -> set[Value]:
+    """The values in `block` that may have another shape at run time than their types say, where some are `unbound` on some path.
+
+    What stands for an array that is not there has no elements.  Ops that ask nothing but its shape, as those do that make zeros for its
+    cotangent, run all the same, and so does what is made of that; what reads its elements raises, or does not run.
+    """
+    unbound = handed_on(block, unbound)
+    made = {y for op in walk(block) if any(op.inputs[k] in unbound for k in op.record.shapes) for y in op.outputs}
+    return unbound | handed_on(block, made, made=True)
+
+
+def handed_on(block: Block, values: set[Value], made: bool | Callable[[Op], bool] = False) -> set[Value]:
+    """`values`, and the results and carries of branches and loops in `block` that may be one of them, or what tapes have of them;
+    what is `made` of them, too, by any op or by those that it says."""
+    found = set(values)
+    grown = bool(found)
+    while grown:
+        before = len(found)
+        for op in walk(block):
+            match op.name:
+                case "if":
+                    found.update(out for k, out in enumerate(op.outputs)
+                                 if any(arm.yields[k] in found for arm in op.blocks))
+                case "for" | "while":
+                    skip, first, flag = 3 * (op.name == "for"), 1 * (op.name == "for"), 1 * op.attrs["breaks"]
+                    body = op.blocks[-1]
+                    for k, out in enumerate(op.outputs):
+                        if op.inputs[skip + k] in found or body.yields[flag + k] in found:
+                            found.update((out, body.params[first + k]))
+                            if op.name == "while":
+                                found.add(op.blocks[0].params[k])
+                case "tape_push" | "tape_pop" | "tape_copy" | "tape_kept" | "tape_reversed" if not found.isdisjoint(op.inputs):
+                    found.update(op.outputs)  # what a first sweep has saved, a second one's reads again
+                case _ if made and (made is True or made(op)) and not found.isdisjoint(op.inputs):
+                    found.update(op.outputs)
+        grown = len(found) > before
+    return found
+
+
+def owned_buffers(function: Function) -> set[Value]:
+    """Values whose memory an in-place write may take over: two of them should not become one.
+
+    Sharing `np.zeros(n)` between two cotangents would save an allocation and cost a copy.  So would sharing `[0.0]` between two
+    rows of a list of lists, or having one for all trips that append it.
+    """
+    found: set[Value] = set()
+    for op in walk(function.block):
+        if op.record.writes is not None:
+            found.add(op.inputs[op.record.writes])
+        if op.name in ("for", "while", "call"):
+            found.update(x for x in op.inputs if is_buffer(x.type))
+        if any(isinstance(y.type, List) and not isinstance(y.type, Tape) and isinstance(y.type.item, List) for y in op.outputs):
+            found.update(x for x in op.inputs if isinstance(x.type, List))
+        for block in op.blocks:
+            found.update(y for y in block.yields if is_buffer(y.type))
+    return found
+
+
+def is_buffer(type: Type) -> bool:
+    """Whether values of `type` may own memory."""
+    return isinstance(type, (Array, Unknown, List))
+
+
+def runs_at_least_once(op: Op) -> bool:
+    """Whether a loop is known to make one trip."""
+    if op.name != "for":
+        return False
+    bounds = [x.constant for x in op.inputs[:3]]
+    return all(isinstance(b, int) for b in bounds) and len(range(*bounds)) > 0
+
+
+def values_of(block: Block) -> set[Value]:
+    """Everything that `block` and the blocks inside it define."""
+    found = set(block.params)
+    for op in walk(block):
+        found.update(op.outputs)
+        for inner in op.blocks:
+            found.update(inner.params)
+    return found

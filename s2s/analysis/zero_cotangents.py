@@ -1,0 +1,80 @@
+"""Where a cotangent is zero because a branch threw away what it is the cotangent of.
+
+    for k in range(n):
+        total = total + f(k, rate)
+    step = total / n
+    if step > limit:            # what the loop has summed has no part in the result
+        step = limit
+
+On the way back the branch gives the step of the loop's making no cotangent where `step > limit`, and the loop has nothing to do there: it is
+swept back where the branch went the other way, as one who differentiates by hand would have it.  Nor may it be swept there: what was thrown away
+may have been infinite, or have such slopes, and zeros times those would be NaN (ops/core/chain_rule.py, Note [Masks stay outermost]).
+
+Considered: to ask at run time whether the cotangents are zero, which would leave out what is NaN by right; and to find such loops in the finished
+function, where a loop of the program's own, whose trips add zeros, looks like one of its derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..ir.graph import MISSING, Value
+from ..ops.core.chain_rule import FIRST_OF
+from ..ops.core.shape import shaped_like
+
+Way = tuple[Value, bool]  # of a branch: its condition, and how it is there
+ZEROS = ("zeros_like", "zeros", "list_zeros")
+TERMS = {"add": 0, "subtract": 0, "where": 1, "select": 1}  # after so many other operands
+DEEPEST = 50  # ops that a cotangent is made of
+
+
+class Unreached:
+    """In which ways of earlier branches cotangents are zero; what branches and loops hand on is said to it."""
+
+    def __init__(self, primal: dict):
+        self.primal = primal  # its values are no cotangents
+        self.said: dict[Value, tuple[Way, ...]] = {}
+
+    def say(self, bar: Value, ways: Iterable[Way]) -> None:
+        """Note that `bar`, a result of a branch or a loop, is zero in each of these ways."""
+        if ways := tuple(dict.fromkeys(ways)):
+            self.said[bar] = ways
+
+    def ways(self, bars: Iterable[Value]) -> tuple[Way, ...]:
+        """Those in which all of `bars` are zero; none where they always are."""
+        return self._all(bars, 0) or () if self.said else ()
+
+    def also(self, ways: Iterable[Way], bar: Value) -> list[Way]:
+        """Those of `ways` in which `bar` is zero as well."""
+        found = self._of(bar, 0)
+        return [way for way in ways if found is None or way in found]
+
+    def _all(self, bars: Iterable[Value], depth: int) -> tuple[Way, ...] | None:
+        """The ways in which all of `bars` are zero; None if they always are."""
+        common = None
+        for bar in bars:
+            found = self._of(bar, depth)
+            if found is not None:
+                common = found if common is None else tuple(way for way in common if way in found)
+            if common == ():
+                break
+        return common
+
+    def _of(self, bar: Value, depth: int) -> tuple[Way, ...] | None:
+        if bar in self.said:
+            return self.said[bar]
+        op = bar.op
+        if op is None or op.blocks or bar in self.primal or depth == DEEPEST:
+            return ()
+        if op.name in ZEROS:
+            return None
+        if bar.constant is not MISSING:
+            return None if type(bar.constant) in (int, float, complex) and bar.constant == 0 else ()
+        if op.name == "multiply":
+            found = [self._of(x, depth + 1) for x in op.inputs]
+            return None if None in found else tuple(way for ways in found for way in ways)
+        if op.name in FIRST_OF or op.record is shaped_like:
+            return self._of(op.inputs[0], depth + 1)
+        if op.name in TERMS:
+            return self._all(op.inputs[TERMS[op.name]:], depth + 1)
+        return self._all((op.inputs[k] for k in op.record.linear if k < len(op.inputs)), depth + 1) if op.record.linear else ()

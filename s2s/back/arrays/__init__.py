@@ -1,0 +1,1 @@
+"""Passes over whole arrays, before loops are made of them."""

@@ -1,0 +1,328 @@
+"""Where the members of a batch are in what is computed of it, so that a strip of them can be computed alone (strip_mine_batch.py).
+
+Of each op there is a rule: its result has the members in rows, each computed of its own alone; or it is a sum over them; or nothing
+is known, and it comes after the loop over strips.  An array that a strip takes its part of is an argument, or was computed before.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...ir.builder import Builder
+from ...ir.graph import Function, Op, Value, op_free_values
+from ...ir.types import Array, Dim, Extent, Scalar
+from ...ops.arrays.index import getitem
+from ...ops.arrays.index_pattern import expand, is_advanced, paired
+from ...ops.core.control import at_least_zero
+from ...ops.core.record import dims_of, rank, value
+from ...ops.core.shape import length, normal_axes
+from ..loopir.elements import stride
+from ..loopir.loop_builder import op_named
+from ..loopir.reductions import REDUCTIONS
+
+SOME = 3  # parts that may be an array and what it is padded with
+MADE = {"zeros": 0, "ones": 0, "empty": 0, "full": 1}  # arrays of given lengths, of which this input is the first
+ASKED = ("length", "size")
+ALONG = ("spread", "shaped_like", "zeros_like", "ones_like", "stop_gradient")  # like elementwise ops, each element is its own
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Where the members of the batch are in an array: along which axis, and one for each index or, by `rows`, several."""
+
+    axis: int = 0
+    rows: Extent | None = None  # the length of that axis, if it is not the batch's
+
+
+def asked_for(op: Op) -> tuple[Dim, ...]:
+    """The lengths that an op of ASKED multiplies."""
+    dims = op.inputs[0].type.dims
+    return (dims[op.attrs["axis"]],) if op.name == "length" else dims
+
+
+def is_of_patches(op: Op) -> bool:
+    """Whether `op` makes an array of parts of another, which may overlap: by arrays of indices, or of many views."""
+    if op.name == "concatenate":
+        return len(op.inputs) > SOME
+    return op.name == "getitem" and isinstance(op.inputs[0].type, Array) and is_advanced(op.attrs["pattern"], op.inputs[1:])
+
+
+class Plan:
+    """What of a function is computed member by member, and what is a sum over members."""
+
+    def __init__(self, function: Function, extents: set[Extent], batch: Extent):
+        self.extents, self.batch = extents, batch  # all of one length
+        self.met: set[Extent] = set()  # lengths of arrays from outside that are read in step
+        self.lanes: dict[Value, Lane] = {}
+        self.taken: dict[Value, None] = {}  # arrays from outside, of which each strip takes its part
+        self.totals: set[Value] = set()
+        self.late: set[Value] = set()  # what comes after the loop
+        self.lengths: dict[Extent, Callable[[Lengths], Value]] = {}  # that are known before the loop
+        self.apart: set[Value] = set()  # of members, and computed of the arguments in elementwise steps
+        self.whole_rows: list[tuple[Value, list[Value]]] = []  # an array whose members must be whole rows of so many elements
+        self.early, self.inside, self.after = [], [], []
+        for p in function.params:
+            self.know(p)
+            if isinstance(p.type, Array) and p.type.dims[0] in extents:
+                self.lanes[p] = Lane()
+                self.taken[p] = None
+                self.apart.add(p)
+        for op in function.block.ops:
+            self.place(op)
+        self.function = function
+
+    def know(self, x: Value) -> None:
+        """Lengths can be asked of `x`, which is there before the loop."""
+        for k, d in enumerate(dims_of(x.type)):
+            if isinstance(d, Extent) and not d.accepts_any:
+                self.lengths.setdefault(d, lambda known, k=k: length(known.env[x], axis=k))
+
+    def is_known(self, dims: Sequence[Dim]) -> bool:
+        return all(isinstance(d, int) or d in self.lengths or replace(d, offset=0) in self.lengths for d in dims)
+
+    def place(self, op: Op) -> None:
+        """Before the loop, in it, or after it."""
+        inside = [x for x in op_free_values(op) if x not in op.inputs] if op.blocks else []
+        if any(x in self.totals or x in self.late for x in (*op.inputs, *inside)):
+            self.put_after(op)
+        elif op.name in MADE and self.is_batch(op.inputs[MADE[op.name]]):
+            self.lanes[op.output] = Lane()
+            self.inside.append(op)
+        elif not any(x in self.lanes for x in op.inputs) and all(x in self.taken for x in inside if x in self.lanes):
+            self.early.append(op)
+            for o in op.outputs:
+                self.know(o)
+        elif op.name in ASKED and self.is_known(asked_for(op)):
+            self.early.append(op)
+        elif op.blocks or len(op.outputs) != 1 or not isinstance(op.output.type, (Array, Scalar)):
+            self.put_after(op)
+        else:
+            found = self.lane_of(op)
+            if found is None:
+                self.put_after(op)
+            elif found != "total":
+                self.lanes[op.output] = found
+                self.inside.append(op)
+                if op.record.elementwise and not any(x in self.lanes and x not in self.apart for x in op.inputs):
+                    self.apart.add(op.output)
+            elif op.inputs[0] in self.apart and op.name == "sum":
+                self.put_early(op)
+            else:
+                self.totals.add(op.output)
+                self.inside.append(op)
+
+    def put_early(self, op: Op) -> None:
+        """Have `op`, and what it needs, before the loop: a sum of weights, say, that each member's part is divided by."""
+        wanted, found = set(op.inputs), [op]
+        for each in reversed(self.inside):
+            if each.output in wanted:
+                wanted.update(each.inputs)
+                found.append(each)
+        self.early += [each for each in reversed(found) if each not in self.early]
+        self.know(op.output)
+
+    def put_after(self, op: Op) -> None:
+        self.after.append(op)
+        self.late.update(op.outputs)
+
+    def lane_of(self, op: Op) -> Lane | str | None:
+        """Where the members are in the result of `op`, "total" if it sums over them, None if it is not known to keep them apart."""
+        x = op.inputs[0]
+        lane = self.lanes.get(x)
+        match op.name:
+            case "shaped_like" if x in self.lanes or isinstance(op.output.type, Array) and op.output.type.dims[0] in self.extents:
+                return lane or (Lane() if self.take([x]) else None)
+            case _ if op.record.elementwise or op.name in ALONG:
+                return self.lane_of_elements(op)
+            case "expand_dims" if lane and lane.axis == 0 and 0 not in normal_axes(op.attrs["axis"], op.attrs["count"]):
+                return lane
+            case _ if op.name in REDUCTIONS and lane and lane.axis == 0:
+                if 0 not in normal_axes(op.attrs["axis"], rank(x)):
+                    return lane
+                return self.total(op) if op.name == "sum" else None
+            case "getitem" if self.leaves_members(op, 1):
+                self.know_slices(op)
+                return lane
+            case "additem" | "setitem" if self.leaves_members(op, 2):
+                v = self.lanes.get(op.inputs[1])
+                is_number = isinstance(op.inputs[1].type, Scalar)
+                return lane if is_number or v == lane and rank(op.inputs[1]) == len(self.region(op)) else None
+            case "reshape" if lane and lane.axis == 0 and all(n not in self.lanes for n in op.inputs[1:]):
+                return self.lane_of_reshaped(op, lane)
+            case "reshape_like" if lane and lane.axis == 0:
+                like = self.lanes.get(op.inputs[1])
+                return like if like and like.axis == 0 else None
+            case "sum_to" if lane and lane.axis == 0 and rank(x) == rank(op.output):
+                return lane if self.lanes.get(op.inputs[1]) == lane else None
+            case "concatenate" if lane and lane.axis == 0 and op.attrs["axis"] % rank(x) != 0:
+                return lane if all(self.lanes.get(each) == lane for each in op.inputs) else None
+            case "transpose" if lane and rank(x) == 2 and op.attrs["axes"] in (None, (1, 0)):
+                return Lane(1 - lane.axis, lane.rows)
+            case "transpose" if lane and lane.axis == 0 and op.attrs["axes"] and op.attrs["axes"][0] == 0:
+                return lane
+            case "matmul":
+                return self.lane_of_product(op)
+        return None
+
+    def total(self, op: Op) -> str | None:
+        return "total" if self.is_known(dims_of(op.output.type)) else None
+
+    def lane_of_elements(self, op: Op) -> Lane | None:
+        """Of an op whose results each need one element of each operand."""
+        mine = {self.lanes[x] for x in op.inputs if x in self.lanes}
+        if len(mine) != 1 or next(iter(mine)).axis != 0 or not isinstance(op.output.type, Array):
+            return None
+        (lane,) = mine
+        if any(x in self.lanes and rank(x) != rank(op.output) for x in op.inputs):
+            return None
+        met = [x for x in op.inputs if x not in self.lanes and rank(x) == rank(op.output) and x.type.dims[0] != 1]
+        return lane if not met or not lane.rows and self.take(met) else None
+
+    def take(self, arrays: Sequence[Value]) -> bool:
+        """Have each strip take its part of these arrays from outside, if they are surely as long as the batch."""
+        lengths = [x.type.dims[0] for x in arrays]
+        if any(not isinstance(d, Extent) or d.accepts_any or d.may_be_one for d in lengths):
+            return False
+        self.taken.update(dict.fromkeys(arrays))
+        self.met.update(lengths)
+        return True
+
+    def region(self, op: Op) -> tuple:
+        """The extents of the place that `op` writes."""
+        with Builder():
+            return getitem.infer(op.inputs[0], *op.inputs[2:], pattern=op.attrs["pattern"]).dims
+
+    def leaves_members(self, op: Op, skip: int) -> bool:
+        """Whether an index says nothing of the first axis, which keeps its place."""
+        lane, pattern = self.lanes.get(op.inputs[0]), op.attrs["pattern"]
+        if lane is None or lane.axis != 0 or any(x in self.lanes for x in op.inputs[skip:]):
+            return False
+        if not pattern or pattern[0] not in (..., "..."):
+            return False
+        if pattern[0] is ... and sum(p is not None and p is not ... for p in pattern) >= rank(op.inputs[0]):
+            return False
+        with Builder():
+            dims = dims_of(getitem.infer(op.inputs[0], *op.inputs[skip:], pattern=pattern))
+        return bool(dims) and dims[0] == op.inputs[0].type.dims[0]
+
+    def know_slices(self, op: Op) -> None:
+        """The lengths of what a slice leaves of other axes are known where its bounds are."""
+        dims, parts = op.inputs[0].type.dims, list(paired(expand(op.attrs["pattern"], rank(op.inputs[0])), op.inputs[1:]))
+        if rank(op.output) != len(dims) or any(p in (None, "i") or bounds[2] is not None for p, bounds in parts):
+            return
+        for (_, bounds), d, e in zip(parts, dims, op.output.type.dims):
+            if isinstance(e, Extent) and not self.is_known([e]) and self.is_known([d]):
+                self.lengths[e] = lambda known, d=d, bounds=bounds: stride(
+                    known.of(d), *(None if b is None else known.env[b] for b in bounds)).length
+
+    def lane_of_reshaped(self, op: Op, lane: Lane) -> Lane | None:
+        x, sizes, dims = op.inputs[0], op.inputs[1:], op.output.type.dims
+        if not isinstance(dims[0], Extent):
+            return None
+        whole = x.type.dims
+
+        def left(known: Lengths, k: int) -> Value:
+            """What -1 stands for in place `k`."""
+            others = product([known.env[n] for j, n in enumerate(sizes) if j != k])
+            return op_named("floor_divide", product(known.all_of(whole)), op_named("max_", others, value(1)))
+
+        for k, (n, d) in enumerate(zip(sizes, dims)):
+            if isinstance(d, Extent) and d not in self.lengths and (n.constant != -1 or self.is_known(whole)):
+                self.lengths[d] = (lambda known, n=n: known.env[n]) if n.constant != -1 else lambda known, k=k: left(known, k)
+        if dims[0] in self.extents:
+            return Lane()
+        if lane.rows or not self.is_known((*whole, *dims)):
+            return None
+        if sizes[0].constant == -1:
+            self.whole_rows.append((x, list(sizes[1:])))
+        elif not self.counts_members(sizes[0]):
+            return None
+        return Lane(0, dims[0])
+
+    def counts_members(self, n: Value) -> bool:
+        """Whether `n` is the length of the batch, or so many times that."""
+        return self.is_batch(n) or n.op is not None and n.op.name == "multiply" and any(map(self.counts_members, n.op.inputs))
+
+    def is_batch(self, n: Value) -> bool:
+        """Whether `n` is the length of the batch."""
+        return n.op is not None and n.op.name == "length" and isinstance(n.op.inputs[0].type, Array) \
+            and n.op.inputs[0].type.dims[n.op.attrs["axis"]] in self.extents
+
+    def in_strip(self, n: Value, count: Value, env: dict[Value, Value]) -> Value:
+        """So many times the members of a strip, where `n` is that of the batch."""
+        if self.is_batch(n):
+            return count
+        if n.op.name != "multiply":
+            return env[n]
+        k = next(k for k, factor in enumerate(n.op.inputs) if self.counts_members(factor))
+        return op_named("multiply", self.in_strip(n.op.inputs[k], count, env), env[n.op.inputs[1 - k]])
+
+    def lane_of_product(self, op: Op) -> Lane | str | None:
+        a, b = op.inputs
+        left, right = self.lanes.get(a), self.lanes.get(b)
+        if left and right:
+            if left.rows == right.rows and left.axis == rank(a) - 1 and right.axis == 0 and rank(a) <= 2 and rank(b) <= 2:
+                return self.total(op)
+            return left if left == right and left.axis == 0 and rank(a) == rank(b) > 2 else None
+        return left if left and left.axis == 0 and rank(a) > 1 and rank(b) == 2 else None
+
+    def indices(self) -> list[Op]:
+        """The ops before the loop that compute arrays of indices: in the loop, where they are read, they are no arrays."""
+        wanted = {x for op in self.inside if op.name in ("getitem", "additem", "setitem") for x in op.inputs[1:]}
+        found = []
+        for op in reversed(self.early):
+            if len(op.outputs) == 1 and op.output in wanted and isinstance(op.output.type, Array) and op.output.type.dtype == "int64" \
+                    and (op.record.elementwise or op.name in ("arange", "expand_dims")):
+                found.append(op)
+                wanted.update(op.inputs)
+        return found[::-1]
+
+    # what it comes to
+
+    @property
+    def products(self) -> int:
+        return sum(op.name == "matmul" for op in self.inside)
+
+    def pays(self) -> bool:
+        """Whether products of patches are in the loop, more than what leaves it in one piece."""
+        made = {op.output for op in self.inside if is_of_patches(op)}
+        for op in self.inside:
+            if op.name in ("reshape", "reshape_like", "transpose") and op.inputs[0] in made:
+                made.add(op.output)
+        multiplied = [op for op in self.inside if op.name == "matmul" and made & set(op.inputs)]
+        return bool(multiplied) and len(self.leaving()) < self.products
+
+    def leaving(self) -> list[Value]:
+        """The values of members that something after the loop reads, in one piece."""
+        read = dict.fromkeys([*(x for op in self.after for x in op_free_values(op)), *self.function.results])
+        return [x for x in read if x in self.lanes and x not in self.taken]
+
+
+class Lengths:
+    """The lengths that are known before the loop, as numbers."""
+
+    def __init__(self, plan: Plan, env: dict[Value, Value]):
+        self.plan, self.env = plan, env
+        self.asked: dict[Extent, Value] = {}
+
+    def of(self, d: Dim) -> Value:
+        if isinstance(d, int):
+            return value(d)
+        if d not in self.asked:
+            known = self.plan.lengths
+            self.asked[d] = known[d](self) if d in known else at_least_zero(op_named("add", self.of(replace(d, offset=0)), value(d.offset)))
+        return self.asked[d]
+
+    def all_of(self, dims: Sequence[Dim]) -> list[Value]:
+        return [self.of(d) for d in dims]
+
+    def bytes_of(self, dtype: str, dims: Sequence[Dim]) -> Value:
+        return product([*self.all_of(dims), value(np.dtype(dtype).itemsize)])
+
+
+def product(numbers: Sequence[Value]) -> Value:
+    return functools.reduce(lambda a, b: op_named("multiply", a, b), numbers, value(1))

@@ -1,0 +1,95 @@
+"""Searches in a sorted vector: each value by itself.
+
+    k = np.searchsorted(a, v)     becomes     k = np.empty(len(v), dtype=np.int64)
+                                              for i in range(len(v)):
+                                                  k[i] = np.searchsorted(a, v[i])
+
+A number is searched for in native code (runtime/kernels/searchsorted.py), and what is done with its place is done in the same loop.  Numba's function of an array takes a
+second to compile for each kind of arguments, that of np.digitize two and a half.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+import numpy as np
+
+from ...ir.graph import Op, Value
+from ...ir.types import Array, Scalar
+from ...ops.arrays.axes import expand_dims
+from ...ops.arrays.create import empty
+from ...ops.arrays.index import put, take
+from ...ops.core.control import for_loop
+from ...ops.core.record import define, rank, value
+from ...ops.core.shape import length
+
+
+def digitized(x, bins, right):
+    """np.digitize of a vector: the bin that each number is in."""
+    n = len(bins)
+    y = np.empty(len(x), np.int64)
+    falls = bins[0] > bins[n - 1] if n > 0 else False
+    for k in range(n - 1):
+        if bins[k] < bins[k + 1] if falls else bins[k] > bins[k + 1]:
+            raise ValueError("bins must be monotonically increasing or decreasing")
+    for i in range(len(x)):
+        v, low, high = x[i], 0, n
+        while low < high:
+            k = (low + high) // 2
+            if falls:
+                behind = bins[k] >= v if right else bins[k] > v
+            elif right:
+                behind = bins[k] < v or v != v
+            else:
+                behind = bins[k] <= v or v != v
+            if behind:
+                low = k + 1
+            else:
+                high = k
+        y[i] = low
+    return y
+
+
+DIGITIZED = define(
+    digitized.__name__,
+    evaluate=lambda x, bins, *, right: np.digitize(x, bins, right),
+    infer=lambda x, bins, *, right: Array("int64", x.type.dims),
+    helper=digitized,
+    syntax=lambda x, bins, *, right: ast.Call(ast.Name(digitized.__name__, ast.Load()), [x, bins, ast.Constant(right)], []))
+
+
+def searched(op: Op, of: Value, v: Value) -> Value | None:
+    """What `op`, a search in a vector for each element of an array, is made of.  None where Numba does it."""
+    if not (isinstance(v.type, Array) and is_real(of) and is_real(v)):
+        return None
+
+    def of_each(v: Value) -> Value:
+        return for_each(v, of_each) if rank(v) else op.record(of, v, **op.attrs)
+
+    return of_each(v)
+
+
+def binned(x: Value, bins: Value, right: bool) -> Value | None:
+    """np.digitize(x, bins, right).  None where Numba does it."""
+    if not (is_real(x) and is_real(bins)):
+        return None
+
+    def of_each(x: Value) -> Value:
+        return for_each(x, of_each) if rank(x) > 1 else DIGITIZED(x, bins, right=right)
+
+    return of_each(x) if rank(x) else take(of_each(expand_dims(x, 0)), (0,))
+
+
+def for_each(x: Value, found: Callable[[Value], Value]) -> Value:
+    """An array of integers like x: what is `found` of each of its members."""
+    lengths = [value(d) if isinstance(d, int) else length(x, axis=k) for k, d in enumerate(x.type.dims)]
+    start = empty(value(tuple(lengths)), dtype="int64")
+    start.type = Array("int64", x.type.dims)  # of lengths that are known elsewhere
+    (made,) = for_loop(0, lengths[0], 1, [start], lambda i, made: [put(made, (i,), found(take(x, (i,))))])
+    return made
+
+
+def is_real(x: Value) -> bool:
+    """Whether it is a number or an array of numbers that have an order."""
+    return isinstance(x.type, Scalar | Array) and np.dtype(x.type.dtype).kind in "fi"

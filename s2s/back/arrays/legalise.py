@@ -1,0 +1,235 @@
+"""Ops that are other ops in disguise, rewritten before loops are made of them.
+
+    np.outer(a, b)           a[:, None] * b
+    a @ b, np.einsum         what contractions.py says
+    float(c), of a truth value                         np.float64(c)
+    math.fmod(a, b)          of integers, sign(a) * (abs(a) % abs(b)), and so np.fmod: Numba's has the wrong sign
+    math.hypot(a, b, c)      math.hypot(math.hypot(a, b), c), and abs(a) of one number
+    math.cbrt(x)             np.cbrt(x), which is what Numba knows
+    np.round(x)              np.rint(x), one instruction: Numba's np.round is compiled for all numbers of decimals
+    math.fsum(xs)            summed_exactly(xs), which is it in loops
+    k ** n, of integers      k ** natural_exponent(n): what Numba makes of a negative n is 0; of an array n so in the loops
+    p + q, p * q, of NumPy's truth values      p | q, p & q
+    k // n, of NumPy's integers        np.where(n == -1, -k, k // n): Numba's of the least and -1 is 0
+    k << n, of arrays        np.where(0 <= n < 64, k << n, 0), as NumPy does
+    x ** 0.5, z ** -1, of arrays       np.sqrt(x), np.reciprocal(z), as NumPy computes them: of -inf, say, and of 0 where z is complex
+    np.stack(xs, axis)       np.concatenate of xs with a new axis each
+    cofactors_of_each(det, a)                          cofactors_in_loops(det, a), of complex matrices; others are a loop (batched_linalg.py)
+    np.append(a, v)          np.concatenate((a, np.array([v])))
+    a < b, of complex numbers          by real parts, where those are equal by imaginary parts, as NumPy compares them
+    z.astype(np.float64), of complex numbers           np.real(z).astype(np.float64)
+    np.repeat(x, n), np.tile(x, ns), of one number     of an array of it; what is summed back to a number is np.sum
+    np.argmax(x), of one number        0
+    np.searchsorted(a, v), np.digitize(x, bins)        loops over the elements of v and x (binary_search.py)
+    np.asarray_chkfinite(x)  x, and an error where not all of it is finite
+    fitted(x, n, axis)       a part of x, written into zeros
+    np.fft.fftfreq(n, d)     0, 1, 2, ..., -2, -1, times 1.0 / (n * d); np.fft.rfftfreq likewise
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...errors import Line, UnsupportedError
+from ...ir.graph import MISSING, Function, Op, Value, walk
+from ...ir.reemit import rebuild
+from ...ir.types import Array, Scalar, is_inexact
+from ...ops.arrays.axes import expand_dims
+from ...ops.arrays.concatenate import concatenate_record
+from ...ops.arrays.create import array
+from ...ops.arrays.fft import as_writes, multiples
+from ...ops.arrays.norms import plainly
+from ...ops.arrays.reduce import sum_record
+from ...ops.core.cast import convert, float_, int_
+from ...ops.core.define_elementwise import IN_MATH
+from ...ops.core.elementwise import (
+    absolute,
+    bitwise_and,
+    bitwise_or,
+    cbrt,
+    equal,
+    greater_equal,
+    hypot,
+    imag,
+    less,
+    not_equal,
+    power,
+    real,
+    reciprocal,
+    rint,
+    sign,
+    sqrt,
+    where,
+)
+from ...ops.core.raise_conditions import Raises, unlike
+from ...ops.core.record import RECORDS, Record, rank, value
+from ...ops.core.shape import length
+from ...ops.linalg.determinant import IN_LOOPS
+from ...ops.math.python_sum import plain_sum
+from ...ops.math.special import SCIPYS_ALONE
+from ...ops.program.list_ops import native_exact_sum
+from ..loopir.ops import natural_exponent_op
+from .batched_linalg import OF_STACKS, matrices, one_by_one
+from .binary_search import binned, searched
+from .contractions import BLAS, contracted, convolved, correlated, multiplied, of_dtype
+from .python_errors import raise_where
+from .small_linalg import eliminated
+
+REWRITTEN = ("einsum", "finite", "outer", "stack", "append", "convolve", "correlate", "math.fmod", "math.cbrt", "hypotenuse", "exact_sum", "compensated_sum",
+             "fitted", "fftfreq", "rfftfreq",
+             *IN_LOOPS)
+
+
+NOT_SQUARE = Raises(np.linalg.LinAlgError, lambda *xs: None)
+
+
+def simpler(function: Function, has_blas: bool = True) -> Function:
+    """`function` with the ops of the table above rewritten; `has_blas` says whether a product of two matrices is a call of BLAS where it stands."""
+    for block in (function.block, *(inner for op in walk(function.block) for inner in op.blocks)):
+        for y in filter(exceeds_word, block.yields):
+            raise too_wide(y, y.op.line)
+    return rebuild(function, rule=functools.partial(_rewrite, has_blas=has_blas))
+
+
+def simplified(record: Record, inputs: Sequence[Value], has_blas: bool) -> Value:
+    """What an op of this record gives, rewritten where the table above says so."""
+    op = Op(record, list(inputs))
+    op.outputs = [Value(record.infer(*inputs), "", op)]
+    made = _rewrite(op, list(inputs), has_blas)
+    return record(*inputs) if made is None else made[0]
+
+
+def exceeds_word(x) -> bool:
+    """Whether `x` is an integer of Python's, or a Value known to be one, that native integers do not hold."""
+    known = x.constant if isinstance(x, Value) else x
+    return type(known) is int and not -2**63 <= known < 2**63
+
+
+def too_wide(x: Value, line: Line | None) -> UnsupportedError:
+    return UnsupportedError(f"the integer {x.constant} has more than 63 bits, and native integers have no more", line,
+                            f"write it as a float: {float(x.constant)!r}")
+
+
+def _rewrite(op: Op, inputs: list[Value], has_blas: bool) -> Sequence[Value] | None:
+    wide = list(filter(exceeds_word, inputs))
+    if wide:  # where it meets a float, Python makes a float of it
+        if not op.record.elementwise or not is_inexact(op.output.type.dtype):
+            raise too_wide(wide[0], op.line)
+        return [op.record(*(value(float(x.constant)) if x in wide else x for x in inputs), **op.attrs)]
+    if op.name in SCIPYS_ALONE and not has_blas:
+        raise UnsupportedError(f"scipy.special.{op.name} on a GPU", op.line, 'leave target="cuda" away, or call it outside of what is compiled')
+    if op.name in OF_STACKS and has_blas and rank(matrices(op, inputs)) > 2:
+        def of_one(record, xs):
+            return simplified(record, xs, has_blas)
+
+        made = one_by_one(op, inputs, of_one)
+        if made is not None:
+            stack = matrices(op, inputs)
+            if stack.type.dims[-1] != stack.type.dims[-2]:  # of which nothing asks where there are no matrices
+                raise_where(NOT_SQUARE, unlike(length(stack, axis=-2), length(stack, axis=-1)))
+            return [made]
+    match op.name:
+        case "outer":
+            a, b = inputs
+            return [expand_dims(a, 1) * b]
+        case "root" | "root_forward" | "over_size" | "over_size_forward" | "times_sign" | "times_sign_forward" | "as_if" | "complex_as_if" | "no_negative" \
+                | "matrix_function" | "matrix_function_along":
+            return [plainly(op, inputs)]
+        case "finite":
+            (x,), (raising,) = inputs, op.record.raises
+            if has_blas:
+                raise_where(raising, raising.asked(inputs, {}))
+            return [x]
+        case "float_" if inputs[0].type.dtype == "bool":
+            return [convert(inputs[0], dtype="float64")]
+        case "math.fmod" if all(x.type.dtype in ("int64", "bool") for x in inputs):
+            return [op.record(*map(float_, inputs))]
+        case "hypotenuse":
+            return [functools.reduce(IN_MATH[hypot], inputs) if len(inputs) > 1 else float_(absolute(inputs[0]))]
+        case "math.cbrt":
+            return [float_(cbrt(*inputs))]
+        case "round" if inputs[1].constant == 0 and np.dtype(op.output.type.dtype).kind == "f":
+            return [rint(inputs[0])]
+        case "compensated_sum":
+            return [float_(plain_sum(*inputs))]
+        case "cofactors_of_each" | "cofactors_along_each" | "inverse_or_nan_of_each":
+            return [IN_LOOPS[op.name](*inputs)]
+        case "exact_sum":
+            return [native_exact_sum(*inputs)]
+        case "sign" if np.dtype(op.output.type.dtype).kind == "u":  # of 200, an uint8, Numba's is -1
+            return [of_dtype(op.output.type.dtype, not_equal(inputs[0], 0))]
+        case "fmod" if np.dtype(op.output.type.dtype).kind == "i":
+            a, b = inputs
+            return [sign(a) * (absolute(a) % absolute(b))]
+        case "power" if np.dtype(op.output.type.dtype).kind in "iu" and isinstance(inputs[1].type, Scalar):
+            exponent = int_(inputs[1]) if inputs[1].type.dtype == "bool" else inputs[1]
+            return [power(inputs[0], natural_exponent_op(exponent))]
+        case "add" | "multiply" if op.output.type.dtype == "bool":
+            return [(bitwise_or if op.name == "add" else bitwise_and)(*inputs)]
+        case "floor_divide" if op.output.type.dtype == "int64" and inputs[1].constant in (MISSING, -1) and not (isinstance(op.output.type, Scalar) and op.output.type.weak):
+            a, b = inputs
+            return [-a if b.constant == -1 else where(equal(b, -1), -a, op.record(a, b))]
+        case "left_shift" | "right_shift" if isinstance(op.output.type, Array) and inputs[1].type.dtype != "bool":
+            return _shifted(op, *inputs)
+        case "power" if isinstance(inputs[0].type, Array) and np.dtype(inputs[0].type.dtype).kind in "fc":
+            x, exponent = inputs
+            if type(exponent.constant) is float and exponent.constant == 0.5:
+                return [sqrt(x)]
+            if type(exponent.constant) is int and exponent.constant == -1 and x.type.dtype.startswith("complex"):
+                return [reciprocal(x)]
+        case "matmul":
+            made = multiplied(*inputs, op.output.type.dtype, has_blas)
+            return None if made is None else [made]
+        case "convolve" | "correlate" if op.output.type.dtype in BLAS:
+            return [(convolved if op.name == "convolve" else correlated)(*inputs, op.output.type.dtype)]
+        case "einsum":
+            made = contracted(op, inputs, {})
+            return None if made is None else [made]
+        case "inv" | "inverse_or_nan" | "solve" | "det" | "sign_of_det" | "log_of_det" | "cofactors" | "cholesky":
+            return eliminated(op, inputs)
+        case "searchsorted" | "digitize" if has_blas:
+            made = searched(op, *inputs) if op.name == "searchsorted" else binned(*inputs, **op.attrs)
+            return None if made is None else [made]
+        case "fitted":
+            return [as_writes(*inputs, op.attrs["axis"])]
+        case "fftfreq" | "rfftfreq":
+            return [multiples(op.name, *inputs)]
+        case "append":
+            return [concatenate_record(inputs[0], array((inputs[1],)), axis=0)]
+        case "less" | "less_equal" | "greater" | "greater_equal" if any(x.type.dtype.startswith("complex") for x in inputs):
+            return [complex_order(op.record, *inputs)]
+        case "astype" if inputs[0].type.dtype.startswith("complex") and np.dtype(op.attrs["dtype"]).kind in "iuf":
+            return [of_dtype(op.attrs["dtype"], real(inputs[0]))]
+        case "repeat" | "tile" if isinstance(inputs[0].type, Scalar):
+            return [op.record(array((inputs[0],)), *inputs[1:], **op.attrs)]
+        case "unrepeat" | "untile" if isinstance(op.output.type, Scalar):
+            return [sum_record(inputs[0], axis=None, keepdims=False)]
+        case "argmax" | "argmin" if isinstance(inputs[0].type, Scalar):
+            return [value(np.int64(0))]
+        case "stack" if isinstance(inputs[0].type, Array):
+            axis = op.attrs["axis"]
+            return [concatenate_record(*(expand_dims(x, axis) for x in inputs), axis=axis)]
+    return None
+
+
+def _shifted(op: Op, a: Value, by: Value) -> Sequence[Value] | None:
+    """Nothing is left of what NumPy shifts by as many places as there are, or by less than none; the machine takes them modulo these."""
+    places = 8 * np.dtype(op.output.type.dtype).itemsize
+    if type(by.constant) is int and 0 <= by.constant < places:
+        return None
+    is_near = bitwise_and(greater_equal(by, 0), less(by, places))
+    if op.name == "left_shift":
+        return [where(is_near, op.record(a, by), 0)]
+    return [op.record(a, where(is_near, by, places - 1))]
+
+
+def complex_order(compare, a: Value, b: Value) -> Value:
+    """`compare` of numbers of which one is complex."""
+    (a, p), (b, q) = ((real(x), imag(x)) if x.type.dtype.startswith("complex") else (x, value(0.0)) for x in (a, b))
+    strictly = RECORDS[compare.name.removesuffix("_equal")]
+    apart = [strictly(a, b), *(equal(x, x) for x in (p, q) if x.constant is MISSING)]  # and no part is NaN
+    alike = bitwise_and(equal(a, b), compare(p, q))
+    return bitwise_or(functools.reduce(bitwise_and, apart), alike)

@@ -1,0 +1,120 @@
+"""Reshapes move to where they cost nothing, so that what is computed element by element, or summed, around them is one loop nest.
+
+    np.reshape(a @ b + c, (n, m, k))            np.reshape(a @ b, (n, m, k)) + c           where c has k elements
+    np.sum(np.reshape(x, (n * m, k)), axis=0)   np.sum(x, axis=(0, 1))                     where x is n x m x k, in an adjoint
+
+A layer of a network is often a product of matrices whose rows are places or positions, reshaped when the bias is in.  A reshape ends a nest: what
+stands before it is written to memory.  A product is in memory anyway, in order, and to look at it in another shape is free.  The sums, over the
+same elements in the same order, are what the cotangent of the bias is.
+
+Considered: nests over the axes of both sides of a reshape, which would have to find each element's place by dividing.  To move them before the program is
+differentiated, which would give the same loops and a gradient in which a reader does not find his program.
+"""
+
+from __future__ import annotations
+
+from ...ir.builder import Builder, add_op, at
+from ...ir.graph import Block, Function, Op, Readers, Value, blocks_of, readers_of, walk
+from ...ir.reemit import clone
+from ...ir.substitute import substitute
+from ...ir.types import Array, Scalar, may_be_one
+
+RESHAPES = ("reshape", "reshape_like")
+
+
+def reshaped(function: Function) -> Function:
+    """`function`, in which reshapes stand before what is computed element by element from matrix products, and sums before them."""
+    if not any(op.name in RESHAPES for op in walk(function.block)):
+        return function
+    function = clone(function)
+    readers, same = readers_of(function.block), {}
+    for block in blocks_of(function.block):
+        ops: list[Op] = []
+        for op in block.ops:
+            with Builder(Block()) as made, at(op.line):
+                new = _remade(op, readers, block)
+            ops += made.block.ops or [op]
+            if new is not None:
+                same[op.output] = new
+        block.ops = ops
+    substitute(function.block, same)
+    return function
+
+
+def _remade(op: Op, readers: Readers, block: Block) -> Value | None:
+    """What stands for the result of `op`, made now; None where it stays."""
+    if op.name in RESHAPES and isinstance(op.output.type, Array):
+        y = op.inputs[0]
+        if isinstance(y.type, Array) and y.op is not None and y.op.record.elementwise and _kept_by(y, op, readers, block):
+            return _moved(y, op)
+    elif op.name == "sum" and _is_of_adjoint(op.inputs[0]):
+        x = op.inputs[0].op.inputs[0]
+        axes = _axes_before(op, x)
+        if axes is not None:
+            return add_op(op.record, [x, *op.inputs[1:]], {**op.attrs, "axis": axes}, [op.output.type], names=[op.output.name]).output
+    return None
+
+
+def common(x: Value, y: Value) -> int:
+    """How many axes, from the last, are as long in `x` as in `y`."""
+    if not (isinstance(x.type, Array) and isinstance(y.type, Array)):
+        return 0
+    count = 0
+    for a, b in zip(reversed(x.type.dims), reversed(y.type.dims)):
+        if a != b or getattr(a, "accepts_any", False):
+            break
+        count += 1
+    return count
+
+
+def _kept_by(y: Value, reshape: Op, readers: Readers, block: Block) -> int:
+    """How many last axes stay as they are if `reshape`, instead of `y`, reshapes the products that `y` is made of, element by element; 0 if it cannot.
+
+    Nobody else reads `y` then, nor what it is made of on the way, and what is not such a product has those axes alone.
+    """
+    if y.op is not None and y.op.name == "matmul":
+        return common(y, reshape.output)
+    if y.op not in block.ops or not y.op.record.elementwise or len(y.op.outputs) > 1 or len(readers[y]) > 1:
+        return 0
+    rank, others, kept = len(y.type.dims), 0, len(y.type.dims)
+    for x in y.op.inputs:
+        if isinstance(x.type, Array) and len(x.type.dims) == rank:
+            kept = min(kept, _kept_by(x, reshape, readers, block))
+            pairs = list(zip(x.type.dims, y.type.dims))
+            if any(a != b for a, b in pairs[:rank - kept]) or any(a != b and may_be_one(a) for a, b in pairs[rank - kept:]):
+                return 0  # one row for all, or one column
+        elif isinstance(x.type, Array):
+            others = max(others, len(x.type.dims))
+        elif not isinstance(x.type, Scalar):
+            return 0
+    return kept if others <= kept < rank else 0
+
+
+def _moved(y: Value, reshape: Op) -> Value:
+    """`y` as `reshape` has it, made of reshapes of products."""
+    type = Array(y.type.dtype, reshape.output.type.dims)
+    if y.op.name == "matmul":
+        return add_op(reshape.record, [y, *reshape.inputs[1:]], dict(reshape.attrs), [type]).output
+    with at(y.op.line):
+        inputs = [_moved(x, reshape) if isinstance(x.type, Array) and len(x.type.dims) == len(y.type.dims) else x for x in y.op.inputs]
+        return add_op(y.op.record, inputs, dict(y.op.attrs), [type], names=[y.name]).output
+
+
+def _is_of_adjoint(x: Value) -> bool:
+    """Whether `x` is a reshape that has as many elements as it needs: the program's own raise where they have not."""
+    return x.op is not None and x.op.name == "reshape_like" and x.op.line is not None and x.op.line.backwards and isinstance(x.type, Array)
+
+
+def _axes_before(op: Op, x: Value) -> tuple[int, ...] | None:
+    """The axes of `x` over which to sum, where `op` sums a reshape of `x` over all axes that the reshape makes; else None."""
+    axis, y = op.attrs.get("axis"), op.inputs[0]
+    kept = common(x, y)
+    if kept == 0 or axis is None or op.attrs.get("keepdims"):
+        return None
+    rank, before = len(y.type.dims), len(x.type.dims)
+    if before == kept:  # the others have length 1
+        return None
+    axes = [a % rank for a in (axis if isinstance(axis, tuple) else (axis,))]
+    if not set(range(rank - kept)) <= set(axes):
+        return None
+    return (*range(before - kept), *sorted(a - rank + before for a in axes if a >= rank - kept))

@@ -1,0 +1,1 @@
+"""Loops as CUDA kernels, and the host code that launches them."""

@@ -1,0 +1,395 @@
+"""The loop form as CUDA: kernels for the loops, and host code that launches them.
+
+Every outermost loop whose trips are independent becomes a kernel of its own (kernel.py); a loop that
+must run in order runs in a kernel of one thread, or, if there are independent loops inside it, on the host,
+which then launches those.  Arrays live on the device from the first line to the last; numbers live on the
+host.  What has no kernel (a matrix product, say) is computed by NumPy on copies.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ...analysis.dependence import roles
+from ...errors import UnsupportedError
+from ...ir.builder import Builder, at, emit
+from ...ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
+from ...ir.reemit import emit_op
+from ...ir.types import INT, NONE, Array, Scalar, Tape, Type
+from ...ops.core.control import for_loop, if_, while_loop
+from ...ops.core.record import Record, value
+from ...ops.core.shape import length
+from ..print.insert_copies import owned
+from ..print.printer import Module, definition
+from ..syntax.unparse import Unparser
+from .kernel import CUDA_NAMES, THREADS, Kernel, parallel_kernel, single_kernel
+from .thread_body import arrays_made, lengths_outside
+
+BLOCKS = 1024  # in a grid, at most: threads then make several trips each
+CAPACITY = 64  # of a tape, at first: the host doubles it until all lanes fit
+
+
+@dataclass(frozen=True)
+class CudaModule(Module):
+    """A module of kernels and the function that launches them; of each kernel, the types it is compiled for."""
+
+    kernels: dict[str, str] = field(default_factory=dict)
+
+
+def render_cuda(function: Function, threads: int = THREADS) -> CudaModule:
+    """`function`, in loop form, as a module for numba.cuda.
+
+    Its entry takes arrays on the device and returns arrays on the device.  `threads` are in a block: a
+    power of two.
+    """
+    for op in walk(function.block):
+        if op.name == "raise" or op.name.startswith("print_out"):
+            raise UnsupportedError(f"{op.name.split('_')[0]} in CUDA code", op.line, 'compile for target="cpu", or leave it out')
+        if hasattr(op.record.helper, "asks_for"):
+            raise UnsupportedError(f"{op.record.helper.asks_for}, which Python does, in CUDA code", op.line,
+                                   'compile for target="cpu", or call it outside of what is compiled')
+    host = Host(owned(function, results=True, augmented=False))
+    main = host.function()
+    helpers = {op.record.helper: None for op in walk(main.block) if op.record.helper is not None}
+    trees = [kernel.tree for kernel in host.kernels] + [definition(main, native=True, reserved=CUDA_NAMES.union(k.name for k in host.kernels))]
+    sums = any(op.record is add_up for op in walk(main.block))
+    copies = any(op.record is device_copy for op in walk(main.block))
+    unparser = Unparser()
+    unparser.out = _header(trees, threads)
+    for wanted, text in ((sums, ADD_UP), (copies, COPY_OF), (True, BLOCKS_OF)):
+        unparser.out += ["", "", *text.strip().split("\n")] if wanted else []
+    for helper in helpers:
+        unparser.out += ["", "", *textwrap.dedent(inspect.getsource(helper)).rstrip().split("\n")]
+    for tree in trees:
+        unparser.out += ["", ""]
+        unparser.statement(tree)
+    lines = {number + 1: line for number, line in unparser.lines.items()}
+    text = "\n".join(line.rstrip() for line in unparser.out) + "\n"
+    return CudaModule(text, main.name, lines, kernels={k.name: signature(k) for k in host.kernels})
+
+
+def _header(trees: list[ast.FunctionDef], threads: int) -> list[str]:
+    used = {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    types = [name for name in ("float32", "float64", "int64") if name in used]
+    return [*(["import math"] if "math" in used else []), "import numpy as np",
+            f"from numba import {', '.join(['cuda', *types, 'uint32'])}", "",
+            f"THREADS = {threads}  # in a block", f"BLOCKS = {BLOCKS}  # in a grid, at most"]
+
+
+def signature(kernel: Kernel) -> str:
+    """The types of a kernel's arguments, as Numba writes them: arrays are contiguous."""
+    return f"({', '.join(map(_numba_type, kernel.types))},)"
+
+
+def _numba_type(type: Type) -> str:
+    match type:
+        case Array(dtype, dims):
+            return f"{dtype}[{':, ' * (len(dims) - 1)}::1]"
+        case Scalar("bool"):
+            return "boolean"
+    return type.dtype
+
+
+BLOCKS_OF = '''
+def blocks_of(n):
+    """How many blocks make n trips."""
+    if n >= 2**32 - BLOCKS * THREADS:
+        raise ValueError("a CUDA kernel makes fewer than 2**32 trips")
+    return max(1, min((n + THREADS - 1) // THREADS, BLOCKS))
+'''
+
+ADD_UP = '''
+@cuda.jit
+def add_up_kernel(parts, total):
+    shared = cuda.shared.array(THREADS, float64)
+    t = cuda.threadIdx.x
+    shared[t] = 0.0
+    for k in range(t, parts.size, THREADS):
+        shared[t] += parts[k]
+    cuda.syncthreads()
+    half = THREADS // 2
+    while half > 0:
+        if t < half:
+            shared[t] += shared[t + half]
+        cuda.syncthreads()
+        half //= 2
+    if t == 0:
+        total[0] = shared[0]
+
+
+def add_up(parts):
+    """The sum of what the blocks have made, by one block: in the same order every time."""
+    total = cuda.device_array(1, parts.dtype)
+    add_up_kernel[1, THREADS](parts, total)
+    return total[0]
+'''
+
+COPY_OF = '''
+def copy_of(x):
+    """The array x again, on the device."""
+    y = cuda.device_array(x.shape, x.dtype)
+    y.copy_to_device(x)
+    return y
+'''
+
+# ------------------------------------------------------------------------------ ops of the host
+#
+# All of them count as impure, so that the printer leaves them in their order: a launch changes arrays.
+
+
+def _np_dtype(dtype: str) -> ast.expr:
+    return ast.parse(f"np.{dtype if dtype != 'bool' else 'bool_'}", mode="eval").body
+
+
+def _shape(lengths: Sequence[ast.expr]) -> ast.expr:
+    return lengths[0] if len(lengths) == 1 else ast.Tuple(list(lengths), ast.Load())
+
+
+def _call(name: str, *args: ast.expr) -> ast.expr:
+    return ast.Call(ast.parse(name, mode="eval").body, list(args), [])
+
+
+def _allocation(*lengths: ast.expr, type: Array, zero: bool) -> ast.expr:
+    dtype = [] if type.dtype == "float64" else [_np_dtype(type.dtype)]
+    if zero:
+        return _call("cuda.to_device", _call("np.zeros", _shape(lengths), *dtype))
+    return _call("cuda.device_array", _shape(lengths), *dtype)
+
+
+def _launch(blocks: ast.expr, *args: ast.expr, kernel: str, single: bool) -> ast.expr:
+    grid = [ast.Constant(1), ast.Constant(1)] if single else [blocks, ast.Name("THREADS", ast.Load())]
+    return ast.Call(ast.Subscript(ast.Name(kernel, ast.Load()), ast.Tuple(grid, ast.Load()), ast.Load()), list(args), [])
+
+
+device_array = Record("device array", evaluate=None, pure=False, syntax=_allocation,
+                      infer=lambda *lengths, type, zero: type)
+device_copy = Record("device copy", evaluate=None, pure=False, infer=lambda x: x.type,
+                     syntax=lambda x: _call("copy_of", x))
+element = Record("element", evaluate=None, pure=False, infer=lambda x, *index, type: type,
+                 syntax=lambda x, *index, type: ast.Subscript(x, _shape(index), ast.Load()))
+blocks_of = Record("blocks of", evaluate=None, infer=lambda n: INT, syntax=lambda n: _call("blocks_of", n))
+launch = Record("launch", evaluate=None, pure=False, infer=lambda blocks, *args, kernel, single: NONE, syntax=_launch)
+add_up = Record("add up", evaluate=None, pure=False, infer=lambda parts, *, type: type,
+                syntax=lambda parts, *, type: _call("add_up", parts) if type.dtype.startswith("float")
+                else _call_method(_call_method(parts, "copy_to_host"), "sum"))
+
+
+def _on_host(op: Op) -> Record:
+    """The op, computed by NumPy on copies."""
+    def syntax(*args: ast.expr, **attrs) -> ast.expr:
+        copies = [_call_method(a, "copy_to_host") if isinstance(x.type, Array) else a for a, x in zip(args, op.inputs)]
+        result = op.record.syntax(*copies, **attrs)
+        if isinstance(op.output.type, Array):
+            return _call("cuda.to_device", _call("np.ascontiguousarray", result) if op.record.views else result)
+        return result
+
+    return Record(f"{op.name} on the host", evaluate=None, pure=False, syntax=syntax, helper=op.record.helper,
+                  infer=lambda *inputs, **attrs: op.output.type)
+
+
+def _call_method(x: ast.expr, name: str) -> ast.expr:
+    return ast.Call(ast.Attribute(x, name, ast.Load()), [], [])
+
+
+# ------------------------------------------------------------------------------------------ the host
+
+
+class Host:
+    """Emits the host's function, and collects the kernels that it launches."""
+
+    def __init__(self, loops: Function):
+        self.loops = loops
+        self.kernels: list[Kernel] = []
+        self.env: dict[Value, Value] = {}
+
+    def function(self) -> Function:
+        source = self.loops
+        block = Block([Value(p.type, p.name) for p in source.params])
+        with Builder(block):
+            block.yields = self.block(source.block, block.params)
+        return source.remade(block, defaults={})
+
+    def block(self, block: Block, args: Sequence[Value] = ()) -> list[Value]:
+        self.env.update(zip(block.params, args, strict=True))
+        for op in block.ops:
+            with at(op.line):
+                self.op(op)
+        return [self.env.get(y, y) for y in block.yields]
+
+    def op(self, op: Op) -> None:
+        inputs = [self.env.get(x, x) for x in op.inputs]
+        match op.name:
+            case "buffer":
+                out = emit(device_array, *inputs, type=op.output.type, zero=op.attrs["zero"])
+            case "empty" | "zeros":
+                out = emit(device_array, *inputs, type=op.output.type, zero=op.name == "zeros")
+            case "copy" if isinstance(op.output.type, Array):
+                out = emit(device_copy, *inputs)
+            case "contiguous":
+                out = inputs[0]
+            case "tuple" | "item":
+                return emit_op(op, self.env)
+            case "getitem" if isinstance(op.output.type, Scalar):
+                out = emit(element, *inputs, type=op.output.type)
+            case "for" | "while" | "if":
+                return self.control(op, inputs)
+            case _ if self.reads_arrays(op):
+                out = emit(_on_host(op), *inputs, **op.attrs)
+            case _:
+                return emit_op(op, self.env)
+        out.name = out.name or op.output.name
+        self.env[op.output] = out
+
+    def reads_arrays(self, op: Op) -> bool:
+        touched = [x for k, x in enumerate(op.inputs) if k not in op.record.shapes]
+        return any(isinstance(v.type, Array) for v in (*touched, *op.outputs)) and op.record.writes is None
+
+    def control(self, op: Op, inputs: list[Value]) -> None:
+        found = roles(op)
+        if found is not None and is_lane_code(op.blocks[0]):
+            return self.parallel(op, found)
+        if runs_alone(op):
+            return self.single(op)
+        outs: Sequence[Value]
+        match op.name:
+            case "if":
+                outs = if_(inputs[0], lambda: self.block(op.blocks[0]), lambda: self.block(op.blocks[1]),
+                           [o.name for o in op.outputs])
+            case "for":
+                body = op.blocks[0]
+                outs = for_loop(*inputs[:3], inputs[3:], lambda *args: self.block(body, args), op.attrs["breaks"],
+                                [p.name for p in body.params[1:]], body.params[0].name)
+            case _:
+                head, body = op.blocks
+                outs = while_loop(inputs, lambda *args: self.block(head, args)[0], lambda *args: self.block(body, args),
+                                  op.attrs["breaks"], [p.name for p in body.params])
+        self.env.update(zip(op.outputs, outs))
+
+    # launches
+
+    def name(self) -> str:
+        return f"{self.loops.name}_kernel" + (f"_{len(self.kernels)}" if self.kernels else "")
+
+    def parallel(self, op: Op, found: list[str]) -> None:
+        """An independent loop, as one launch; several, if its tapes turn out too short."""
+        kernel = parallel_kernel(op, found, self.name())
+        self.kernels.append(kernel)
+        low, high = (self.env.get(x, x) for x in op.inputs[:2])
+        forwards = op.inputs[2].constant == 1
+        trips = (high if low.constant == 0 else high - low) if forwards else low - high
+        inits = dict(enumerate(self.env.get(x, x) for x in op.inputs[3:]))
+        for k, out in enumerate(op.outputs):
+            if not inits[k].name and inits[k].constant is MISSING:
+                inits[k].name = out.name
+        grid = emit(blocks_of, trips)
+        reads = [self.env.get(x, x) for x in kernel.reads]
+        sums = [k for k, role in enumerate(found) if role == "sum"]
+
+        def run(capacity: Value | None, arrays: dict) -> tuple[list[Value], Value | None]:
+            given = {key: v for key, v in arrays.items() if key in kernel.writes}
+            extra = [] if capacity is None else [capacity]
+            needed = None
+            for key, v in kernel.writes.items():
+                if key == "needed":
+                    needed = given[key] = self.allocate([value(1)], v, zero=True)
+                elif key in kernel.rooms:
+                    given[key] = self.allocate([trips, *map(self.length, kernel.rooms[key])], v)
+                elif isinstance(key, str):
+                    given[key] = self.allocate([capacity, trips], v)
+            parts = [self.allocate([grid], Value(Array(op.outputs[k].type.dtype, (1,)), f"{op.outputs[k].name}_parts"))
+                     for k in sums]
+            emit(launch, grid, trips, *reads, *extra, *(given[key] for key in kernel.writes), *parts,
+                 kernel=kernel.name, single=False)
+            return parts, needed
+
+        if kernel.tapes:
+            read = [k for k in inits if k in kernel.writes and is_read(op, k)]
+
+            def attempt(longest: Value, capacity: Value, *_: Value) -> list[Value]:
+                copies = {k: emit(device_copy, inits[k]) for k in read}
+                _, needed = run(longest, inits | copies)
+                saved = emit(element, needed, value(0), type=INT)
+                saved.name = "saved"
+                return [saved, longest, *copies.values()]
+
+            _, _, *arrays = while_loop([value(CAPACITY), value(0), *(inits[k] for k in read)],
+                                       lambda longest, capacity, *_: longest > capacity, attempt,
+                                       names=["longest", "capacity", *(op.outputs[k].name for k in read)])
+            inits.update(zip(read, arrays))
+        else:
+            parts, _ = run(None, inits)
+            for k, part in zip(sums, parts):
+                total = emit(add_up, part, type=op.outputs[k].type)
+                inits[k] = total if inits[k].constant == 0 else inits[k] + total
+        for k, out in enumerate(op.outputs):
+            self.env[out] = inits[k]
+
+    def length(self, n: Value | tuple[Value, int]) -> Value:
+        """A length that the host knows, of an array or as such."""
+        if isinstance(n, tuple):
+            return length(self.env.get(n[0], n[0]), axis=n[1])
+        return self.env.get(n, n)
+
+    def single(self, op: Op) -> None:
+        """A loop in order, by one thread."""
+        kernel = single_kernel(op, self.name())
+        self.kernels.append(kernel)
+        skip = len(op.inputs) - len(op.outputs)
+        arrays = {k: self.env.get(x, x) for k, x in enumerate(op.inputs[skip:]) if isinstance(x.type, Array)}
+        cells = {k: self.allocate([value(1)], v) for k, v in kernel.writes.items() if k not in arrays}
+        emit(launch, value(1), *(self.env.get(x, x) for x in kernel.reads),
+             *(arrays[k] if k in arrays else cells[k] for k in kernel.writes), kernel=kernel.name, single=True)
+        for k, out in enumerate(op.outputs):
+            if k in arrays:
+                self.env[out] = arrays[k]
+            elif k in cells:
+                self.env[out] = emit(element, cells[k], value(0), type=out.type)
+                self.env[out].name = out.name
+
+    def allocate(self, lengths: Sequence[Value], like: Value, zero: bool = False) -> Value:
+        out = emit(device_array, *lengths, type=like.type, zero=zero)
+        out.name = like.name
+        return out
+
+
+def is_device_code(block: Block) -> bool:
+    """Whether a kernel can run it: numbers, elements, control flow and tapes of numbers."""
+    return all(op.blocks or op.record.elementwise or op.name in ("constant", "undefined", "at_least_zero")
+               or op.name in ("getitem", "setitem", "additem") and all(p == "i" for p in op.attrs["pattern"])
+               and all(isinstance(x.type, Scalar) for x in op.inputs[1:])
+               or op.name.startswith("tape_") for op in walk(block))
+
+
+def is_lane_code(body: Block) -> bool:
+    """Whether a kernel can run the trips of a loop: numbers, and arrays whose lengths are known outside."""
+    made = arrays_made(body)
+    return not any(isinstance(v.type, Tape) for v in free_values(body)) and is_device_code(Block(body.params, [op for op in body.ops if op not in made])) and all(
+        lengths_outside(op, body) is not None for op in made)
+
+
+def runs_alone(op: Op) -> bool:
+    """Whether one thread is to run a loop: it works on elements of arrays, in order, and saves nothing."""
+    return (op.name != "if" and touches_arrays(op) and not has_independent_loop(op)
+            and all(map(is_device_code, op.blocks))
+            and not any(isinstance(v.type, Tape) for inner in (op, *walk(op.blocks[-1])) for v in inner.outputs))
+
+
+def touches_arrays(op: Op) -> bool:
+    """Whether anything in it is an array."""
+    return any(isinstance(v.type, Array) for inner in (op, *walk(op.blocks[-1])) for v in (*inner.inputs, *inner.outputs))
+
+
+def has_independent_loop(op: Op) -> bool:
+    """Whether some loop inside `op` fills arrays and could be a kernel."""
+    return any(inner.name == "for" and any(isinstance(v.type, Array) for v in inner.outputs)
+               and roles(inner) is not None for block in op.blocks for inner in walk(block))
+
+
+def is_read(op: Op, k: int) -> bool:
+    """Whether the trips may read the array that the carry `k` starts as."""
+    param = op.blocks[0].params[1 + k]
+    return any(param in inner.inputs and inner.name != "setitem" for inner in walk(op.blocks[0]))

@@ -1,0 +1,152 @@
+"""One loop as a CUDA kernel: each trip a thread.
+
+    for lane in range(n):            @cuda.jit
+        x[lane] = f(a[lane])         def f_kernel(n, a, x):
+                                         n = uint32(n)
+                           becomes       lane = uint32(cuda.grid(1))
+                                         stride = uint32(cuda.gridsize(1))
+                                         while lane < n:
+                                             x[lane] = f(a[lane])
+                                             lane = uint32(lane + stride)
+
+The loop's body is emitted again as a function of what it reads, in the spelling that numba.cuda compiles,
+printed by the printer, and its head replaced.  Indices are unsigned and of 32 bits: signed ones cost ten
+times the instructions.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...analysis.dependence import Trip
+from ...ir.builder import Builder, add_op
+from ...ir.graph import Block, Function, Op, Value, free_values, walk
+from ...ir.types import INT, Array, Extent, Type
+from ...ops.core.control import for_loop
+from ...ops.core.record import RECORDS, value
+from ..print.printer import definition
+from .device_ops import given
+from .grid_stride import spread_over_threads, with_given
+from .thread_body import Body, arrays_made, is_argument, item_of, known, lengths_outside
+
+CUDA_NAMES = frozenset({"cuda", "float32", "float64", "int64", "uint32", "THREADS", "BLOCKS", "blocks_of", "add_up", "add_up_kernel", "copy_of",
+                        "given"})  # what the module of the kernels says by name: host.py, grid_stride.py
+THREADS = 128  # in a block; sums are added up in a tree, so a power of two
+
+
+@dataclass
+class Kernel:
+    """A kernel: its text as a tree, what the host passes to it, and what it makes."""
+
+    name: str
+    tree: ast.FunctionDef
+    reads: list[Value]  # values of the host that are its first arguments
+    types: list[Type]  # of all its arguments
+    writes: dict[str, Value] = field(default_factory=dict)  # by key: the arrays it writes, in order
+    tapes: list[Type] = field(default_factory=list)
+    rooms: dict[str, list[Value | tuple[Value, int]]] = field(default_factory=dict)  # by key: the lengths of a lane's array
+
+
+def parallel_kernel(loop: Op, roles: Sequence[str], name: str) -> Kernel:
+    """The kernel whose threads make the trips of an independent loop.
+
+    Its arguments: the number of trips, what the loop reads, the arrays it writes, and for each sum an
+    array to which every block writes its part; for tapes, their capacity and how much was needed.
+    """
+    (body,) = loop.blocks
+    low = loop.inputs[0]
+    read = [v for v in dict.fromkeys([*free_values(body), low]) if is_argument(v)]
+    count = Value(INT, "n")
+    params = [Value(v.type, v.name) for v in read]
+    env = dict(zip(read, params))
+    block = Block([count, *params])
+    kernel = Kernel(name, None, read, [INT, *(v.type for v in read)])
+    with Builder(block):
+        work = Body(env)
+        env.update((v, known(v)) for v in free_values(body) if not is_argument(v))
+        tapes = [op.output for op in walk(body) if op.name == "tape_new"]
+        if tapes:
+            work.capacity = Value(INT, "capacity")
+            block.params.append(work.capacity)
+            kernel.types.append(INT)
+            work.needed = _given(kernel, "needed", Array("int64", (1,)), "needed")
+            for k, tape in enumerate(tapes):
+                item = item_of(body, tape)
+                work.columns[tape] = _given(kernel, f"tape {k}", Array(item.dtype, (Extent("capacity"), Extent("n"))),
+                                            tape.name or "tape")
+                kernel.tapes.append(item)
+        for k, op in enumerate(arrays_made(body)):
+            kernel.rooms[f"room {k}"] = lengths_outside(op, body)
+            type = Array(op.output.type.dtype, (Extent("n"), *op.output.type.dims))
+            work.rooms[op.output] = _given(kernel, f"room {k}", type, f"{op.output.name or 't'}_rows")
+        starts = [work.columns[tape] for tape in tapes]
+        for k, (role, param) in enumerate(zip(roles, body.params[1:])):
+            if role == "sum":
+                zero = np.dtype(param.type.dtype).type(0)
+                starts.append(value(zero.item() if param.type.dtype in ("int64", "float64") else zero))
+            else:
+                starts.append(_given(kernel, k, param.type, param.name or "out"))
+            if role == "gather":
+                work.gathered.update(Trip(body).versions(param))
+
+        def trip(index: Value, *carries: Value) -> list[Value]:
+            work.lane = index
+            work.columns.update(zip(tapes, carries))
+            start = env[low] if is_argument(low) else known(low)
+            forwards = loop.inputs[2].constant == 1
+            work.env[body.params[0]] = (index if low.constant == 0 else index + start) if forwards else start - index
+            ends = work.block(Block(body.params[1:], body.ops, body.yields), carries[len(tapes):])
+            return [work.latest[tape] for tape in tapes] + ends
+
+        names = [start.name for start in starts[:len(tapes)]] + [p.name for p in body.params[1:]]
+        outs = for_loop(0, count, 1, starts, trip, names=names, index=body.params[0].name or "i")[len(tapes):]
+        sums = [k for k, role in enumerate(roles) if role == "sum"]
+        block.yields = [*(outs[k] for k in sums), *(out for k, out in enumerate(outs) if k not in sums)]
+    tree = definition(Function(name, block, tupled=True), native=True, reserved=CUDA_NAMES)
+    parts = [(k, body.params[1 + k].type.dtype) for k in sums]
+    kernel.tree = spread_over_threads(tree, kernel, parts)
+    kernel.types += [Array(dtype, (Extent("blocks"),)) for _, dtype in parts]
+    return kernel
+
+
+def single_kernel(loop: Op, name: str) -> Kernel:
+    """The kernel whose only thread makes all the trips of a loop that must run in order."""
+    skip = 3 if loop.name == "for" else 0
+    inits = loop.inputs[skip:]
+    read = [v for v in dict.fromkeys([*loop.inputs[:skip], *(x for x in inits if not isinstance(x.type, Array)),
+                                      *(v for block in loop.blocks for v in free_values(block))])
+            if is_argument(v)]
+    params = [Value(v.type, v.name) for v in read]
+    env = dict(zip(read, params))
+    block = Block(list(params))
+    kernel = Kernel(name, None, read, [v.type for v in read])
+    with Builder(block):
+        work = Body(env)
+        outside = [*loop.inputs, *(v for b in loop.blocks for v in free_values(b))]
+        env.update((v, known(v)) for v in outside if not is_argument(v))
+        for k, x in enumerate(inits):
+            if isinstance(x.type, Array):
+                env[x] = _given(kernel, k, x.type, loop.outputs[k].name or "out")
+        work.op(loop)
+        yields = []
+        for k, out in enumerate(loop.outputs):
+            if not isinstance(out.type, Array):
+                cell = _given(kernel, k, Array(out.type.dtype, (1,)), f"{out.name or 'out'}_out")
+                yields.append(RECORDS["setitem"](cell, work.env[out], value(0), pattern=("i",)))
+            else:
+                yields.append(work.env[out])
+        block.yields = yields
+    tree = definition(Function(name, block, tupled=True), native=True, reserved=CUDA_NAMES)
+    tree.body = [s for s in tree.body if not isinstance(s, ast.Return)]
+    kernel.tree = with_given(tree, kernel)
+    return kernel
+
+
+def _given(kernel: Kernel, key, type: Type, name: str) -> Value:
+    op = add_op(given, [], {"type": type, "key": key}, [type], names=[name])
+    kernel.writes[key] = op.output
+    return op.output

@@ -1,0 +1,1 @@
+"""The loop form: its ops, reductions, lazy arrays, and builders of loops."""

@@ -1,0 +1,238 @@
+"""Arrays read element by element: views and generated arrays are index arithmetic, not memory.
+
+`Elements` says how to get one element of an array and how many there are along each axis.  A slice of an
+array in memory is that array read at shifted indices; `np.arange(n)` is the index itself.  Neither exists
+unless something needs it as a whole.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ...analysis.affine import is_below, lower_bound
+from ...ir.graph import Op, Value
+from ...ir.types import Array
+from ...ops.arrays.index import getitem
+from ...ops.arrays.index_pattern import expand, paired
+from ...ops.core.control import at_least_zero
+from ...ops.core.record import value
+from .loop_builder import add, multiply, op_named, subtract
+from .ops import checked_place, slice_bound_op
+
+Index = Sequence[Value]
+
+
+@dataclass(eq=False)
+class Elements:
+    """How to read an array: its type, its lengths, an element, and the array as a whole."""
+
+    type: Array
+    lengths: tuple[Value, ...]
+    at: Callable[[Index], Value]
+    whole: Callable[[], Value] | None = None  # makes it a value in memory; None: a loop must fill one
+    value: Value | None = None  # where it is in memory, if it is
+    generated: bool = False  # reading it reads no memory
+    same_as: Value | None = None  # memory with the same elements at the same indices
+
+
+def in_memory(x: Value, lengths: Sequence[Value], type: Array | None = None) -> Elements:
+    """An array that is there."""
+    return Elements(type or x.type, tuple(lengths), lambda index: read(x, index), lambda: x, x)
+
+
+def read(x: Value, index: Index) -> Value:
+    """x[i, j, ...] with an index for each axis."""
+    return getitem(x, *index, pattern=("i",) * len(index))
+
+
+# ------------------------------------------------------------------------------------------------ slices
+
+
+@dataclass(eq=False)
+class Stride:
+    """One axis of a slice: element i of the result is element start + i * step of the source."""
+
+    start: Value
+    step: int
+    length: Value
+
+    def __call__(self, i: Value) -> Value:
+        if self.step == -1:
+            return subtract(self.start, i)
+        return add(i if self.step == 1 else multiply(i, self.step), self.start)
+
+
+def stride(n: Value, lo: Value | None, hi: Value | None, step: Value | None) -> Stride | None:
+    """The axis of length `n` sliced; None for a step that only the run knows, or bounds with a negative step."""
+    if step is not None and not isinstance(step.constant, int):
+        return None
+    by = 1 if step is None else int(step.constant)
+    if any(b is not None and not isinstance(b.constant, int) for b in (lo, hi)):
+        if by < 1:
+            return None
+        first = value(0) if lo is None else _bound(lo, n)
+        last = n if hi is None else _bound(hi, n)
+        return Stride(first, by, _steps(first, last, by))
+    start, stop = (None if b is None else int(b.constant) for b in (lo, hi))
+    start = None if start == 0 and by > 0 else start
+    if isinstance(n.constant, int):
+        chosen = range(n.constant)[slice(start, stop, by)]
+        return Stride(value(chosen.start), chosen.step, value(len(chosen)))
+    if start is None and stop is None:
+        count = n if abs(by) == 1 else op_named("floor_divide", add(n, abs(by) - 1), abs(by))
+        return Stride(value(0) if by > 0 else subtract(n, 1), by, count)
+    if by < 1:
+        return None
+    first = value(0) if start is None else value(start) if start > 0 else at_least_zero(add(n, start))
+    last = n if stop is None else add(n, stop) if stop < 0 else op_named("minimum", n, stop)
+    return Stride(first, by, _steps(first, last, by))
+
+
+def _bound(k: Value, n: Value) -> Value:
+    """Where an axis of length `n` is cut: at `k` itself, where `n` is that and more."""
+    return slice_bound_op(k, n) if _rest(n, k) is None else k
+
+
+def _rest(whole: Value, part: Value) -> Value | None:
+    """What a sum adds to `part`, a part of it: of n + m, m is added to n; None if it is no such sum, or of what may be negative.
+
+    An axis of arrays put end to end is as long as they are together, and cut where one of them begins.
+    """
+    (terms, number), (taken, least) = _terms(whole), _terms(part)
+    for x in taken:
+        found = next((k for k, y in enumerate(terms) if _is_same_length(x, y)), None)
+        if found is None:
+            return None
+        del terms[found]
+    if not 0 <= least <= number or any((low := lower_bound(x, {})) is None or low < 0 for x in (*taken, *terms)):
+        return None
+    return functools.reduce(add, [*terms, value(number - least)]) if terms else value(number - least)
+
+
+def _terms(n: Value) -> tuple[list[Value], int]:
+    """What a sum is of, and the number in it."""
+    if type(n.constant) is int:
+        return [], n.constant
+    if n.op is None or n.op.name != "add":
+        return [n], 0
+    (first, number), (second, more) = map(_terms, n.op.inputs)
+    return [*first, *second], number + more
+
+
+def _is_same_length(n: Value, m: Value) -> bool:
+    return n is m or all(x.op is not None and x.op.name == "length" for x in (n, m)) and n.op.inputs[0] is m.op.inputs[0] and n.op.attrs == m.op.attrs
+
+
+def _steps(first: Value, last: Value, by: int) -> Value:
+    """How many indices there are from `first` to before `last`, that many apart."""
+    rest = _rest(last, first) if by == 1 else None
+    if rest is not None:
+        return rest
+    length = subtract(last, first)
+    return at_least_zero(length if by == 1 else op_named("floor_divide", add(length, by - 1), by))
+
+
+def view_index(source: Elements, op: Op, operands: Sequence[Value],
+               counters: dict[Value, Op], checks: bool) -> tuple[list[Value], Callable] | None:
+    """A basic index as (lengths, index map), or None if some bound is known only to the run.
+
+    An index of a generated array that may lie beside it `checks` itself: a row of np.eye(n) is no reason to have it in memory.
+    """
+    maps: list[tuple] = []
+    lengths: list[Value] = []
+    axis = 0
+    for p, operand in paired(expand(op.attrs["pattern"], source.type.rank), operands):
+        if p is None:
+            maps.append(("new",))
+            lengths.append(value(1))
+            continue
+        n = source.lengths[axis]
+        axis += 1
+        if p == "i":
+            constant = operand.constant
+            if isinstance(constant, int) and constant < 0:
+                operand = add(n, constant)
+            elif not isinstance(constant, int) and source.value is None and not is_below(operand, n, counters):
+                if not (checks and source.generated):
+                    return None  # a negative index would have to be wrapped, and a large one refused
+                operand = checked_place(operand, n)
+            maps.append(("fixed", operand))
+        else:
+            bounds = (None, None, None) if p == "..." else operand
+            sliced = stride(n, *bounds)
+            if sliced is None:
+                return None
+            maps.append(("slice", sliced))
+            lengths.append(sliced.length)
+
+    def index_of(index: Index) -> list[Value]:
+        rest, full = list(index), []
+        for kind, *what in maps:
+            if kind == "new":
+                rest.pop(0)
+            elif kind == "fixed":
+                full.append(what[0])
+            else:
+                full.append(what[0](rest.pop(0)))
+        return full
+
+    return lengths, index_of
+
+
+# ------------------------------------------------------------------------------------- the kinds of views
+
+
+def basic_view(source: Elements, op: Op, operands: Sequence[Value], whole: Callable, counters: dict[Value, Op],
+               checks: bool) -> Elements | None:
+    """`x[1:-1, None, 0]`: the source at mapped indices, or NumPy's own view where bounds are not known.
+
+    `counters` maps the counter of each `for` around to an op that has its bounds; `checks` are what a kernel cannot make.
+    """
+    found = view_index(source, op, operands, counters, checks)
+    if found is None:
+        return None
+    lengths, index_of = found
+    lengths = [value(d) if isinstance(d, int) else n for d, n in zip(op.output.type.dims, lengths)]
+    return Elements(op.output.type, tuple(lengths), lambda index: source.at(index_of(index)), whole)
+
+
+def transposed(source: Elements, op: Op, axes: Sequence[int], whole: Callable) -> Elements:
+    """The axes in another order."""
+    lengths = tuple(source.lengths[a] for a in axes)
+
+    def at(index: Index) -> Value:
+        full = [None] * len(axes)
+        for i, a in zip(index, axes):
+            full[a] = i
+        return source.at(full)
+
+    return Elements(op.output.type, lengths, at, whole)
+
+
+def flat_index(index: Index, lengths: Sequence[Value]) -> Value:
+    """The position of an element in C order."""
+    position = index[0]
+    for i, n in zip(index[1:], lengths[1:]):
+        position = add(multiply(position, n), i)
+    return position
+
+
+def unflat_index(position: Value, lengths: Sequence[Value]) -> list[Value]:
+    """The index of an element from its position in C order."""
+    index = []
+    for n in reversed(lengths[1:]):
+        index.append(op_named("remainder", position, n))
+        position = op_named("floor_divide", position, n)
+    return [position, *reversed(index)]
+
+
+def reshaped(source: Elements, op: Op, lengths: Sequence[Value], whole: Callable) -> Elements:
+    """The same elements in C order under other lengths."""
+    def at(index: Index) -> Value:
+        if not index:
+            return source.at([value(0)] * source.type.rank)
+        return source.at(unflat_index(flat_index(index, lengths), source.lengths))
+
+    return Elements(op.output.type, tuple(lengths), at, whole)

@@ -1,0 +1,317 @@
+"""Ops that exist only in the loop form: allocating, casting, choosing, and checks made once before a loop.
+
+The loop form is ordinary IR, so these are ordinary records; they carry no derivative, because the loop
+form is never differentiated.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...ir.graph import MISSING, Value
+from ...ir.types import BOOL, INT, NONE, Array, Scalar
+from ...ops.core.cast import convert, int_
+from ...ops.core.raise_conditions import has_overflown_natively, op_of, overflows_record
+from ...ops.core.record import RECORDS, define, emit, promote, value
+
+CHOICES = ("where", "select", "minimum", "maximum", "min_", "max_")  # of what they are given
+PLAIN = ("bool", "int64", "float64", "complex128")  # what Numba computes with unless told otherwise
+
+
+def _np(name: str) -> ast.expr:
+    return ast.Attribute(ast.Name("np", ast.Load()), name, ast.Load())
+
+
+def dtype_syntax(dtype: str) -> ast.expr:
+    """np.float32, but np.bool_: the spelling that Numba and every NumPy understand."""
+    return _np("bool_" if dtype == "bool" else dtype)
+
+
+# ------------------------------------------------------------------------------------------ allocating
+
+
+def _buffer_syntax(*lengths: ast.expr, dtype: str, dims: tuple, zero: bool) -> ast.expr:
+    shape = lengths[0] if len(lengths) == 1 else ast.Tuple(list(lengths), ast.Load())
+    kind = [] if dtype == "float64" else [ast.keyword("dtype", dtype_syntax(dtype))]
+    return ast.Call(_np("zeros" if zero else "empty"), [shape], kind)
+
+
+buffer = define(
+    "buffer",  # of given lengths, contiguous; zeros, or whatever was there
+    evaluate=lambda *lengths, dtype, dims, zero: np.zeros(lengths, dtype),
+    infer=lambda *lengths, dtype, dims, zero: Array(dtype, dims),
+    syntax=_buffer_syntax,
+)
+
+
+def lies_in_order(x: Value) -> bool:
+    """Whether the memory of `x`, in the loop form, is a buffer's or a product's: its elements lie in C order, without gaps."""
+    while (op := x.op) is not None:
+        if op.record in (buffer, contiguous) or op.name == "matmul":
+            return True
+        if op.name == "for":
+            x = op.inputs[3 + op.outputs.index(x)]
+        elif op.name in ("setitem", "additem"):
+            x = op.inputs[0]
+        else:
+            break
+    return False
+
+
+contiguous = define(
+    "contiguous",
+    fold=lambda x: x if lies_in_order(x) else None,
+    evaluate=lambda x: np.ascontiguousarray(x),
+    infer=lambda x: x.type,
+    syntax=lambda x: ast.Call(_np("ascontiguousarray"), [x], []),
+    views=(0,),
+)
+
+# --------------------------------------------------------------------------------------- scalars of a dtype
+
+
+def as_dtype(x: Value, dtype: str) -> Value:
+    """The number `x` as a number of `dtype`, unless it is one for all that matters."""
+    return x if x.type.dtype == dtype else convert(x, dtype=dtype)
+
+
+narrow = define(
+    "narrow",  # a number that Numba has made wider than NumPy does; the type says already what it is to be
+    evaluate=lambda x, *, dtype: np.dtype(dtype).type(x),
+    infer=lambda x, *, dtype: x.type,
+    syntax=lambda x, *, dtype: ast.Call(dtype_syntax(dtype), [x], []),
+)
+
+
+def compute(op_record, *xs: Value, of: Sequence[Value] = (), **attrs) -> Value:
+    """One elementwise op on numbers, with NumPy's dtypes where Numba would take others.
+
+    `of` are the operands that the numbers come from: elements of arrays are no Python numbers, even where they are
+    computed from the index.
+
+    Numba computes float32 * float64 in float64 even where the latter is a literal, int8 + int8 in int64, and
+    math.sin and float() of a float32 in float32; NumPy and Python do not (NEP 50).
+    """
+    stated = op_record
+    if op_record is overflows_record:  # which native code sees by the result
+        result = compute(RECORDS[op_of(attrs["function"])], *xs)
+        return value(has_overflown_natively(attrs["function"], result, *xs))
+    if op_record.name == "math.fmod":  # which Numba does not know
+        op_record = RECORDS["fmod"]
+    if op_record.name == "single_quotient":  # whose dtype= Numba does not know
+        return RECORDS["quotient"](*(as_dtype(x, "float32") for x in xs))
+    of = of or xs
+    if op_record.name == "power" and isinstance(of[-1].type, Array) and all(np.dtype(x.type.dtype).kind in "biu" for x in xs):
+        xs = xs[0], as_dtype(natural_exponent_op(xs[1]), xs[1].type.dtype)
+    if any(x.type.dtype == "bool" for x in xs):
+        op_record, changed = _of_truths(op_record, xs, of)
+        xs, of = changed, [x if x is y else z for x, y, z in zip(changed, xs, of)]
+    types = [Scalar(x.type.dtype) if isinstance(y.type, Array) else x.type for x, y in zip(xs, of)]
+    if all(t.dtype in PLAIN for t in types):
+        return emit(op_record, *xs, **attrs)
+    common, result = promote(*types)[0], stated.infer(*xs, **attrs).dtype
+    kind = np.dtype(common).kind
+    if kind in "iu":
+        if result == "bool" or common in PLAIN:
+            return emit(op_record, *xs, **attrs)
+        xs = [x if x.type.dtype in (common, "bool") else as_dtype(in_range(x, common), common) for x in xs]
+        y = emit(op_record, *xs, **attrs)
+        return narrow(y, dtype=y.type.dtype) if y.type.dtype == common and op_record.name not in CHOICES else y
+    wanted = result if result in ("float64", "complex128") and kind == "f" else common
+    for k, x in enumerate(xs):
+        if x.type.dtype not in (wanted, "bool") and (common not in PLAIN or x.type.dtype not in PLAIN):
+            xs = [*xs[:k], as_dtype(x, wanted), *xs[k + 1:]]
+    y = emit(op_record, *xs, **attrs)
+    return convert(y, dtype=y.type.dtype) if y.type.dtype not in PLAIN and common != y.type.dtype else y
+
+
+def _of_truths(op_record, xs: tuple[Value, ...], of: Sequence[Value]):
+    """Arithmetic of truth values, whose sum is an int in Python and a truth value in NumPy."""
+    if op_record.name in LOGICAL and all(x.type.dtype == "bool" and (isinstance(y.type, Array) or not x.type.weak) for x, y in zip(xs, of)):
+        return RECORDS[LOGICAL[op_record.name]], xs
+    if op_record.name == "invert" and isinstance(of[0].type, Array) and xs[0].type == BOOL:  # an element that is written as Python's
+        return RECORDS["logical_not"], xs
+    if op_record.name in OF_INTEGERS and all(x.type in (BOOL, INT) for x in xs):
+        return op_record, [int_(x) for x in xs]
+    return op_record, xs
+
+
+LOGICAL = {"add": "bitwise_or", "multiply": "bitwise_and"}
+OF_INTEGERS = ("invert", "negative", "positive", "floor_divide", "remainder", "power", "left_shift", "right_shift", "abs_")
+
+
+# ----------------------------------------------------------------------------------- checks before a loop
+
+
+def same_length(n, m):
+    if n != m:
+        raise ValueError("operands could not be broadcast together: their lengths differ")
+    return n
+
+
+def needs_length(n, m):
+    if n != m:
+        raise ValueError("operands could not be broadcast together: their lengths differ")
+
+
+def broadcast_length(n, m):
+    if n != m and n != 1 and m != 1:
+        raise ValueError("operands could not be broadcast together: their lengths differ")
+    return m if n == 1 else n
+
+
+def spread_length(n, m):
+    if m != n and m != 1:
+        raise ValueError("could not broadcast input array: its length differs")
+    return n
+
+
+def stays_inside(n, end, length):
+    if end > length and n > 0:
+        raise IndexError("a loop would leave an array: its lengths differ from those of others")
+    return n
+
+
+def nonempty_length(n):
+    if n == 0:
+        raise ValueError("zero-size array to reduction operation which has no identity")
+    return n
+
+
+def supposed_length(n):
+    if n == 1:
+        raise ValueError("a slice has length 1, and may be broadcast: what was supposed does not hold")
+    return n
+
+
+def supposed_alike(n, m):
+    if n != m:
+        raise ValueError("two arrays differ in length: what was supposed does not hold")
+
+
+def in_bounds(k, low, high):
+    if not low <= k <= high:
+        raise OverflowError("a Python integer is out of bounds for the NumPy integers that it is to be one of")
+    return k
+
+
+def natural_exponent(k):
+    if k < 0:
+        raise ValueError("integers to negative integer powers are no integers: make one of the two a float")
+    return k
+
+
+def slice_bound(k, n):
+    if k < 0:
+        return max(k + n, 0)
+    return min(k, n)
+
+
+def masked_step(count, n):
+    if n == 1:
+        return 0
+    if n != count:
+        raise ValueError("cannot assign: not as many values as the mask is true")
+    return 1
+
+
+def count_of(n):
+    if n < 0:
+        raise ValueError("counts cannot be negative")
+    return n
+
+
+def place_in(k, n):
+    if not -n <= k < n:
+        raise IndexError("index out of bounds")
+    return k + n if k < 0 else k
+
+
+def of_numbers(function, fold):
+    """An op on integers that calls `function`, whose source is printed along."""
+    name = function.__name__
+    return define(
+        name, evaluate=function, infer=lambda *ns: INT, fold=fold, helper=function,
+        syntax=lambda *ns: ast.Call(ast.Name(name, ast.Load()), list(ns), []),
+    )
+
+
+def checked_place(k: Value, n: Value) -> Value:
+    """The place that the index `k` names on an axis of length n: of an unsigned one that is too large for int64, none."""
+    return place_in_op(k if k.type.dtype == "uint64" else as_dtype(k, "int64"), n)
+
+
+def _fold_same(n: Value, m: Value):
+    return n if n is m or (n.constant is not MISSING and n.constant == m.constant) else None
+
+
+def _fold_place(k: Value, n: Value):
+    return k if k.op is not None and k.op.record is place_in_op and k.op.inputs[1] is n else None
+
+
+def _fold_spread(n: Value, m: Value):
+    return n if m.constant == 1 else _fold_same(n, m)
+
+
+def _fold_broadcast(n: Value, m: Value):
+    return m if n.constant == 1 else n if m.constant == 1 else _fold_same(n, m)
+
+
+def _fold_nonempty(n: Value):
+    asked = n.op is not None and n.op.record is nonempty_length_op
+    return n if asked or (n.constant is not MISSING and n.constant > 0) else None
+
+
+same_length_op = of_numbers(same_length, _fold_same)
+broadcast_length_op = of_numbers(broadcast_length, _fold_broadcast)
+spread_length_op = of_numbers(spread_length, _fold_spread)
+stays_inside_op = of_numbers(stays_inside, lambda n, end, length: None)
+nonempty_length_op = of_numbers(nonempty_length, _fold_nonempty)
+supposed_length_op = of_numbers(supposed_length, lambda n: n if n.constant is not MISSING and n.constant != 1 else None)
+
+natural_exponent_op = of_numbers(natural_exponent, lambda k: k if k.constant is not MISSING and k.constant >= 0 else None)
+needs_length_op = define(
+    "needs_length",  # of an axis, checked where the type says it already
+    evaluate=lambda x, *, axis, needed: needs_length(x.shape[axis], needed),
+    infer=lambda x, *, axis, needed: NONE,
+    helper=needs_length,
+    pure=False,
+    syntax=lambda x, *, axis, needed: ast.Call(
+        ast.Name("needs_length", ast.Load()),
+        [ast.Subscript(ast.Attribute(x, "shape", ast.Load()), ast.Constant(axis), ast.Load()), ast.Constant(needed)], []),
+)
+supposed_alike_op = define(
+    "supposed_alike",  # of an axis of x and one of y, whose types say that they are equal
+    evaluate=lambda x, y, *, axes: supposed_alike(x.shape[axes[0]], y.shape[axes[1]]),
+    infer=lambda x, y, *, axes: NONE,
+    helper=supposed_alike,
+    pure=False,
+    syntax=lambda x, y, *, axes: ast.Call(
+        ast.Name("supposed_alike", ast.Load()),
+        [ast.Subscript(ast.Attribute(a, "shape", ast.Load()), ast.Constant(k), ast.Load()) for a, k in zip((x, y), axes)], []),
+)
+masked_step_op = of_numbers(masked_step, lambda count, n: None)
+count_of_op = of_numbers(count_of, lambda n: n if isinstance(n.constant, int) and n.constant >= 0 else None)
+place_in_op = of_numbers(place_in, _fold_place)
+slice_bound_op = of_numbers(slice_bound, lambda k, n: k if k.constant == 0 else None)
+
+
+in_bounds_op = of_numbers(in_bounds, lambda k, low, high: k if type(k.constant) is int and low.constant <= k.constant <= high.constant
+                   else None)
+
+
+def in_range(x: Value, dtype: str) -> Value:
+    """`x`, if it is a Python integer, once it is checked to be a number of this dtype."""
+    if x.type != INT or np.dtype(dtype).kind not in "iu":
+        return x
+    return in_bounds_op(x, int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+
+
+def new_buffer(dtype: str, dims: tuple, lengths, zero: bool = False) -> Value:
+    """A fresh array of these lengths."""
+    return emit(buffer, *lengths, dtype=dtype, dims=dims, zero=zero)
+
+

@@ -1,0 +1,1 @@
+"""Passes over loops: fusion, distribution, contraction, hoisting, scalar replacement."""

@@ -1,0 +1,398 @@
+"""Loops over the same range that hand rows on to one another become one loop.
+
+    for i in range(n):                      for i in range(n):
+        z[i] = 0.0                              z[i] = 0.0
+        for j in range(m):                      for j in range(m):
+            z[i] += X[i, j] * w[j]                  z[i] += X[i, j] * w[j]
+    for i in range(n):           becomes        r[i] = f(z[i])
+        r[i] = f(z[i])                          for j in range(m):
+    for i in range(n):                              w_bar[j] += r[i] * X[i, j]
+        for j in range(m):
+            w_bar[j] += r[i] * X[i, j]
+
+A nest holds only ops that visit one index space; what it leaves in memory for the next is often used by the same
+trip of the next one's outer loop.  Joined, X passes through memory once, and what lives within a trip needs no
+axis for the trips (contract_arrays.py).  The bodies are joined in the same way.
+
+Two designs were considered.  Groups of ops could be formed level by level before anything is emitted; but then all
+that emits loops, the gathers, scatters and scans too, would have to emit halves of them.  On the loop form it is one
+rule on one kind of op, and it joins the loops of the program as well as those that lowering has made.
+
+Note [What may be joined]
+Trip k of the second loop comes to run before trip k + 1 of the first.  That changes nothing if each array that one of
+them writes and the other touches is touched by both only at the index of the trip, `a[i, ...]`, or so many further on, or only added to by both; and
+if the second reads no number that the first ends with.  A loop that calls exp stays apart from the nest that follows it: innermost, it is
+made of vector instructions, which is worth more than an array of numbers that is kept for the nest; and so it does from one whose trips go step by step.  A loop that is done in strips
+(distribute_gathers.py) takes in what only writes here and there.  What stands between them and needs the first moves behind; if the second needs
+that, too, they stay apart.  Nothing moves before what may end the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...analysis.alias import Memory
+from ...analysis.dependence import Trip, counts_from_zero
+from ...ir.graph import Block, Function, Op, Value, free_values, op_free_values, walk
+from ...ir.types import INT, Array, Scalar
+from ...ops.arrays.index import getitem
+from ...ops.core.control import for_record
+from ...ops.core.identities import base_offset
+from ...ops.program.effects import has_effects
+from ..loopir.ops import place_in_op, same_length_op
+from ..loopir.vector_support import is_extreme, is_long
+from .contract_arrays import (
+    CHECKS,
+    keep_within_trips,
+    move_checks_out,
+    renamed,
+    resolved,
+    take_apart,
+)
+from .distribute_gathers import WRITES, behind, is_simple, planned
+
+COUNTER = object()  # of a loop, as the base of an index
+FARTHEST, WINDOW = 12, 80  # loops that a loop is tried with; ops before it among which they are looked for: linear in all
+
+
+def join_loops(function: Function) -> Function:
+    """`function`, a loop form, with its loops joined; it is changed."""
+    drop_unchanged(function.block)
+    Joining(function).block(function.block, Lengths())
+    return function
+
+
+def drop_unchanged(block: Block) -> None:
+    """Let the loops of `block` not carry what none of their trips changes."""
+    new: dict[Value, Value] = {}
+    for op in walk(block):
+        if op.name != "for" or op.attrs["breaks"]:
+            continue
+        (body,) = op.blocks
+        for k in reversed(range(len(op.outputs))):
+            if body.yields[k] is body.params[1 + k]:
+                new[body.params[1 + k]] = new[op.outputs[k]] = op.inputs[3 + k]
+                del op.inputs[3 + k], op.outputs[k], body.params[1 + k], body.yields[k]
+    renamed(block, new)
+
+
+class Lengths:
+    """Which lengths are checked to be equal, and what the checks behind a length compare."""
+
+    def __init__(self, outer: Lengths | None = None):
+        self.parent: dict[Value, Value] = dict(outer.parent) if outer is not None else {}
+
+    def note(self, ops: Iterable[Op]) -> None:
+        """Learn from the checks among `ops`."""
+        for op in ops:
+            if op.record in CHECKS:
+                first, *others = map(self.find, (*op.inputs, op.output))
+                self.parent.update({x: first for x in others if x is not first})
+
+    def find(self, n: Value) -> Value:
+        while n in self.parent:
+            n = self.parent[n]
+        return n
+
+    def equal(self, n: Value, m: Value) -> bool:
+        n, m = self.find(n), self.find(m)
+        return n is m or isinstance(n.constant, int) and n.constant == m.constant
+
+
+def compared(n: Value) -> set[Value]:
+    """What `n`, the outcome of checks, was compared of."""
+    if n.op is not None and n.op.record in CHECKS:
+        return {n}.union(*map(compared, n.op.inputs))
+    return {n}
+
+
+class Joining:
+    """The loops of one function while they are joined."""
+
+    def __init__(self, function: Function):
+        self.memory = Memory(function)
+        self.facts: dict[Op, Facts] = {}
+
+    def block(self, block: Block, lengths: Lengths) -> None:
+        """Join the loops of `block`, and of the blocks inside it."""
+        lengths = Lengths(lengths)
+        lengths.note(block.ops)
+        position = 0
+        while position < len(block.ops):
+            if block.ops[position].name == "for":
+                position = self.join(block, position, lengths)
+            position += 1
+        for op in block.ops:
+            if op.name == "for":
+                self.look_once(op)
+        keep_within_trips(block)  # only now do loops inside say by their own index which elements they use
+        take_apart(block)
+        for op in list(block.ops):
+            for inner in op.blocks:
+                self.block(inner, lengths)
+            if op.name == "for":
+                place = block.ops.index(op)
+                block.ops[place:place] = move_checks_out(op)
+
+    def look_once(self, loop: Op) -> None:
+        """Let what was joined into `loop` read the indices that it has in common, and check them, once in a trip."""
+        (body,), found, new = loop.blocks, {}, {}
+        changed: set | None = None
+        for op in body.ops if any(op.record is place_in_op for op in body.ops) else ():
+            if op.record is getitem and isinstance(op.output.type, Scalar):
+                changed = Facts(loop, self.memory).destroyed if changed is None else changed
+                if not changed.isdisjoint(sites(self.roots(op.inputs[:1]))):
+                    continue
+            elif op.record is not place_in_op and (op.name not in ("add", "subtract") or op.output.type.dtype != "int64"):
+                continue
+            key = (op.record, op.attrs.get("pattern"), *(resolved(x, new) for x in op.inputs))
+            if found.setdefault(key, op.output) is not op.output:
+                new[op.output] = found[key]
+        if new:
+            body.ops = [op for op in body.ops if not any(y in new for y in op.outputs)]
+            renamed(body, new)
+
+    def join(self, block: Block, position: int, lengths: Lengths) -> int:
+        """Join the loop at `position` with those before it that it can be joined with; returns where it is now."""
+        tried = 0
+        for k in range(position - 1, max(position - WINDOW, 0) - 1, -1):
+            first, second = block.ops[k], block.ops[position]
+            if first.name != "for" or not is_joinable(first, second, lengths):
+                continue
+            tried += 1
+            if tried > FARTHEST:
+                break
+            later = self.after(first, block.ops[k + 1:position])
+            if later is None or any(self.must_follow(second, op) for op in later) or not self.agree(first, second, block):
+                continue
+            checks, loop = merged(first, second)
+            lengths.note(checks)
+            for y in loop.outputs:
+                self.memory.roots.setdefault(y, self.memory.of(y))
+            between = [op for op in block.ops[k + 1:position] if op not in later]
+            behind = [op for op in block.ops[k + 1:position] if op in later]
+            block.ops[k:position + 1] = [*between, *checks, loop, *behind]
+            position = k + len(between) + len(checks)
+        return position
+
+    def after(self, first: Op, ops: list[Op]) -> set[Op] | None:
+        """Those of `ops` that have to run after `first`; None if one of them acts, or may end the run."""
+        found: list[Op] = []
+        for op in ops:
+            if any(self.must_follow(op, other) for other in (first, *found)):
+                if has_effects(op):
+                    return None
+                found.append(op)
+        return set(found)
+
+    def must_follow(self, op: Op, other: Op) -> bool:
+        """Whether `op`, which stands after `other`, needs it to have run."""
+        a, b = self.facts_of(other), self.facts_of(op)
+        return not b.reads.isdisjoint(other.outputs) or not a.destroyed.isdisjoint(b.touched) \
+            or not b.destroyed.isdisjoint(a.touched)
+
+    def facts_of(self, op: Op) -> Facts:
+        if op not in self.facts:
+            self.facts[op] = Facts(op, self.memory)
+        return self.facts[op]
+
+    def agree(self, first: Op, second: Op, block: Block) -> bool:
+        """Whether the trips of both may be run in turns.  Note [What may be joined]"""
+        a, b = self.facts_of(first), self.facts_of(second)
+        handed = [y for y in first.outputs if y in b.reads]
+        if any(not isinstance(y.type, Array) for y in handed):
+            return False
+        if any(x in b.reads for x in first.inputs[3:] if isinstance(x.type, Array)):
+            return False  # it reads what an array was before the first loop changed it
+        before = [x for x in second.inputs[3:] if isinstance(x.type, Array) and x in a.reads]
+        shared = handed or before or any(isinstance(x.type, Array) for x in a.reads & b.reads)
+        if has_vector_math(first) and not has_loops(first) and has_loops(second):
+            return False
+        if not shared or is_vector_loop(first) != is_vector_loop(second) and not (has_loops(first) or has_loops(second)) \
+                and not (looks_up(first) and looks_up(second)) and not ends_strips(first, second, handed):
+            return False
+        if any(has_vector_math(one) and not (has_loops(one) or goes_step_by_step(one)) and goes_step_by_step(other)
+               for one, other in ((first, second), (second, first))):
+            return False
+        # nests that hand on what an array was in the trip before stay apart: threads may share the one that does not
+        memory = sites if has_loops(first) or has_loops(second) else set
+        roots = memory(self.roots((*handed, *before)))
+        if not (memory(a.overwritten) & memory(b.held) | memory(b.overwritten) & memory(a.held)) <= roots:
+            return False
+        one, other = Trip(first.blocks[0]), Trip(second.blocks[0])
+        if not all(one.becomes(one.body.params[1 + k], one.body.yields[k]) for k in map(first.outputs.index, handed)):
+            return False  # it may be another array, of which nothing is asked below
+        if not all(other.becomes(other.body.params[1 + k], other.body.yields[k]) for k, x in enumerate(second.inputs[3:]) if x in handed or x in before):
+            return False
+        for y in handed:
+            k = first.outputs.index(y)
+            starts = [j for j, x in enumerate(second.inputs[3:]) if x is y]
+            if len(starts) == 1 and one.only_adds(one.body.params[1 + k]) and other.only_adds(other.body.params[1 + starts[0]]) \
+                    and y not in free_values(other.body) and not self.used_elsewhere(y, second, block):
+                if is_vector_loop(first) and is_vector_loop(second) and not has_loops(first) and not has_loops(second) \
+                        and len(set(map(along_trips, places(one, one.body.params[1 + k]) | places(other, other.body.params[1 + starts[0]])))) > 1:
+                    return False
+                continue
+            if len(starts) > 1 or not stay_in_step((one, one.body.params[1 + k]), (other, y), *((other, other.body.params[1 + j]) for j in starts)):
+                return False
+            if starts and (y in free_values(other.body) or self.used_elsewhere(y, second, block)):
+                return False
+        for x in before:
+            j = second.inputs[3:].index(x)
+            if second.inputs.count(x) > 1 or x in free_values(other.body) or not stay_in_step((one, x), (other, other.body.params[1 + j])):
+                return False
+        # the memory that they share is known under these names only
+        known = {*handed, *before, *(first.inputs[3 + first.outputs.index(y)] for y in handed)}
+        return all(x in known or not isinstance(x.type, Array) or memory(self.roots([x])).isdisjoint(roots) for x in a.reads | b.reads)
+
+    def used_elsewhere(self, y: Value, reader: Op, block: Block) -> bool:
+        """Whether something other than `reader` uses `y`."""
+        return y in block.yields or any(op is not reader and y in self.facts_of(op).reads for op in block.ops)
+
+    def roots(self, values: Iterable[Value]) -> set:
+        return {root for x in values for root in self.memory.of(x)}
+
+
+class Facts:
+    """What an op, with its blocks, reads from outside; whose memory it touches, and overwrites."""
+
+    def __init__(self, op: Op, memory: Memory):
+        inside = [op, *(inner for block in op.blocks for inner in walk(block))]
+        self.reads: set[Value] = set(op_free_values(op))
+        self.held = {root for x in self.reads for root in memory.of(x)}
+        self.overwritten = {root for inner in inside for k in memory.written(inner) for root in memory.of(inner.inputs[k])} & self.held
+        self.touched, self.destroyed = sites(self.held), sites(self.overwritten)
+
+
+def sites(roots: Iterable[tuple]) -> set:
+    """Where memory comes from, in whatever trip."""
+    return {site for site, _ in roots}
+
+
+def is_joinable(first: Op, second: Op, lengths: Lengths) -> bool:
+    """Whether both loops make the same trips, and do nothing else than compute numbers and arrays."""
+    if not (lengths.equal(first.inputs[0], second.inputs[0]) and lengths.equal(first.inputs[1], second.inputs[1])):
+        return False
+    for loop in (first, second):
+        if loop.attrs["breaks"] or "plan" in loop.attrs or loop.inputs[2].constant != 1:
+            return False
+        if any(not isinstance(y.type, (Array, Scalar)) for y in loop.outputs):
+            return False
+    if not (counts_from_zero(first) and counts_from_zero(second)):
+        return False  # an index from the end is that of another trip, too
+    return not (has_effects(first) or has_effects(second))  # asked last: it looks at all that is inside
+
+
+def has_loops(loop: Op) -> bool:
+    return any(op.blocks and op.name != "if" for op in walk(loop.blocks[0]))
+
+
+def has_vector_math(loop: Op) -> bool:
+    """Whether the loop calls exp or the like, which by itself it does for several trips at a time (vectorise_calls.py)."""
+    return any(map(is_long, walk(loop.blocks[0])))
+
+
+def goes_step_by_step(loop: Op) -> bool:
+    """Whether the loop, in which there is no other, hands on a number from trip to trip that is no sum, as np.cumprod does."""
+    (body,) = loop.blocks
+    trip = Trip(body)
+    return not has_loops(loop) and any(isinstance(p.type, Scalar) and trip.role(p, y) is None and not is_extreme(trip, p, y)
+                                       for p, y in zip(body.params[1:], body.yields))
+
+
+def looks_up(loop: Op) -> bool:
+    """Whether trips of the loop, which may raise, run one at a time anyway, and lose nothing by that: Note [What may be joined]."""
+    return not has_vector_math(loop) and any(op.record is place_in_op for op in walk(loop.blocks[0]))
+
+
+def ends_strips(first: Op, second: Op, handed: list[Value]) -> bool:
+    """Whether `second` does nothing but write what it is handed here and there, at indices that it is not handed, and `first` is done in strips.
+
+    So is the loop of both, with what it writes in the third of its loops, and what it is handed is kept for a strip, not for all trips.
+    """
+    (body,) = second.blocks
+    dear = behind(body.ops, handed)
+    return all(op.record in CHECKS or is_simple(op) for op in body.ops) and planned(first) is not None \
+        and not any(x in dear for op in body.ops if op.name in WRITES for x in op.inputs[2:])
+
+
+def is_vector_loop(loop: Op) -> bool:
+    """Whether the trips could run several at a time: each element that is written is that of the trip, or so many further on."""
+    index = loop.blocks[0].params[0]
+    return all(any(base_offset(x)[0] is index for x in op.inputs[2:]) for op in walk(loop.blocks[0]) if op.name in ("setitem", "additem"))
+
+
+def stay_in_step(*arrays: tuple[Trip, Value]) -> bool:
+    """Whether trips of loops that count from zero touch these arrays, which are one, only at `array[i, ...]`, all at `array[i + 1, ...]`,
+    or in one place, `array[k, i]`."""
+    distances = {trip.distance(op, k) for trip, x in arrays for op, k in trip.touching(trip.versions(x))}
+    if len(distances) <= 1 and all(d is not None and d >= 0 for d in distances):
+        return True
+    return len(found := set().union(*(places(*each) for each in arrays))) == 1 and any(base is COUNTER and d >= 0 for base, d in found.pop())
+
+
+def places(trip: Trip, array: Value) -> set[tuple]:
+    """The indices at which a trip touches the array: pairs of a base, the loop's COUNTER or what no trip changes, and an offset.
+
+    What is no such place is one that no other is."""
+    own = {*trip.body.params[1:], *(p for inner in trip.owner for p in inner.params)}
+
+    def place(op: Op, k: int) -> tuple:
+        if k != 0 or op.name not in ("getitem", "setitem", "additem") or op.attrs["pattern"] != ("i",) * array.type.rank:
+            return ((op, 0),)
+        found = [base_offset(x) for x in op.inputs[1 if op.name == "getitem" else 2:]]
+        if any(isinstance(base, Value) and (isinstance(base.type, Array) or base in own or base.op in trip.home) for base, _ in found):
+            return ((op, 0),)
+        return tuple((COUNTER if base is trip.body.params[0] else base, offset) for base, offset in found)
+
+    return {place(op, k) for op, k in trip.touching(trip.versions(array))}
+
+
+def along_trips(place: tuple) -> tuple:
+    """Where a place is along the axis that the loop goes through, if it is known where it is in the others.
+
+    Trips that run several at a time may add to a[i, 0] and a[i, 1], not to a[i] and a[i + 1], nor to a[k, i] and a[k + 1, i].
+    """
+    found = tuple((axis, offset) for axis, (base, offset) in enumerate(place) if base is COUNTER)
+    return found if found and all(base is COUNTER or base is None for base, _ in place) else place
+
+
+def merged(first: Op, second: Op) -> tuple[list[Op], Op]:
+    """One loop of the trips of both, and the check of their number that it needs."""
+    (one,), (other,) = first.blocks, second.blocks
+    lo, hi, step = first.inputs[:3]
+    checks: list[Op] = []
+    if second.inputs[1] is not hi:
+        hi, checks = checked(hi, second.inputs[1], second)
+    new = {other.params[0]: one.params[0], **dict(zip(first.outputs, one.yields))}
+    inits, params, yields, outputs = first.inputs[3:], one.params[1:], list(one.yields), list(first.outputs)
+    for k, (init, param, y, output) in enumerate(zip(second.inputs[3:], other.params[1:], other.yields, second.outputs)):
+        if init in first.outputs:
+            j = first.outputs.index(init)
+            new[param] = one.yields[j]
+            yields[j], outputs[j] = y, output
+        else:
+            if isinstance(param.type, Array):
+                renamed(one, {init: param})
+                yields = [param if v is init else v for v in yields]
+            inits, params, yields, outputs = [*inits, init], [*params, param], [*yields, y], [*outputs, output]
+    renamed(other, new)
+    yields = [resolved(v, new) for v in yields]
+    body = Block([one.params[0], *params], [*one.ops, *other.ops], yields)
+    loop = Op(for_record, [lo, hi, step, *inits], dict(first.attrs), [body], outputs, second.line)
+    for y in outputs:
+        y.op = loop
+    return checks, loop
+
+
+def checked(n: Value, m: Value, at: Op) -> tuple[Value, list[Op]]:
+    """The length that `n` and `m` are, and the check that says so, if neither is the outcome of one that does."""
+    if isinstance(n.constant, int) and n.constant == m.constant:
+        return n, []
+    if compared(n) <= compared(m):
+        return m, []
+    if compared(m) <= compared(n):
+        return n, []
+    check = Op(same_length_op, [n, m], {}, [], [], at.line)
+    check.outputs.append(Value(INT, "", check))
+    return check.output, [check]

@@ -1,0 +1,754 @@
+"""Prove that loops stay inside the arrays that their counters index, and check before the loop what is not proved.
+
+    for i in range(n):                     for i in range(stays_inside(n, n, len(x))):
+        y[i] = x[i] + 1.0     becomes          y[i] = x[i] + 1.0
+
+where nothing says that x has n elements.  Lowering takes the trips of a nest from one operand and reads the others at the same
+index; later passes move reads from loop to loop, and drop loops together with the checks in their bounds.  Each may rely on
+lengths being equal that only a run knows, so the last word is had here, on the loops as they are compiled: whatever an
+index is affine in, its largest value is compared with the length of the axis.  What cannot be proved is checked once, before the outermost
+loop that knows both; where the check fails, native code raises and the interpreted form answers (runtime/call/native_function.py).
+
+A proof uses the bounds of the loops around, the lengths that arrays were allocated with, the checks that stand before it, and what is asked of
+the arguments of a call (analysis/index_ranges.py).  A check of which neither a bound nor a length that the access depends on is the outcome is pinned to its place:
+the printer might write it behind the loop, or a later pass drop it with another loop.  Indices that are data are checked where they are read (back/arrays/index_checks.py, back/lower/gather.py), and counts that grow from trip to
+trip are those of an algorithm whose buffer was made for all of them; both are left alone.
+
+Considered: types.  An extent's symbol says that two lengths are equal if the program has not raised, and a derivative may lack the op that
+would have raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from ...analysis.index_ranges import Requirement, analysed
+from ...ir.builder import Builder
+from ...ir.graph import MISSING, Block, Function, Op, Value
+from ...ir.types import Array
+from ...ops.arrays.index_pattern import expand, is_basic, paired
+from ...ops.core.elementwise import add, multiply, subtract
+from ...ops.core.record import value
+from ...ops.core.shape import length
+from ..loopir.elements import stride
+from ..loopir.ops import (
+    broadcast_length_op,
+    buffer,
+    needs_length_op,
+    same_length_op,
+    spread_length_op,
+    stays_inside_op,
+    supposed_alike_op,
+)
+
+DEPTH, BUDGET = 8, 600  # of a proof: substitutions one after the other, and in all
+OUTCOMES = frozenset({"same_length", "nonempty_length", "supposed_length", "spread_length", "stays_inside"})  # give their first operand
+SAME_SHAPE = frozenset({"setitem", "additem", "contiguous", "copy", "stop_gradient", "argsort", "cholesky", "inv"})
+FACTS = (same_length_op, spread_length_op, broadcast_length_op)  # say something of two lengths
+PINNED = {record: replace(record, pure=False, only_raises=True) for record in FACTS}  # stand where they stand, whoever uses their outcome
+NAMES_OF_FACTS = frozenset(record.name for record in FACTS)
+NATURAL = frozenset({"at_least_zero", "slice_bound", "place_in", "size", "broadcast_length", "strip_length", "strips_of", "whole_rows"})  # not negative
+NO_CHECKS: frozenset[Op] = frozenset()
+ACCESSES = {"getitem": 1, "setitem": 2, "additem": 2}  # where the index begins
+
+
+class Affine(NamedTuple):
+    """A sum of multiples of atoms, integers of which nothing more is known, and a number."""
+
+    terms: frozenset  # of (atom, factor)
+    number: int
+
+    def plus(self, other: Affine, factor: int = 1) -> Affine:
+        """`self + factor * other`."""
+        terms = dict(self.terms)
+        for atom, k in other.terms:
+            terms[atom] = terms.get(atom, 0) + factor * k
+        return Affine(frozenset((atom, k) for atom, k in terms.items() if k), self.number + factor * other.number)
+
+    def rank(self) -> list[tuple[int, int]]:
+        """What to sort sums by."""
+        return sorted((atom.number, k) for atom, k in self.terms)
+
+    def factor(self, atom: Atom) -> int:
+        """How often this atom is in the sum."""
+        return next((k for other, k in self.terms if other == atom), 0)
+
+
+def alone(atom: Atom) -> Affine:
+    """The atom itself."""
+    return Affine(frozenset([(atom, 1)]), 0)
+
+
+def replaced(x: Affine, atom: Atom, by: Affine) -> Affine:
+    """The sum with another in the place of an atom."""
+    k = x.factor(atom)
+    return x.plus(alone(atom), -k).plus(by, k)
+
+
+def number(n: int) -> Affine:
+    """An integer."""
+    return Affine(frozenset(), n)
+
+
+class Atom:
+    """An integer of which nothing is known but what it is: a value, the length of an axis that only the array tells, or what an op computes of sums."""
+
+    def __init__(self, number: int, kind: str, value: Value | None = None, axis: int = 0, operands: tuple[Affine, ...] = ()):
+        self.number, self.kind, self.value, self.axis, self.operands = number, kind, value, axis, operands
+
+    def __repr__(self) -> str:
+        return {"value": f"{self.value}", "axis": f"{self.value}.shape[{self.axis}]"}.get(self.kind) or f"{self.kind}{self.operands}"
+
+
+@dataclass(eq=False)
+class Level:
+    """A block on the way in: the op that owns it, and what is defined in it so far."""
+
+    owner: Op | None
+    block: Block
+    defined: set[Value]
+    ops: list[Op] = field(default_factory=list)
+
+
+class Gap(NamedTuple):
+    """An access that is not proved to lie inside its array."""
+
+    op: Op
+    axis: int
+    is_checked: bool  # by what was emitted; else its index is data, or a count
+
+
+def together(*groups: Sequence[Op]) -> tuple[Op, ...]:
+    """All of these ops, each once, in order."""
+    return tuple(dict.fromkeys(op for group in groups for op in group))
+
+
+def carry(loop: Op, k: int) -> tuple[Value, list[Value], Value]:
+    """What the k-th carry of a loop starts as, the names that it has in it and behind it, and what a trip ends with."""
+    count = len(loop.outputs)
+    names = [loop.outputs[k], *(block.params[len(block.params) - count:][k] for block in loop.blocks)]
+    end = loop.blocks[-1]
+    return loop.inputs[len(loop.inputs) - count:][k], names, end.yields[len(end.yields) - count:][k]
+
+
+def check_loops(function: Function, of: Function | None = None) -> list[Gap]:
+    """Check, in `function`, a loop form of `of`, before loops what is not proved of their indices; it is changed.
+
+    Returns what was not proved.  Of `of` the requirements on the arguments are taken for granted.
+    """
+    required = analysed(of)[0].required if of is not None else []
+    bounds = Bounds(function, required)
+    bounds.visit(function.block, None)
+    return bounds.gaps
+
+
+class Bounds:
+    """Walks a loop form, with what is known of its integers."""
+
+    def __init__(self, function: Function, required: Sequence[Requirement]):
+        self.function = function
+        self.levels: list[Level] = []
+        self.gaps: list[Gap] = []
+        self.loops: dict[Value, Op] = {}  # by counter
+        self.atoms: dict[tuple, Atom] = {}
+        self.carried: dict[Value, tuple[Op, int]] = {}  # by name of an array that a loop carries: the loop, and the number of the carry
+        self.known: dict[Value, Affine] = {}
+        self.shapes: dict[Value, tuple[Affine, ...]] = {}
+        self.facts_of: dict[Value, tuple[Op, ...]] = {}
+        self.checks: list[Op] = []  # that stand before what is looked at, in its block or in those around
+        self.asked: list[Affine] = []  # not negative: what holds of the arguments
+        self.alike: dict[Atom, Affine] = {}  # what effectful checks have said of the lengths of arguments
+        self.done: set[tuple] = set()
+        self.varying: set[Value] = set()  # what loops carry whose length trips may change
+        for op in function.block.ops:
+            if op.record is needs_length_op:
+                self.says(op.inputs[0], op.attrs["axis"], number(op.attrs["needed"]))
+            elif op.record is supposed_alike_op:
+                (x, y), (j, k) = op.inputs, op.attrs["axes"]
+                self.says(y, k, self.lengths(x)[j])
+        self.find_varying()
+        for r in required:
+            small, large = (self.of_argument(function, b) for b in (r.small, r.large))
+            if small is not None and large is not None:
+                self.asked.append(large.plus(small, -1))
+
+    def of_argument(self, function: Function, bound) -> Affine | None:
+        """A bound of analysis/index_ranges.py: a number, an integer argument, or an extent of an argument, and an offset."""
+        if bound.symbol is None:
+            return number(bound.offset)
+        for k, p in enumerate(function.params):
+            if bound.symbol == f"a{k}":
+                return self.affine(p).plus(number(bound.offset))
+            for axis, d in enumerate(p.type.dims if isinstance(p.type, Array) else ()):
+                if getattr(d, "symbol", None) == bound.symbol and not d.offset:
+                    return self.lengths(p)[axis].plus(number(bound.offset))
+        return None
+
+    # the walk
+
+    def visit(self, block: Block, owner: Op | None) -> None:
+        level = Level(owner, block, set(block.params))
+        self.levels.append(level)
+        count = len(self.checks)
+        for op in block.ops:
+            if op.name in NAMES_OF_FACTS:
+                self.checks.append(op)
+            if op.name in ACCESSES:
+                self.access(op)
+            if op.name == "for":
+                self.loops[op.blocks[0].params[0]] = op
+            for inner in op.blocks:
+                self.visit(inner, op)
+            level.ops.append(op)
+            level.defined.update(op.outputs)
+        block.ops = level.ops
+        del self.checks[count:]
+        self.levels.pop()
+
+    def says(self, array: Value, axis: int, n: Affine) -> None:
+        """Take note of how long an axis is that an effectful check at the beginning of the function was made of."""
+        if array in self.function.params and self.own(array)[axis] != n:
+            self.alike[self.axis(array, axis)] = n
+            self.shapes.clear()
+            self.known.clear()
+
+    def access(self, op: Op) -> None:
+        """Prove of each index of `op`, one for each axis, that it lies inside, or check it."""
+        array, index = op.inputs[0], op.inputs[ACCESSES[op.name]:]
+        if not isinstance(array.type, Array) or op.attrs["pattern"] != ("i",) * array.type.rank:
+            return
+        for axis, (i, n) in enumerate(zip(index, self.lengths(array))):
+            if isinstance(i.type, Array):
+                return
+            found = self.affine(i)
+            if not self.counts(found):
+                continue
+            from_end = n.plus(found)  # what is not negative either, of an index that counts from the end
+            for goals in ((n.plus(found, -1).plus(number(-1)),), (found, from_end)):
+                if not any(self.is_proved(goal, array) for goal in goals):
+                    self.gaps.append(Gap(op, axis, self.emit(op, goals[-1])))
+
+    def counts(self, index: Affine) -> bool:
+        """Whether an index moves with the counter of a loop around."""
+        return any(atom.value in self.loops if atom.kind == "value" else any(map(self.counts, atom.operands)) for atom, _ in index.terms)
+
+    def is_proved(self, goal: Affine, array: Value) -> bool:
+        """Whether goal >= 0 is proved; the checks that this takes are pinned."""
+        if Proof(self, ()).found(goal) is not None:
+            return True
+        near = self.facts_for(array)
+        if near and Proof(self, near).found(goal) is not None:
+            return True
+        others = [op for op in self.checks if op not in near]
+        used = Proof(self, [*near, *others]).found(goal) if others else None
+        self.pin(op for op in used or () if op not in near)
+        return used is not None or Proof(self, near, for_long=True).found(goal) is not None
+
+    # what integers are
+
+    def affine(self, x: Value) -> Affine:
+        """The integer `x` as a sum of multiples of atoms."""
+        if x not in self.known:
+            self.known[x] = self.find_affine(x)
+        return self.known[x]
+
+    def find_affine(self, x: Value) -> Affine:
+        if type(x.constant) is int or type(x.constant) is bool:
+            return number(int(x.constant))
+        op = x.op
+        if op is None or op.blocks or op.record.writes is not None:
+            return alone(self.atom("value", x))
+        match op.name:
+            case "add" | "turned" | "subtract":
+                a, b = map(self.affine, op.inputs)
+                return a.plus(b, -1 if op.name == "subtract" else 1)
+            case "negative":
+                return number(0).plus(self.affine(op.inputs[0]), -1)
+            case "multiply":
+                a, b = map(self.affine, op.inputs)
+                for one, other in ((a, b), (b, a)):
+                    if not one.terms:
+                        return number(0).plus(other, one.number)
+                return alone(self.atom("multiply", x, operands=(a, b) if a.rank() <= b.rank() else (b, a)))
+            case "length":
+                return self.lengths(op.inputs[0])[op.attrs["axis"]]
+            case "int_" | "convert" | "narrow" if "int" in (getattr(op.inputs[0].type, "dtype", None) or ""):
+                return self.affine(op.inputs[0])
+            case "on_tape":
+                return self.affine(op.inputs[0])
+        if op.name in OUTCOMES:
+            return self.affine(op.inputs[0])
+        if op.record.pure and op.inputs and all(getattr(v.type, "dtype", None) in ("int64", "bool") and not isinstance(v.type, Array)
+                                                for v in op.inputs) and not op.attrs:
+            return alone(self.atom(op.name, x, operands=tuple(map(self.affine, op.inputs))))
+        return alone(self.atom("value", x))
+
+    def atom(self, kind: str, value: Value | None = None, axis: int = 0, operands: tuple[Affine, ...] = ()) -> Atom:
+        """The one atom of this kind: of a value or of an axis of it, or of these operands; `value` is one that it is."""
+        key = kind, value if kind in ("value", "axis") else None, axis, operands
+        if key not in self.atoms:
+            self.atoms[key] = Atom(len(self.atoms), kind, value, axis, operands)
+        return self.atoms[key]
+
+    def axis(self, array: Value, axis: int) -> Atom:
+        """The atom of an axis of which only the array tells how long it is."""
+        return self.atom("axis", array, axis)
+
+    def lengths(self, array: Value) -> tuple[Affine, ...]:
+        """The lengths of an array, each as it was asked for where the array was made."""
+        if array not in self.shapes:
+            self.shapes[array] = self.own(array)  # what a loop carries has the lengths it starts with, if those of a trip follow from them
+            self.shapes[array] = self.find_lengths(array)
+        return self.shapes[array]
+
+    def own(self, array: Value) -> tuple[Affine, ...]:
+        """Lengths of which nothing is known."""
+        axes = (self.axis(array, k) for k in range(array.type.rank))
+        return tuple(number(d) if isinstance(d, int) else self.alike.get(axis) or alone(axis) for axis, d in zip(axes, array.type.dims))
+
+    def find_lengths(self, array: Value) -> tuple[Affine, ...]:
+        if array in self.carried and array not in self.varying:
+            return self.lengths(carry(*self.carried[array])[0])
+        op = array.op
+        if op is None:
+            return self.own(array)
+        if op.record is buffer:
+            return tuple(map(self.affine, op.inputs))
+        if op.name in SAME_SHAPE and isinstance(op.inputs[0].type, Array) and op.inputs[0].type.rank == array.type.rank:
+            return self.lengths(op.inputs[0])
+        match op.name:
+            case "if":
+                k = op.outputs.index(array)
+                found = {self.lengths(block.yields[k]) if isinstance(block.yields[k].type, Array) else None for block in op.blocks}
+                return found.pop() if len(found) == 1 and None not in found else self.own(array)
+            case "matmul" if array.type.rank == 2 and all(x.type.rank == 2 for x in op.inputs):
+                return self.lengths(op.inputs[0])[0], self.lengths(op.inputs[1])[1]
+            case "matmul" if array.type.rank == 1 and sum(x.type.rank for x in op.inputs) == 3:
+                matrix = op.inputs[0] if op.inputs[0].type.rank == 2 else op.inputs[1]
+                return (self.lengths(matrix)[0 if matrix is op.inputs[0] else 1],)
+            case "reshape":
+                return tuple(self.affine(n) if n.constant is MISSING or n.constant >= 0 else own for n, own in zip(op.inputs[1:], self.own(array)))
+            case "solve" if op.inputs[0].type.rank == 2:
+                return self.lengths(op.inputs[1])
+            case "reshape_like" | "spread":
+                return self.lengths(op.inputs[1])
+            case "transpose" if op.attrs["axes"] is None:
+                return self.lengths(op.inputs[0])[::-1]
+            case "transpose":
+                own = self.lengths(op.inputs[0])
+                return tuple(own[k] for k in op.attrs["axes"])
+            case "getitem" if is_basic(op.attrs["pattern"], op.inputs[1:]):
+                return self.lengths_of_view(op)
+        return self.own(array)
+
+    def lengths_of_view(self, op: Op) -> tuple[Affine, ...]:
+        """The lengths of `x[i, a:b, None]`, as lowering spells them."""
+        found, whole = [], op.inputs[0]
+        axis = 0
+        with Builder(Block()):
+            for p, operand in paired(expand(op.attrs["pattern"], whole.type.rank), op.inputs[1:]):
+                if p is None:
+                    found.append(number(1))
+                    continue
+                if p == "...":
+                    found.append(self.lengths(whole)[axis])
+                elif p != "i":
+                    sliced = stride(length(whole, axis=axis), *operand)
+                    found.append(self.own(op.output)[len(found)] if sliced is None else self.affine(sliced.length))
+                axis += 1
+        return tuple(found)
+
+    def find_varying(self) -> None:
+        """Find which arrays that loops carry may change their lengths: all others have those that they start with.
+
+        Supposing first that none does, until no trip ends otherwise than it began.
+        """
+        before: dict[Op, tuple[Op, ...]] = {}
+
+        def note(block: Block, checks: tuple[Op, ...]) -> None:
+            for op in block.ops:
+                if op.name in NAMES_OF_FACTS:
+                    checks = *checks, op
+                if op.name in ("for", "while"):
+                    before[op] = checks
+                    for k in range(len(op.outputs)):
+                        start, names, end = carry(op, k)
+                        if all(isinstance(x.type, Array) for x in (start, *names, end)):  # else a path leaves it unbound
+                            self.carried.update((x, (op, k)) for x in names)
+                for inner in op.blocks:
+                    note(inner, checks)
+
+        note(self.function.block, ())
+        found = True
+        while found:
+            found = set()
+            for op, k in dict.fromkeys(self.carried.values()):
+                start, names, end = carry(op, k)
+                if names[0] not in self.varying and not (isinstance(end.type, Array) and all(
+                        self.are_equal(n, m, before[op], self.facts_of_array(end)) for n, m in zip(self.lengths(start), self.lengths(end)))):
+                    found.update(names)
+            self.varying |= found
+            self.shapes.clear()
+            self.known.clear()
+
+    def are_equal(self, n: Affine, m: Affine, checks: Sequence[Op], near: Sequence[Op]) -> bool:
+        """Whether two lengths are one, by checks: those that are not near are pinned."""
+        if n == m:
+            return True
+        used = [Proof(self, [*near, *checks]).found(goal) for goal in (n.plus(m, -1), m.plus(n, -1))] if checks or near else [None]
+        if None in used:
+            return False
+        self.pin(op for op in used[0] | used[1] if op not in near)
+        return True
+
+    def pin(self, checks: Iterable[Op]) -> None:
+        """Let checks stay where they stand."""
+        for op in checks:
+            op.record = PINNED.get(op.record, op.record)
+
+    # what is known of them
+
+    def facts(self, x: Value) -> tuple[Op, ...]:
+        """The checks that the number `x` is the outcome of."""
+        if x not in self.facts_of:
+            self.facts_of[x] = ()
+            if x.op is not None and not x.op.blocks and not isinstance(x.type, Array) and x.op.name not in ACCESSES:
+                own = (x.op,) if x.op.name in NAMES_OF_FACTS else ()
+                self.facts_of[x] = together(*(self.facts(v) for v in x.op.inputs if not isinstance(v.type, Array)), own)
+        return self.facts_of[x]
+
+    def facts_for(self, array: Value) -> tuple[Op, ...]:
+        """The checks that were made before the array was, and before the loops around."""
+        loops = [level.owner for level in self.levels if level.owner is not None and level.owner.name == "for"]
+        return together(self.facts_of_array(array), *(self.facts(x) for loop in reversed(loops) for x in loop.inputs[:3]))
+
+    def facts_of_array(self, array: Value) -> tuple[Op, ...]:
+        """The checks that were made before the array was."""
+        while array.op is not None or array in self.carried:
+            if array in self.carried:
+                if array in self.varying:
+                    break
+                array = carry(*self.carried[array])[0]
+            elif array.op.record is buffer:
+                return together(*map(self.facts, array.op.inputs))
+            elif array.op.name in SAME_SHAPE:
+                array = array.op.inputs[0]
+            else:
+                break
+        return ()
+
+    def ends(self, op: Op) -> list[tuple[Affine, Affine]]:
+        """Pairs between which the counter of a loop lies, if it makes trips."""
+        lo, hi, step = op.inputs[:3]
+        if type(step.constant) is not int or not step.constant:
+            return []
+        start, stop = self.affine(lo), self.affine(hi)
+        stops = [stop]
+        if len(stop.terms) == 1:  # of a loop that makes trips, max(n, 0) is n
+            ((atom, k),) = stop.terms
+            if k == 1 and atom.kind == "at_least_zero" and stop.number <= 0 and not start.terms and start.number >= 0:
+                stops.append(atom.operands[0].plus(number(stop.number)))
+        if step.constant > 0:
+            return [(start, stop.plus(number(-1))) for stop in stops]
+        return [(stop.plus(number(1)), start) for stop in stops]
+
+    # what is emitted
+
+    def emit(self, op: Op, goal: Affine) -> bool:
+        """Check goal >= 0 before a loop around `op`, for the trip in which it is least; False where it is no sum of a counter and of what is known before.
+
+        Of several counters that of the innermost loop is counted to its end: of others the largest together may be more than there ever is.
+        """
+        least, place = None, None
+        for at in reversed(range(1, len(self.levels))):
+            owner = self.levels[at].owner
+            if place is not None and (owner.name != "for" or owner.attrs["breaks"]):
+                break  # the program may not come to it
+            if least is None:
+                counter = owner.blocks[0].params[0] if owner.name == "for" else None
+                k = goal.factor(self.atom("value", counter)) if counter is not None else 0
+                if not k:
+                    continue
+                if not (ends := self.ends(owner)):
+                    return False
+                least = replaced(goal, self.atom("value", counter), ends[0][k < 0])
+            if not self.is_known(least, at - 1):
+                break
+            place = at - 1, owner, least
+        if place is None:
+            return False
+        at, owner, least = place
+        key = owner, least
+        if key not in self.done:
+            self.done.add(key)
+            level = self.levels[at]
+            with Builder(Block(), op.line) as builder:
+                large, small = (Affine(frozenset((atom, k * sign) for atom, k in least.terms if k * sign > 0), max(least.number * sign, 0)) for sign in (1, -1))
+                self.bound(owner, self.spelled(small, at), self.spelled(large, at))
+            level.ops += builder.block.ops
+            level.defined.update(y for each in builder.block.ops for y in each.outputs)
+        return True
+
+    def bound(self, loop: Op, small: Value, large: Value) -> None:
+        """Let the loop's bound be the outcome of the check; nothing is checked where it is known to make no trip."""
+        lo, hi, step = loop.inputs[:3]
+        if step.constant > 0 and Proof(self, ()).found(self.affine(lo)) is not None:
+            loop.inputs[1] = stays_inside_op(hi, small, large)
+        elif step.constant < 0 and hi.constant == -1:
+            loop.inputs[0] = subtract(stays_inside_op(add(lo, value(1)), small, large), value(1))
+        else:
+            loop.inputs[1] = add(subtract(hi, value(1)), stays_inside_op(value(1), small, large))
+
+    def is_known(self, x: Affine, at: int) -> bool:
+        """Whether the block at this level, or one around it, has what the sum is of."""
+        return all(self.where(atom, at) is not None for atom, _ in x.terms)
+
+    def where(self, atom: Atom, at: int) -> Value | None:
+        """A value, defined at this level or around, that tells the atom."""
+        return atom.value if any(atom.value in level.defined for level in self.levels[:at + 1]) else None
+
+    def spelled(self, x: Affine, at: int) -> Value:
+        """The sum as ops."""
+        total = None
+        for atom, k in sorted(x.terms, key=lambda term: (term[1] < 0, term[0].number)):
+            found = self.where(atom, at)
+            found = length(found, axis=atom.axis) if atom.kind == "axis" else found
+            term = found if abs(k) == 1 else multiply(found, value(abs(k)))
+            total = (term if k > 0 else multiply(term, value(-1))) if total is None else (add if k > 0 else subtract)(total, term)
+        if total is None:
+            return value(x.number)
+        return add(total, value(x.number)) if x.number > 0 else subtract(total, value(-x.number)) if x.number else total
+
+
+class Proof:
+    """An attempt to prove that a sum is not negative, by bounds of its atoms and by checks."""
+
+    def __init__(self, bounds: Bounds, checks: Sequence[Op], for_long: bool = False):
+        self.bounds, self.budget, self.for_long = bounds, BUDGET, for_long
+        self.proved: dict[Affine, frozenset[Op]] = {}
+        self.failed: dict[Affine, int] = {}  # in how many steps
+        self.spread: list[tuple[Affine, Affine, Op]] = []  # n, m: m is n, or 1
+        self.equal: list[tuple[Affine, Op]] = []  # zero
+        self.pairs: list[tuple[Affine, Affine, Op]] = []  # what these are the differences of
+        self.classes: dict[Affine, list[tuple[Affine, frozenset[Op]]]] = {}
+        for op in checks:
+            a, b = map(bounds.affine, op.inputs)
+            if op.record.name == "same_length":
+                self.equal.append((a.plus(b, -1), op))
+                self.pairs.append((a, b, op))
+            elif op.record.name == "spread_length":
+                self.spread.append((a, b, op))
+            else:
+                result = bounds.affine(op.output)
+                self.spread += [(result, a, op), (result, b, op)]
+
+    def found(self, goal: Affine) -> frozenset[Op] | None:
+        """The checks by which goal >= 0, by a short proof if there is one; None if there is none."""
+        for depth in range(2, DEPTH + 1, 2):
+            self.budget = BUDGET
+            if (found := self.holds(goal, depth)) is not None:
+                return found
+        return None
+
+    def holds(self, goal: Affine, depth: int) -> frozenset[Op] | None:
+        """The checks by which goal >= 0, in so many steps; None if it is not proved."""
+        if goal.number >= 0 and all(k > 0 and self.is_natural(atom) for atom, k in goal.terms):
+            return NO_CHECKS
+        if goal in self.proved:
+            return self.proved[goal]
+        self.budget -= 1
+        if depth <= self.failed.get(goal, 0) or self.budget < 0:
+            return None
+        self.failed[goal] = depth  # in a circle nothing is proved
+        found = self.by_cases(goal, depth)
+        if found is None:
+            for other, by in self.smaller(goal):
+                if (rest := self.holds(other, depth - 1)) is not None:
+                    found = rest | by
+                    break
+        if found is not None:
+            self.proved[goal] = found
+        return found
+
+    def equal_to(self, x: Affine) -> list[tuple[Affine, frozenset[Op]]]:
+        """What is equal to `x`, by which checks, one after the other."""
+        if x not in self.classes:
+            found = {x: NO_CHECKS}
+            waiting = [x]
+            for y in waiting:
+                for a, b, op in self.pairs:
+                    for this, other in ((a, b), (b, a)):
+                        if this == y and other not in found:
+                            found[other] = found[y] | {op}
+                            waiting.append(other)
+            self.classes[x] = [(y, by) for y, by in found.items() if y != x]
+        return self.classes[x]
+
+    def proves(self, goal: Affine, depth: int = DEPTH // 2) -> bool:
+        """Whether goal >= 0 by bounds alone."""
+        return Proof(self.bounds, ()).holds(goal, depth) is not None
+
+    def is_natural(self, atom: Atom) -> bool:
+        return atom.kind == "axis" or atom.kind in NATURAL
+
+    def smaller(self, goal: Affine) -> Iterator[tuple[Affine, frozenset[Op]]]:
+        """Sums that are at most `goal`, and the checks by which they are: if one is not negative, neither is `goal`."""
+        terms = sorted(goal.terms, key=lambda term: (term[0].kind != "value", -term[0].number))
+        for atom, k in terms:
+            for bound, by in self.uppers(atom) if k < 0 else self.lowers(atom):
+                yield replaced(goal, atom, bound), by
+            for other, by in self.alike(atom):
+                if goal.factor(other) * k < 0:
+                    yield replaced(goal, atom, alone(other)), by
+            if k < 0 and atom.kind == "floor_divide" and not atom.operands[1].terms:
+                c = atom.operands[1].number
+                if c > 0 and k % c == 0:
+                    yield goal.plus(alone(atom), -k).plus(atom.operands[0], k // c), NO_CHECKS
+        for known in self.bounds.asked:
+            if any(goal.factor(atom) * k > 0 for atom, k in known.terms):
+                yield goal.plus(known, -1), NO_CHECKS
+
+    def by_cases(self, goal: Affine, depth: int) -> frozenset[Op] | None:
+        """The checks by which a sum with a minimum in it is not negative, whichever it is."""
+        for atom, k in sorted(goal.terms, key=lambda term: term[0].number):
+            if atom.kind in (("min_", "minimum") if k > 0 else ("max_", "maximum")):
+                cases = atom.operands
+            elif atom.kind == "at_least_zero" and k < 0:
+                cases = *atom.operands, number(0)
+            else:
+                continue
+            found = [self.holds(replaced(goal, atom, x), depth - 1) for x in cases]
+            if None not in found:
+                return frozenset().union(*found)
+        return None
+
+    def uppers(self, atom: Atom) -> Iterator[tuple[Affine, frozenset[Op]]]:
+        """What the atom is at most, by which checks."""
+        if atom.value in self.bounds.loops:
+            for _, high in self.bounds.ends(self.bounds.loops[atom.value]):
+                yield high, NO_CHECKS
+                for end, by in self.equal_to(high.plus(number(1))):
+                    yield end.plus(number(-1)), by
+        yield from self.equal_to(alone(atom))
+        match atom.kind:
+            case "min_" | "minimum":
+                for x in atom.operands:
+                    yield x, NO_CHECKS
+            case "slice_bound":
+                k, n = atom.operands
+                yield n, NO_CHECKS
+                if self.proves(k):
+                    yield k, NO_CHECKS
+            case "place_in" | "remainder":
+                yield atom.operands[1].plus(number(-1)), NO_CHECKS
+            case "select":
+                if atom.operands[1:] == (number(0), number(1)):
+                    yield number(1), NO_CHECKS
+            case "multiply":
+                yield from self.uppers_of_step(atom)
+                yield from self.uppers_of_strip(atom)
+            case "floor_divide":  # of i // c, n - 1, where i is below n * c
+                i, c = atom.operands
+                for product, n in self.products(c):
+                    if self.proves(product.plus(i, -1).plus(number(-1))):
+                        yield n.plus(number(-1)), NO_CHECKS
+
+    def uppers_of_step(self, atom: Atom) -> Iterator[tuple[Affine, frozenset[Op]]]:
+        """Of `i * (0 if m == 1 else 1)`: m - 1, where m is n or 1, and i below n."""
+        for i, step in (atom.operands, atom.operands[::-1]):
+            m = spread_of(step)
+            if m is None:
+                continue
+            yield i, NO_CHECKS
+            for n, other, op in self.spread:
+                if other == m and (by := Proof(self.bounds, [op for _, op in self.equal]).holds(n.plus(i, -1).plus(number(-1)), DEPTH // 2)) is not None:
+                    yield m.plus(number(-1)), by | {op}
+                    for atom_of_m, k in m.terms:
+                        if m == alone(atom_of_m) and atom_of_m.kind == "at_least_zero":  # and not 0, as there are trips
+                            yield atom_of_m.operands[0].plus(number(-1)), by | {op}
+
+    def uppers_of_strip(self, atom: Atom) -> Iterator[tuple[Affine, frozenset[Op]]]:
+        """Of `s * size`, where a strip begins: n - 1, where s counts the strips of n."""
+        for s, size in (atom.operands, atom.operands[::-1]):
+            for counter, k in s.terms:
+                if k == 1 and s == alone(counter) and counter.kind == "value" and counter.value in self.bounds.loops:
+                    for high, _ in self.bounds.affine(self.bounds.loops[counter.value].inputs[1]).terms:
+                        if high.kind == "strips_of" and high.operands[1] == size:
+                            yield high.operands[0].plus(number(-1)), NO_CHECKS
+
+    def alike(self, atom: Atom) -> Iterator[tuple[Atom, frozenset[Op]]]:
+        """Other atoms that are the same of operands which checks say are equal."""
+        for other in list(self.bounds.atoms.values()) if atom.operands and self.equal else ():
+            if other.kind == atom.kind and other is not atom:
+                by = [self.same(n, m) for n, m in zip(atom.operands, other.operands)]
+                if None not in by:
+                    yield other, frozenset().union(*by)
+
+    def same(self, n: Affine, m: Affine) -> frozenset[Op] | None:
+        """The checks by which two integers are equal, of at most one."""
+        if n == m:
+            return NO_CHECKS
+        return next((frozenset([op]) for zero, op in self.equal if zero in (n.plus(m, -1), m.plus(n, -1))), None)
+
+    def products(self, c: Affine) -> Iterator[tuple[Affine, Affine]]:
+        """The products with `c` that are atoms, and what it is multiplied with."""
+        for atom in list(self.bounds.atoms.values()):
+            if atom.kind == "multiply" and c in atom.operands:
+                yield alone(atom), atom.operands[1] if atom.operands[0] == c else atom.operands[0]
+
+    def lowers(self, atom: Atom) -> Iterator[tuple[Affine, frozenset[Op]]]:
+        """What the atom is at least, by which checks."""
+        if atom.value in self.bounds.loops:
+            loop = self.bounds.loops[atom.value]
+            for low, _ in self.bounds.ends(loop):
+                yield low, NO_CHECKS
+            if "least" in loop.attrs:  # split_at_wraparound.py
+                yield number(loop.attrs["least"]), NO_CHECKS
+        if atom.kind == "axis" and self.for_long and atom.value in self.bounds.function.params:
+            yield number(least(atom.value.type.dims[atom.axis])), NO_CHECKS
+        if self.is_natural(atom):
+            yield number(0), NO_CHECKS
+        yield from self.equal_to(alone(atom))
+        match atom.kind:
+            case "max_" | "maximum" | "at_least_zero":
+                for x in atom.operands:
+                    yield x, NO_CHECKS
+            case "remainder":  # Python's
+                if self.proves(atom.operands[1], 3):
+                    yield number(0), NO_CHECKS
+            case "multiply" | "floor_divide":
+                if all(self.proves(x, 3) for x in atom.operands):
+                    yield number(0), NO_CHECKS
+            case "slice_bound":
+                k, n = atom.operands
+                if self.proves(n.plus(k, -1)):
+                    yield k, NO_CHECKS
+            case "select":
+                if all(self.proves(x, 3) for x in atom.operands[1:]):
+                    yield number(0), NO_CHECKS
+            case "min_" | "minimum":
+                if all(self.proves(x, 3) for x in atom.operands):
+                    yield number(0), NO_CHECKS
+
+
+def least(dim) -> int:
+    """What an axis of an argument is at least as long as: Note [Long axes] in ir/length_assumptions.py."""
+    return dim if isinstance(dim, int) else dim.least
+
+
+def spread_of(step: Affine) -> Affine | None:
+    """m, if this is `0 if m == 1 else 1`."""
+    if len(step.terms) != 1 or step.number:
+        return None
+    ((choice, k),) = step.terms
+    if k != 1 or choice.kind != "select" or choice.operands[1:] != (number(0), number(1)):
+        return None
+    condition = choice.operands[0]
+    if len(condition.terms) != 1 or condition.number:
+        return None
+    ((asked, k),) = condition.terms
+    if k != 1 or asked.kind != "equal" or number(1) not in asked.operands:
+        return None
+    return next((x for x in asked.operands if x != number(1)), None)

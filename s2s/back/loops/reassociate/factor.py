@@ -1,0 +1,198 @@
+"""What the terms of an adjoint's sum have in common is multiplied once, and sums that are then the same are one.
+
+    p = m_j * (u0 * dx + u1 * dy)                 s = u0 * dx + u1 * dy
+    m_bar -= u0 * k * dx + u1 * k * dy  becomes   p = m_j * s
+                                                  m_bar -= k * s
+
+The adjoint of a product is made factor by factor, where one writes what they share in front of a bracket by hand, and finds it
+again elsewhere.  The adjoint of n bodies took 1.15 times as long without that, that of a Newton iteration 1.12 times.
+
+Like the order in which contributions are added (shorten_recurrences.py), how they are bracketed is chosen here; the user's own sums stay as they are
+written.  The body of an innermost loop is rewritten as a whole, and stays as it was unless fewer operations are left: products that others use
+are taken apart in the hope that nobody will.  What needs a number from the trip before is left alone: that comes late.
+
+Considered: the same in the derivative that users read.  They would find fewer of the terms that their statements have.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ....ir.builder import Builder
+from ....ir.graph import Block, Function, Op, Value, blocks_of
+from ...loopir.loop_builder import op_named
+from .shorten_recurrences import carries_behind, is_float, is_sum, terms_of, uses_in
+
+MOST = 12  # terms of a sum, factors of a term
+ARITHMETIC = ("add", "subtract", "multiply", "divide", "negative")
+Product = tuple[bool, tuple[Value, ...]]  # whether it is added, not taken off, and what is multiplied
+
+
+def share_factors(function: Function) -> None:
+    """Take common factors out, in place, of the adjoint's sums in the innermost loops of `function`, a loop form."""
+    for block in list(blocks_of(function.block)):
+        for op in block.ops:
+            if op.name == "for" and not any(each.blocks for each in op.blocks[0].ops) and any(map(is_sum, op.blocks[0].ops)):
+                _body(op.blocks[0])
+
+
+def _body(body: Block) -> None:
+    before, ops, yields = cost(body), [(op, op.inputs) for op in body.ops], body.yields
+    if Sharing(body).run():
+        _drop_unused(body)
+    if cost(body) >= before:
+        body.ops, body.yields = [op for op, _ in ops], yields
+        for op, inputs in ops:
+            op.inputs = inputs
+
+
+def cost(body: Block) -> int:
+    """How many operations on numbers `body` does."""
+    return sum(op.name in ARITHMETIC and is_float(op.output) for op in body.ops)
+
+
+def _drop_unused(body: Block) -> None:
+    used, kept = set(body.yields), []
+    for op in reversed(body.ops):
+        if op.name in ARITHMETIC and op.output not in used:
+            continue
+        used.update(op.inputs)
+        kept.append(op)
+    body.ops = kept[::-1]
+
+
+class Sharing:
+    """One body while its sums are written anew."""
+
+    def __init__(self, body: Block):
+        self.body, self.behind = body, {x for x, carries in carries_behind(body).items() if carries}
+        self.place = {x: k for k, x in enumerate(y for op in body.ops for y in op.outputs)}  # what comes from outside stands before
+        self.products = {op for op in body.ops if is_product(op)}
+        self.given: dict[Value, int] = {}  # the order in which values were met
+        self.made: dict[tuple, Value] = {}
+
+    def run(self) -> bool:
+        """Whether there was anything to share."""
+        uses, ops, same = uses_in(self.body), self.body.ops, {}
+        sums = {op for op in ops if is_sum(op)}
+        summed = {x for op in sums for x in op.inputs}
+        inner = {op for op in sums if uses.get(op.output) == 1 and op.output in summed}
+        self.body.ops = []
+        with Builder(self.body) as builder:
+            for op in ops:
+                builder.line = op.line
+                if any(x in same for x in op.inputs):
+                    op.inputs = [same.get(x, x) for x in op.inputs]
+                total = self.total(op, inner) if op in sums and op not in inner else None
+                if total is not None:
+                    total.name = total.name or op.output.name
+                    same[op.output] = total
+                    continue
+                if op.name in ("add", "subtract", "multiply") and is_float(op.output):
+                    self.made.setdefault(key_of(op.name, op.inputs), op.output)
+                self.body.ops.append(op)
+        self.body.yields = [same.get(y, y) for y in self.body.yields]
+        return bool(same)
+
+    def total(self, root: Op, inner: set[Op]) -> Value | None:
+        """The sum `root` with common factors in front of brackets; None if it has none."""
+        terms = terms_of(root, inner)
+        if len(terms) > MOST:
+            return None
+        products = [self.product(t.x, t.added) for t in terms if t.x not in self.behind]
+        if self.shared(products) is None:
+            return None
+        added, total = self.bracketed(products)
+        for t in sorted((t for t in terms if t.x in self.behind), key=lambda t: t.added != added):
+            added, total = self.joined(added, total, t.added, t.x)
+        if total.type.dtype != root.output.type.dtype:
+            return None
+        return total if added else op_named("negative", total)
+
+    def product(self, x: Value, added: bool) -> Product:
+        """`x` as a product, its factors in an order that is the same wherever they meet."""
+        factors, pending = [], [x]
+        while pending:
+            x = pending.pop()
+            if x.op in self.products and len(factors) + len(pending) < MOST:
+                added = added != (x.op.name == "negative")
+                pending += x.op.inputs
+            else:
+                factors.append(x)
+        return added, tuple(sorted(factors, key=self.order))
+
+    def order(self, x: Value) -> tuple:
+        """Numbers that are no floats come last: products start with one."""
+        return not is_float(x), self.place.get(x, -1), self.given.setdefault(x, len(self.given))
+
+    def shared(self, products: Sequence[Product]) -> Value | None:
+        """The factor that most of the `products` have, and something beside it."""
+        counts = Counter(x for p in products for x in set(p[1]) if is_float(x) and self.has(p, x))
+        most = max(counts.values(), default=0)
+        return max((x for x, n in counts.items() if n == most), key=self.order) if most > 1 else None
+
+    def has(self, product: Product, x: Value) -> bool:
+        """Whether `x` is a factor of it, and not the only float."""
+        return x in product[1] and any(map(is_float, without(product[1], x)))
+
+    def bracketed(self, products: Sequence[Product]) -> tuple[bool, Value]:
+        """The sum of `products`, or what is to be taken off."""
+        x = self.shared(products)
+        if x is None:
+            products = sorted(products, key=lambda p: (not p[0], [self.order(y) for y in p[1]]))
+            (added, factors), *others = products
+            total = self.multiplied(factors)
+            for its, factors in others:
+                added, total = self.joined(added, total, its, self.multiplied(factors))
+            return added, total
+        having = [p for p in products if self.has(p, x)]
+        others, common = [p for p in products if not self.has(p, x)], []
+        while x is not None:
+            common.append(x)
+            having = [(its, without(factors, x)) for its, factors in having]
+            x = next((y for y in having[0][1] if is_float(y) and all(self.has(p, y) for p in having)), None)
+        turned = not min(having, key=lambda p: [self.order(y) for y in p[1]])[0]  # so that a - b and b - a are one
+        added, inside = self.bracketed([(its != turned, factors) for its, factors in having])
+        added, total = added != turned, self.multiplied((*sorted(common, key=self.order), inside))
+        if others:
+            its, more = self.bracketed(others)
+            added, total = self.joined(added, total, its, more)
+        return added, total
+
+    def multiplied(self, factors: Sequence[Value]) -> Value:
+        """Their product, of products that are there as far as possible."""
+        while len(factors) > 1:
+            pairs = [(a, b) for k, a in enumerate(factors) for b in factors[k + 1:]]
+            a, b = next((pair for pair in pairs if key_of("multiply", pair) in self.made), pairs[0])
+            factors = (self.once("multiply", a, b), *without(without(factors, a), b))
+        return factors[0]
+
+    def joined(self, added: bool, x: Value, its: bool, y: Value) -> tuple[bool, Value]:
+        """x + y, x - y, or y - x, where both have a sign."""
+        if added == its:
+            return added, self.once("add", x, y)
+        return (True, self.once("subtract", x, y) if added else self.once("subtract", y, x))
+
+    def once(self, name: str, a: Value, b: Value) -> Value:
+        key = key_of(name, (a, b))
+        if key not in self.made:
+            self.made[key] = op_named(name, a, b)
+        return self.made[key]
+
+
+def is_product(op: Op) -> bool:
+    """Whether the factors of `op` may be multiplied in another order, and each with something else."""
+    if op.name not in ("multiply", "negative") or not is_float(op.output):
+        return False
+    return all(x.type.dtype == op.output.type.dtype or x.type.weak or op.output.type.dtype == "float64" for x in op.inputs)
+
+
+def key_of(name: str, xs: Sequence[Value]) -> tuple:
+    return (name, *xs) if name == "subtract" else (name, frozenset(xs))
+
+
+def without(factors: Sequence[Value], x: Value) -> tuple[Value, ...]:
+    """The factors, but for one `x`."""
+    k = factors.index(x)
+    return (*factors[:k], *factors[k + 1:])

@@ -1,0 +1,216 @@
+"""A factor that all trips share is multiplied after the loop, not in each trip, where an adjoint adds up products.
+
+    for k in range(n):                              d_bar_1 = 0.0
+        d_bar += r * (p[k] * f) + b * q[k]          for k in range(n):
+                                        becomes         d_bar += b * q[k]
+                                                        d_bar_1 += p[k] * f
+                                                    if n > 0:
+                                                        d_bar += r * d_bar_1
+
+    for j in range(m):                              for j in range(m):
+        c_bar_i += u[j] * v[j] / c[i]   becomes         c_bar_i += u[j] * v[j]
+                                                    if m > 0:
+                                                        c_bar_i /= c[i]
+
+Each trip has a product or a quotient less: the adjoint of `s -= p[k] * f * d`, where d is the same for all k, multiplies by the cotangent of s, which is the same
+for all k, too.  That of a Newton iteration over payments, whose trips do as much arithmetic as the processor can begin, took 1.08 times as long.
+
+What is left of a term that loses factors has to be a product still: that and the addition are one instruction.  A quotient costs as much as ten of them.
+An element of an array that the loop does not write, at a place that it does not change, comes from outside, too; it is read again after the loop, where
+there was a trip.  Where all terms have the factor no second sum
+is needed.  A loop that makes no trip adds nothing, where an infinite factor would make NaN of the sum of nothing.
+
+Like the order in which contributions are added (shorten_recurrences.py), it is chosen here; the user's own sums stay as they are written.  It comes after
+factor.py has put in front of brackets what terms share.  Considered: the sum as it is, its terms without the factor that all but one have, and that one
+divided by it: not where it may be zero.
+"""
+
+from __future__ import annotations
+
+from ....ir.builder import Builder, at, emit
+from ....ir.graph import MISSING, OPERATORS, Block, Function, Op, Value, blocks_of
+from ....ir.substitute import substitute
+from ....ops.arrays.index import getitem
+from ....ops.core.control import if_
+from ....ops.core.identities import base_offset
+from ....ops.core.record import value
+from ...loopir.loop_builder import op_named
+from ...loopir.reductions import sum_step, zero_of
+from ...loopir.vector_support import is_short
+from .factor import is_product
+from .shorten_recurrences import is_float, is_of_adjoint, is_sum, terms_of, uses_in
+
+Product = tuple[tuple[str, Value], ...]  # "multiply" or "divide", and by what
+MOST = 2  # sums that a loop gets beside its own: registers are few
+
+
+def multiply_afterwards(function: Function) -> bool:
+    """Take factors, in place, out of the adjoint's sums in the innermost loops of `function`, a loop form; whether there are any."""
+    same: dict[Value, Value] = {}
+    for block in list(blocks_of(function.block)):
+        for op in list(block.ops):
+            if op.name == "for" and not op.attrs["breaks"] and op.inputs[2].constant in (1, -1) and not is_short(op) \
+                    and any(map(is_adjoint, op.blocks[0].ops)) and not any(each.name in ("for", "while") for each in op.blocks[0].ops):
+                same.update(_Sums(op).taken_apart(block))
+    if same:
+        substitute(function.block, same)
+    return bool(same)
+
+
+def is_adjoint(op: Op) -> bool:
+    """Whether `op` adds up what an adjoint does, in the order of the text or in any."""
+    return is_sum(op) or op.record is sum_step and is_of_adjoint(op)
+
+
+def is_quotient(op: Op) -> bool:
+    """Whether `op` divides floats, of one dtype, as NumPy does."""
+    return op.name == "divide" and is_float(op.output) and all(is_float(x) and x.type.dtype == op.output.type.dtype for x in op.inputs)
+
+
+class _Sums:
+    """The sums of one loop while factors are taken out of them."""
+
+    def __init__(self, loop: Op):
+        self.loop, self.body = loop, loop.blocks[0]
+        self.uses = uses_in(self.body)
+        self.inside = {*self.body.params, *(y for op in self.body.ops for y in op.outputs)}
+        self.products = {op for op in self.body.ops if (is_product(op) or is_quotient(op)) and self.uses.get(op.output) == 1}
+        sums = {op for op in self.body.ops if is_adjoint(op)}
+        summed = {x for op in sums for x in op.inputs}
+        self.inner = {op for op in sums if self.uses.get(op.output) == 1 and op.output in summed}
+        self.roots = sums - self.inner
+        self.before: dict[Value, Value] = {}  # what each sum that is taken apart is without the terms that were taken from it
+        self.terms: dict[Value, list[tuple[Product, Value]]] = {}  # and these, as factors and what they multiply, an output of the loop
+        self.more = 0  # sums that the loop has got
+
+    def taken_apart(self, block: Block) -> dict[Value, Value]:
+        """What stands for the loop's sums after it; the loop is in `block`."""
+        lines = [op.line for k in range(len(self.loop.outputs)) if (op := self.apart(k, block)) is not None]
+        if not lines:
+            return {}
+        with Builder(Block()) as after, at(lines[0]):
+            totals = if_(self.runs(), self.totals, lambda: list(self.before.values()), [old.name for old in self.before])
+        place = block.ops.index(self.loop) + 1
+        block.ops[place:place] = after.block.ops
+        return dict(zip(self.before, totals))
+
+    def runs(self) -> Value:
+        """Whether the loop makes a trip."""
+        lo, hi, step = self.loop.inputs[:3]
+        high, low = (hi, lo) if step.constant == 1 else (lo, hi)
+        base, offset = base_offset(high)
+        return OPERATORS["greater"](*((high, low) if base is None or low.constant is MISSING else (base, value(low.constant - offset))))
+
+    def totals(self) -> list[Value]:
+        """The sums, after the loop."""
+        found = []
+        for old, total in self.before.items():
+            for factors, x in self.terms[old]:
+                is_first = x is total
+                for name, factor in factors:
+                    factor = self.read_again(factor) if factor in self.inside else factor
+                    x = op_named(name, *((factor, x) if name == "multiply" else (x, factor)))
+                total = x if is_first else op_named("add", total, x)
+            found.append(total)
+        return found
+
+    def apart(self, k: int, block: Block) -> Op | None:
+        """Take the terms that have factors from outside out of carry `k` of the loop; the op that was its sum, if there are any."""
+        param, end = self.body.params[1 + k], self.body.yields[k]
+        root = end.op
+        if root not in self.roots or self.uses[end] != 1 or self.uses.get(param) != 1 or param.type.dtype != end.type.dtype:
+            return None
+        terms = terms_of(root, self.inner)
+        if not any(t.x is param and t.added for t in terms):
+            return None
+        with Builder(Block()) as inside, at(root.line):
+            found = [(t, *self.parted(t.x)) for t in terms if t.x is not param]
+        found = [each for each in found if each[1] and self.is_worth_it(*each[1:]) and each[2].type.dtype == param.type.dtype]
+        groups = dict.fromkeys(factors for _, factors, _ in found)
+        is_whole = len(groups) == 1 and len(found) == len(terms) - 1
+        if not found or not is_whole and self.more + len(groups) > MOST:
+            return None
+        with Builder(inside.block), at(root.line):
+            carries = {factors: k if is_whole else self.another(param, block) for factors in groups}
+            for factors, carry in carries.items():
+                total = self.body.params[1 + carry]
+                for t, its, x in found:
+                    if its == factors and root.record is sum_step:
+                        total = emit(sum_step, total, x if t.added else op_named("negative", x))
+                    elif its == factors:
+                        total = op_named("add" if t.added else "subtract", total, x)
+                self.body.yields[carry] = total
+            if not is_whole:
+                self.body.yields[k] = self.rest(root.output, {t.x for t, _, _ in found})
+        place = self.body.ops.index(root)
+        self.body.ops[place:place] = inside.block.ops
+        old, init = self.loop.outputs[k], self.loop.inputs[3 + k]
+        self.loop.outputs[k] = Value(old.type, old.name, self.loop)
+        if is_whole:
+            self.loop.inputs[3 + k] = self.zero(param, block)
+        self.before[old] = init if is_whole and init.constant != 0.0 else self.loop.outputs[k]
+        self.terms[old] = [(factors, self.loop.outputs[carry]) for factors, carry in carries.items()]
+        return root
+
+    def parted(self, x: Value) -> tuple[Product, Value | None]:
+        """`x` as the factors that come from outside the loop, and the product of the others, in the order in which they are multiplied."""
+        if self.is_outside(x):
+            return ((("multiply", x),), None) if is_float(x) else ((), x)
+        if x.op not in self.products:
+            return (), x
+        if is_quotient(x.op):
+            above, below = x.op.inputs
+            factors, left = self.parted(above)
+            if not self.is_outside(below) or left is None:
+                return (), x
+            return (*factors, ("divide", below)), left
+        parts = [self.parted(y) for y in x.op.inputs]
+        factors, left = tuple(y for its, _ in parts for y in its), [y for _, y in parts if y is not None]
+        if not factors:
+            return (), x
+        return factors, op_named(x.op.name, *left) if len(left) == len(parts) else left[0] if left else None
+
+    def is_outside(self, x: Value) -> bool:
+        """Whether `x` is the same in all trips."""
+        return x not in self.inside or x.op is not None and x.op.name == "getitem" and all(
+            y not in self.inside or y.constant is not MISSING for y in x.op.inputs)
+
+    @staticmethod
+    def read_again(element: Value) -> Value:
+        """An element that is the same in all trips, after the loop."""
+        return getitem(*(y if y.constant is MISSING else value(y.constant) for y in element.op.inputs), **element.op.attrs)
+
+    def is_worth_it(self, factors: Product, x: Value | None) -> bool:
+        """Whether a trip is shorter where these are taken off, and `x` is added up: a product that nothing else reads, or what would be divided."""
+        if x is None or not is_float(x):
+            return False
+        return any(name == "divide" for name, _ in factors) or x.op is not None and x.op.name == "multiply" and (
+            x.op in self.products or x not in self.inside)
+
+    def another(self, param: Value, block: Block) -> int:
+        """The number of a new sum, which starts from zero."""
+        self.loop.inputs.append(self.zero(param, block))
+        self.loop.outputs.append(Value(param.type, param.name, self.loop))
+        self.body.params.append(Value(param.type, param.name))
+        self.body.yields.append(self.body.params[-1])
+        self.more += 1
+        return len(self.loop.outputs) - 1
+
+    def zero(self, like: Value, block: Block) -> Value:
+        """Zero, before the loop."""
+        with Builder(Block(), self.loop.line) as before:
+            zero = zero_of(like.type.dtype)
+        place = block.ops.index(self.loop)
+        block.ops[place:place] = before.block.ops
+        return zero
+
+    def rest(self, x: Value, taken: set[Value]) -> Value | None:
+        """The sum `x` without the terms that are taken from it."""
+        if x in taken:
+            return None
+        if x.op not in self.inner | self.roots:
+            return x
+        a, b = (self.rest(y, taken) for y in x.op.inputs)
+        if a is None or b is None:
+            return b if x.op.name == "add" and a is None else op_named("negative", b) if a is None and b is not None else a
+        return op_named(x.op.name, a, b)

@@ -1,0 +1,185 @@
+"""Empty lists and tapes, as native code wants them: Numba must know what they hold.
+
+    f_fwd(x, n, [])      becomes    f_fwd(x, n, [0.0][:0])
+    rows = [[], []]      becomes    rows = [[0.0][:0], [0.0][:0]]
+
+What a list holds is told by whatever it flows into: what is appended to it, here or on another path, the list that it
+is put into, the function that is given it.  So each list has a `Held`, which is that of every list that it may
+become, and lists that are appended to where they are made need no word: Numba sees that for itself.
+"""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+
+from ...analysis.alias_in_trip import parts
+from ...ir.builder import Builder
+from ...ir.graph import Block, Function, Op, Value, walk
+from ...ir.types import UNDEFINED, Array, List, Scalar, Tape, Tuple, Type, join
+from ...ops.core.copy import copy_again
+from ...ops.core.record import Record
+
+PUSHES = {"tape_push": 1, "list_insert": 1}  # op -> which input becomes an item
+PUTS = {**PUSHES, "list_set": 1, "list_full": 0}
+REARRANGED = frozenset({"list_slice", "list_join", "list_copy", "list_zeros", "list_plus", "slice_plus", "list_pick", "list_put", "tape_copy",
+                        "tape_reversed", "tape_kept"})
+
+
+class Held:
+    """What the lists of one kind hold: `item`, if that is lists; of how many origins and whether filled in place."""
+
+    def __init__(self, type: Type):
+        self.type = type
+        self.item = Held(type.item) if isinstance(type, List) else None
+        self.one = self
+        self.origins, self.filled = 0, False
+
+    def root(self) -> Held:
+        while self.one is not self:
+            self = self.one
+        return self
+
+    def meets(self, other: Held) -> None:
+        """Lists of this kind may be lists of that."""
+        a, b = self.root(), other.root()
+        if a is b:
+            return
+        b.one, a.origins, a.filled = a, a.origins + b.origins, a.filled or b.filled
+        a.type = join(a.type, b.type) or a.type
+        if a.item is not None and b.item is not None:
+            a.item.meets(b.item)
+        a.item = a.item or b.item
+
+    def full(self) -> Type:
+        """The type, with what was not known of each list that it was made of."""
+        root = self.root()
+        if root.item is None:
+            return Scalar("float64") if root.type == UNDEFINED else root.type
+        return List(root.item.full())
+
+    def told(self) -> bool:
+        """Whether Numba sees by itself what this holds."""
+        root = self.root()
+        return root.origins == 1 and root.filled
+
+
+def type_tapes(function: Function) -> None:
+    """Say, in place, what the lists hold that `function` makes empty; arrays on a tape it is given are copies."""
+    held = _Kinds()
+    ops = list(walk(function.block))
+    for op in ops:
+        held.visit(op)
+    for op in ops:
+        if op.name in ("tape_new", "list_of") and not op.inputs and not held[op.output].told():
+            op.record, op.attrs = empty_list, {"item": held[op.output].full().item, "kind": type(op.output.type)}
+    if any(isinstance(p.type, Tape) for p in function.params):
+        _copy_arrays(function.block)
+
+
+class _Kinds(dict):
+    """Value -> Held, of every list."""
+
+    def __missing__(self, value: Value) -> Held:
+        self[value] = held = Held(value.type)
+        return held
+
+    def same(self, a: Value, b: Value) -> None:
+        if isinstance(a.type, List) and isinstance(b.type, List):
+            self[a].meets(self[b])
+
+    def visit(self, op: Op) -> None:
+        """Learn from one op."""
+        if op.name == "if":
+            for first, second, output in zip(op.blocks[0].yields, op.blocks[1].yields, op.outputs):
+                self.same(first, output)
+                self.same(second, output)
+                self[output].root().origins += 1
+        elif op.name in ("for", "while"):
+            first, params, skip = parts(op)
+            for init, param, end, output in zip(op.inputs[first:], params, op.blocks[-1].yields[skip:], op.outputs):
+                for value in (init, end, output):
+                    self.same(param, value)
+            for param, output in zip(op.blocks[0].params if op.name == "while" else (), op.outputs):
+                self.same(param, output)
+        elif op.name == "call":
+            for x, param in zip(op.inputs, op.attrs["callee"].function_for(op.inputs).params):
+                if isinstance(x.type, List) and isinstance(param.type, List):
+                    self[x].meets(Held(param.type))
+                    self[x].root().origins += 1
+        else:
+            self._data(op)
+
+    def _data(self, op: Op) -> None:
+        writes = op.record.writes
+        for k, y in enumerate(op.outputs):
+            if not isinstance(y.type, List):
+                continue
+            if writes is not None and k == 0:
+                self.same(op.inputs[writes], y)
+            else:
+                self[y].root().origins += 1
+            if op.name in REARRANGED:
+                for x in op.inputs:
+                    if isinstance(x.type, List):
+                        self._items(x, y)
+        if op.name == "list_of":
+            for x in op.inputs:
+                self._enters(x, op.output, 1)
+        elif op.name in PUTS:
+            self._enters(op.inputs[PUTS[op.name]], op.output, max(len(op.inputs) - 2, 1) if op.name == "list_set" else 1)
+            if op.name in PUSHES:
+                self[op.output].root().filled = True
+        elif op.name == "list_get":
+            self._enters(op.output, op.inputs[0], len(op.inputs) - 1)
+        elif op.name in ("tape_pop", "list_pop_at"):
+            self._enters(op.outputs[1], op.outputs[0], 1)
+
+    def _enters(self, x: Value, xs: Value, depth: int) -> None:
+        """`x` is an item of `xs`, or of one of its items."""
+        outer = self[xs].root()
+        for _ in range(depth - 1):
+            outer = outer.item.root()
+        if isinstance(x.type, List):
+            if outer.item is None:
+                outer.item = Held(x.type)
+            self[x].meets(outer.item)
+        elif outer.item is not None:
+            outer.item.meets(Held(x.type))
+
+    def _items(self, a: Value, b: Value) -> None:
+        if self[a].root().item is not None and self[b].root().item is not None:
+            self[a].root().item.meets(self[b].root().item)
+
+
+def _copy_arrays(block: Block) -> None:
+    ops, block.ops = block.ops, []
+    for op in ops:
+        if op.name == "tape_push" and isinstance(op.inputs[1].type, Array):
+            with Builder(Block(), op.line) as builder:
+                op.inputs[1] = copy_again(op.inputs[1])
+            block.ops += builder.block.ops
+        for inner in op.blocks:
+            _copy_arrays(inner)
+        block.ops.append(op)
+
+
+def spelled(type: Type) -> str:
+    """An expression for some value of this type: of a list, an empty one."""
+    match type:
+        case Scalar("float64" | "int64" | "bool" | "complex128" as dtype):
+            return {"float64": "0.0", "int64": "0", "bool": "False", "complex128": "0j"}[dtype]
+        case Scalar(dtype):
+            return f"np.{np.dtype(dtype).name}(0)"
+        case Array(dtype, dims):
+            return f"np.empty({(0,) * len(dims)}, np.{np.dtype(dtype).name})"
+        case List(item):
+            return f"[{spelled(item)}][:0]"
+        case Tuple(items):
+            return f"({', '.join(map(spelled, items))},)"
+    return "0.0"
+
+
+empty_list = Record("empty_list", evaluate=lambda *, item, kind: [], infer=lambda *, item, kind: kind(item),
+                    syntax=lambda *, item, kind: ast.parse(f"[{spelled(item)}][:0]", mode="eval").body)

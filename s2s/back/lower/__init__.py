@@ -1,0 +1,1 @@
+"""Ops on arrays become loop nests over numbers."""

@@ -1,0 +1,168 @@
+"""How much work loops do: operations on numbers, as sums of products of numbers of trips, counted on their syntax trees.
+
+    for i in range(n):
+        t = np.exp(x[i])          Work({("n", "m"): 3, ("n",): 7})
+        for j in range(m):
+            s += t * y[j]
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Sequence
+
+from ..syntax.ast_names import names_in, nodes_in, stored_in
+
+SLOW = {"exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "expm1", "log1p", "exp2", "log2", "log10", "power", "pow",
+        "arctan", "arctan2", "atan", "atan2", "arcsin", "arccos", "asin", "acos", "erf", "erfc", "gamma", "lgamma", "hypot",
+        "cbrt", "logaddexp", "arcsinh", "arccosh", "arctanh", "asinh", "acosh", "atanh"}
+MANY = 8  # trips of a loop of which nothing is known
+LANES = 4  # trips at a time, in the loops of a strip
+CALL = 200  # operations of a matrix product or the like
+LIBRARIES = ("blas_", "lapack_")  # how the names of functions begin that call them
+UNKNOWN = "unknown"
+LONG = 200  # characters
+# calls that give their first argument, or at most that
+LENGTHS = frozenset({"same_length", "nonempty_length", "spread_length", "broadcast_length", "supposed_length", "stays_inside", "strips_of"})
+
+Work = Counter  # by the factors of a product of trips, as text: how many operations
+
+
+def work_of(body: Sequence[ast.stmt], inside: set[str], index: str = "", trips: ast.expr | None = None) -> Work:
+    """The operations of one run of `body`, in terms of what is known outside the loop, which stores the names `inside`."""
+    found, most = Work(), {}
+    for statement in body:
+        match statement:
+            case ast.Assign([ast.Name(name)], ast.Call(ast.Name("min"), [_, ast.Constant(int(n))]) as value):
+                most[name] = -(-n // LANES)  # all strips but the last are so long, and what they compute goes several at a time
+                found += _operations(value)
+            case ast.For(_, ast.Call() as iterator, inner):
+                found += _operations(iterator)
+                own = trips_of(iterator)[1]
+                names, share = names_in(own), 1
+                if index in names and trips is not None:  # a triangle: half of a rectangle
+                    own, share = Substitute({index: trips}).visit(parsed(ast.unparse(own))[0].value), 2
+                known = not names_in(own) & inside
+                for key, n in work_of(inner, inside, index, trips).items():
+                    factor = (ast.unparse(own),) if known else ()
+                    number = own.value if isinstance(own, ast.Constant) else most.get(own.id) if isinstance(own, ast.Name) else None
+                    if number is not None:
+                        factor = ()
+                    found[(*key, *factor)] += -(-n // share) * (1 if factor else MANY if number is None else max(number, 0))
+            case ast.For() | ast.While():
+                for key, n in work_of(statement.body, inside, index, trips).items():
+                    found[key] += n * MANY
+            case ast.If(test, first, second):
+                found += _operations(test)
+                for arm in (first, second):
+                    for key, n in work_of(arm, inside, index, trips).items():
+                        found[key] += n if not second else -(-n // 2)
+            case _:
+                found += _operations(statement)
+    return found
+
+
+def _operations(tree: ast.AST) -> Work:
+    count = 0
+    for node in nodes_in(tree):
+        match node:
+            case ast.BinOp(_, ast.Pow()):
+                count += 8
+            case ast.BinOp(_, ast.Div() | ast.FloorDiv() | ast.Mod()):
+                count += 4
+            case ast.BinOp(_, ast.MatMult()) | ast.Call(ast.Attribute(ast.Attribute(_, "linalg"))):
+                count += CALL
+            case ast.Call(ast.Name(name)) if name.startswith(LIBRARIES):
+                count += CALL
+            case ast.Call(ast.Attribute(_, name) | ast.Name(name)):
+                count += 6 if name.removeprefix("vector_") in SLOW else 1  # vectorised 3, by libm 12
+            case ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.Subscript() | ast.AugAssign():
+                count += 1
+    return Work({(): count})
+
+
+def spelled(work: Work) -> str:
+    """A sum of products, as Python."""
+    terms = sorted(((key, n) for key, n in work.items() if n), key=lambda item: len(item[0]))
+    texts = [" * ".join([*([str(n)] if n != 1 or not key else []), *(as_factor(f) for f in key)]) for key, n in terms]
+    return " + ".join(texts) or "1"
+
+
+def as_factor(text: str) -> str:
+    tree = parsed(text)[0].value
+    return text if isinstance(tree, (ast.Name, ast.Constant, ast.Call, ast.Subscript)) else f"({text})"
+
+
+def trips_of(iterator: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
+    """Where a `range` starts, how many numbers it gives, and whether it goes down."""
+    match iterator.args:
+        case [stop]:
+            return ast.Constant(0), stop, False
+        case [start, stop]:
+            return start, difference(stop, start), False
+        case [start, stop, ast.UnaryOp(ast.USub(), ast.Constant(1)) | ast.Constant(-1)]:
+            return start, difference(start, stop), True
+        case [start, stop, _]:
+            return start, difference(stop, start), False
+
+
+def difference(a: ast.expr, b: ast.expr) -> ast.expr:
+    """a - b; of n - 1 and -1, n."""
+    match a, b:
+        case ast.BinOp(n, ast.Sub(), ast.Constant(k)), (ast.UnaryOp(ast.USub(), ast.Constant(j)) | ast.Constant(j)) if k == abs(j) == 1:
+            return n
+        case ast.Constant(x), ast.Constant(y):
+            return ast.Constant(x - y)
+    return ast.BinOp(a, ast.Sub(), b)
+
+
+class Substitute(ast.NodeTransformer):
+    def __init__(self, known: dict[str, ast.expr]):
+        self.known = known
+
+    def visit_Name(self, node: ast.Name):
+        return self.known.get(node.id, node)
+
+    def visit_Call(self, node: ast.Call):
+        if isinstance(node.func, ast.Name) and node.func.id in LENGTHS:
+            return self.visit(node.args[0])  # a check, or at most so many
+        return self.generic_visit(node)
+
+
+class Asked:
+    """What of a function is known at a call, in terms of its arguments a0, a1, ..."""
+
+    def __init__(self, tree: ast.FunctionDef):
+        self.arguments = {f"a{k}" for k in range(len(tree.args.args))}
+        self.known = known_of(tree)
+
+    def of(self, work: Work, trips: str) -> Work:
+        """The work of all `trips` in terms of the arguments: what is not known at the call counts as 1, UNKNOWN among its factors."""
+        return Work({tuple(self.factor(f) for f in (*key, trips)): n for key, n in work.items()})
+
+    def factor(self, factor: str) -> str:
+        """A number of trips in terms of the arguments."""
+        tree = Substitute(self.known).visit(parsed(factor)[0].value)
+        text = ast.unparse(tree)
+        simple = all(isinstance(node, (ast.Name, ast.Constant, ast.BinOp, ast.operator, ast.expr_context, ast.Call, ast.Subscript,
+                                       ast.Attribute, ast.UnaryOp, ast.USub)) for node in nodes_in(tree))
+        simple = simple and all(isinstance(node.value, ast.Attribute) for node in nodes_in(tree) if isinstance(node, ast.Subscript))
+        if not simple or len(text) > LONG or not names_in(tree) <= {*self.arguments, "max", "min", "len"}:
+            return UNKNOWN
+        return text
+
+
+def known_of(tree: ast.FunctionDef) -> dict[str, ast.expr]:
+    """What the names say that are assigned once, at the top of the function, in terms of its parameters where it can be said."""
+    counts = Counter(stored_in(tree.body))
+    known: dict[str, ast.expr] = {a.arg: ast.Name(f"a{k}", ast.Load()) for k, a in enumerate(tree.args.args)}
+    for statement in tree.body:
+        match statement:
+            case ast.Assign([ast.Name(name)], value) if counts[name] == 1 and name not in known:
+                known[name] = Substitute(known).visit(parsed(ast.unparse(value))[0].value)
+    return known
+
+
+def parsed(text: str) -> list[ast.stmt]:
+    return ast.parse(text).body

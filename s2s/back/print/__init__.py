@@ -1,0 +1,1 @@
+"""IR to a Python module that a person would have written."""

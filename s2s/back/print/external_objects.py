@@ -1,0 +1,80 @@
+"""The classes whose instances generated code makes, and the functions that it calls as they are: what they are called
+there, and how it gets at them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from types import MappingProxyType
+
+from ...ir.graph import Function, Op, walk
+from ...ops.program.opaque_call import called, foreign, home_of, objects_named, printed_op
+
+
+class Classes:
+    """The classes that some functions, printed in one module, need; `named` are those that have their names already.
+
+    What the module itself defines is called as in `taken`.
+    """
+
+    def __init__(self, functions: list[Function], named: Mapping[str, type] = MappingProxyType({}), taken: Iterable[str] = ()):
+        self.objects = {id(cls): cls for cls in named.values()}
+        self.names: dict[int, str] = {id(cls): name for name, cls in named.items()}  # by the object's id: it may be unhashable
+        self.taken = frozenset(taken)
+        for function in functions:
+            for op in walk(function.block):
+                form = op.attrs.get("form")
+                if form is not None and form.kind != "list" and form.cls is not dict:
+                    self._add(form.cls)
+                    if form.factory is not None and form.factory.__module__ != "builtins":
+                        self._add(form.factory)
+                for x in objects_called(op):
+                    self._add(x)
+                if op.name == "constant" and isinstance(op.attrs["value"], Enum):
+                    self._add(type(op.attrs["value"]))
+
+    def _add(self, cls) -> None:
+        if id(cls) not in self.names:
+            name, k = called(cls), 0
+            while name in self.names.values() or name in self.taken:
+                k += 1
+                name = f"{called(cls)}_{k}"
+            self.objects[id(cls)], self.names[id(cls)] = cls, name
+
+    def rename(self, words: Iterable[ast.Name]) -> None:
+        """Spell the classes among `words`, which say which they mean, by the names that they have here."""
+        for word in words:
+            if hasattr(word, "cls"):
+                word.id = self.names[id(word.cls)]
+
+    def renamed(self, source: str, helper) -> str:
+        """The text of a helper, with the names that the objects it calls have here."""
+        for x in getattr(helper, "calls", ()):
+            source = re.sub(rf"\b{called(x)}\b", self.names[id(x)], source)
+        return source
+
+    def imports(self) -> Iterator[str]:
+        """The statements that import those of them that can be imported."""
+        found: dict[str, list[str]] = {}
+        for cls, name in zip(self.objects.values(), self.names.values()):
+            if home_of(cls) is not None:
+                renamed = "" if name == called(cls) else f" as {name}"
+                found.setdefault(home_of(cls), []).append(f"{called(cls)}{renamed}")
+        for module, names in found.items():
+            yield f"from {module} import {', '.join(names)}"
+
+    def unreachable(self) -> dict[str, object]:
+        """Those that cannot be imported: the module is given them when it is run."""
+        return {name: cls for cls, name in zip(self.objects.values(), self.names.values()) if home_of(cls) is None}
+
+
+def objects_called(op: Op) -> list:
+    """The functions, and their fixed arguments, that the spelling of `op` names."""
+    if op.name == "call":
+        op = printed_op(op) or op
+    if op.record is foreign:
+        return objects_named(op)
+    return list(getattr(op.record.helper, "calls", ()))  # made by back/lower/library_calls.py

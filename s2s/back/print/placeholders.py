@@ -1,0 +1,57 @@
+"""Variables that may be unbound on some path, and still are copied from one name to another there.
+
+if c:                           the IR may hand the undefined y on to a variable that is read only
+    y = 2.0                     where c held; Python refuses to read it, so there the other branch
+...                             binds it to something: y = 0.0
+z = y
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+
+from ...analysis.definite_assignment import maybe_unbound, moves_of
+from ...ir.graph import Function, Value, walk
+from ...ir.types import Array, List, Scalar, Type, Unknown
+from ..loops.type_empty_lists import spelled
+
+HANDED_ON = frozenset({"tape_push", "setitem", "tuple", "call", "copy", "length", "shape"})  # ops that read what may not matter
+
+
+def must_be_bound(
+    function: Function,
+    leaves: Callable[[Value], Iterable[Value]],
+    variable: Callable[[Value], object],
+) -> set:
+    """The variables that may be unbound where their value is handed on."""
+    found = maybe_unbound(function)
+    if not found:
+        return set()
+    read: list[Value] = []
+    if len(function.block.yields) > 1:  # what a forward part hands to the backward part, on paths that do not read it
+        read += [leaf for x in function.block.yields for leaf in leaves(x)]
+    for op in walk(function.block):
+        if op.name in HANDED_ON:
+            read += [leaf for x in op.inputs for leaf in leaves(x)]
+        for target, value in moves_of(op):
+            read += [leaf for leaf in leaves(value) if variable(leaf) is not variable(target)]
+    return {variable(x) for x in read if x in found}
+
+
+def placeholder(type: Type, native: bool = False) -> ast.expr:
+    """Something of `type` that nobody will look at, though its length may be asked."""
+    match type:
+        case List():
+            return ast.parse(spelled(type) if native else "[]", mode="eval").body
+        case Scalar(dtype):
+            return ast.Constant({"b": False, "f": 0.0, "c": 0j}.get(dtype[0], 0))
+        case Array(dtype, dims):
+            # native code may copy it, element by element: it is as long as its type says
+            shape = tuple(d if native and isinstance(d, int) else 0 for d in dims)
+            wanted = "" if dtype == "float64" else f", np.{'bool_' if dtype == 'bool' else dtype}"
+            text = f"np.empty({shape[0] if len(shape) == 1 and not wanted else shape}{wanted})"
+            return ast.parse(text, mode="eval").body
+        case Unknown():
+            return ast.parse("np.empty(0)", mode="eval").body
+    return ast.Constant(None)

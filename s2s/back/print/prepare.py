@@ -1,0 +1,156 @@
+"""What the printer leaves out and regroups before it looks for names: dead ops, and tuples taken apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ...ir.graph import Block, Function, Op, Value, walk
+from ...ir.substitute import substitute
+from ...ir.types import Tuple
+from ...ops.program.effects import is_pure
+
+
+def drop_dead(function: Function) -> None:
+    """Remove, in place, pure ops that nothing reads, and what loops and branches hand on to nobody."""
+    _drop_ops(function)
+    while _drop_handed_on(function):
+        _drop_ops(function)
+
+
+def _drop_handed_on(function: Function) -> bool:
+    """Remove outputs of loops and branches that nothing reads; returns whether there were any."""
+    reads: Counter[Value] = Counter(function.results)
+    for op in walk(function.block):
+        reads.update(op.inputs)
+        for block in op.blocks:
+            reads.update(block.yields)
+    found = False
+    for op in walk(function.block):
+        if op.name == "if":
+            dead = [k for k, y in enumerate(op.outputs) if not reads[y]]
+        elif op.name in ("for", "while"):
+            first, body = len(op.inputs) - len(op.outputs), op.blocks[-1]
+            params = [block.params[len(block.params) - len(op.outputs) :] for block in op.blocks]
+            yields = body.yields[len(body.yields) - len(op.outputs) :]
+            dead = [
+                k
+                for k, y in enumerate(op.outputs)
+                if not reads[y] and all(reads[p[k]] == (p[k] is yields[k]) for p in params)
+            ]
+            for k in reversed(dead):
+                del op.inputs[first + k]
+                for block in op.blocks:
+                    del block.params[len(block.params) - len(op.outputs) + k]
+                    if block is body:
+                        del body.yields[len(body.yields) - len(op.outputs) + k]
+                del op.outputs[k]
+        else:
+            continue
+        if op.name == "if":
+            for k in reversed(dead):
+                del op.outputs[k]
+                for block in op.blocks:
+                    del block.yields[k]
+        found = found or bool(dead)
+    return found
+
+
+def _drop_ops(function: Function) -> None:
+    """Remove pure ops that nothing reads."""
+    used: set[Value] = set()
+
+    def visit(block: Block) -> None:
+        used.update(block.yields)
+        kept = []
+        for op in reversed(block.ops):
+            if any(y in used for y in op.outputs) or not is_pure(op):
+                for inner in op.blocks:
+                    visit(inner)
+                used.update(op.inputs)
+                kept.append(op)
+        block.ops = kept[::-1]
+
+    visit(function.block)
+
+
+def leave_shapes_unsaid(function: Function) -> None:
+    """Read x itself where `shaped_like(x, y)` is read, which is no code: `t = x` would be.
+
+    Not in a call: which function is called, the types of its arguments say.
+    """
+    called = {x for op in walk(function.block) if op.name == "call" for x in op.inputs}
+    said = [op for op in walk(function.block) if op.name == "shaped_like" and op.output not in called]
+    for op in reversed(said):
+        op.inputs[0].name = op.inputs[0].name or op.output.name
+    substitute(function.block, {op.output: op.inputs[0] for op in said})
+
+
+def name_results(function: Function) -> None:
+    """Call what a call returns, if it is several things, what the function called calls them."""
+    for op in walk(function.block):
+        if op.name == "call" and len(op.outputs) > 1:
+            results = op.attrs["callee"].function_for(op.inputs).results
+            for y, result in zip(op.outputs, results):
+                y.name = y.name or result.name
+
+
+def drop_handed_on(function: Function) -> None:
+    """Do not return the tapes that the caller has given: they are filled and emptied in place."""
+    if function.handed_on:
+        function.block.yields = [y for k, y in enumerate(function.results) if k not in function.handed_on]
+        function.tupled = len(function.results) != 1
+
+
+def handed_on(op: Op) -> dict[int, int]:
+    """By output: the input that it is, changed in place by the function that `op` calls."""
+    return op.attrs["callee"].function_for(op.inputs).handed_on if op.name == "call" else {}
+
+
+def unpack_tuples(function: Function) -> None:
+    """Give a pop or a call whose tuple is only ever taken apart one output per member.
+
+    t = pop(tape); x = item(t, 0); y = item(t, 1)    prints as    x, y = tape.pop()
+    """
+    uses: dict[Value, list] = {}
+    for op in walk(function.block):
+        for x in op.inputs:
+            uses.setdefault(x, []).append(op)
+        for block in op.blocks:
+            for y in block.yields:
+                uses.setdefault(y, []).append(block)
+    for y in function.results:
+        uses.setdefault(y, []).append(function.block)
+
+    def visit(block: Block) -> None:
+        for op in block.ops:
+            if (
+                op.name in ("tape_pop", "call")
+                and op.outputs
+                and isinstance(op.outputs[-1].type, Tuple)
+                and (op.outputs[-1].type.form is None or op.outputs[-1].type.form.kind in ("list", "namedtuple"))
+                and (op.name == "tape_pop" or len(op.outputs) == 1)
+            ):
+                whole = op.outputs[-1]
+                readers = uses.get(whole, [])
+                if readers and all(isinstance(r, Op) and r.name == "item" for r in readers):
+                    members = [Value(type, "", op) for type in whole.type.items]
+                    replaced = {}
+                    for reader in readers:
+                        member = members[reader.attrs["index"]]
+                        member.name = member.name or reader.output.name
+                        replaced[reader.output] = member
+                    op.outputs[-1:] = members
+                    op.attrs = {**op.attrs, "unpacked": len(members)}
+                    _replace(function.block, replaced)
+            for inner in op.blocks:
+                visit(inner)
+
+    def _replace(block: Block, replaced: dict[Value, Value]) -> None:
+        for op in walk(block):
+            op.inputs[:] = [replaced.get(x, x) for x in op.inputs]
+            for inner in op.blocks:
+                inner.yields[:] = [replaced.get(y, y) for y in inner.yields]
+        block.yields[:] = [replaced.get(y, y) for y in block.yields]
+
+    visit(function.block)
+    drop_dead(function)

@@ -1,0 +1,418 @@
+"""The printer: IR to a Python module that a person would have written.
+
+`render(function)` copies arrays where writes ask for it (owners), decides which values stand inside
+expressions (expressions), names the others (names), writes the statements (statements), and puts
+the module together: imports, what the spelling of its ops needs, the functions it calls, the function.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+
+from ...analysis.alias import results_of
+from ...errors import ERRORS, Line
+from ...ir.compile_lock import made_in_turn
+from ...ir.graph import Function, Op, walk
+from ...ir.treedef import stores_its_arguments, with_attributes
+from ...ir.types import Tape
+from ...ops.program.opaque_call import functions_in, printed_op
+from ...ops.program.recursive_callee import Recursive, recursive_callees
+from ...transform.cleanup.strong_products import spell_strong
+from ..parallel.cost import Work
+from ..parallel.outline_parallel import PARTS, Split, rename_marks
+from ..syntax.ast_names import nodes_in
+from ..syntax.literals import is_literal, modules_said
+from ..syntax.unparse import Blank, Unparser
+from .comments import with_comments
+from .errstate import hush, is_wholly_derived
+from .external_objects import Classes
+from .inlining import Layout
+from .insert_copies import owned
+from .out_of_ssa import BUILTINS, RESERVED, Names, Own, clashing
+from .prepare import drop_dead, drop_handed_on, leave_shapes_unsaid, name_results, unpack_tuples
+from .raises import named_classes, names_acted_with
+from .restore_returns import with_returns
+from .statement_writer import Writer
+
+WHOLE = {"show_empty": True} if sys.version_info >= (3, 13) else {}  # without, ast.dump asks whether arrays in the tree are empty
+
+@dataclass(frozen=True)
+class Module:
+    """A complete module: its text, the function in it to call, and the user's line of each of its lines."""
+
+    text: str
+    entry: str
+    lines: dict[int, Line] = field(default_factory=dict, repr=False)
+    given: dict[str, object] = field(default_factory=dict, repr=False)  # names that the text does not define
+    raises: dict[int, Op] = field(default_factory=dict, repr=False)  # compiled code: the op that raises on a line
+
+
+def render(function: Function, annotate: bool = False, native: bool = False, parts: Container[int] | None = None) -> Module:
+    """`function`, and all that it calls, as the text of a module that needs NumPy only.
+
+    With `annotate` the text is the IR itself: one op a line, with its type.  With `native` it keeps to what
+    Numba knows: no `reversed`, and no variable that is first a number and then an array.  Threads can share
+    the independent loops that have these numbers (`parts`).
+    """
+    return Draft(function, annotate, native).module(parts)
+
+
+class Draft:
+    """A function and all that it calls, as the trees of a module whose text is yet to be written: it is written once, most often.
+
+    So which loops are to be in parts can be told of their `sizes` (back/parallel/outline_parallel.py) before there is any text.
+    """
+
+    def __init__(self, function: Function, annotate: bool = False, native: bool = False, taken: frozenset[str] = frozenset()):
+        self.given = function, annotate, native, taken
+        callees = _callees(function)
+        for each in (function, *callees):
+            each.given, each.handed_on = frozenset(), {}
+        for callee in recursive_callees(function):
+            callee.function.given = callee.given
+            callee.function.handed_on = {} if annotate else callee.handed_on
+        self.helpers = _helpers_of([*callees, function])
+        if native:
+            taken |= {*PARTS, "njit"}
+        shadowing = self.define(function, callees, taken)
+        if shadowing:
+            self.define(function, callees, taken | shadowing)
+
+    def define(self, function: Function, callees: Sequence[Function], taken: frozenset[str]) -> frozenset[str]:
+        """Make the trees, in which neither variables nor functions have names that are `taken`.
+
+        What is returned are names that a function has by which the trees call what Python has.
+        """
+        _, annotate, native, _ = self.given
+        spelled = _spellings([function, *callees], self.helpers, taken)
+        whole = None if annotate else only_call(function)
+        if whole is not None:
+            callees = [callee for callee in callees if callee is not whole]
+            spelled = _spellings([function, *callees], self.helpers, taken)
+            spelled[whole] = spelled[function]
+            function = function.remade(whole.block)
+            spelled[function] = spelled[whole]
+        self.entry = str(spelled[function])
+        self.classes = Classes([function, *callees], {} if native else named_classes([function, *callees]), RESERVED.union(spelled.values(), taken))
+        reserved = frozenset({*spelled.values(), *self.classes.names.values()}) | names_acted_with([function, *callees])
+        self.reserved = reserved | {h.__name__ for h in self.helpers} | taken
+        self.definitions: list[ast.FunctionDef] | None = [
+            definition(called, annotate, native, self.reserved, entry=called is function, spelled=spelled)
+            for called in (*callees, function)]
+        return _builtins_called(self.definitions, self.helpers).intersection([*spelled.values(), *self.classes.names.values()])
+
+    @made_in_turn
+    def split(self) -> Split:
+        """The loops of the function that can be in parts or in sections."""
+        return Split(self.definitions[-1], self.reserved)
+
+    @property
+    def sizes(self) -> list[tuple[Work, ...]]:
+        """The work in the loops of the function that can be in parts or in sections."""
+        return self.split.sizes
+
+    def module(self, parts: Container[int] | None = None) -> Module:
+        """The text, with the loops in parts that have these numbers."""
+        if self.definitions is None:  # the trees have become another text
+            return Draft(*self.given).module(parts)
+        if parts is not None:
+            self.definitions[-1:] = self.split.in_parts(parts)
+        definitions, self.definitions = self.definitions, None
+        return self.written(definitions if self.given[1] or len(definitions) == 1 else _each_once(definitions))
+
+    def written(self, definitions: list[ast.FunctionDef]) -> Module:
+        """The text of the module of these."""
+        helpers, classes = self.helpers, self.classes
+        nodes = [node for tree in definitions for node in nodes_in(tree)]
+        words = [node for node in nodes if isinstance(node, ast.Name)]
+        used = _names_in(nodes)
+        used.update(*(modules_said(node.value) for node in nodes if isinstance(node, ast.Constant)))
+        sources = [textwrap.dedent(inspect.getsource(helper)).rstrip() for helper in helpers]
+        sources = [classes.renamed(source, helper) for helper, source in zip(helpers, sources)]
+        numbered = _numbered(helpers, used)
+        sources = [re.sub(rf"\b{helper.__name__}\b", numbered.get(helper.__name__, helper.__name__), source)
+                   for helper, source in zip(helpers, sources)]
+        for word in words:
+            word.id = numbered.get(word.id, word.id)
+        used |= {name for source in sources for name in _names_in(nodes_in(ast.parse(source)))}
+        classes.rename(words)
+        unparser = Unparser()
+        for module, spelling in _IMPORTS:
+            if module in used:
+                unparser.fill(spelling)
+        for spelling in classes.imports():
+            unparser.fill(spelling)
+        for source in sources:
+            unparser.out += ["", "", *source.split("\n")]
+        for tree in definitions:
+            unparser.out += ["", ""]
+            unparser.statement(tree)
+        return _module(unparser, self.entry, classes.unreachable())
+
+
+def _said(tree: ast.AST) -> tuple:
+    """Equal for trees that say the same, to the last element of the arrays in them."""
+    arrays = (node.value for node in nodes_in(tree) if isinstance(node, ast.Constant) and isinstance(node.value, np.ndarray))
+    return ast.dump(tree, **WHOLE), *((array.dtype, array.shape, array.tobytes()) for array in arrays)
+
+
+def _each_once(definitions: list[ast.FunctionDef]) -> list[ast.FunctionDef]:
+    """`definitions`, those called first, where two that say the same are one."""
+    kept: dict[tuple, ast.FunctionDef] = {}
+    named: dict[str, str] = {}
+    for tree in definitions:
+        for node in nodes_in(tree) if named else ():
+            if isinstance(node, ast.Name):
+                node.id = named.get(node.id, node.id)
+        name, tree.name = tree.name, ""
+        first = kept.setdefault(_said(tree), tree)
+        tree.name = name
+        if first is not tree and tree is not definitions[-1]:
+            named[name] = first.name
+    return [tree for tree in definitions if tree.name not in named]
+
+
+def _numbered(helpers: Iterable[Callable], used: set[str]) -> dict[str, str]:
+    """The names in this module of the functions that were made for single ops: print_out, print_out_1."""
+    found: dict[str, str] = {}
+    for helper in helpers:
+        if hasattr(helper, "stem"):
+            name, k = helper.stem, 0
+            while name in used or name in found.values():
+                k += 1
+                name = f"{helper.stem}_{k}"
+            found[helper.__name__] = name
+    return found
+
+
+def _with_own_helpers(helper: Callable) -> dict[Callable, None]:
+    """`helper` after the functions of its module that it calls."""
+    found: dict[Callable, None] = {}
+    names = [
+        i.argval for i in dis.get_instructions(helper) if i.opname == "LOAD_GLOBAL"
+    ]  # not those of attributes
+    for name in dict.fromkeys(names):
+        other = helper.__globals__.get(name)
+        if (
+            inspect.isfunction(other)
+            and other.__module__ == helper.__module__
+            and other is not helper
+        ):
+            found.update(_with_own_helpers(other))
+    return {**found, helper: None}
+
+
+def _names_in(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names in a text, and of SciPy's parts those that it asks for."""
+    found = set()
+    for node in nodes:
+        match node:
+            case ast.Name(name):
+                found.add(name)
+            case ast.Attribute(ast.Name("scipy"), part):
+                found.add(f"scipy.{part}")
+    return found
+
+
+_IMPORTS = [
+    ("cmath", "import cmath"),
+    ("logging", "import logging"),
+    ("math", "import math"),
+    ("warnings", "import warnings"),
+    ("np", "import numpy as np"),
+    ("scipy.fft", "import scipy.fft"),
+    ("scipy.linalg", "import scipy.linalg"),
+    ("scipy.special", "import scipy.special"),
+    ("in_parts", f"from s2s.runtime.parts import {', '.join(PARTS)}"),
+    ("objmode", "from numba import objmode"),
+    ("generator_type", "from numba import typeof\n\ngenerator_type = typeof(np.random.default_rng(0))"),
+]
+
+
+def _module(unparser: Unparser, entry: str, given: dict[str, object]) -> Module:
+    """The module's text, with its first empty lines taken off and its lines counted from 1."""
+    lines = [line.rstrip() for line in unparser.out]
+    skipped = 0
+    while lines and not lines[0]:
+        lines.pop(0)
+        skipped += 1
+    places, raises = ({number - skipped + 1: x for number, x in found.items()}
+                      for found in (unparser.lines, unparser.raises))
+    return Module("\n".join(lines) + "\n", entry, places, given, raises)
+
+
+def definition(
+    function: Function,
+    annotate: bool = False,
+    native: bool = False,
+    reserved: frozenset[str] = frozenset(),
+    entry: bool = True,
+    spelled: Mapping[Function, str] = MappingProxyType({}),
+) -> ast.FunctionDef:
+    """`function` as a `def`; `spelled` gives the names that it and what it calls have in the module."""
+    name, given = spelled.get(function, function.name), function
+    function = owned(spell_strong(function), results=entry and not annotate, augmented=not annotate)
+    if not annotate:
+        leave_shapes_unsaid(function)
+    name_results(function)
+    unpack_tuples(function)
+    drop_dead(function)
+    drop_handed_on(function)
+    layout = Layout(function, one_per_line=annotate, spelled=spelled, native=native)
+    names = Names(layout, reserved, native)
+    while not annotate and layout.inline_moved(names):
+        names = Names(layout, reserved, native)
+    writer = Writer(layout, names, native)
+    alone = not entry and not annotate and len(function.results) == 1  # callers want no tuple of one
+    body = writer.function_body(function.block, function.tupled and not alone)
+    if not annotate:
+        body = with_returns(body)
+    nodes = [node for statement in body for node in _in_order(statement)]
+    uses = [node for node in nodes if isinstance(node, ast.Name)]
+    if clashes := clashing(uses, *(names[p] for p in function.params)) - reserved:
+        return definition(given, annotate, native, reserved | clashes, entry, spelled)
+    renamed = names.renumber([*(names[p] for p in function.params), *(node.id for node in uses)])
+    for node in {id(node): node for node in uses}.values():
+        if node.id in renamed:
+            node.id = Own(renamed[node.id])
+    for node in (arg for arg in nodes if isinstance(arg, ast.arg)):  # of lambdas
+        node.arg = renamed.get(node.arg, node.arg)
+    if not annotate:
+        body = with_comments(body, function)
+        if layout.hushed is not None and layout.hushed.quiet and (entry or not is_wholly_derived(function)):
+            body = hush(body)
+    if function.doc:
+        doc = ast.Expr(ast.Constant(function.doc))
+        doc.docstring = True
+        body.insert(0, doc)
+    arguments = _arguments(function, names, annotate)
+    for arg in arguments.args:
+        arg.arg = renamed.get(arg.arg, arg.arg)
+    rename_marks(nodes, renamed)
+    tree = ast.FunctionDef(name, arguments, body or [ast.Pass()], [] if annotate or native else _silences(function))
+    tree.function = function
+    return tree
+
+
+def _silences(function: Function) -> list[ast.expr]:
+    """The decorator that has NumPy ignore what the functions ignore of which `function` is made: front/values/context_managers.py."""
+    sources = {function.source, *(op.line.source for op in walk(function.block) if op.line is not None)} - {None}
+    kinds = [kind for kind in ERRORS if any(kind in source.silent for source in sources)]
+    if not kinds:
+        return []
+    named = ", ".join(f"{kind}='ignore'" for kind in (["all"] if len(kinds) == len(ERRORS) else kinds))
+    return [ast.parse(f"np.errstate({named})", mode="eval").body]
+
+
+def _in_order(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a tree in the order of the text."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += [*ast.iter_child_nodes(node)][::-1]
+
+
+def _arguments(function: Function, names: Names, annotate: bool) -> ast.arguments:
+    args = [
+        ast.arg(names[p], ast.Constant(str(p.type)) if annotate else None) for p in function.params
+    ]
+    defaults = []
+    for param, arg in zip(function.params, args):
+        if param.name in function.defaults and is_literal(function.defaults[param.name]):
+            defaults.append(ast.Constant(function.defaults[param.name]))
+        elif defaults:
+            defaults = []  # a default may not come before an argument without one
+    return ast.arguments(
+        posonlyargs=[],
+        args=args,
+        vararg=None,
+        kwonlyargs=[],
+        kw_defaults=[],
+        kwarg=None,
+        defaults=defaults,
+    )
+
+
+def only_call(function: Function) -> Function | None:
+    """The recursive function that `function` does nothing but call, if it may stand in its place."""
+    ops = function.block.ops
+    if len(ops) != 1 or ops[0].name != "call" or not isinstance(ops[0].attrs["callee"], Recursive):
+        return None
+    callee = ops[0].attrs["callee"]
+    same = ops[0].inputs == function.params and ops[0].outputs == function.results
+    alone = not callee.given and all(not shared and not borrowed for shared, borrowed in results_of(callee))
+    if not same or not alone or function.tupled != callee.function.tupled:
+        return None
+    return None if any(isinstance(p.type, Tape) for p in function.params) else callee.function
+
+
+def _callees(function: Function) -> list[Function]:
+    """The functions that `function` calls, directly or not, each after those it calls."""
+    found: dict[Function, None] = {}
+    active: set[Function] = {function}
+
+    def visit(caller: Function) -> None:
+        for op in walk(caller.block):
+            for callee in functions_in(op):
+                if callee not in active:
+                    active.add(callee)
+                    visit(callee)
+                    found[callee] = None
+            if op.name == "call":
+                callee = op.attrs["callee"].function_for(op.inputs)
+                if callee not in active and printed_op(op) is None:
+                    active.add(callee)
+                    visit(callee)
+                    found[callee] = None
+
+    visit(function)
+    return list(found)
+
+
+def _helpers_of(functions: Sequence[Function]) -> dict[Callable, None]:
+    """The functions of s2s's own that the text of these needs."""
+    helpers: dict[Callable, None] = {}
+    for op in (op for each in functions for op in walk(each.block)):
+        if op.record.helper is not None:
+            helpers.update(_with_own_helpers(op.record.helper))
+        form = op.attrs.get("form")
+        if form is not None and form.kind == "attributes" and not stores_its_arguments(form):
+            helpers[with_attributes] = None
+    return helpers
+
+
+def _builtins_called(definitions: Iterable[ast.FunctionDef], helpers: Iterable[Callable]) -> frozenset[str]:
+    """What Python has that the functions and helpers call, by name."""
+    found = {str(node.id) for tree in definitions for node in nodes_in(tree) if isinstance(node, ast.Name) and not isinstance(node.id, Own)}
+    found.update(*(helper.__code__.co_names for helper in helpers))
+    return BUILTINS & found
+
+
+def _spellings(functions: Sequence[Function], helpers: Iterable[Callable], more: frozenset[str]) -> dict[Function, str]:
+    """A name for each: two functions of one name, or one for two kinds of arguments, become g and g_1.
+
+    So does one that is called as something that generated code calls: a helper, a module, a function of Python's, or one of `more`.
+    """
+    spelled: dict[Function, str] = {}
+    taken = RESERVED | more | {helper.__name__ for helper in helpers}
+    for each in functions:
+        name, k = each.name, 0
+        while name in spelled.values() or name in taken:
+            k += 1
+            name = f"{each.name}_{k}"
+        spelled[each] = Own(name)
+    return spelled
+
+
+__all__ = ["Module", "Blank", "Draft", "render", "definition"]

@@ -1,0 +1,140 @@
+"""Which arguments are meant: `argnums` and `static_argnums`, by number, from the end, or by name."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from inspect import Parameter
+from types import MethodType
+
+from ..errors import TypeMismatchError
+from ..front.eval.unwrap_callable import names_of, signature_of
+from ..ir.treedef import form_of, is_container
+from ..ir.types import Static
+
+
+class First(int):
+    """The default of `argnums`: argument 0, or of a method the first one after `self`."""
+
+
+FIRST = First(0)
+POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def numbers(argnums, what: str = "argnums") -> int | str | tuple:
+    """`argnums` as a number, a name, or a tuple of these; TypeMismatchError for anything else."""
+    if isinstance(argnums, (str, First)):
+        return argnums
+    try:
+        return operator.index(argnums)
+    except TypeError:
+        pass
+    if isinstance(argnums, Sequence):
+        if not argnums and what == "argnums":
+            raise TypeMismatchError("argnums names no argument", None, "name one, by its number or its name")
+        found = tuple(numbers(k, what) for k in argnums)
+        if not any(isinstance(k, tuple) for k in found):
+            return found
+    raise TypeMismatchError(f"{what} is {argnums!r}", None, "give the numbers of arguments, from 0, or their names")
+
+
+def checked_axes(axes, what: str):
+    """`axes`: a number, None, or a container of such, nested any way; TypeMismatchError for anything else."""
+    if is_container(axes):
+        for member in members_of(axes):
+            checked_axes(member, what)
+        return axes
+    try:
+        return None if axes is None else operator.index(axes)
+    except TypeError:
+        raise TypeMismatchError(f"{what} is or has {axes!r}", None,
+                                "give the number of an axis, None, or a container of these") from None
+
+
+def members_of(container) -> Sequence:
+    """What a tuple, list, dict or other container holds."""
+    form = form_of(container)
+    return container if form is None else form.members(container)
+
+
+def resolved(argnums, function: Callable, types: Sequence) -> int | tuple[int, ...]:
+    """`argnums` as numbers from 0, for a call of `function` with arguments of these types."""
+    if isinstance(argnums, tuple):
+        return tuple(resolved(k, function, types) for k in argnums)
+    if isinstance(argnums, First):
+        if not types or not isinstance(types[0], Static) or isinstance(function, MethodType):
+            return 0
+        owner = types[0].value if isinstance(types[0].value, type) else type(types[0].value)
+        return int(any(name_of(function) in vars(cls) for cls in owner.__mro__))  # of a method, the first argument after the object
+    if isinstance(argnums, str):
+        names = names_of(function, len(types))
+        if argnums not in names:
+            raise TypeMismatchError(f"{name_of(function)} is given no argument {argnums}, which argnums names", None,
+                                    f"name one of {', '.join(names)}")
+        return names.index(argnums)
+    if argnums >= 0:
+        return argnums
+    named = sum(p.kind is p.KEYWORD_ONLY for p in signature_of(function).parameters.values())
+    if argnums + len(types) - named < 0:
+        raise TypeMismatchError(f"{name_of(function)} has {len(types)} arguments, and argnums names argument {argnums}",
+                                None, "number them from 0, or from -1 backwards")
+    return argnums + len(types) - named
+
+
+def as_method(argnums):
+    """`argnums` of a function that is called as a method."""
+    return 1 if isinstance(argnums, First) else argnums
+
+
+def static_names(function: Callable, argnums, argnames) -> tuple[int | str, ...]:
+    """What `static_argnums` and `static_argnames` name, by number and by name; TypeMismatchError for what is not there."""
+    parameters = list(signature_of(function).parameters.values())
+    open_ended = {p.kind for p in parameters} & {Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD}
+    positional = names_of(function, len([p for p in parameters if p.kind in POSITIONAL]))
+    found: list[int | str] = []
+    for k in _each(numbers(argnums, "static_argnums")):
+        if not isinstance(k, int):
+            raise TypeMismatchError(f"static_argnums is {argnums!r}", None, "give names as static_argnames")
+        if -len(positional) <= k < len(positional):
+            found.append(positional[k])
+        elif Parameter.VAR_POSITIONAL in open_ended and k >= 0:
+            found.append(k)
+        else:
+            raise TypeMismatchError(f"static_argnums names argument {k}, and {name_of(function)} takes {len(positional)}",
+                                    None, "number them from 0")
+    for name in _each(argnames):
+        if not isinstance(name, str):
+            raise TypeMismatchError(f"static_argnames is {argnames!r}", None, "give the names of arguments")
+        if not open_ended and all(p.name != name for p in parameters):
+            raise TypeMismatchError(f"static_argnames names {name}, and {name_of(function)} has no such argument", None,
+                                    f"name one of {', '.join(p.name for p in parameters)}")
+        found.append(name)
+    return tuple(dict.fromkeys(found))
+
+
+def is_choice(x) -> bool:
+    """Whether an argument may be made static because code cannot be generated without it: an axis, a norm, a tuple of such."""
+    return all(map(is_choice, x)) if isinstance(x, tuple) else isinstance(x, (bool, int, float, str, type(None)))
+
+
+def fixed_key(x, name: str) -> tuple:
+    """Hashable, and equal for static arguments that are the same to every program; TypeMismatchError for an array."""
+    if isinstance(x, (tuple, frozenset)):
+        return type(x), tuple(fixed_key(item, name) for item in (x if isinstance(x, tuple) else sorted(x, key=repr)))
+    if isinstance(x, (float, complex)):
+        return type(x), repr(x)
+    try:
+        hash(x)
+    except TypeError:
+        raise TypeMismatchError(f"the static argument {name} is a {type(x).__name__}, which cannot be hashed", None,
+                                "pass numbers, strings, tuples or functions there, or do not make it static") from None
+    return type(x), x
+
+
+def name_of(function: Callable) -> str:
+    """What messages call `function`."""
+    return getattr(function, "__name__", "f")
+
+
+def _each(names) -> tuple:
+    return names if isinstance(names, tuple) else tuple(names) if isinstance(names, list) else (names,)

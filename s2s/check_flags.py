@@ -1,0 +1,51 @@
+"""What S2S_CHECK asks to be checked.
+
+    S2S_CHECK=1               everything
+    S2S_CHECK=ir              the IR is verified after every pass (ir/verify.py)
+    S2S_CHECK=nan             generated code stops at the first NaN or inf (runtime/debug/nan_trap.py)
+    S2S_CHECK=memory          native code stops before it touches memory that is not its own
+                              (runtime/debug/sanitizer.py)
+    S2S_CHECK=conventions     calls of derivatives warn of what a convention decided
+                              (conventions.py)
+    S2S_CHECK=ir,memory       several of these
+
+The variable is read when code is generated.  A general test run wants the memory checked, but may
+make NaN; so each check has a word of its own.
+"""
+
+from __future__ import annotations
+
+import os
+
+from .errors import S2SError
+
+CHECKS = ("ir", "nan", "memory", "conventions")
+
+
+def requested_checks() -> tuple[str, ...]:
+    """The words of CHECKS that S2S_CHECK names; raises S2SError for a word that is none of them.
+
+    >>> os.environ["S2S_CHECK"] = "nan,ir"
+    >>> requested_checks()
+    ('ir', 'nan')
+    >>> del os.environ["S2S_CHECK"]
+    """
+    value = os.environ.get("S2S_CHECK", "0").strip()
+    if value in ("", "0"):
+        return ()
+    if value == "1":
+        return CHECKS
+    words = [word.strip() for word in value.split(",")]
+    for word in words:
+        if word not in CHECKS:
+            raise S2SError(
+                f"S2S_CHECK={value}: there is no check {word!r}",
+                None,
+                f"set it to 1 for all checks, or to some of {', '.join(CHECKS)}",
+            )
+    return tuple(check for check in CHECKS if check in words)
+
+
+def is_requested(check: str) -> bool:
+    """Whether S2S_CHECK asks for this check, one of CHECKS."""
+    return check in requested_checks()

@@ -1,0 +1,1 @@
+"""Functions that users ask for (grad, jacobian, hvp, linear maps), made of what `transform` gives."""

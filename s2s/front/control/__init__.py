@@ -1,0 +1,1 @@
+"""Branches, loop carries, iterators, generators, recursion, exceptions."""

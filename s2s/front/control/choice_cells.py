@@ -1,0 +1,120 @@
+"""Arrays that a condition chooses: what the arms of an `if` leave, named from outside the arms.
+
+After `c = a if s else b[k:]`, where the arms say so, c is a cell that is `a` where s holds and `b[k:]` elsewhere.
+The numbers that an arm computes for it (k) become results of the `if`; an array that an arm makes becomes one, too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+from ...ir.builder import current
+from ...ir.graph import MISSING, Block, Value
+from ...ir.types import Scalar
+from ...ops.core.record import value
+from ..domain.heap import Cell, Heap
+from ..values.subscript import part_of
+
+
+class Outside:
+    """The cells that the arms of one `if` leave, as they are known after it.
+
+    `pair(arm, x, otherwise)` makes x, or a number that stands for it in the other arm, a result of the `if`, and
+    returns its position among the outputs.
+    """
+
+    def __init__(self, heap: Heap, arms: list[Block], before: dict, pair: Callable):
+        self.heap, self.arms, self.before, self.pair = heap, arms, before, pair
+        self.found: dict[tuple[int, Cell], Callable | None] = {}
+        self.uses: Counter[tuple[int, Cell]] = Counter()
+
+    def choice(self, condition: Value, cells: tuple[Cell, Cell], output: int) -> Callable | None:
+        """A function from the outputs to the cell that is one of two; `output` is what it holds. None: there is none."""
+        arms = [self.cell(cell, k, output) for k, cell in enumerate(cells)]
+        for k, cell in enumerate(cells):
+            self.uses.update((k, root) for root in cell.roots)
+        if None in arms:
+            return None
+
+        def place(outputs):
+            if all(self.is_fresh(cell) and self.uses[k, cell] == 1 for k, cell in enumerate(cells)):
+                return None
+            return self.heap.choose(condition, *(arm(outputs) for arm in arms), outputs[output])
+
+        return place
+
+    def is_fresh(self, cell: Cell) -> bool:
+        """Whether a cell is an array that an arm made."""
+        return cell.base is None and cell.choice is None and not cell.owner and cell not in self.before
+
+    def cell(self, cell: Cell, arm: int, output: int | None = None) -> Callable | None:
+        """A function from the outputs to what `cell` is after the `if`, None where there is no such cell.
+
+        `output` is what the arm's whole array is among the outputs, if it is.
+        """
+        key = arm, cell
+        if self.found.get(key) is None:
+            self.found[key] = self._cell(cell, arm, output)
+        return self.found[key]
+
+    def _cell(self, cell: Cell, arm: int, output: int | None) -> Callable | None:
+        made: list[Cell] = []
+        if cell.choice is not None:
+            parts = [self._number(cell.choice[0], arm, False), *(self.cell(c, arm) for c in cell.choice[1:])]
+
+            def make(outputs):
+                return Cell(choice=tuple(part(outputs) for part in parts))
+        elif cell.base is None:
+            if not self.is_fresh(cell):
+                return lambda outputs: cell
+            parts = [output]
+
+            def make(outputs):
+                new = self.heap.new(outputs[output], cell.origins | {cell})
+                new.contiguous = cell.contiguous
+                return new
+        elif cell.index is not None:
+            parts = [self.cell(cell.base, arm), *(self._number(x, arm, 0) for x in cell.index[1])]
+
+            def make(outputs):
+                base, *operands = (part(outputs) for part in parts)
+                return part_of(base, cell.index[0], operands)
+        else:
+            parts = [self.cell(cell.base, arm)]
+            inside = {y for op in self.arms[arm].ops for y in op.outputs}
+            if not all(x not in inside or self._moved_out(x, arm) for x in cell.reads):
+                return None
+
+            def make(outputs):
+                base = parts[0](outputs)
+                return cell if base is cell.base else replace(cell, base=base)
+        if None in parts:
+            return None
+
+        def place(outputs):
+            if not made:
+                made.append(make(outputs))
+            return made[0]
+
+        return place
+
+    def _moved_out(self, x: Value, arm: int) -> bool:
+        """Move a constant of the arm before the `if`; returns whether it is one."""
+        if x.constant is MISSING or x.op.inputs:
+            return False
+        self.arms[arm].ops.remove(x.op)
+        current().block.ops.append(x.op)
+        return True
+
+    def _number(self, x: Value, arm: int, otherwise) -> Callable | None:
+        """A function from the outputs to a number that the arm has; `otherwise` stands for it in the other arm."""
+        if x.constant is not MISSING:
+            return lambda outputs: value(x.constant)
+        if all(x not in op.outputs for op in self.arms[arm].ops):
+            return lambda outputs: x
+        if not isinstance(x.type, Scalar):
+            return None
+        output = self.pair(arm, x, otherwise)
+        return lambda outputs: outputs[output]

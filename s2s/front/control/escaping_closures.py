@@ -1,0 +1,109 @@
+"""Functions and texts that an arm of an `if` makes: what they close over, or show, comes out of the `if` with them.
+
+    g = scaled_by(x) if x > 0 else scaled_by(2 * x)      where scaled_by(k) returns a function that reads k
+
+The activation of `scaled_by` has ended inside the arm, and its `k` exists only there.  So the names that the function
+reads become outputs of the `if`, undefined on the other side, and the function reads these: it is only ever called
+where the condition says that it is this one.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+
+from ...ir.graph import MISSING, Value
+from ...ops.core.record import value
+from ..domain.frame import Frame, Text, like
+from ..domain.functions import Chosen, Local, Made, Partial
+from ..syntax.liveness import read_names
+from ..values.strings import Part
+
+
+class Brought:
+    """What one arm's functions become after the `if` that `join` joins."""
+
+    def __init__(self, join, side: int):
+        self.join, self.side = join, side
+        self.living = set(_activations(join.frame))
+        self.frames: dict[tuple[Frame, frozenset], Callable] = {}
+
+    def function(self, x) -> Callable:
+        """A function from the outputs of the `if` to what `x` is after it."""
+        match x:
+            case Local(node, frame, defaults):
+                if frame in self.living and not defaults:
+                    return lambda outputs: x
+                inner, given = self.activation(frame, read_names([node])), self.bindings(defaults)
+                return lambda outputs: Local(node, inner(outputs), given(outputs))
+            case Partial(function, args, keywords):
+                inner, given, named = self.function(function), self.bindings(dict(enumerate(args))), self.bindings(keywords)
+                return lambda outputs: Partial(inner(outputs), list(given(outputs).values()), named(outputs))
+            case Chosen(condition, functions):
+                which, each = self.binding(condition, ""), [self.function(f) for f in functions]
+                return lambda outputs: Chosen(which(outputs), tuple(f(outputs) for f in each))
+        return lambda outputs: x
+
+    def binding(self, x, name) -> Callable:
+        """The same for anything."""
+        return self.function(x) if isinstance(x, Made) else self.join.one(x, self.side, str(name))
+
+    def bindings(self, found: dict) -> Callable:
+        """The same for the values of a dict."""
+        made = {name: self.binding(x, name) for name, x in found.items()}
+        return lambda outputs: {name: x(outputs) for name, x in made.items()}
+
+    def text(self, x) -> Callable:
+        """A function from the outputs to the string or Text that `x` is after the `if`; what was there before it stays as it is."""
+        made = set(self.join.arms[self.side].ops)
+
+        def shown(content) -> Callable:
+            match content:
+                case Value() if content.op in made and content.constant is MISSING:
+                    return self.join.one(content, self.side, "")
+                case Value() if content.op in made:
+                    return lambda outputs: value(content.constant)
+                case Text(parts):
+                    again = [shown(part) for part in parts]
+                    return lambda outputs: Text(tuple(part(outputs) for part in again))
+                case tuple() | list():
+                    items = [shown(item) for item in content]
+                    return lambda outputs: like(content, [item(outputs) for item in items])
+                case dict():
+                    named = {key: shown(item) for key, item in content.items()}
+                    return lambda outputs: {key: item(outputs) for key, item in named.items()}
+                case Part():
+                    fields = {name: shown(held) for name, held in vars(content).items()}
+                    return lambda outputs: type(content)(**{name: field(outputs) for name, field in fields.items()})
+            return lambda outputs: content
+
+        return shown(x)
+
+    def activation(self, frame: Frame | None, names: set[str]) -> Callable:
+        """The same for an activation, of which `names` are read."""
+        if frame is None or frame in self.living:
+            return lambda outputs: frame
+        key = frame, frozenset(names)
+        if key in self.frames:
+            return self.frames[key]
+        after = copy.copy(frame)
+        self.frames[key] = lambda outputs: after
+        env = self.bindings({name: x for name, x in frame.env.items() if name in names})
+        around = self.activation(frame.lexical, names)
+
+        def filled(outputs) -> Frame:
+            after.env, after.lexical = {**frame.env, **env(outputs)}, around(outputs)
+            return after
+
+        return filled
+
+
+def _activations(frame: Frame | None) -> Iterator[Frame]:
+    """`frame`, those around it and those that wait for it."""
+    pending, seen = [frame], set()
+    while pending:
+        each = pending.pop()
+        if each is not None and each not in seen:
+            seen.add(each)
+            yield each
+            pending += [each.lexical, each.caller]

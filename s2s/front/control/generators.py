@@ -1,0 +1,155 @@
+"""Functions that yield: run when they are called, to their end, into a list that is run over once.
+
+    def layers(w, shapes):                            def layers(w, shapes):
+        for m, n in shapes:                               <total> = []
+            yield w[:m * n].reshape(m, n)                 for m, n in shapes:
+            w = w[m * n:]              becomes                <total>.append(<yielded>(w[:m * n].reshape(m, n)))
+                                                              w = w[m * n:]
+                                                          return <total>
+
+Python runs such a function a piece at a time, while somebody runs over what it yields.  All at once is the same as long as neither
+side sees what the other does meanwhile: the function writes into nothing that was there before, nor into what it yields; what it reads is
+not written into before the last item has been used (iterators.py); and it neither prints nor raises nor goes on for ever.
+Anything else is refused.
+
+Considered: to run the loop's body in the place of each `yield`.  That is Python's order for every program, but only for a `for` over the
+generator itself, not for zip, enumerate, next or list; and a `break` or `return` of the body would have to leave another function's loop.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from inspect import CO_GENERATOR
+
+import gast
+
+from ...ir.builder import current
+from ...ops.program.effects import has_effects
+from ..domain.frame import Frame
+from ..domain.functions import Known
+from ..domain.heap import Container, cells_in
+from ..syntax.desugar import placed
+from ..syntax.liveness import inside
+from ..values.iterator_invalidation import acted
+from .iterators import once
+
+TOTAL, YIELDED = "<total>", "<yielded>"
+REMEDY = "return the values, in an array or a list"
+
+_made: dict[int, tuple[gast.FunctionDef, gast.FunctionDef]] = {}
+
+
+def is_generator(node: gast.AST) -> bool:
+    """Whether a definition is that of a function that yields."""
+    return isinstance(node, gast.FunctionDef) and any(
+        isinstance(x, (gast.Yield, gast.YieldFrom)) for statement in node.body for x in inside(statement))
+
+
+def is_generator_function(function) -> bool:
+    """Whether a Python function yields."""
+    return bool(getattr(getattr(function, "__code__", None), "co_flags", 0) & CO_GENERATOR)
+
+
+def generated(frame: Frame, node: gast.AST, definition: gast.FunctionDef, reads: list, run: Callable):
+    """The iterator that a call of a function that yields returns; `run(definition, names)` runs the function that makes the list."""
+    what = f"{definition.name}()"
+    _check(frame, node, definition)
+    yielded: set = set()
+
+    def note(frame: Frame, node, item):
+        for cell in cells_in(item):
+            yielded.update((cell,) if isinstance(cell, Container) else (root for own in frame.heap.inside(cell) for root in own.roots))
+        return item
+
+    before, outer = dict(frame.heap.contents), frame.heap.written
+    frame.heap.written = written = set()
+    names, block = list(_names(frame)), current().block
+    there = set(block.ops)
+    try:
+        total = run(_listing(definition), {YIELDED: Known(note)})
+    finally:
+        frame.heap.written = outer
+        if outer is not None:
+            outer |= written
+    if any(at.env.get(name) is not binding for at, name, binding in names) or acted(frame, before):
+        raise frame.refuse("a generator that writes into what was there before it", node, REMEDY)
+    if any(has_effects(op) for op in block.ops if op not in there):
+        raise frame.refuse("a generator that draws, prints or raises", node, REMEDY)
+    if written & {own for root in yielded for own in ((root,) if isinstance(root, Container) else {root} | root.held | root.origins)}:
+        raise frame.refuse("a generator that writes into what it yields", node, "yield a copy")
+    return once(frame, total, what, [total, *reads])
+
+
+def _names(frame: Frame) -> Iterator[tuple]:
+    """The names of the functions around, and what they stand for."""
+    seen, pending = set(), [frame]
+    while pending:
+        at = pending.pop()
+        if at is not None and id(at) not in seen:
+            seen.add(id(at))
+            yield from ((at, name, binding) for name, binding in list(at.env.items()))
+            pending += [at.lexical, at.caller]
+
+
+def _check(frame: Frame, node: gast.AST, definition: gast.FunctionDef) -> None:
+    """Refuse what somebody would see of the order in which things happen."""
+    if frame.session.tries:
+        raise frame.refuse("a call of a generator inside a `try`", node, "make a list of it before: list(...)")
+    for statement in definition.body:
+        for x in inside(statement):
+            match x:
+                case gast.Raise() | gast.Assert() | gast.Try():
+                    raise frame.refuse("a generator that may raise", node, REMEDY)
+                case gast.While(test=gast.Constant()):
+                    raise frame.refuse("a generator that may go on for ever", node, "write the loop where its values are used")
+                case gast.Return(value=value) if value is not None:
+                    raise frame.refuse("a generator that returns a value", node, REMEDY)
+
+
+def _listing(definition: gast.FunctionDef) -> gast.FunctionDef:
+    """The function that returns a list of all that `definition` yields, made once."""
+    if id(definition) not in _made:
+        new = copy.deepcopy(definition)
+        body = [x for statement in new.body for x in _as_list(_Listing().visit(statement))]
+        new.body = [_at(gast.Assign([_name(TOTAL, gast.Store())], gast.List([], gast.Load()), None), definition), *body,
+                    _at(gast.Return(_name(TOTAL)), definition)]
+        _made[id(definition)] = definition, new
+    return _made[id(definition)][1]
+
+
+def _as_list(x) -> list:
+    return x if isinstance(x, list) else [x]
+
+
+def _at(new: gast.AST, old: gast.AST) -> gast.AST:
+    return placed(new, old)
+
+
+def _name(name: str, context=None) -> gast.Name:
+    return gast.Name(name, context or gast.Load(), None, None)
+
+
+def _append(item: gast.AST) -> gast.Expr:
+    noted = gast.Call(_name(YIELDED), [item], [])
+    return gast.Expr(gast.Call(gast.Attribute(_name(TOTAL), "append", gast.Load()), [noted], []))
+
+
+class _Listing(gast.NodeTransformer):
+    """`yield x` as a statement becomes an append; where its value is used it stays, and is refused."""
+
+    def visit_FunctionDef(self, node: gast.FunctionDef) -> gast.AST:
+        return node
+
+    visit_Lambda = visit_FunctionDef
+
+    def visit_Expr(self, node: gast.Expr) -> gast.AST:
+        match node.value:
+            case gast.Yield(value=item):
+                return _at(_append(item or gast.Constant(None, None)), node)
+            case gast.YieldFrom(value=source):
+                return _at(gast.For(_name("<each>", gast.Store()), source, [_append(_name("<each>"))], [], None), node)
+        return node
+
+    def visit_Return(self, node: gast.Return) -> gast.AST:
+        return _at(gast.Return(_name(TOTAL)), node)

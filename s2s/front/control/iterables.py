@@ -1,0 +1,192 @@
+"""What a `for` can run over: ranges, arrays, tuples, and enumerate, zip and reversed of those."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import gast
+
+from ...errors import TypeMismatchError
+from ...ir.graph import Value
+from ...ir.types import Extent, List, Scalar
+from ...library.containers import Keyed, Set
+from ...ops.core.control import tape_len, tape_pop
+from ...ops.core.record import value
+from ...ops.core.shape import length
+from ...ops.program.checkpoint import Plan
+from ...ops.program.list_ops import list_copy
+from ..domain.frame import Frame, Object
+from ..domain.functions import Generator, Method
+from ..domain.heap import Cell, Container
+from ..values.dicts import Entries, entries_of
+from ..values.lists import length_of_list, sharing_items, take_item
+from ..values.objects import method_of
+from ..values.subscript import take
+
+
+@dataclass
+class Iterable:
+    """What a `for` runs over: how often, and the binding of trip `k`."""
+
+    get: Callable  # index -> binding
+    bounds: tuple = ()  # (lo, hi, step) of the index
+    trips: int | None = None  # where the loop is to be unrolled
+    held: tuple = ()  # bindings that it reads from
+    is_range: bool = False
+    extent: object = None  # of the axis that it runs along, where known
+    plan: Plan | None = None  # how a reverse sweep is to run the loop again
+
+    def index_name(self, frame: Frame) -> str:
+        used = {*frame.locals, *frame.env}
+        return next(name for name in ("i", "j", "k", "index") if name not in used or name == "index")
+
+
+def iterable(frame: Frame, binding, node: gast.AST) -> Iterable:
+    """How to loop over `binding`."""
+    binding = frame.opened(binding)
+    match binding:
+        case Iterable():
+            return binding
+        case Generator():
+            return binding.iterate()
+        case Entries():
+            return Iterable(lambda k: _entry(frame, binding, k, node), trips=len(binding), held=(binding,))
+        case tuple() | list():
+            return Iterable(lambda k: binding[k], trips=len(binding), held=(binding,))
+        case Container() if binding.is_dict:
+            return iterable(frame, entries_of(lambda: tuple(binding.members)), node)
+        case Container() if binding.cls.__module__ == Set.__module__:
+            return iterable(frame, members_of(frame, binding, node), node)
+        case Container() if (function := method_of(binding, "__iter__")) is not None:
+            return iterable(frame, frame.session.call(frame, Method(function, binding), [], {}, node), node)
+        case str():
+            return Iterable(lambda k: binding[k], trips=len(binding))
+        case range():
+            return range_over(binding.start, binding.stop, binding.step)
+        case Cell() if frame.heap.items(binding) is not None:
+            return Iterable(lambda k: take_item(frame, binding, k), trips=len(frame.heap.items(binding)), held=(binding,))
+        case Cell() if isinstance(frame.heap.read(binding).type, List):
+            return Iterable(lambda k: take_item(frame, binding, k), (0, length_of_list(frame, binding), 1), held=(binding,))
+        case Cell():
+            content = frame.heap.read(binding)
+            extent = content.type.dims[0] if hasattr(content.type, "dims") else None
+            return Iterable(lambda k: take(frame, binding, k), (0, length(content, axis=0), 1),
+                            held=(binding,), extent=extent)
+        case Value(type=Scalar()):
+            raise TypeMismatchError("a loop over a number", frame.line(node), "loop over range(n)")
+    kind = type(binding.content if isinstance(binding, Object) else binding).__name__
+    raise frame.refuse(f"a loop over a {kind}", node, "loop over a range, an array or a tuple")
+
+
+def members_of(frame: Frame, binding: Container, node: gast.AST, anyhow: bool = False):
+    """The list of what is in a set, a deque or a dict of library/containers.py, in Python's order, or `anyhow`; any other object
+    as it is."""
+    if binding.cls.__module__ != Set.__module__:
+        return binding
+    items = binding.members["_keys" if issubclass(binding.cls, Keyed) else "_items"]
+    if issubclass(binding.cls, Keyed) and frame.heap.items(items) is None:
+        return sharing_items(frame, items, list_copy(frame.heap.read(items)))  # what is looked up while a loop runs over it
+    if binding.cls is not Set or anyhow:
+        return items
+    if frame.is_static(items) and all(isinstance(x, int) for x in frame.static(items, "a set")):
+        return tuple(set(frame.static(items, "a set")))
+    if len(frame.heap.items(items) or (1, 1)) > 1:
+        raise frame.refuse("the order of a set that is not known when code is generated", node, "use a list, or loop over sorted(...)")
+    return items
+
+
+def _entry(frame: Frame, entries: Entries, k: int, node: gast.AST):
+    now = entries.now()
+    if len(now) != len(entries):
+        raise frame.refuse("a dict that changes its size while a loop runs over it", node, "loop over a copy, e.g. list(d.items())")
+    return now[k]
+
+
+def range_over(lo, hi, step) -> Iterable:
+    """range(lo, hi, step)."""
+    return Iterable(lambda k: k, (lo, hi, step), is_range=True)
+
+
+def counted(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
+    """The same, with an index that counts from 0 by 1."""
+    if source.trips is not None:
+        return source
+    lo, hi, step = source.bounds
+    if not source.is_range and _known(step) == -1:  # backwards, to its start
+        return Iterable(lambda k: source.get(lo - k), (0, lo + 1, 1), held=source.held, extent=source.extent)
+    if not source.is_range:
+        return source
+    if (lo, step) == (0, 1) or (_known(lo) == 0 and _known(step) == 1):
+        return Iterable(source.get, source.bounds)
+    if all(isinstance(_known(b), int) for b in source.bounds):
+        return Iterable(lambda k: lo + k * step, (0, len(range(*map(_known, source.bounds))), 1))
+    if _known(step) == 1:
+        return Iterable(lambda k: k + lo, (0, value(hi) - lo, 1))
+    raise frame.refuse("a range with a step inside zip, enumerate or reversed", node, "loop over range(n) and compute "
+                                                                                       "the index")
+
+
+def _known(bound):
+    return bound.constant if isinstance(bound, Value) else bound
+
+
+def enumerated(frame: Frame, source: Iterable, start, node: gast.AST) -> Iterable:
+    """enumerate(source, start)."""
+    plan = source.plan
+    source = counted(frame, source, node)
+    count = (lambda k: k) if _known(start) == 0 else (lambda k: k + start)
+    return Iterable(lambda k: (count(k), source.get(k)), source.bounds, source.trips, source.held,
+                    extent=source.extent, plan=plan)
+
+
+def zipped(frame: Frame, sources: list[Iterable], shortest: Callable, node: gast.AST) -> Iterable:
+    """zip(*sources); `shortest(a, b)` is the smaller of two run-time lengths."""
+    plan = next((source.plan for source in sources if source.plan is not None), None)
+    sources = [counted(frame, source, node) for source in sources]
+    held = tuple(h for source in sources for h in source.held)
+
+    def get(k):
+        return tuple(source.get(k) for source in sources)
+
+    if all(source.trips is not None for source in sources):
+        return Iterable(get, trips=min((source.trips for source in sources), default=0), held=held)
+    if any(source.trips is not None for source in sources):
+        raise frame.refuse("zip of a tuple with an array", node, "index the tuple, or make it an array")
+    length_of_all, extent = sources[0].bounds[1], sources[0].extent
+    for source in sources[1:]:
+        if extent is None or source.extent != extent or not isinstance(extent, (Extent, int)):
+            length_of_all, extent = shortest(length_of_all, source.bounds[1]), None
+    return Iterable(get, (0, length_of_all, 1), held=held, extent=extent, plan=plan)
+
+
+def reversed_(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
+    """reversed(source)."""
+    return replace(_reversed(frame, source, node), plan=source.plan)
+
+
+def _reversed(frame: Frame, source: Iterable, node: gast.AST) -> Iterable:
+    if source.trips is not None:
+        return Iterable(lambda k: source.get(source.trips - 1 - k), trips=source.trips, held=source.held)
+    if source.is_range:
+        lo, hi, step = source.bounds
+        if _known(step) == 1:
+            return range_over(value(hi) - 1, value(lo) - 1, -1)
+        if all(isinstance(_known(b), int) for b in source.bounds):
+            back = range(*map(_known, source.bounds))[::-1]
+            return range_over(back.start, back.stop, back.step)
+        raise frame.refuse("reversed(range) with a step", node, "write the range backwards")
+    lo, hi, step = source.bounds
+    return Iterable(source.get, (value(hi) - 1, -1, -1), held=source.held, extent=source.extent)
+
+
+def popped(frame: Frame, cell: Cell) -> Iterable:
+    """reversed(tape), as derivatives are printed: each trip takes the last item of a tape of its own."""
+    own = frame.heap.new(frame.heap.read(cell))
+
+    def pop(_):
+        tape, last = tape_pop(frame.heap.read(own))
+        frame.write(own, tape)
+        return frame.wrap(last)
+
+    return Iterable(pop, (0, tape_len(frame.heap.read(own)), 1), held=(own,))

@@ -1,0 +1,135 @@
+"""What can be run over once only: what iter(), map(), zip(), enumerate() and generator expressions give.
+
+Whatever looks at what is in an iterator uses it up (`Frame.opened`), and who asks a second time is refused: how much the
+first had left, only the run knows.  `next` takes one item off; how many it took is in `state`, a dict of the program's, so
+that branches and loops join it like anything else.  Two other designs: an object with a cursor, said in Python, would
+make a `while` of every `for` over a `zip`; a mark on the binding itself would not be undone on the other path of an `if`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import gast
+
+from ...errors import TypeMismatchError
+from ...ir.graph import MISSING, Value
+from ...ops.core.record import value
+from ..domain.frame import Frame
+from ..domain.functions import Generator, Made
+from ..domain.heap import Container
+from ..values.dicts import store
+from ..values.exceptions import is_caught
+from ..values.iterator_invalidation import State, Watch, acted
+from .iterables import Iterable, counted, iterable
+from .join import branch
+
+TAKEN, USED = "taken", "used"
+ALL = object()
+
+
+@dataclass(eq=False)
+class Once(Made):
+    """An iterator over `content`: an Iterable, a Generator, or the list of what is in it."""
+
+    content: object
+    state: Container  # {"taken": how many `next` took, "used": whether something else ran over it}
+    what: str
+    watch: Watch  # what it reads, as it was when it was made
+    was_early: bool = False  # it was worked out when it was made, though Python does that when it is run over
+    is_early: bool = False  # it is worked out before a loop over it begins
+
+    def held(self) -> Iterator:
+        yield self.state
+        yield from (self.content.held if isinstance(self.content, Iterable) else self.content.held()
+                    if isinstance(self.content, Made) else (self.content,))
+
+    def consumed(self, frame: Frame):
+        """What is left of it, for somebody who runs over it."""
+        self.check(frame)
+        taken = _unused(frame, self)
+        store(frame, self.state, {TAKEN: taken, USED: True})
+        if taken == 0:
+            return self.content
+        rest = counted(frame, iterable(frame, self.content, None), None)
+        if rest.trips is not None and isinstance(taken, int):
+            return Iterable(lambda k: rest.get(k + taken), trips=max(rest.trips - taken, 0), held=rest.held)
+        lo, hi, step = rest.bounds
+        return replace(rest, get=lambda k: rest.get(k + taken), bounds=(0, value(hi) - taken, 1), is_range=False, extent=None)
+
+    def check(self, frame: Frame) -> None:
+        """Refuse what would not be what Python finds in it now."""
+        if (self.watch.changed if self.was_early else self.watch.resized)(frame):
+            self.refuse(frame)
+
+    def refuse(self, frame: Frame) -> None:
+        """Refuse an iterator because what it reads is written into."""
+        raise frame.refuse(f"what {self.what} reads changes before it is run over to its end", None,
+                           "make a list of it first: list(...); or write a loop with an `if`")
+
+
+POOLED = ("product()", "combinations()", "combinations_with_replacement()", "permutations()")  # Python copies what they read
+
+
+def once(frame: Frame, content, what: str, reads, is_early: bool = False) -> Once:
+    """An iterator over `content`, which reads these bindings and which nobody has run over yet."""
+    inner = [x for x in reads if isinstance(x, Once)]
+    was_early = any(x.was_early or x.is_early for x in inner) or what in POOLED or (
+        what != "iter()" and not isinstance(content, (Iterable, Generator)))
+    watch = Watch(frame, (x for x in reads if not isinstance(x, Once))).joined(x.watch.again(frame) for x in inner)
+    return Once(content, frame.heap.new_container(State, {TAKEN: 0, USED: False}), what, watch, was_early, was_early or is_early)
+
+
+def gives_iterator(function: Callable, what: str) -> Callable:
+    """`function`, of front/eval/python_builtins.py or front/eval/sequence_calls.py, whose result is an iterator in Python."""
+    def make(frame: Frame, node, *args, **keywords):
+        opened, named = [frame.opened(a) for a in args], {name: frame.opened(a) for name, a in keywords.items()}
+        # what an iterator given to it reads, and when, is lost once that is opened
+        reads = [a if isinstance(a, Once) else b for a, b in zip((*args, *keywords.values()), (*opened, *named.values()))]
+        before = dict(frame.heap.contents)
+        made = once(frame, function(frame, node, *opened, **named), what, reads)
+        if made.was_early and acted(frame, before):
+            made.refuse(frame)
+        return made
+
+    make.opens = True
+    return make
+
+
+def iterator_of(frame: Frame, node: gast.AST, source):
+    """iter(source)."""
+    return source if isinstance(source, Once) else once(frame, frame.opened(source), "iter()", (source,))
+
+
+def next_of(frame: Frame, node: gast.AST, source, default=ALL):
+    """next(source, default)."""
+    if not isinstance(source, Once):
+        raise TypeMismatchError("next() of what is no iterator", frame.line(node), "make one: it = iter(...)")
+    if is_caught(frame, StopIteration):
+        raise frame.refuse("next() where StopIteration is caught", node, "give next() a second argument, and test for it")
+    source.check(frame)
+    taken = _unused(frame, source)
+    if isinstance(source.content, Generator) and taken == 0:
+        store(frame, source.state, {TAKEN: 0, USED: True})
+        return source.content.fold("first" if default is ALL else "first or", None if default is ALL else default)
+    items = counted(frame, iterable(frame, source.content, node), node)
+    store(frame, source.state, {TAKEN: taken + 1, USED: False})
+    if default is ALL:
+        if items.trips is not None and isinstance(taken, int) and taken >= items.trips:
+            raise TypeMismatchError("next() of an iterator that has nothing left", frame.line(node), "give it a second argument")
+        return items.get(taken)
+    if items.trips is not None and isinstance(taken, int):
+        return items.get(taken) if taken < items.trips else default
+    count = items.trips if items.trips is not None else items.bounds[1]
+    return branch(frame, value(taken) < value(count), lambda: items.get(taken), lambda: default, frame.live | frame.pending)
+
+
+def _unused(frame: Frame, source: Once):
+    """How many items `next` took of an iterator that nothing ran over."""
+    used, taken = source.state.members[USED], source.state.members[TAKEN]
+    if (used.constant if isinstance(used, Value) else used) is not False:
+        raise frame.refuse(f"{source.what} is run over a second time, and the first may have left nothing", None,
+                           "make a list of it first: list(...)")
+    constant = taken.constant if isinstance(taken, Value) else taken
+    return taken if constant is MISSING else constant

@@ -1,0 +1,472 @@
+"""Running both sides of a run-time condition, and joining what they leave behind.
+
+Each side starts from the same state and is run into a block of its own.  Names and cells on which the two
+disagree become results of one `if` op; a name that nothing reads afterwards is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...errors import TypeMismatchError
+from ...ir.builder import Builder, current
+from ...ir.graph import MISSING, Block, Value
+from ...ir.types import Array
+from ...ops.core.control import if_, make_undefined
+from ...ops.core.record import value
+from ...ops.program.effects import has_effects
+from ..domain.disjoint_arrays import parted
+from ..domain.frame import (
+    EXIT,
+    IN_WORDS,
+    OUT,
+    RAISED,
+    RESULT,
+    RESULT_OF,
+    RETURNED,
+    STOP,
+    UNBOUND,
+    Ended,
+    Frame,
+    Object,
+    Text,
+    like,
+)
+from ..domain.functions import Chosen, Made
+from ..domain.heap import Cell, Container
+from ..domain.optional import Maybe, assume, settled
+from ..values.exceptions import mapped
+from ..values.lists import as_list
+from ..values.maybe_unbound import go_on_bound, note_arms
+from ..values.strings import choices, chosen, code_of, common_words, is_word, retold, word
+from .choice_cells import Outside
+from .escaping_closures import Brought
+
+NUMBERS = (bool, int, float, complex)
+
+
+def branch(frame: Frame, condition: Value, then: Callable, otherwise: Callable, live: frozenset, tells: bool = True):
+    """Run `then()` or `otherwise()`, as `condition` says at run time; returns what they returned, joined.
+
+    `live` are the names that may be read afterwards.  With `tells`, what follows from the condition is known on its sides.
+    """
+    if condition.constant is not MISSING:
+        return then() if condition.constant else otherwise()
+    before = frame.snapshot()
+    place = frame.live, frame.pending, frame.kept
+    arms, states, ended, facts, held = [], [], [], [], []
+    assumed = frame.session.assumed
+    shared = {cell: (cell.held, cell.alike) for cell in before[1]}
+    for body in (then, otherwise):
+        frame.restore(before)
+        for cell, (own, alike) in shared.items():
+            cell.held, cell.alike = own, alike
+        frame.session.assumed = dict(assumed)
+        if tells:
+            assume(frame.session.assumed, condition, body is then)
+        block = Block()
+        with Builder(block):
+            try:
+                frame.env[RESULT_OF] = body()
+                ended.append(False)
+            except Ended:
+                frame.live, frame.pending, frame.kept = place
+                ended.append(True)
+        arms.append(block)
+        states.append(frame.snapshot())
+        facts.append(frame.session.assumed)
+        held.append({cell: (cell.held, cell.alike) for cell in frame.heap.contents})
+    frame.session.assumed = assumed
+    for cell in shared:
+        cell.held = frozenset().union(*(after[cell][0] for after in held))
+        cell.alike = frozenset().union(*(after[cell][1] for after in held))
+    if any(ended):
+        assumed.update(facts[ended.index(False)] if False in ended else {})
+        return _go_on(frame, condition, arms, states, ended)
+    frame.restore(before)
+    join = Join(frame, condition, arms, states, before[1], facts)
+    first, second = states[0][0], states[1][0]
+    note_arms(frame, first, second, live)
+    pairs = {name: (first.get(name, UNBOUND), second.get(name, UNBOUND))
+             for name in dict.fromkeys((*before[0], *first, *second)) if frame.is_live(name, live)}
+    join.parted = parted(frame, [*pairs.values()], join.heaps, [{cell: own for cell, (own, _) in arm.items()} for arm in held])
+    joined = {name: join.bindings(a, b, name) for name, (a, b) in pairs.items() if a is not UNBOUND or b is not UNBOUND}
+    cells = [cell for cell in before[1] if states[0][1].get(cell) is not states[1][1].get(cell)
+             or states[0][1].get(cell) is not before[1][cell]]
+    waiting = () if frame.caller is None else frame.caller.reachable(True)
+    needed = join.needed.union(frame.session.given, (root for name, cell in waiting for root in cell.roots))
+    changed = join.changed(cells, needed)
+    outputs = join.emit(condition)
+    for cell, place in changed:
+        frame.heap.contents[cell] = place(outputs)
+    frame.env = {name: place(outputs) for name, place in joined.items()}
+    frame.env.update(_as_before(before[0], states, frame.env))
+    return frame.env.pop(RESULT_OF)
+
+
+def _as_before(before: dict, states: list[tuple], joined: dict) -> dict:
+    """Numbers and arrays that nobody reads after these arms keep the names they had: they are not unbound.
+
+    An `if` further out, whose other side is read on, would ask otherwise: `if done: (if x > 0: m = 2 * m); break` inside a loop.
+    """
+    return {name: binding for name, binding in before.items() if name not in joined and isinstance(binding, (Value, Cell, *NUMBERS))
+            and all(name in env for env, *_ in states)}
+
+
+def _go_on(frame: Frame, condition: Value, arms: list[Block], states: list, ended: list[bool]):
+    """The `if` does what its arms do that raise; the other arm is what happens afterwards."""
+    def splice(k: int) -> tuple:
+        if ended[k]:
+            current().block.ops.extend(arms[k].ops)
+        return ()
+
+    if_(condition, lambda: splice(0), lambda: splice(1))
+    if all(ended):
+        raise Ended
+    k = ended.index(False)
+    current().block.ops.extend(arms[k].ops)
+    frame.restore(states[k])
+    return frame.env.pop(RESULT_OF)
+
+
+def unless_left(frame: Frame, leaving: Value, rest: Callable, live: frozenset) -> None:
+    """Run `rest()`, unless the flag `leaving` says that a statement before it has left."""
+
+    def go_on() -> None:
+        clear_flags(frame)
+        rest()
+
+    branch(frame, leaving, lambda: has_left(frame, leaving), go_on, live)
+
+
+def has_left(frame: Frame, leaving: Value) -> None:
+    """On this side, the flag `leaving` says that a statement has left."""
+    for flag in (EXIT, STOP, RETURNED, RAISED):
+        if frame.env[flag] is leaving:
+            frame.env[flag] = True
+
+
+def clear_flags(frame: Frame) -> None:
+    """Nothing has left the current statements."""
+    frame.env[EXIT] = frame.env[STOP] = frame.env[OUT] = frame.env[RETURNED] = frame.env[RAISED] = False
+    frame.env.pop(RESULT, None)
+    go_on_bound(frame.env)
+
+
+class Join:
+    """The pairs of Values on which two arms differ, and how the joined bindings are made of their join."""
+
+    def __init__(self, frame: Frame, condition: Value, arms: list[Block], states: list[tuple], before: dict, facts: list[dict]):
+        self.condition, self.facts = condition, facts
+        self.frame, self.arms = frame, arms
+        self.heaps, self.seen = [contents for _, contents, _ in states], [seen for _, _, seen in states]
+        self.pairs: list[tuple[Value, Value]] = []
+        self.names: list[str] = []
+        self.cells: dict[tuple[Cell, Cell], Callable] = {}
+        self.needed: set[Cell] = set()
+        self.parted: frozenset[tuple[Cell, Cell]] = frozenset()
+        self.constants: dict[tuple, Value] = {}
+        self.outside = Outside(frame.heap, arms, before, self._number_pair)
+
+    def bindings(self, a, b, name: str) -> Callable:
+        """A function from the outputs of the `if` to the binding that is `a` or `b`."""
+        if a is b:
+            self.needed.update(root for cell in self.frame.cells_held(a) for root in cell.roots)
+            return lambda outputs: a
+        a, b = settled(self.facts[0], a), settled(self.facts[1], b)
+        if (a is None or b is None) and (a is UNBOUND or b is UNBOUND):  # that it is bound is asked before it is read
+            return lambda outputs: None
+        if isinstance(a, Maybe) or isinstance(b, Maybe) or (a is None) is not (b is None):
+            return self.maybe(a, b, name)
+        if isinstance(a, (tuple, list)) and type(a) is type(b) and len(a) == len(b):
+            items = [self.bindings(x, y, name) for x, y in zip(a, b)]
+            return lambda outputs: like(a, [item(outputs) for item in items])
+        if isinstance(a, slice) and isinstance(b, slice) and _given(a) == _given(b):
+            bounds = [self.bindings(*pair, name) for pair in zip(_bounds(a), _bounds(b))]
+            return lambda outputs: slice(*(bound(outputs) for bound in bounds))
+        if a is UNBOUND and isinstance(b, (tuple, list)):
+            return self.bindings(like(b, [UNBOUND for _ in b]), b, name)
+        if b is UNBOUND and isinstance(a, (tuple, list)):
+            return self.bindings(a, like(a, [UNBOUND for _ in a]), name)
+        if isinstance(a, Container) and isinstance(b, Container) or UNBOUND in (a, b) and isinstance(
+                a if b is UNBOUND else b, Container):
+            if (a, b) not in self.cells:
+                self.cells[a, b] = self._new_container(a, b, name)
+            return self.cells[a, b]
+        if all(isinstance(x, Cell) or x is UNBOUND and isinstance(self.known(y), tuple) for x, y in ((a, b), (b, a))):
+            if (a, b) not in self.cells:
+                self.cells[a, b] = self._new_cell(a, b, name)
+            return self.cells[a, b]
+        if _same_object(a, b):
+            known = a if not isinstance(a, Value) else a.constant
+            return lambda outputs: value(known) if isinstance(known, NUMBERS) else known
+        if (is_word(a) or is_word(b)) and (words := common_words(a, b)) is not None:
+            codes = []
+            for arm, x in zip(self.arms, (a, b)):
+                with Builder(arm):
+                    codes.append(code_of(x, words))
+            code = self._pair(*codes, name)
+            return lambda outputs: word(outputs[code], words)
+        flags = choices(a), choices(b)
+        if None not in flags:
+            first, second = ([self._pair(*pair, name) for pair in pairs] for pairs in (
+                [(flag, value_in(self.arms[1], False)) for flag in flags[0]],
+                [(value_in(self.arms[0], False), flag) for flag in flags[1]]))
+            return lambda outputs: chosen(self.condition, retold(a, iter([outputs[k] for k in first])),
+                                          retold(b, iter([outputs[k] for k in second])))
+        if isinstance(a, (str, Text)) and isinstance(b, (str, Text)):
+            first, second = self._told(a, 0), self._told(b, 1)
+            return lambda outputs: chosen(self.condition, first(outputs), second(outputs))
+        if all(isinstance(x, (str, Text)) for x in (a, b)):
+            first, second = Brought(self, 0).text(a), Brought(self, 1).text(b)
+            return lambda outputs: chosen(self.condition, first(outputs), second(outputs))
+        if _is_number(a) and _is_number(b):
+            output = self._pair(self._leaf(a, 0), self._leaf(b, 1), name)
+            return lambda outputs: self.frame.either(outputs[output], a, b)
+        if is_function(a) and is_function(b):
+            self.needed.update(root for x in (a, b) for cell in self.frame.cells_held(x) for root in cell.roots)
+            first, second = Brought(self, 0), Brought(self, 1)
+            made = first.function(a), second.function(b)
+            return lambda outputs: Chosen(self.condition, tuple(function(outputs) for function in made))
+        name = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
+        raise TypeMismatchError(f"{name} is {described(a)} on one path and {described(b)} on another", current().line,
+                                "give it one kind of value on all paths")
+
+    def _told(self, text, side: int) -> Callable:
+        """A function from the outputs to a text of one arm: what it shows that the arm has made leaves the `if` with it."""
+        places: list[int | None] = []
+
+        def place(x: Value) -> Value:
+            made = x.op is not None and x.op in self.arms[side].ops
+            pair = (x, self._leaf(UNBOUND, 1)) if side == 0 else (self._leaf(UNBOUND, 0), x)
+            places.append(self._pair(*pair, x.name) if made else None)
+            return x
+
+        def told(outputs):
+            rest = iter(places)
+            return mapped(text, lambda x: x if (k := next(rest)) is None else outputs[k])
+
+        mapped(text, place)
+        return told
+
+    def one(self, x, side: int, name: str) -> Callable:
+        """A function from the outputs to `x`, which only this arm has."""
+        if not isinstance(x, (Value, Cell, Container, Maybe, tuple, list)):
+            return lambda outputs: x
+        return self.bindings(*((x, UNBOUND) if side == 0 else (UNBOUND, x)), name)
+
+    def maybe(self, a, b, name: str) -> Callable:
+        """A function from the outputs to what one of the arms may leave as None."""
+        for x in (a, b):
+            if not may_be_none(x):
+                called = {RESULT: "the result", RESULT_OF: "this"}.get(name, name)
+                raise TypeMismatchError(f"{called} is {described(a)} on one path and {described(b)} on another",
+                                        current().line, "give it one kind of value on all paths")
+        sides = [x if isinstance(x, Maybe) else Maybe(False, UNBOUND) if x is None or x is UNBOUND else Maybe(True, x)
+                 for x in (a, b)]
+        flags = [x.is_set if isinstance(x.is_set, Value) else value_in(arm, x.is_set) for x, arm in zip(sides, self.arms)]
+        flag = flags[0] if flags[0] is flags[1] else self._pair(*flags, f"has_{self.frame.label(name) or 'result'}")
+        content = self.bindings(sides[0].content, sides[1].content, name)
+        return lambda outputs: Maybe(flag if isinstance(flag, Value) else outputs[flag], content(outputs))
+
+    def contents(self, cell: Cell) -> Callable:
+        """A function from the outputs to what `cell` holds after either arm."""
+        name = next((n for n, binding in self.frame.env.items() if binding is cell), "")
+        a, b = (heap[cell] for heap in self.heaps)
+        if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
+            return self.lists(a, b, name)
+        output = self._pair(self._leaf(cell, 0), self._leaf(cell, 1), name)
+        return lambda outputs: outputs[output]
+
+    def lists(self, a, b, name: str) -> Callable | None:
+        """A function from the outputs to the items of what is one of two lists of one known length."""
+        a, b = (None if x is UNBOUND else x for x in (a, b))
+        first, second = a or (UNBOUND,) * len(b or ()), b or (UNBOUND,) * len(a or ())
+        if len(first) != len(second):
+            return None
+        items = [self.bindings(x, y, name) for x, y in zip(first, second)]
+        return lambda outputs: tuple(item(outputs) for item in items)
+
+    def changed(self, cells: list, needed: set) -> list[tuple]:
+        """(cell, what it holds after either arm) for those of `cells` that are needed, members of containers included."""
+        found: dict = {}
+        while True:
+            more = [cell for cell in cells if cell not in found and (cell in needed or cell in self.needed)]
+            if not more:
+                return list(found.items())
+            for cell in more:
+                found[cell] = self.members(cell) if isinstance(cell, Container) else self.contents(cell)
+
+    def members(self, container: Container) -> Callable:
+        """A function from the outputs to the members of `container` after either arm."""
+        a, b = (heap[container] for heap in self.heaps)
+        name = next((n for n, binding in self.frame.env.items() if binding is container), f"a {container.cls.__name__}")
+        return self._joined_members(a, b, container.form_with(a), container.form_with(b), name)
+
+    def _joined_members(self, a: dict, b: dict, form_a, form_b, name: str) -> Callable:
+        if form_a != form_b:
+            raise TypeMismatchError(f"{name} is {form_a} on one path and {form_b} on another", current().line,
+                                    "give it the same keys or attributes, in the same order, on all paths")
+        places = {key: self.bindings(a[key], b[key], f"{name}_{key}" if str(key).isidentifier() else name) for key in a}
+        return lambda outputs: {key: place(outputs) for key, place in places.items()}
+
+    def _new_container(self, a, b, name: str) -> Callable:
+        """A container that is `a` or `b`, each UNBOUND or a container."""
+        one = b if a is UNBOUND else a
+        held = [None if x is UNBOUND else heap.get(x, x.initial) for x, heap in zip((a, b), self.heaps)]
+        blank = dict.fromkeys(held[0] if held[1] is None else held[1], UNBOUND)
+        first, second = (blank if members is None else members for members in held)
+        forms = [one.form_with(first) if x is UNBOUND else x.form_with(m) for x, m in ((a, first), (b, second))]
+        place = self._joined_members(first, second, *forms, IN_WORDS.get(name, name))
+        origins = frozenset().union(*(x.family() for x in (a, b) if x is not UNBOUND))
+        made: list[Container] = []
+
+        def joined(outputs):
+            if not made:
+                made.append(self.frame.heap.new_container(one.cls, place(outputs), one.factory))
+                made[0].origins = origins if UNBOUND not in (a, b) else frozenset()
+            return made[0]
+
+        return joined
+
+    def emit(self, condition: Value) -> tuple[Value, ...]:
+        """The `if` op, from the ops that the arms have emitted."""
+        if not self.pairs and not any(has_effects(op) for arm in self.arms for op in arm.ops):
+            return ()
+
+        def splice(k: int) -> list[Value]:
+            current().block.ops.extend(self.arms[k].ops)
+            return [pair[k] for pair in self.pairs]
+
+        return if_(condition, lambda: splice(0), lambda: splice(1), self.names)
+
+    def _pair(self, a: Value, b: Value, name: str) -> int:
+        if (a, b) not in self.pairs:
+            self.pairs.append((a, b))
+            self.names.append(self.frame.label(name))
+        return self.pairs.index((a, b))
+
+    def _number_pair(self, arm: int, x: Value, otherwise) -> int:
+        pair = [x, self._leaf(otherwise, 1 - arm)]
+        return self._pair(*(pair if arm == 0 else pair[::-1]), "")
+
+    def _new_cell(self, a: Cell, b: Cell, name: str) -> Callable:
+        known = [heap.get(x) if isinstance(x, Cell) else x for heap, x in zip(self.heaps, (a, b))]
+        if all(isinstance(x, tuple) or x is UNBOUND for x in known) and (UNBOUND in known or len(known[0]) == len(known[1])):
+            items = self.lists(*known, name)
+            return self._placed(items, (a, b))
+        leaves = self._leaf(a, 0), self._leaf(b, 1)
+        output = self._pair(*leaves, name)
+        if (a, b) in self.parted:
+            return self._placed(lambda outputs: outputs[output], ())
+        choice = None
+        if all(isinstance(leaf.type, Array) for leaf in leaves):
+            choice = self.outside.choice(self.condition, (a, b), output)
+        if choice is not None:
+            self.needed.update((*a.roots, *b.roots))
+        return self._placed(lambda outputs: outputs[output], (a, b), choice)
+
+    def _placed(self, content: Callable, sources: tuple, choice: Callable | None = None) -> Callable:
+        """A function from the outputs to one new cell, which is, or may be, one of the two that the arms leave."""
+        made = []
+
+        def place(outputs):
+            chosen = choice(outputs) if choice is not None and not made else None
+            if chosen is not None:
+                made.append(chosen)
+            elif not made:
+                made.append(self.frame.heap.new(content(outputs), [c for x in sources if isinstance(x, Cell) for c in x.family()]))
+                for x in sources:
+                    if isinstance(x, Cell):
+                        made[0].held, made[0].alike = made[0].held | x.root.held, made[0].alike | x.root.alike
+            return made[0]
+
+        return place
+
+    def known(self, binding):
+        """The items of a list that one of the arms leaves, where its length is known."""
+        return next((heap[binding] for heap in self.heaps if isinstance(heap.get(binding), tuple)), None) if isinstance(
+            binding, Cell) else None
+
+    def _leaf(self, binding, arm: int) -> Value:
+        """The Value of a leaf at the end of an arm."""
+        if isinstance(binding, Value):
+            return binding
+        with Builder(self.arms[arm]):
+            if binding is UNBOUND:
+                return make_undefined()
+            if not isinstance(binding, Cell):
+                key = arm, type(binding), repr(binding)
+                if key not in self.constants:
+                    self.constants[key] = value(binding)
+                return self.constants[key]
+            heap = self.frame.heap
+            kept = heap.contents, heap.seen
+            heap.contents, heap.seen = dict(self.heaps[arm]), self.seen[arm]
+            items = heap.items(binding)
+            content = heap.read(binding) if items is None else as_list(self.frame, binding)
+            heap.contents, heap.seen = kept
+            return content
+
+
+def value_in(arm: Block, constant) -> Value:
+    """A constant at the end of an arm."""
+    with Builder(arm):
+        return value(constant)
+
+
+def _is_number(binding) -> bool:
+    return isinstance(binding, (Value, Cell, *NUMBERS)) or binding is UNBOUND
+
+
+def may_be_none(binding) -> bool:
+    """Whether a binding can be joined with None: one that is data, or None."""
+    if isinstance(binding, (tuple, list)):
+        return all(map(may_be_none, binding))
+    return binding is None or isinstance(binding, Container) or _is_number(binding)
+
+
+def is_function(binding) -> bool:
+    """Whether a binding is a function, the program's own or another."""
+    return isinstance(binding, Made) or not isinstance(binding, (type, Value, Cell, Object)) and callable(binding)
+
+
+def _bounds(part: slice) -> tuple:
+    return part.start, part.stop, part.step
+
+
+def _given(part: slice) -> list[str]:
+    """The bounds that a slice has."""
+    return [name for name, bound in zip(("start", "stop", "step"), _bounds(part)) if bound is not None]
+
+
+def _same_object(a, b) -> bool:
+    """Whether two things known now are the same thing."""
+    a, b = (x.constant if isinstance(x, Value) and x.constant is not MISSING else x for x in (a, b))
+    if isinstance(a, (Value, Cell, Made)) or isinstance(b, (Value, Cell, Made)):
+        return False
+    if isinstance(a, Object) and isinstance(b, Object):
+        return a.content is b.content
+    return type(a) is type(b) and isinstance(a, (str, *NUMBERS, type(None))) and (a == b) and repr(a) == repr(b)
+
+
+def described(binding) -> str:
+    """What a binding is, in words."""
+    match binding:
+        case Cell():
+            return "an array"
+        case Value():
+            return f"a number ({binding.type})"
+        case tuple() | list():
+            return f"a {type(binding).__name__} of {len(binding)}"
+        case Made():
+            return "a function"
+        case Object():
+            return f"a {type(binding.content).__name__}"
+        case Container():
+            return str(binding.form)
+        case None | str():
+            return repr(binding)
+        case slice():
+            return f"a slice with {' and '.join(_given(binding)) or 'no bounds'}"
+    return "unbound" if binding is UNBOUND else f"a {type(binding).__name__}"

@@ -1,0 +1,662 @@
+"""What a loop carries: how it is found out, how it enters a trip, and what a trip hands on.
+
+A carried name is laid out as one parameter per leaf of its binding on entry; a carried cell is one
+parameter.  What cannot be known before a trip has been run (an alias written through another name, a tuple
+where nothing was bound before, the type of a value that the first trip does not read) is recorded in
+`Carried`, and the loop is run `Again`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...ir.graph import MISSING, Value
+from ...ir.types import UNDEFINED, Array, List, Scalar
+from ...ops.core.control import make_undefined, packed
+from ...ops.core.record import FUNCTIONS, value
+from ...ops.core.shape import length
+from ...ops.program.list_ops import new_list
+from ..domain.disjoint_arrays import parted
+from ..domain.frame import BOUND, RAISED, RESULT, RETURNED, STOP, UNBOUND, Frame, like
+from ..domain.functions import FunctionKept, Unsteady
+from ..domain.heap import Cell, Container, is_shared
+from ..domain.optional import Maybe, settled
+from ..values.exceptions import in_flight
+from ..values.lists import as_list, is_list
+from ..values.maybe_unbound import is_bound
+from ..values.strings import code_of, word, words_of
+from ..values.subscript import part_of
+from .join import NUMBERS, described, is_function, may_be_none
+
+# A number that the body reads behind a condition, and that nothing binds before the first trip, starts as 0:
+# a reverse sweep saves it in every trip, so there must be something to save.  That nothing else reads the 0,
+# front/values/maybe_unbound.py sees to.
+PLACEHOLDERS = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
+
+
+class Again(Exception):
+    """The loop carries more than was known: run it again."""
+
+
+@dataclass
+class Carried:
+    """What is known of a loop so far."""
+
+    names: dict[str, object] = field(default_factory=dict)  # name -> binding on entry
+    cells: dict[Cell, None] = field(default_factory=dict)
+    origins: dict[object, frozenset] = field(default_factory=dict)  # name, slot or list -> cells its arrays may share with
+    tokens: dict[frozenset, Cell] = field(default_factory=dict)  # two of these, or one -> what says that they may share
+    breaks: bool = False
+    settled_breaks: bool = False
+    test_inside: bool = False
+    grow: dict[Cell, None] = field(default_factory=dict)  # lists that a trip leaves longer, or with other things in them
+    renewed: dict[Cell, tuple] = field(default_factory=dict)  # lists of known length, and with what they are to enter
+    before: dict = field(default_factory=dict)  # what each cell held on entry
+    held: dict = field(default_factory=dict)  # what the lists were known to share on entry
+    settled_held: bool = False
+    same_arrays: bool = False  # names keep their arrays until a trip shows otherwise
+    exposed: frozenset = frozenset()  # names that a trip may read before it binds them
+    bind_always: dict = field(default_factory=dict)  # names that are not bound before, and that each trip binds
+    supposed: int = 0  # how many of SUPPOSITIONS are made
+    apart: set = field(default_factory=set)  # names supposed to hold arrays that nothing else leads to, in each trip
+    not_parts: set = field(default_factory=set)  # names that some trip does not leave as the like part of the same array
+    held_before: dict = field(default_factory=dict)  # list -> what it shared before the first trip, and whether with itself
+    parted: frozenset = frozenset()  # names that hold such arrays after the loop for certain
+
+
+# Note [Suppositions]
+# Where a write is in doubt because of what a loop carries, the loop is run again under one more supposition, which each
+# trip must confirm: by induction it then holds in all of them.  Each trades a doubt for the proof; what a trip refutes
+# is given up, name by name.
+
+
+def suppose_apart(carried: Carried) -> None:
+    """Arrays that nothing else leads to before the loop are such arrays at the start of each trip: row = np.zeros(n)."""
+    carried.apart = {name for name, binding in carried.names.items() if isinstance(binding, Cell)}
+
+
+def suppose_same_arrays(carried: Carried) -> None:
+    """Names that hold an array before the loop may hold that very one in each trip: then nothing is in doubt."""
+    carried.same_arrays = True
+    for name, binding in list(carried.names.items()):
+        if isinstance(binding, Cell):
+            del carried.names[name]
+            carried.cells.update(dict.fromkeys(binding.roots))
+
+
+def suppose_parts(carried: Carried) -> None:
+    """Names that hold a part of an array, `row = a[0]`, hold the like part of it in each trip: the index is carried."""
+
+
+def suppose_chosen(carried: Carried) -> None:
+    """An item of a list of two or three arrays, `b[t % 2]`, is one of those arrays, decided again at each write: see front/values/lists.py."""
+
+
+SUPPOSITIONS = (suppose_apart, suppose_same_arrays, suppose_parts, suppose_chosen)
+
+
+def is_supposed(carried: Carried, supposition: Callable) -> bool:
+    """Whether the loop is run under this supposition."""
+    return supposition in SUPPOSITIONS[:carried.supposed]
+
+
+def suppose_more(carried: Carried) -> bool:
+    """Make the next supposition, if there is one left; whether there was."""
+    if carried.supposed == len(SUPPOSITIONS):
+        return False
+    SUPPOSITIONS[carried.supposed](carried)
+    carried.supposed += 1
+    return True
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a name is bound to on entry, where the loop carries the operands of its index: base[pattern]."""
+
+    cell: Cell
+
+    @property
+    def operands(self) -> list[Value]:
+        return list(self.cell.index[1])
+
+    def like(self, operands: list[Value]) -> Cell:
+        """The part of the same array that other operands pick."""
+        return part_of(self.cell.base, self.cell.index[0], operands)
+
+    def is_like(self, end) -> bool:
+        return isinstance(end, Cell) and end.index is not None and (
+            end.base is self.cell.base and end.index[0] == self.cell.index[0])
+
+
+def find_parts(carried: Carried) -> None:
+    """Carry the parts of arrays as their indices, once that is supposed."""
+    if is_supposed(carried, suppose_parts):
+        for name, binding in carried.names.items():
+            if isinstance(binding, Cell) and binding.index is not None and name not in carried.not_parts:
+                carried.names[name] = Part(binding)
+
+
+def enter_binding(frame: Frame, binding, rest: list[Value], carried: Carried, name: str):
+    """The binding of a carried name inside the loop, from the next parameters."""
+    match binding:
+        case tuple() | list():
+            return like(binding, [enter_binding(frame, item, rest, carried, name) for item in binding])
+        case Container():
+            members = {key: enter_binding(frame, item, rest, carried, name) for key, item in binding.members.items()}
+            made = frame.heap.new_container(binding.cls, members, binding.factory)
+            made.origins = binding.origins | carried.origins.get(name, frozenset())
+            if not binding.is_blank:
+                made.origins |= {binding}
+            return made
+        case Part():
+            return binding.like([rest.pop(0) for _ in binding.operands])
+    if not _is_carried(binding):
+        return binding
+    if isinstance(binding, Worded):
+        return word(rest.pop(0), binding.words)
+    items = known_items(carried, binding)
+    if items is not None:
+        return frame.heap.new(tuple(enter_binding(frame, item, rest, carried, name) for item in items), binding.family())
+    inside = frame.either(rest.pop(0), binding)
+    if isinstance(inside, Cell):
+        inside.doubtful = not is_shared(frame.heap.read(inside).type)  # a trip may leave a number
+        family = binding.family() if isinstance(binding, Cell) else frozenset()
+        alone = name in carried.apart and carried.names.get(name) is binding
+        inside.origins = frozenset() if alone else family | carried.origins.get(name, frozenset())
+        if isinstance(binding, Cell):
+            inside.held, inside.alike = binding.root.held, binding.root.alike
+    return inside
+
+
+def known_items(carried: Carried, binding) -> tuple | None:
+    """The items of a list that enters the loop, where its length is known."""
+    content = carried.before.get(binding) if isinstance(binding, Cell) else None
+    return content if isinstance(content, tuple) else None
+
+
+def enter_cell(frame: Frame, cell: Cell, rest: list[Value], carried: Carried):
+    """What a carried cell holds at the start of a trip."""
+    items = known_items(carried, cell)
+    if items is None:
+        return rest.pop(0)
+    return tuple(enter_binding(frame, item, rest, carried, cell) for item in items)
+
+
+def cell_after(frame: Frame, cell: Cell, ends: dict, outputs: list[Value], carried: Carried):
+    """What a carried cell holds after the loop."""
+    items = known_items(carried, cell)
+    if items is None:
+        return outputs.pop(0)
+    return tuple(binding_after(frame, a, b, outputs, carried, cell) for a, b in zip(items, ends.get(cell, items)))
+
+
+def leave(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: dict, live: frozenset) -> list[Value]:
+    """What the body yields; raises Again where the loop turns out to carry more."""
+    stop = frame.env[STOP]
+    if carried.breaks and stop is False and not carried.settled_breaks:
+        carried.breaks, carried.settled_breaks = False, True
+        raise Again
+    if not carried.breaks and stop is not False:
+        carried.breaks, carried.settled_breaks = True, True
+        raise Again
+    thrown = in_flight(frame)
+    if not thrown.keys() <= carried.names.keys():
+        carried.names.update({name: carried.names.get(name, start) for name, start in thrown.items()})
+        raise Again
+    _find_more(frame, carried, before, live)
+    _find_unbound(frame, carried, before[0])
+    yields = []
+    for name, binding in carried.names.items():
+        end = bound(frame, name)
+        entry = with_maybes(frame, binding, end)
+        if entry is not binding:
+            carried.names[name] = entry
+            raise Again
+        end = as_entered(frame, binding, end)
+        yields += _yielded(frame, binding, end, carried, name)
+        ends[name] = _as_it_is(end)
+    for cell in carried.cells:
+        content, items = frame.heap.contents[cell], known_items(carried, cell)
+        if items is None:
+            yields.append(frame.heap.list_value(content) if isinstance(content, tuple) else content)
+        elif not isinstance(content, tuple) or len(content) != len(items):
+            carried.grow[cell] = None
+            raise Again
+        else:
+            entry = with_maybes(frame, items, content)
+            if entry is not items:
+                carried.renewed[cell] = entry
+                raise Again
+            content = as_entered(frame, items, content)
+            ends[cell] = content
+            yields += [y for a, b in zip(items, content) for y in _yielded(frame, a, b, carried, "an item of a list")]
+    grown = any((cell.held, cell.alike) != known for cell, known in carried.held.items())
+    if grown and not carried.settled_held:
+        carried.settled_held = True
+        raise Again
+    _find_apart(frame, carried, before, live)
+    _find_sharing(frame, carried, before, entered, ends)
+    return [value(stop), *yields] if carried.breaks else yields
+
+
+def _find_more(frame: Frame, carried: Carried, before: tuple, live: frozenset) -> None:
+    env, contents, _ = before
+    more = False
+    for name in {**env, **frame.env}:
+        if name not in carried.names and not name.startswith("<") and frame.is_live(name, live):
+            if frame.env.get(name, UNBOUND) is not env.get(name, UNBOUND) and name in env:
+                carried.names[name] = env[name]
+                more = True
+    reachable = {root for _, cell in frame.reachable(True) for root in cell.roots}
+    for cell, content in contents.items():
+        if isinstance(cell, Container):
+            more |= _find_slots(frame, carried, cell, content, cell in reachable)
+        elif cell not in carried.cells and frame.heap.contents.get(cell, content) is not content and cell in reachable:
+            carried.cells[cell] = None
+            more = True
+    if more:
+        raise Again
+
+
+def _find_unbound(frame: Frame, carried: Carried, env: dict) -> None:
+    """Carry the flag of each name that a trip may leave unbound."""
+    more = False
+    for name in list(carried.names):
+        flag = BOUND.format(name)
+        if isinstance(name, str) and not name.startswith("<") and flag not in carried.names and not frame.outline.is_dump:
+            end = is_bound(frame.env, name)
+            if end is not True and (end is not False or is_bound(env, name) is not False):
+                carried.names[flag] = is_bound(env, name)
+                carried.bind_always.pop(name, None)
+                more = True
+    if more:
+        raise Again
+
+
+def _find_slots(frame: Frame, carried: Carried, container: Container, before: dict, reachable: bool) -> bool:
+    """Carry the members of `container` that the trip has bound to something else; whether there are such."""
+    after = frame.heap.contents.get(container, before)
+    if after is before or not reachable:
+        return False
+    if list(after) != list(before):
+        raise Unsteady(
+            f"{_name_of(frame, container)} is {container.form_with(before)} before the loop and "
+            f"{container.form_with(after)} after a trip", None, "store all of them before the loop")
+    new = [Slot(container, key) for key in before if after[key] is not before[key]]
+    new = [slot for slot in new if slot not in carried.names]
+    carried.names.update({slot: before[slot.key] for slot in new})
+    return bool(new)
+
+
+def _name_of(frame: Frame, container: Container) -> str:
+    return next((n for n, b in frame.env.items() if b is container), f"a {container.cls.__name__}")
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A member of a container, which a loop carries as it carries a name."""
+
+    container: Container
+    key: object
+
+    def __str__(self) -> str:
+        return str(self.key)
+
+    @property
+    def label(self) -> str:
+        """What its value is called in generated code."""
+        return str(self.key) if str(self.key).isidentifier() else ""
+
+    def startswith(self, prefix: str) -> bool:
+        """Whether it is called so; names that no program can have are not."""
+        return False
+
+
+def bound(frame: Frame, name: str | Slot):
+    """What a carried name, or member, is bound to now."""
+    if isinstance(name, Slot):
+        return name.container.members.get(name.key, UNBOUND)
+    if name.startswith(BOUND[:7]):
+        return is_bound(frame.env, name[7:-1])
+    return frame.env.get(name, UNBOUND)
+
+
+def rebind(frame: Frame, name: str | Slot, binding) -> None:
+    """Bind a carried name, or member, as the loop does."""
+    if isinstance(name, Slot):
+        frame.heap.contents[name.container] = {**name.container.members, name.key: binding}
+    else:
+        frame.env[name] = binding
+
+
+def label(frame: Frame, name: str | Slot) -> str:
+    """What a carried name, or member, is called in generated code."""
+    return name.label if isinstance(name, Slot) else frame.label(name)
+
+
+def _yielded(frame: Frame, binding, end, carried: Carried, name: str) -> list[Value]:
+    """The Values of a carried name at the end of a trip, laid out as on entry."""
+    if binding is UNBOUND and isinstance(end, (tuple, list, Container)):
+        carried.names[name] = _unbound_like(end)
+        raise Again
+    if isinstance(binding, Container):
+        start = carried.before.get(binding, binding.initial)
+        form = binding.form_with(start)
+        if end is UNBOUND:
+            end = _unbound_like(binding)
+        if not isinstance(end, Container) or end.form != form:
+            raise Unsteady(f"{_called(name)} is {form} before the loop and {described(end)} after a trip",
+                                    None, "keep its class, and its keys or attributes in their order, the same")
+        return [y for key, item in start.items() for y in _yielded(frame, item, end.members[key], carried, name)]
+    if isinstance(binding, Part):
+        if not binding.is_like(end):
+            carried.not_parts.add(name)
+            carried.names[name] = binding.cell
+            raise Again
+        return list(end.index[1])
+    if isinstance(binding, (tuple, list)):
+        if end is UNBOUND:
+            end = _unbound_like(binding)
+        if type(end) is not type(binding) or len(end) != len(binding):
+            raise Unsteady(f"{_called(name)} is a {type(binding).__name__} of {len(binding)} before the loop and "
+                                    f"{described(end)} after a trip", None, "keep its length and kind the same")
+        return [y for a, b in zip(binding, end) for y in _yielded(frame, a, b, carried, name)]
+    if isinstance(binding, Worded):
+        if words_of(end) is None:
+            raise Unsteady(f"{_called(name)} is a string before the loop and something else after a trip", None,
+                                    "keep its kind the same")
+        return [code_of(end, binding.words)]
+    items = known_items(carried, binding)
+    if items is not None:
+        found = (UNBOUND,) * len(items) if end is UNBOUND else frame.heap.items(end)
+        if found is None or len(found) != len(items):
+            if not isinstance(end, Cell):
+                raise Unsteady(f"{_called(name)} is a list before the loop and something else after a trip", None,
+                                        "keep its kind the same")
+            carried.grow[binding] = None
+            raise Again
+        return [y for a, b in zip(items, found) for y in _yielded(frame, a, b, carried, name)]
+    if not _is_carried(binding):
+        if end is binding or (type(end) is type(binding) and end == binding):
+            return []
+        _refuse_functions(name, binding, end)
+        raise Unsteady(f"{_called(name)} is {binding!r} before the loop and something else after a trip", None,
+                                "give it a number or an array before the loop")
+    if end is UNBOUND:
+        return [make_undefined()]
+    if not _is_carried(end):
+        _refuse_functions(name, binding, end)
+        raise Unsteady(f"{_called(name)} is a number or an array before the loop, or nothing, and "
+                                f"{end!r} after a trip", None, "give it one kind of value")
+    leaf = leaf_value(frame, end)
+    if binding is UNBOUND and carried.names.get(name) is UNBOUND and name in carried.exposed and isinstance(
+            leaf.type, (Scalar, Array)):
+        carried.names[name] = stand_in(frame, leaf)
+        raise Again
+    return [leaf]
+
+
+def with_maybes(frame: Frame, binding, end):
+    """The binding on entry, with a Maybe where one of entry and end is None and the other is not."""
+    end = settled(frame.session.assumed, end)
+    if binding is UNBOUND and end is None:
+        return None
+    if isinstance(binding, Worded) or words_of(binding) is not None and end is not binding and end != binding:
+        return _with_words(binding, end)
+    if isinstance(binding, Maybe) or isinstance(end, Maybe) or (binding is None) is not (end is None):
+        if end is UNBOUND or not (may_be_none(binding) and may_be_none(end)):
+            return binding
+        start = binding if isinstance(binding, Maybe) else Maybe(binding is not None and binding is not UNBOUND, binding)
+        last = end.content if isinstance(end, Maybe) else UNBOUND if end is None else end
+        content = start.content
+        if content is None or content is UNBOUND:
+            content = stand_in(frame, last)
+        elif last is not UNBOUND:
+            content = with_maybes(frame, content, last)
+        if isinstance(binding, Maybe) and content is binding.content:
+            return binding
+        return Maybe(start.is_set, content)
+    if isinstance(binding, (tuple, list)) and type(binding) is type(end) and len(binding) == len(end):
+        items = [with_maybes(frame, a, b) for a, b in zip(binding, end)]
+        return binding if all(map(operator.is_, items, binding)) else like(binding, items)
+    return binding
+
+
+@dataclass(frozen=True)
+class Worded:
+    """A string on entry of a loop whose trips make it one of these words."""
+
+    start: object  # a str or a Text
+    words: tuple[str, ...]
+
+
+def _with_words(binding, end):
+    start, known = (binding.start, binding.words) if isinstance(binding, Worded) else (binding, words_of(binding))
+    found = words_of(end)
+    if found is None:
+        return binding
+    words = tuple(dict.fromkeys((*known, *found)))
+    return binding if isinstance(binding, Worded) and words == known else Worded(start, words)
+
+
+def stand_in(frame: Frame, binding):
+    """What stands for `binding` where there is nothing yet: there must be something for a reverse sweep to save."""
+    if isinstance(binding, (tuple, list)):
+        return like(binding, [stand_in(frame, item) for item in binding])
+    if isinstance(binding, Container):
+        members = {key: stand_in(frame, b) for key, b in binding.members.items()}
+        return Container(binding.heap, binding.cls, binding.factory, initial=members, is_blank=True)
+    if binding is UNBOUND or not _is_carried(binding):
+        return binding
+    if is_list(frame, binding):
+        return Blank(List(UNDEFINED))
+    type = getattr(frame.peek(binding), "type", None)
+    if isinstance(type, Scalar):
+        return PLACEHOLDERS.get(np.dtype(type.dtype or "float64").kind, 0)
+    if isinstance(type, Array):
+        return Blank(type)
+    return PLACEHOLDERS["f"] if isinstance(binding, float) else 0 if isinstance(binding, int) else UNBOUND
+
+
+@dataclass(frozen=True)
+class Blank:
+    """An array of zeros of this type, or an empty list, made before the loop."""
+
+    type: Array | List
+
+
+def _zeros(frame: Frame, type: Array) -> Value:
+    """Zeros of the extents that arrays which are known now say; an extent that none of them has is 0."""
+    known = {dim: (content, axis) for binding in frame.env.values() if isinstance(content := frame.peek(binding), Value)
+             and isinstance(content.type, Array) for axis, dim in enumerate(content.type.dims)}
+    shape = [dim if isinstance(dim, int) else length(known[dim][0], axis=known[dim][1]) if dim in known else 0
+             for dim in type.dims]
+    return FUNCTIONS[np.zeros](packed([*map(value, shape)], None), type.dtype or "float64")
+
+
+def as_entered(frame: Frame, binding, end):
+    """The end of a trip, with Maybes where the binding on entry has them."""
+    end = settled(frame.session.assumed, end)
+    if isinstance(binding, Maybe):
+        if end is None or end is UNBOUND:
+            return Maybe(False, _nothing_like(frame, binding.content))
+        last = end if isinstance(end, Maybe) else Maybe(True, end)
+        return Maybe(last.is_set, as_entered(frame, binding.content, last.content))
+    if isinstance(binding, (tuple, list)) and type(binding) is type(end) and len(binding) == len(end):
+        return like(end, [as_entered(frame, a, b) for a, b in zip(binding, end)])
+    return end
+
+
+def _nothing_like(frame: Frame, binding):
+    """What a trip hands on where it leaves nothing: a number that nobody reads."""
+    if isinstance(binding, Maybe):
+        return Maybe(False, _nothing_like(frame, binding.content))
+    if isinstance(binding, (tuple, list)):
+        return like(binding, [_nothing_like(frame, item) for item in binding])
+    return binding if isinstance(binding, NUMBERS) else stand_in(frame, binding) if isinstance(
+        binding, Value) else _unbound_like(binding)
+
+
+def _refuse_functions(name: str, binding, end) -> None:
+    """Refuse a loop that hands another function on from trip to trip."""
+    if is_function(end):
+        raise FunctionKept(f"{_called(name)} is a function that a loop makes anew in each trip", None,
+                           "loop over a tuple, or over a range whose bounds are known")
+
+
+def _called(name: str | Slot) -> str:
+    return "the result" if name == RESULT else str(name)
+
+
+def _as_it_is(binding):
+    """`binding`, whose containers keep the members that they have now."""
+    if isinstance(binding, (tuple, list)):
+        return like(binding, list(map(_as_it_is, binding)))
+    if isinstance(binding, Container):
+        members = {key: _as_it_is(b) for key, b in binding.members.items()}
+        return Container(binding.heap, binding.cls, binding.factory, binding.family(), initial=members)
+    return binding
+
+
+def _unbound_like(binding):
+    if isinstance(binding, (tuple, list)):
+        return like(binding, list(map(_unbound_like, binding)))
+    if isinstance(binding, Container):
+        members = {key: _unbound_like(b) for key, b in binding.members.items()}
+        return Container(binding.heap, binding.cls, binding.factory, initial=members, is_blank=True)
+    return UNBOUND if _is_carried(binding) else binding
+
+
+def _find_apart(frame: Frame, carried: Carried, before: tuple, live: frozenset) -> None:
+    """Which names hold arrays that nothing else leads to, before the loop and after each trip."""
+    env, contents, _ = before
+    pairs = {name: (env.get(name, UNBOUND), frame.env.get(name, UNBOUND)) for name in {**env, **frame.env}
+             if frame.is_live(name, live)}
+    now = {cell: cell.held for cell in frame.heap.contents}
+    found = parted(frame, [*pairs.values()], (contents, frame.heap.contents), ({cell: held for cell, (held, _) in carried.held_before.items()}, now))
+    carried.parted = frozenset(name for name, pair in pairs.items()
+                               if all(isinstance(x, Cell) for x in pair) and pair in found)
+    if not carried.apart <= carried.parted:
+        carried.apart &= carried.parted
+        raise Again
+
+
+def _find_sharing(frame: Frame, carried: Carried, before: tuple, entered: dict, ends: dict) -> None:
+    """Record what the arrays of the next trip may share memory with."""
+    inner = {root for binding in entered.values() for cell in frame.cells_held(binding) for root in cell.roots}
+    others = {root for name, cell in frame.reachable() if name not in carried.names for root in cell.roots
+              if root in before[1]}
+    families = {name: _family(frame, end) for name, end in ends.items()}
+    lists = {cell.root for _, cell in frame.reachable() if cell.root.held}
+    more = False
+    for name, family in families.items():
+        shared = {cell for cell in family - inner if cell in others}
+        if _share_among_them(frame, ends[name]):
+            shared.add(carried.tokens.setdefault(frozenset((name,)), Cell()))
+        for other, its in families.items():
+            if other != name and family & its:
+                shared.add(carried.tokens.setdefault(frozenset((name, other)), Cell()))
+        for xs in lists:
+            if xs.held & family:
+                token = carried.tokens.setdefault(frozenset((name, xs)), Cell())
+                shared.add(token)
+                xs.held |= {token}
+        known = carried.origins.get(name, frozenset())
+        if shared - known - _family(frame, entered.get(name)):
+            carried.origins[name] = known | shared
+            more = True
+    if more:
+        raise Again
+
+
+def _share_among_them(frame: Frame, binding) -> bool:
+    """Whether two of the arrays in a tuple, a list or a container may share memory."""
+    seen: set[Cell] = set()
+    for cell in frame.cells_held(binding):
+        if not seen.isdisjoint(cell.family()):
+            return True
+        seen |= cell.family()
+    return False
+
+
+def _family(frame: Frame, binding) -> frozenset:
+    return frozenset().union(*(cell.family() for cell in frame.cells_held(binding)))
+
+
+def binding_after(frame: Frame, binding, end, outputs: list[Value], carried: Carried, name: str):
+    if isinstance(binding, (tuple, list)):
+        ends = end if isinstance(end, (tuple, list)) else [UNBOUND] * len(binding)
+        return like(binding, [binding_after(frame, a, b, outputs, carried, name) for a, b in zip(binding, ends)])
+    if isinstance(binding, Container):
+        ends = end.members if isinstance(end, Container) else dict.fromkeys(binding.members, UNBOUND)
+        members = {key: binding_after(frame, a, ends[key], outputs, carried, name) for key, a in binding.members.items()}
+        made = frame.heap.new_container(binding.cls, members, binding.factory)
+        made.origins = carried.origins.get(name, frozenset()).union(
+            *(x.family() for x in (binding, end) if isinstance(x, Container) and not x.is_blank))
+        return made
+    if isinstance(binding, Part):
+        return binding.like([outputs.pop(0) for _ in binding.operands])
+    if not _is_carried(binding):
+        return binding
+    items = known_items(carried, binding)
+    if items is not None:
+        found = frame.heap.items(end) or (UNBOUND,) * len(items)
+        families = [cell for x in (binding, end) if isinstance(x, Cell) for cell in x.family()]
+        return frame.heap.new(tuple(binding_after(frame, a, b, outputs, carried, name) for a, b in zip(items, found)), families)
+    result = outputs.pop(0)
+    if isinstance(binding, Worded):
+        return word(result, binding.words)
+    if name in (RETURNED, RAISED) and result.constant is not MISSING:
+        return bool(result.constant)
+    after = frame.either(result, binding, end)
+    if isinstance(after, Cell) and name in carried.parted and carried.names.get(name) is binding:
+        after.origins = frozenset()
+        return after
+    if isinstance(after, Cell):
+        after.origins |= carried.origins.get(name, frozenset())
+        for x in (binding, end):
+            if isinstance(x, Cell):
+                after.held, after.alike = after.held | x.root.held, after.alike | x.root.alike
+    return after
+
+
+def _is_carried(leaf) -> bool:
+    """Whether a leaf is a run-time value, which a loop can carry."""
+    return leaf is UNBOUND or isinstance(leaf, (Value, Cell, Blank, Worded, *NUMBERS))
+
+
+def leaves(frame: Frame, binding, name: str = "") -> Iterator[tuple]:
+    """(leaf, what it is called in generated code) for each leaf of a binding called `name`."""
+    if isinstance(binding, Maybe):
+        yield binding.is_set, f"has_{name}" if name else ""
+        yield from leaves(frame, binding.content, name)
+        return
+    if isinstance(binding, Part):
+        for operand in binding.operands:
+            yield operand, f"{name}_index" if name else ""
+        return
+    if isinstance(binding, Container) or isinstance(binding, tuple) and hasattr(binding, "_fields"):
+        members = binding.members if isinstance(binding, Container) else binding._asdict()
+        for key, item in members.items():
+            yield from leaves(frame, item, f"{name}_{key}" if name and f"{name}_{key}".isidentifier() else name)
+    elif frame.members(binding) is not None:
+        for item in frame.members(binding):
+            yield from leaves(frame, item, name)
+    elif _is_carried(binding):
+        yield binding, name
+
+
+def leaf_value(frame: Frame, leaf) -> Value:
+    if leaf is UNBOUND:
+        return make_undefined()
+    if isinstance(leaf, Worded):
+        return code_of(leaf.start, leaf.words)
+    if isinstance(leaf, Blank):
+        return new_list() if isinstance(leaf.type, List) else _zeros(frame, leaf.type)
+    if frame.heap.items(leaf) is not None:
+        return as_list(frame, leaf)
+    return frame.heap.read(leaf) if isinstance(leaf, Cell) else value(leaf)

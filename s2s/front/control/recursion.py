@@ -1,0 +1,389 @@
+"""Functions that call themselves: a `call` op of a function that is still being made.
+
+    def fact(n):                      the call of `fact` inside it is an op whose callee is the function
+        if n <= 1:                    that is being made.  What it returns is found as the types of a loop's
+            return 1.0                carries are: first from the paths that do not come back (here 1.0), then
+        return n * fact(n - 1)        from all paths, until it settles.
+
+The activation runs in a block of its own, on the caller's heap.  What it reads from outside, and what it changes
+there, become parameters and results of their own once the outermost of the functions is done (Note [Closing]).
+
+Note [What a call changes]
+A function may write into arrays that it is given, or that it closes over.  Each of these is a parameter and, in its
+final state, one more result; the call writes the result back to the caller's array.
+
+Note [Closing]
+While functions that call one another are made, their blocks read the values of the program around.  Each such value
+becomes a trailing parameter of every function that reads it, or calls one that does, and an operand of every call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import gast
+
+from ...errors import Line, Source, UnsupportedError
+from ...ir.builder import Builder, acted, at, current, emit, fresh_extent
+from ...ir.graph import MISSING, Block, Function, Op, Value, defined_values, free_values, walk
+from ...ir.substitute import substitute
+from ...ir.types import Type, join
+from ...ops.core.control import call as call_record
+from ...ops.core.record import value
+from ...ops.program.recursive_callee import Recursive
+from ..domain.frame import Ended, Frame
+from ..domain.functions import Local
+from ..domain.heap import Cell
+from ..domain.result_aliases import identities, rebind, sharing_pairs
+from ..values.activation import Diverges, run
+from .recursion_keys import (
+    Known,
+    Names,
+    common,
+    join_binding,
+    key_of,
+    refuse_functions,
+    renamed,
+    same_structure,
+    split_binding,
+)
+
+ROUNDS = 12  # attempts at what a function returns
+KINDS = 16  # of arguments for which one function may be under construction
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """What is called: its text, and where its names are looked up."""
+
+    identity: tuple
+    name: str
+    node: gast.FunctionDef | gast.Lambda
+    body: list
+    source: Source
+    globals: dict
+    closure: dict = field(default_factory=dict)
+    lexical: Frame | None = None
+    doc: str = ""
+    function: Callable | None = None  # of a function outside the program
+
+
+@dataclass(frozen=True, eq=False)
+class Signature:
+    """What a call gives: the structure and types of its result, then what it changes.  Note [What a call changes]"""
+
+    structure: object
+    types: list[Type]  # of all results
+    changed: tuple[int, ...]  # arguments
+    outer: tuple[Cell, ...]  # arrays of the program around
+    shares: bool  # whether the result may share memory with them
+    identities: object = None  # which of the results are one object: front/domain/result_aliases.py
+    pairs: tuple[tuple[int, int], ...] = ()  # of leaves of the result that may share memory
+
+
+@dataclass(eq=False)
+class Recursion:
+    """A function under construction, for arguments of one kind."""
+
+    definition: Definition
+    structure: object
+    types: list[Type | Known]
+    names: list[str]
+    callee: Recursive
+    signature: Signature | None = None
+    active: bool = True
+    diverged: Line | None = None  # where this attempt has called a function of which nothing is known yet
+    closed: bool = False
+    lifted: list[Value] = field(default_factory=list)  # what every call hands on
+
+
+class Wider(Exception):
+    """The function calls itself with arguments of a wider kind."""
+
+    def __init__(self, recursion: Recursion, types: list):
+        self.recursion, self.types = recursion, types
+
+
+def is_open(frame: Frame, functions) -> bool:
+    """Whether one of `functions` is under construction here."""
+    return any(r.active and r.definition.function in functions for r in frame.session.recursions)
+
+
+def call_recursive(frame: Frame, definition: Definition, bindings: dict, node: gast.AST | None):
+    """The binding of what a call of a function that may call itself returns."""
+    if frame.session.tries:
+        raise frame.refuse(f"{definition.name}, which calls itself, inside `try`", node, "call it before the `try`")
+    structure, leaves = split_binding(frame, tuple(bindings.values()))
+    values = [frame.value(leaf) for leaf in leaves]
+    keys = renamed(list(map(key_of, values)), Names())
+    open_ones = 0
+    for known in reversed(frame.session.recursions):
+        if known.definition.identity != definition.identity:
+            continue
+        open_ones += known.active
+        if not same_structure(known.structure, structure):
+            continue
+        joined = common(known.types, keys)
+        if joined is None:
+            continue
+        if known.active:
+            if joined != known.types:
+                raise Wider(known, joined)
+            return _emit(frame, known, leaves, bindings, node)
+        if joined == known.types and _is_reusable(frame, known):
+            return _emit(frame, known, leaves, bindings, node)
+    if open_ones >= KINDS:
+        raise frame.refuse(f"{definition.name} calls itself with arguments of ever other types", node,
+                           "give it arguments of one type at every depth, or write a loop")
+    names = [name if binding_leaves == 1 else f"{name}_{k}" for name, binding in bindings.items()
+             for binding_leaves in [len(split_binding(frame, binding)[1])] for k in range(binding_leaves)]
+    made = Recursion(definition, structure, keys, names, Recursive(definition.name))
+    _make(frame, made, list(bindings), node)
+    return _emit(frame, made, leaves, bindings, node)
+
+
+def _is_reusable(frame: Frame, known: Recursion) -> bool:
+    """Whether a function made before may be called here: all that it reads from outside is read at each call."""
+    captured = {param for param, _ in frame.session.captures.values()}
+    return (known.closed and not known.signature.outer and known.definition.lexical is None
+            and all(v in captured for v in known.lifted))
+
+
+# ------------------------------------------------------------------------------------------- calls
+
+
+def _emit(frame: Frame, made: Recursion, leaves: list, bindings: dict, node: gast.AST | None):
+    """A `call` op, and its effects on the caller's arrays."""
+    signature = made.signature
+    if signature is None:
+        for each in frame.session.recursions:
+            each.diverged = each.diverged or current().line
+        raise Diverges
+    arguments = [leaf for leaf, type in zip(leaves, made.types) if not isinstance(type, Known)]
+    _refuse_two_names(frame, made, arguments, node)
+    outer = [frame.heap.read(cell) for cell in signature.outer]
+    inputs = [*map(frame.value, arguments), *outer, *made.lifted]
+    outputs = list(emit(call_record, *inputs, callee=made.callee))
+    acted()
+    count = len(outputs) - len(signature.changed) - len(signature.outer)
+    frame.live |= frame.pending  # the rest of the statement is still to be evaluated
+    for k, out in zip(signature.changed, outputs[count:]):
+        frame.write(arguments[k], out)
+    for cell, out in zip(signature.outer, outputs[count + len(signature.changed):]):
+        frame.write(cell, out)
+    returned = [frame.wrap(out) for out in outputs[:count]]
+    for j, k in signature.pairs:
+        both = frozenset([Cell()])
+        returned[j].origins |= both
+        returned[k].origins |= both
+    result = rebind(frame.heap, join_binding(frame, signature.structure, returned), signature.identities)
+    if signature.shares:
+        given = (*frame.cells_held(tuple(bindings.values())), *signature.outer)
+        families = frozenset().union(*(cell.family() for cell in given))
+        for cell in list(frame.cells_held(result)):
+            cell.origins |= families
+    return result
+
+
+def _refuse_two_names(frame: Frame, made: Recursion, arguments: list, node: gast.AST | None) -> None:
+    """Refuse a call that changes an array which it also reaches in another way."""
+    signature, definition = made.signature, made.definition
+    cells = {k: leaf for k, leaf in enumerate(arguments) if isinstance(leaf, Cell)}
+    changed = {k: cells[k] for k in signature.changed if k in cells}
+    if not changed and not signature.outer:
+        return
+    read = set()
+    if definition.lexical is not None:
+        read = {root for c in frame.cells_held(Local(definition.node, definition.lexical, {})) for root in c.roots}
+    for k, cell in changed.items():
+        others = [c for j, c in cells.items() if j != k] + list(signature.outer)
+        if any(cell.family() & other.family() for other in others) or cell.family() & read - set(signature.outer):
+            raise frame.refuse(f"{definition.name} writes into an array that it is given by two names", node,
+                               "pass the array once")
+    for cell in signature.outer:
+        if any(cell.family() & other.family() for other in cells.values()):
+            raise frame.refuse(f"{definition.name} writes into an array that it is also given", node,
+                               "use the argument only")
+
+
+# ---------------------------------------------------------------------------------------- construction
+
+
+def _make(frame: Frame, made: Recursion, names: list[str], node: gast.AST | None) -> None:
+    """Make the function of `made`: again and again, until what it returns settles."""
+    recursions = frame.session.recursions
+    recursions.append(made)
+    count, state, live = len(recursions), frame.snapshot(), (frame.live, frame.pending)
+    try:
+        for _ in range(ROUNDS):
+            made.diverged = None
+            try:
+                found = _attempt(frame, made, names, node)
+            except Wider as wider:
+                if wider.recursion is not made:
+                    raise
+                made.types, made.signature = wider.types, None
+                continue
+            except Ended:
+                if made.diverged is None:
+                    raise frame.refuse(f"{made.definition.name}, which calls itself, raises on every path", node,
+                                       "let one path return") from None
+                if any(r.active and r is not made for r in recursions):
+                    raise Diverges from None
+                raise UnsupportedError(f"{made.definition.name} calls itself on every path", made.diverged,
+                                       "let one path return without calling it") from None
+            finally:
+                frame.restore(state)
+                frame.live, frame.pending = live
+            joined = _joined(made.signature, found)
+            if made.signature is not None and _is_same(made.signature, joined):
+                break
+            made.signature = joined
+            del recursions[count:]
+        else:
+            raise frame.refuse(f"what {made.definition.name} returns cannot be worked out", node,
+                               "let it return values of one kind on all paths")
+    except BaseException:
+        del recursions[count - 1:]
+        raise
+    made.active = False
+    if not any(r.active for r in recursions):
+        _close([r for r in recursions if not r.closed])
+
+
+def _attempt(frame: Frame, made: Recursion, names: list[str], node: gast.AST | None) -> Signature:
+    """Run the function on parameters of its own; returns what it turns out to give."""
+    definition, session, heap = made.definition, frame.session, frame.heap
+    symbols = Names(fresh=True)
+    types = renamed([t for t in made.types if not isinstance(t, Known)], symbols)
+    params = [Value(type, name) for type, name in zip(types, (n for n, t in zip(made.names, made.types)
+                                                              if not isinstance(t, Known)))]
+    block, before = Block(list(params)), dict(heap.contents)
+    with Builder(block), at(current().line):
+        rest = iter(params)
+        leaves = [value(t.value) if isinstance(t, Known) else frame.wrap(next(rest)) for t in made.types]
+        arguments = [leaf for leaf, t in zip(leaves, made.types) if not isinstance(t, Known)]
+        bindings = dict(zip(names, join_binding(frame, made.structure, list(leaves))))
+        given = made.signature.outer if made.signature is not None else ()
+        for cell in given:
+            heap.contents[cell] = Value(before[cell].type, before[cell].name)
+            block.params.append(heap.contents[cell])
+        started, heap.seen = dict(heap.contents), {}
+        held = list(frame.cells_held(tuple(bindings.values())))
+        made.callee.function = _stub(made, block.params, symbols)
+        holder = Frame(definition.node, definition.body, definition.source, session, definition.globals, caller=frame)
+        holder.env.update(bindings)  # the caller's arrays: what the function leaves in them is read
+        holder.kept = (frozenset(bindings),)
+        inner = Frame(definition.node, definition.body, definition.source, session, definition.globals,
+                      definition.closure, definition.lexical, holder)
+        result = run(inner, bindings, node)
+        refuse_functions(result)
+        structure, returned = split_binding(frame, result)
+        changed = tuple(k for k, leaf in enumerate(arguments)
+                        if isinstance(leaf, Cell) and heap.read(leaf) is not params[k])
+        for cell in (*before, *held):
+            content = started.get(cell)
+            if content is not None and not isinstance(content, Value) and heap.contents.get(cell) is not content:
+                raise frame.refuse(f"{definition.name}, which calls itself, changes a list or an object from outside", node,
+                                   "return what is new, or write it into an array")
+        outer = tuple(cell for cell in before if heap.contents.get(cell) is not started[cell])
+        outer = (*given, *(cell for cell in outer if cell not in given))
+        block.yields = [*map(frame.value, returned), *(heap.read(arguments[k]) for k in changed),
+                        *(heap.contents[cell] for cell in outer)]
+        own = {root for cell in (*held, *before) for root in cell.roots}
+        shares = any(cell.family() & own for cell in frame.cells_held(result))
+    made.callee.function = Function(definition.name, block, definition.source, definition.doc, len(block.yields) != 1)
+    back = {(kind, new): old for (kind, old), new in symbols.known.items()}
+    return Signature(structure, renamed([y.type for y in block.yields], Names(known=_Back(back))), changed, outer, shares,
+                     identities(frame.heap, result), sharing_pairs(frame.heap, returned))
+
+
+class _Back(dict):
+    """The parameters' own symbols; what else appears in a result is numbered."""
+
+    def __missing__(self, key):
+        self[key] = f"result.{len(self)}"
+        return self[key]
+
+    def __contains__(self, key) -> bool:
+        return True
+
+
+def _stub(made: Recursion, params: list[Value], symbols: Names) -> Function:
+    """The function, as far as its callers must know it."""
+    types = [] if made.signature is None else renamed(made.signature.types, symbols)
+    return Function(made.definition.name, Block(list(params), [], [Value(type) for type in types]),
+                    made.definition.source, "", len(types) != 1)
+
+
+def _joined(known: Signature | None, found: Signature) -> Signature:
+    """What both allow, where they are of one structure; else what was found last."""
+    if known is None or not same_structure(known.structure, found.structure) or (
+            (known.changed, known.outer) != (found.changed, found.outer)):
+        return found
+    types = [join(a, b, fresh_extent) for a, b in zip(known.types, found.types, strict=True)]
+    if None in types:
+        return found
+    same = known.identities if known.identities == found.identities else None
+    return Signature(known.structure, types, known.changed, known.outer, known.shares or found.shares, same,
+                     tuple(dict.fromkeys((*known.pairs, *found.pairs))))
+
+
+def _is_same(a: Signature, b: Signature) -> bool:
+    return (same_structure(a.structure, b.structure) and
+            (a.changed, a.outer, a.shares, a.identities, set(a.pairs))
+            == (b.changed, b.outer, b.shares, b.identities, set(b.pairs))
+            and _numbered(a.types) == _numbered(b.types))
+
+
+def _numbered(types: list[Type]) -> list[Type]:
+    """`types`, with the symbols that are not of parameters by their numbers."""
+    return renamed(types, Names())
+
+
+# -------------------------------------------------------------------------------------------- closing
+
+
+def _close(made: list[Recursion]) -> None:
+    """Make parameters of what the functions read from the program around.  Note [Closing]"""
+    by_callee = {r.callee: r for r in made}
+    blocks = {r: r.callee.function.block for r in made}
+    own = {r: _defined(block) for r, block in blocks.items()}
+    calls = {r: [op for op in walk(block) if op.name == "call" and op.attrs["callee"] in by_callee]
+             for r, block in blocks.items()}
+    lifted = {r: dict.fromkeys(v for v in free_values(block) if v.constant is MISSING) for r, block in blocks.items()}
+    while True:
+        before = sum(map(len, lifted.values()))
+        for r in made:
+            for op in calls[r]:
+                lifted[r].update(dict.fromkeys(v for v in lifted[by_callee[op.attrs["callee"]]] if v not in own[r]))
+        if sum(map(len, lifted.values())) == before:
+            break
+    for r in made:
+        for v in [v for v in free_values(blocks[r]) if v.constant is not MISSING]:
+            again = Op(v.op.record, [], dict(v.op.attrs), [], [], v.op.line)
+            again.outputs = [Value(v.type, v.name, again)]
+            blocks[r].ops.insert(0, again)
+            substitute(blocks[r], {v: again.output})
+    for r in made:
+        taken = {p.name for p in blocks[r].params}
+        inner = {}
+        for k, v in enumerate(lifted[r]):
+            name = v.name if v.name and v.name not in taken else f"{v.name or 'captured'}_{k}"
+            taken.add(name)
+            inner[v] = Value(v.type, name)
+        for op in calls[r]:
+            op.inputs += lifted[by_callee[op.attrs["callee"]]]
+        substitute(blocks[r], inner)
+        blocks[r].params += inner.values()
+        r.lifted, r.closed = list(lifted[r]), True
+
+
+def _defined(block: Block) -> set[Value]:
+    found = set(defined_values(block))
+    for op in walk(block):
+        found.update(op.outputs)
+        for inner in op.blocks:
+            found.update(inner.params)
+    return found

@@ -1,0 +1,164 @@
+"""What a recursive function is specialised on: the structure of its arguments and the types in it.
+
+A binding is a tree: tuples and lists, whose leaves are run-time values (numbers, arrays) and things known now
+(functions, strings, None).  A function that calls itself is made once for arguments of one structure; where its own
+calls differ from the first in what is known of lengths, or in which numbers are constants, it is made for what they
+have in common.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...errors import UnsupportedError
+from ...ir.builder import fresh_extent, fresh_shape
+from ...ir.graph import MISSING, Value
+from ...ir.treedef import form_of, list_form
+from ...ir.types import Array, Extent, Scalar, Tape, Tuple, Type, Unknown, may_be_one
+from ...ops.core.record import type_of_constant
+from ..domain.frame import Frame, Object
+from ..domain.functions import Local, Made
+from ..domain.heap import Cell, Container
+from .join import NUMBERS
+
+NARROW = ("float16", "float32", "complex64", "int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64")
+LEAF = object()
+
+
+@dataclass(frozen=True)
+class Known:
+    """A number that is a constant where the function is called."""
+
+    value: object
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Known) and type(self.value) is type(other.value) and repr(self.value) == repr(other.value)
+
+    def __hash__(self) -> int:
+        return hash(repr(self.value))
+
+
+def split_binding(frame: Frame, binding) -> tuple[object, list]:
+    """The structure of a binding, and its run-time leaves in order."""
+    match binding:
+        case Cell() if frame.heap.items(binding) is not None:
+            form, members = list_form(len(frame.heap.items(binding))), frame.heap.items(binding)
+        case Container():
+            form, members = binding.form, binding.members.values()
+        case tuple() | list():
+            form, members = form_of(binding), binding
+        case Value() | Cell() | bool() | int() | float() | complex():
+            return LEAF, [binding]
+        case _:
+            return ("known", binding), []
+    parts = [split_binding(frame, member) for member in members]
+    return (form, tuple(shape for shape, _ in parts)), [leaf for _, leaves in parts for leaf in leaves]
+
+
+def join_binding(frame: Frame, shape, leaves: list):
+    """A binding of this structure, with the next of `leaves` at its leaves; its containers are new."""
+    if shape is LEAF:
+        return leaves.pop(0)
+    if shape[0] == "known":
+        return shape[1]
+    return frame.contained(shape[0], [join_binding(frame, part, leaves) for part in shape[1]])
+
+
+def same_structure(a, b) -> bool:
+    """Whether two structures are one, with the same known things in the same places."""
+    if a is LEAF or b is LEAF or a[0] != b[0]:
+        return a is b
+    if a[0] == "known":
+        return _same_thing(a[1], b[1])
+    return len(a[-1]) == len(b[-1]) and all(map(same_structure, a[-1], b[-1]))
+
+
+def _same_thing(a, b) -> bool:
+    if isinstance(a, Object) and isinstance(b, Object):
+        return a.content is b.content
+    if isinstance(a, Local) and isinstance(b, Local):
+        return a.node is b.node and a.frame is b.frame
+    return a is b or (type(a) is type(b) and not isinstance(a, (Made, Object)) and bool(a == b))
+
+
+# --------------------------------------------------------------------------------------------- types
+
+
+def key_of(value: Value) -> Type | Known:
+    """What a function may be specialised on of an argument."""
+    constant = value.constant
+    return Known(constant) if constant is not MISSING and isinstance(constant, (*NUMBERS, str)) else value.type
+
+
+def common(a: list, b: list) -> list | None:
+    """The types that cover both lists, None where the function is to be made for each of them."""
+    pairs: dict[tuple, str] = {}
+    narrow = any(getattr(t, "dtype", None) in NARROW for t in (*a, *b))
+
+    def dim(m, n):
+        if m == n:
+            return m
+        symbol = pairs.setdefault((m, n), f"common.{len(pairs)}")
+        return Extent(symbol, 0, may_be_one(m) or may_be_one(n))
+
+    def each(s, t):
+        if s == t:
+            return s
+        if isinstance(s, Known) or isinstance(t, Known):
+            return each(*(type_of_constant(x.value) if isinstance(x, Known) else x for x in (s, t)))
+        match s, t:
+            case Scalar(), Scalar() if s.dtype == t.dtype and not narrow:
+                return Scalar(s.dtype)
+            case Array(), Array() if s.dtype == t.dtype and s.rank == t.rank:
+                return Array(s.dtype, tuple(map(dim, s.dims, t.dims)))
+            case (Unknown(), _) | (_, Unknown()) if isinstance(t, (Unknown, Scalar, Array)) and isinstance(
+                    s, (Unknown, Scalar, Array)):
+                shapes = getattr(s, "shape", None), getattr(t, "shape", None)
+                shape = shapes[0] if shapes[0] == shapes[1] else pairs.setdefault(("shape", s, t), f"common.{len(pairs)}")
+                return Unknown(shape, s.dtype if s.dtype == t.dtype else None)
+        return None
+
+    found = [each(s, t) for s, t in zip(a, b, strict=True)]
+    return None if None in found else renamed(found, Names())
+
+
+class Names:
+    """Symbols by other names: of the first appearance of each, `fresh()` or their number."""
+
+    def __init__(self, fresh: bool = False, known: dict | None = None):
+        self.fresh, self.known = fresh, {} if known is None else known
+
+    def of(self, symbol: str, kind: str) -> str:
+        if (kind, symbol) not in self.known:
+            number = f"{kind}.{len(self.known)}"
+            new = (fresh_extent().symbol if kind == "n" else fresh_shape()) if self.fresh else number
+            self.known[kind, symbol] = new
+        return self.known[kind, symbol]
+
+
+def renamed(types: list, names: Names) -> list:
+    """`types`, with their symbols by the names that `names` gives."""
+
+    def each(type):
+        match type:
+            case Array(dtype, dims):
+                return Array(dtype, tuple(replace(d, symbol=names.of(d.symbol, "n")) if isinstance(d, Extent) else d for d in dims))
+            case Unknown(str() as shape, dtype):
+                return Unknown(names.of(shape, "s"), dtype)
+            case Tuple(items):
+                return replace(type, items=tuple(map(each, items)))
+            case Tape(item):
+                return Tape(each(item))
+        return type
+
+    return [each(type) for type in types]
+
+
+def refuse_functions(binding) -> None:
+    """Refuse a result that only the activation that has ended could explain."""
+    match binding:
+        case tuple() | list():
+            for item in binding:
+                refuse_functions(item)
+        case Made():
+            raise UnsupportedError("a function that calls itself returns a function", None, "call it where it is made")

@@ -1,0 +1,35 @@
+"""How a loop says that it is checkpointed: `for i in s2s.checkpoint(range(n), ...)`, `while s2s.checkpoint(test, ...)`."""
+
+from __future__ import annotations
+
+import gast
+
+from ...ops.program.checkpoint import Plan, checkpoint, planned
+from ..syntax.dependencies import consulted
+from .frame import Frame
+
+
+def plan_of(frame: Frame, node: gast.AST, snapshots=None, memory=None) -> Plan:
+    """The Plan of these options, bindings of the program."""
+    return planned(_option(frame, node, snapshots, "snapshots"), _option(frame, node, memory, "memory"))
+
+
+def _option(frame: Frame, node: gast.AST, binding, name: str):
+    """An option of `checkpoint`; a variable outside the function is read now, and consulted again at each call."""
+    for getter, (_, captured) in frame.session.captures.items():
+        if captured is binding:
+            consulted(getter, getter())
+            return getter()
+    if not frame.is_static(binding):
+        raise frame.refuse(f"checkpoint with a number of {name} that depends on run-time data", node,
+                           "write it as a literal, or as a variable outside the function")
+    return frame.static(binding, name)
+
+
+def tested(frame: Frame, test: gast.AST, evaluate) -> tuple[gast.AST, Plan | None]:
+    """What a `while` tests, and the plan of the loop if that is in `checkpoint`."""
+    if isinstance(test, gast.Call) and len(test.args) == 1 and isinstance(test.func, (gast.Name, gast.Attribute)) \
+            and evaluate(frame, test.func) is checkpoint:
+        options = {keyword.arg: evaluate(frame, keyword.value) for keyword in test.keywords}
+        return test.args[0], plan_of(frame, test, **options)
+    return test, None

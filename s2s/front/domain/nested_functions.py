@@ -1,0 +1,65 @@
+"""Functions that a program defines inside itself, as transformations take them.
+
+`grad(lambda z: z * z * x)(x)` differentiates a function that exists only while the program around it runs.
+It becomes IR of its own; what it closes over becomes captured parameters, whose values the enclosing
+program hands on where it calls what the transformation has made.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ...errors import UnsupportedError
+from ...ir.builder import Builder
+from ...ir.graph import Block, Function, Value, free_values
+from ...ir.substitute import substitute
+from ...ops.core.control import make_undefined
+from .checkpoint_calls import outline
+from .frame import Ended
+
+
+@dataclass(frozen=True, eq=False)
+class Enclosing:
+    """A captured value that belongs to the program around."""
+
+    value: Value
+
+    def __call__(self):
+        raise UnsupportedError(f"{self.value} exists only inside the program that defines it", None,
+                               "call the function there")
+
+
+class Enclosed:
+    """A function of the program: `run(args)` runs it on bindings, `signature` is what it takes."""
+
+    def __init__(self, name: str, signature: inspect.Signature, run: Callable, frame):
+        self.__name__ = self.name = name
+        self.__signature__ = signature
+        self.run, self.frame = run, frame
+
+    def __call__(self, *args):
+        raise UnsupportedError(f"{self.name} exists only inside the program that defines it", None, "call it there")
+
+    def function_for(self, values: Sequence[Value]) -> Function:
+        """The IR for arguments like `values`, then what it closes over."""
+        names = list(self.__signature__.parameters)
+        block = Block([Value(v.type, names[k] if k < len(names) else "") for k, v in enumerate(values)])
+        with Builder(block, above=values):
+            try:
+                result = self.run([self.frame.wrap(p) for p in block.params])
+                members = self.frame.members(result)
+                tupled = members is not None
+                block.yields = [self.frame.value(y) for y in (members if tupled else [result])]
+            except Ended:
+                tupled, block.yields = False, [make_undefined()]
+        outline(block, self.frame.session)
+        captures = {}
+        for k, outer in enumerate(free_values(block)):
+            inner = Value(outer.type, outer.name if outer.name and outer.name not in names else f"captured_{k}")
+            names.append(inner.name)
+            substitute(block, {outer: inner})
+            block.params.append(inner)
+            captures[inner.name] = Enclosing(outer)
+        return Function(self.name, block, self.frame.source, "", tupled, captures)

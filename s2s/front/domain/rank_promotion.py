@@ -1,0 +1,76 @@
+"""A number that a loop makes an array of, `total = 0` before `total = total + x[i]`, where code is to be compiled.
+
+In Python it is a number until the first trip, and so it is in generated source.  Native code needs one rank: if it cannot be made
+otherwise, it is generated again with the number spread over the array that a trip makes of it, and raises where there is no trip, after
+which Python would have a number.  Considered: to spread it always, which changes what interpreted code means and shows in the
+source of every such program; to refuse, which was done, and is right where the shape is not known before the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import numpy as np
+
+from ...ir.builder import emit
+from ...ir.graph import OPERATORS, Block, Function, Value, free_values, walk
+from ...ir.types import Array, Unknown
+from ...ops.arrays.create import full
+from ...ops.core.control import if_
+from ...ops.core.record import value
+from ...ops.core.shape import length
+from ...ops.program.effects import Made, Plain, raise_record
+from ..syntax.dependencies import consulted
+
+_ranked: ContextVar[bool] = ContextVar("ranked", default=False)
+
+
+def is_ranked() -> bool:
+    """Whether code is generated that must have one rank for each variable."""
+    return _ranked.get()
+
+
+@contextmanager
+def ranked() -> Iterator[None]:
+    """Code that is generated inside has one rank for each variable, if that is possible."""
+    token = _ranked.set(True)
+    try:
+        yield
+    finally:
+        _ranked.reset(token)
+
+
+def has_ranks(function: Function) -> bool:
+    """Whether the rank of each value is known."""
+    return not any(isinstance(x.type, Unknown) for op in walk(function.block) for x in op.outputs)
+
+
+def spread(init: Value, type: Array, bounds: tuple, body: Block, name: str) -> Value | None:
+    """The array that a carry begins with which is the number `init` before a loop and has this type after a trip; None where it is none."""
+    consulted(is_ranked, is_ranked())
+    if not is_ranked():
+        return None
+    lengths = [_length(extent, body) for extent in type.dims]
+    if None in lengths or type.dtype is None:
+        return None
+    lo, hi, step = map(value, bounds)
+
+    def fail() -> tuple:
+        text = f"a loop makes no trip, and {name or 'what it makes an array of'} stays a number, which compiled code has no rank for"
+        emit(raise_record, thrown=Made(ValueError, (Plain(text),)), cause=None)
+        return ()
+
+    if_(OPERATORS["less_equal"]((hi - lo) * step, value(0)), fail, lambda: ())
+    return full(tuple(lengths), init, value(np.dtype(type.dtype)))
+
+
+def _length(extent, body: Block) -> Value | None:
+    """A value before the loop that is this length."""
+    if isinstance(extent, int):
+        return value(extent)
+    for x in free_values(body):
+        if isinstance(x.type, Array) and extent in x.type.dims:
+            return length(x, axis=x.type.dims.index(extent))
+    return None

@@ -1,0 +1,321 @@
+"""`x[p][q]` as one index into `x`: what a write through a view of a view is to the array itself.
+
+    x[2:][i]        is   x[i + 2]            where i is not negative
+    x[1:-1][1:]     is   x[2:-1]
+    a[k][:, 0]      is   a[k, :, 0]
+    x[lo:hi][i]     is   x[within(i, len(x), lo, hi, None)]   where nothing is known of i
+    a.T[i, j]       is   a[j, i]
+    a.ravel()[i]    is   a[i // m, i % m]                     where `a` has m columns
+
+The two are the same for every array for which the first does not raise, and the second raises where the
+first does; where that cannot be told, there is no such index, and the view is written back whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...ir.graph import Value
+from ...ir.types import Array, Extent, Scalar
+from ...ops.arrays.index import within
+from ...ops.arrays.index_pattern import Pattern, is_advanced, is_integer, paired
+from ...ops.core.identities import base_offset
+from ...ops.core.record import value
+from ...ops.core.shape import extent_of, length
+
+Index = tuple[Pattern, list[Value]]
+Counters = dict[Value, tuple]  # the counter of a loop -> (lo, hi, step) of its range
+
+
+def composed(x: Value, first: Index, second: Index, counters: Counters) -> Index | None:
+    """The index into `x` that is `second` after `first`, which is of integers, slices and new axes."""
+    if set(first[0]) <= {"i"}:
+        copies = is_advanced(*second)
+        return None if copies else ((*first[0], *second[0]), [*first[1], *second[1]])
+    if not isinstance(x.type, Array):
+        return None
+    outer = _entries(*first, x.type.rank)
+    axes = [entry for entry in outer if not is_one(entry)]
+    if (inner := _entries(*second, len(axes))) is None:
+        return None
+    arrays = any(isinstance(entry, Value) and not is_integer(entry) for entry in inner)
+    if arrays and (len(axes) < len(outer) or None in axes):
+        return None  # integers and arrays side by side are one index
+    dims, made = list(x.type.dims), []
+    for entry in outer:
+        axis = x.type.rank - len(dims)
+        if entry is not None:
+            extent = dims.pop(0)
+        if is_one(entry):
+            made.append(entry)
+            continue
+        while inner and inner[0] is None:
+            made.append(inner.pop(0))
+        picked = inner.pop(0)
+        if entry is None:
+            if picked == FULL:
+                made.append(None)
+            elif not is_one(picked) or picked.constant not in (0, -1):
+                return None
+            continue
+        if entry == FULL or picked == FULL:
+            made.append(picked if entry == FULL else entry)
+        elif isinstance(picked, tuple):
+            made.append(_slice_of_slice(entry, picked, extent, counters))
+        elif is_integer(picked):
+            made.append(_element_of_slice(x, axis, extent, entry, picked, counters))
+        else:
+            return None
+        if made[-1] is MISSING:
+            return None
+    return _spelled(made + inner)
+
+
+def _spelled(entries: list) -> Index:
+    """The index that has these entries."""
+    pattern, operands = [], []
+    for entry in entries:
+        if isinstance(entry, tuple):
+            pattern.append("".join("." if bound is None else "x" for bound in entry))
+            operands += [value(bound) for bound in entry if bound is not None]
+        else:
+            pattern.append(None if entry is None else "i")
+            operands += [] if entry is None else [value(entry)]
+    while pattern and pattern[-1] == "...":
+        pattern.pop()
+    return tuple(pattern) or (...,), operands
+
+
+@dataclass(frozen=True)
+class Transposed:
+    """`a.T[i, j]` as a[j, i]: what an index into a transpose is, whose k-th axis is the axis order[k] of `a`."""
+
+    order: tuple[int, ...]
+
+    def __call__(self, x: Value, index: Index, counters: Counters) -> Index | None:
+        entries = _entries(*index, len(self.order))
+        if entries is None or None in entries or any(is_one(entry) and not is_integer(entry) for entry in entries):
+            return None
+        left = [axis for axis, entry in zip(self.order, entries) if not is_one(entry)]
+        return _spelled([entries[self.order.index(k)] for k in range(len(entries))]) if left == sorted(left) else None
+
+
+def flattened(x: Value, index: Index, counters: Counters) -> Index | None:
+    """`a.ravel()[i]` as a[i // m, i % m], which is right of negative i, too."""
+    entries = _entries(*index, 1)
+    if entries is None or len(entries) != 1 or not is_one(entries[0]) or not is_integer(entries[0]):
+        return None
+    i, places = entries[0], []
+    if i.constant in (0, -1):
+        return _spelled([i] * x.type.rank)
+    for k in range(x.type.rank - 1, 0, -1):
+        n = length(x, axis=k)
+        places.insert(0, i % n)
+        i = i // n
+    return _spelled([i, *places])
+
+
+def reshaped(lengths: list[Value]) -> Callable:
+    """`x.reshape(n, m)[i, j]` as x[i * m + j], where j is from 0 to m - 1 for certain."""
+
+    def place(x: Value, index: Index, counters: Counters) -> Index | None:
+        entries = _entries(*index, len(lengths))
+        if entries is None or not all(is_one(entry) and is_integer(entry) for entry in entries):
+            return None
+        if not all(_is_inside(i, extent_of(n), counters) for i, n in zip(entries[1:], lengths[1:])):
+            return None
+        at = entries[0]
+        for i, n in zip(entries[1:], lengths[1:]):
+            at = i if at.constant == 0 else at * n if i.constant == 0 else at * n + i
+        return _spelled([at])
+
+    return place
+
+
+def _is_inside(i: Value, extent, counters: Counters) -> bool:
+    """Whether the integer `i` is from 0 to below `extent` for certain."""
+    if not is_natural(i, counters):
+        return False
+    if type(i.constant) is int:
+        return isinstance(extent, int) and i.constant < extent
+    return _is_less(_end_of(i, counters), extent)
+
+
+def _end_of(i: Value, counters: Counters):
+    """What the natural number `i`, a counter give or take a number, is below for certain: as an extent, None if unknown."""
+    base, offset = base_offset(i)
+    if base not in counters or not is_natural(base, counters):
+        return None
+    start, stop, step = counters[base]
+    pace = _least(step, counters)
+    if pace is None or pace <= 0:
+        return None
+    end, shift = base_offset(value(stop))
+    if end is not None and end.op is not None and end.op.name == "length" and isinstance(end.op.inputs[0].type, Array):
+        extent = end.op.inputs[0].type.dims[end.op.attrs["axis"]]
+        # a length of n - 2 is 0 where n is 1, but then there is no trip, unless the range goes on behind its end
+        if hasattr(extent, "symbol") and not extent.accepts_any and (shift <= 0 or extent.offset >= 0):
+            return Extent(extent.symbol, extent.offset + shift + offset)
+    bound = extent_of(value(stop))
+    return bound + offset if isinstance(bound, int) else Extent(bound.symbol, bound.offset + offset)
+
+
+def _is_less(end, extent) -> bool:
+    """Whether one extent is at most another for certain."""
+    if isinstance(end, int) and isinstance(extent, int):
+        return end <= extent
+    same = isinstance(end, Extent) and isinstance(extent, Extent) and end.symbol == extent.symbol
+    return same and end.offset <= extent.offset
+
+
+FULL = (None, None, None)  # the slice of all
+MISSING = type("Missing", (), {"__repr__": lambda self: "none that is known"})()
+
+
+def is_one(entry) -> bool:
+    """Whether an entry picks one place, or several by an array: no axis of a view is left of it."""
+    return isinstance(entry, Value)
+
+
+def _entries(pattern: Pattern, operands: list, rank: int) -> list | None:
+    """The index, one entry for each axis (and new axis): a Value, a slice's three bounds, or None."""
+    found, rest = [], 0
+    for p, operand in paired(pattern, operands):
+        if p == "i":
+            named = 1 if is_integer(operand) else getattr(operand.type, "rank", None)
+            if named is None or (named > 1 and operand.type.dtype == "bool"):
+                return None  # a mask of several axes
+            found.append(operand)
+        elif p is None or p is ...:
+            found.append(p)
+        else:
+            found.append(tuple(None if b is None or b.constant is None else b for b in operand))
+        rest += p is not None and p is not ...
+    if rest > rank:
+        return None
+    if ... not in pattern:
+        found.append(...)
+    k = next(k for k, entry in enumerate(found) if entry is ...)
+    return found[:k] + [FULL] * (rank - rest) + found[k + 1:]
+
+
+def _known(bound):
+    """The number that a bound is, None for an absent one, MISSING where only the run knows."""
+    if bound is None:
+        return None
+    return bound.constant if type(bound.constant) is int else MISSING
+
+
+def _element_of_slice(x: Value, axis: int, extent, bounds: tuple, i: Value, counters: Counters) -> Value:
+    """x[lo:hi:step][i] as an element of x."""
+    lo, hi, step = map(_known, bounds)
+    if isinstance(extent, int) and MISSING not in (lo, hi, step) and type(i.constant) is int:
+        places = range(extent)[slice(lo, hi, step)]
+        if -len(places) <= i.constant < len(places):
+            return value(places[i.constant])
+    stride = 1 if step is None else step
+    if stride is not MISSING and is_natural(i, counters):
+        ends = hi is None or _is_below(i, extent, lo, hi, stride, counters)
+        if stride > 0 and ends and (bounds[0] is None or is_natural(bounds[0], counters)):
+            at = i if stride == 1 else i * stride
+            return at if lo in (None, 0) else bounds[0] + at if type(at.constant) is int else at + bounds[0]
+        if stride == -1 and lo is None and hi is None:
+            base, offset = base_offset(i)
+            return value(-1 - offset) if base is None else value(-1 - offset) - base if offset != -1 else -base
+    if stride == 1 and hi is None and type(i.constant) is int and i.constant < 0 and _leaves(
+            -i.constant, extent, bounds[0], counters):
+        return i
+    return within(i, length(x, axis=axis), *(value(bound) for bound in bounds))
+
+
+def _leaves(count: int, extent, lo: Value | None, counters: Counters) -> bool:
+    """Whether at least `count` elements of an axis follow `lo`, a counter give or take a number, for certain."""
+    if lo is None:
+        return True
+    end = _end_of(lo, counters) if is_natural(lo, counters) else None
+    return isinstance(extent, Extent) and _is_less(end, Extent(extent.symbol, extent.offset - count + 1))
+
+
+def _is_below(i: Value, extent, lo, hi, stride, counters: Counters) -> bool:
+    """Whether `i` is below the length of x[lo:hi] for certain."""
+    if stride != 1 or MISSING in (lo, hi) or hi is None or hi >= 0 or not isinstance(extent, Extent):
+        return False
+    return _is_less(_end_of(i, counters), Extent(extent.symbol, extent.offset - (lo or 0) + hi))
+
+
+def _slice_of_slice(outer: tuple, inner: tuple, extent, counters: Counters):
+    """x[lo:hi:step][a:b:c] as one slice of x, MISSING where there is none for certain."""
+    lo, hi, step = map(_known, outer)
+    a, b, c = map(_known, inner)
+    if isinstance(extent, int) and MISSING not in (lo, hi, step, a, b, c):
+        places = range(extent)[slice(lo, hi, step)][slice(a, b, c)]
+        if not places:
+            return (value(0), value(0), None)
+        end = None if places.stop < 0 else places.stop
+        return tuple(None if bound is None else value(bound) for bound in (places.start, end, places.step))
+    stride, pace = 1 if step is None else step, 1 if c is None else c
+    if MISSING in (stride, pace) or min(stride, pace) <= 0:
+        return MISSING
+    if not all(bound is None or is_natural(bound, counters) for bound in (outer[0], inner[0])):
+        return MISSING
+    start = _sum(outer[0], inner[0], stride)
+    if b is None:
+        stop = outer[1]
+    elif hi is None and is_natural(inner[1], counters):
+        stop = _sum(outer[0], inner[1], stride)
+    elif b is not MISSING and b < 0 and stride == 1 and (hi is None or (hi is not MISSING and hi < 0)):
+        stop = value(b + (hi or 0))
+    else:
+        return MISSING
+    pace = stride * pace
+    return start, stop, None if pace == 1 else value(pace)
+
+
+def _sum(lo: Value | None, a: Value | None, stride: int) -> Value | None:
+    """Where the a-th element after `lo` stands."""
+    if a is None:
+        return lo
+    a = a if stride == 1 else a * value(stride)
+    return a if lo is None else lo + a if type(a.constant) is int else a + lo
+
+
+def is_natural(i: Value, counters: Counters) -> bool:
+    """Whether the integer `i` is proved not to be negative."""
+    least = _least(i, counters)
+    return least is not None and least >= 0
+
+
+def _least(i, counters: Counters, depth: int = 6) -> int | None:
+    """A number that the integer `i` is never below, None where none is known."""
+    if type(i) is int:
+        return i
+    if not isinstance(i, Value) or not isinstance(i.type, Scalar) or not depth:
+        return None
+    if type(i.constant) is int:
+        return i.constant
+    base, offset = base_offset(i)
+    if base in counters:
+        lo, hi, step = counters[base]
+        step = _least(step, counters) if type(step) is int or type(step.constant) is int else None
+        if step is None:
+            return None
+        least = _least(lo, counters, depth - 1) if step > 0 else _least(hi, counters, depth - 1)
+        return None if least is None else least + offset + (step < 0)
+    if offset:
+        least = _least(base, counters, depth - 1)
+        return None if least is None else least + offset
+    match base.op.name if base.op is not None else "":
+        case "length" | "size" | "at_least_zero":
+            return 0
+        case "add" | "multiply":
+            sides = [_least(x, counters, depth - 1) for x in base.op.inputs]
+            if None in sides or min(sides) < 0:
+                return None
+            return sides[0] + sides[1] if base.op.name == "add" else sides[0] * sides[1]
+        case "floor_divide" | "remainder":
+            over, under = (_least(x, counters, depth - 1) for x in base.op.inputs)
+            if under is None or under <= 0 or (base.op.name == "floor_divide" and (over is None or over < 0)):
+                return None
+            return 0
+    return None

@@ -1,0 +1,733 @@
+"""What a call means: an op, a function of the user's own, or something worked out now.
+
+A function of the user's becomes a `call` op, unless the op could not say what happens: one that takes a
+function defined inside the caller, writes into its argument, or returns memory it shares with one, is run
+in place instead, on the caller's own cells.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import types
+from collections.abc import Callable
+from enum import Enum
+
+import gast
+import numpy as np
+
+from ...errors import (
+    ArrayNeededError,
+    Line,
+    S2SError,
+    ShapeMismatchError,
+    TypeMismatchError,
+    UndecidedError,
+    UnsupportedError,
+)
+from ...ir.builder import acted, current
+from ...ir.graph import MISSING, Value, identifier
+from ...ir.reemit import emit_block
+from ...ir.types import Generator, List, Static, is_listed
+from ...library.containers import Set
+from ...library.scipy_functions import SAID
+from ...library.scipy_functions import __name__ as SCIPY  # noqa: N812
+from ...library.sequences import column
+from ...ops.core.control import call as call_record
+from ...ops.core.control import never_returns
+from ...ops.core.record import (
+    FUNCTIONS,
+    MACROS,
+    METHODS,
+    RECORDS,
+    Macro,
+    dtype_of,
+    emit,
+    rank,
+    value,
+)
+from ...ops.program.checkpoint import Checkpointed
+from ...ops.program.custom_rules import RULES
+from ...ops.program.effects import acts
+from ...ops.program.list_ops import OF_LISTS, list_stack
+from ...ops.program.random import METHODS_OF_GENERATORS, shuffled
+from ..control.generators import generated, is_generator, is_generator_function
+from ..control.introspection import ABOUT_CLASSES
+from ..control.iterables import Iterable, members_of
+from ..control.join import branch
+from ..control.recursion import Definition, call_recursive, is_open
+from ..domain.checkpoint_calls import mark
+from ..domain.frame import Ended, Frame, Object, Text, Thrown
+from ..domain.functions import Again, Chosen, Known, Local, Made, Method, Partial, StaysInside
+from ..domain.heap import Cell, Container, cells_in
+from ..domain.nested_functions import Enclosed, Enclosing
+from ..domain.optional import Maybe, has_maybe, refused
+from ..domain.result_aliases import rebind
+from ..syntax.captures import Fixed, Item, Member, is_data
+from ..syntax.dependencies import consulted
+from ..syntax.find_source import definition_of, lambda_body
+from ..values.activation import run
+from ..values.dicts import dict_method
+from ..values.exceptions import guard
+from ..values.lists import apply_list_method, is_list, new_list, put_in_order
+from ..values.messages import is_exception, log, logger, make_exception
+from ..values.nonlocals import borrow
+from ..values.numpy_views import shared_result
+from ..values.numpy_writes import METHOD_WRITERS, out_of, write_out, writer
+from ..values.objects import class_of, instantiate, is_users, method_of, read
+from ..values.raise_guards import guarding, require_quiet
+from ..values.strings import method as text_method
+from ..values.unwrap import demand
+from .call_graph import local_may_call_itself, may_call_itself, plain_function, reached
+from .python_builtins import BUILTINS
+from .unwrap_callable import meant, names_of, of_numba, signature_of, target_of
+
+OF_ROWS = {np.array, np.asarray}  # of a list of tuples: one row each
+_signature = functools.cache(inspect.signature)
+KNOWN_NOW = {np.finfo, np.iinfo, np.dtype, np.issubdtype, np.result_type, np.promote_types, np.can_cast, str, repr,
+             id, issubclass, bool, int, float, complex, sum, min, max, abs, round, divmod, pow,
+             any, all, sorted, frozenset, set, dict}
+ABOUT_OBJECTS = (len, iter, next, id, setattr)  # which ask nothing about the members
+
+SPECIAL = {abs: "__abs__", float: "__float__", int: "__int__", complex: "__complex__", round: "__round__",
+           math.floor: "__floor__", math.ceil: "__ceil__", math.trunc: "__trunc__"}
+
+
+def apply(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
+    """The binding of `function(*args, **keywords)`."""
+    if len(args) == 1 and frame.heap.items(args[0]) == () and function in (np.array, np.asarray):
+        function, args = np.zeros, [0]
+    if (inner := meant(function)) is not function and may_call_itself(inner):
+        return _apply_decorated(frame, inner, args, keywords, node)
+    if _takes_arrays(function):
+        args = [_without_ranges(frame, a, node) for a in args]
+        keywords = {k: _without_ranges(frame, a, node) for k, a in keywords.items()}
+    match of_numba(function):
+        case "class", inner:
+            return apply(frame, inner, args, keywords, node)
+        case "elements", inner:
+            return BUILTINS[np.vectorize](frame, node, inner).run(frame, node, *args, **keywords)
+    match function:
+        case Local():
+            return _apply_local(frame, function, args, keywords, node)
+        case Partial():
+            return apply(frame, function.function, [*function.args, *args], {**function.keywords, **keywords}, node)
+        case Method():
+            return apply(frame, function.function, [function.receiver, *args], keywords, node)
+        case Known():
+            return function.run(frame, node, *args, **keywords)
+        case Checkpointed(function=inner) | Again(inner):
+            return mark(frame.session, _name_of_made(inner), frame.source,
+                        lambda: apply(frame, inner, args, keywords, node))
+        case Chosen(condition, functions):
+            return branch(frame, condition, *(lambda f=f: apply(frame, f, args, keywords, node) for f in functions),
+                          frame.live | frame.pending)
+        case np.vectorize():
+            return BUILTINS[np.vectorize](frame, node, function.pyfunc, function.otypes, None, function.excluded, False, function.signature).run(
+                frame, node, *args, **keywords)
+        case functools.partial():
+            given, named = _parts(frame, function)
+            return apply(frame, function.func, [*given, *args], {**named, **keywords}, node)
+        case types.MethodDescriptorType() | types.WrapperDescriptorType() if args and function not in BUILTINS:  # np.ndarray.sum(x)
+            return apply_method(frame, args[0], function.__name__, args[1:], keywords, node)
+        case types.FunctionType() | types.MethodType() if (said := logger(function)) is not None:
+            return log(frame, node, said, args, keywords)
+        case types.MethodType() if hasattr(function.__func__, "function_for"):
+            owner = frame.outside(function.__self__, Fixed(function.__self__), "self")
+            return apply(frame, function.__func__, [owner, *args], keywords, node)
+        case type() if is_users(function):
+            return instantiate(frame, function, args, keywords, node)
+    if any(map(has_maybe, (*args, *keywords.values()))) and not is_plain(function):
+        if function in (print, str, repr, isinstance, type, id, format, bool) or keywords:
+            raise refused(f"{_name_of(function)}()", frame.line(node))
+        args = [demand(frame, a, getattr(node, "args", [None] * len(args))[k] if len(getattr(node, "args", ())) == len(args) else None)
+                for k, a in enumerate(args)]
+    if hasattr(type(getattr(function, "__self__", None)), "apply_in") and not hasattr(function, "apply_in"):
+        return function(*args, **keywords)  # a rule is given to a function that the program makes
+    if args and _hashable(function) and function in SPECIAL and (own := method_of(args[0], SPECIAL[function])) is not None:
+        return apply(frame, Method(own, args[0]), args[1:], keywords, node)
+    if class_of(function) is not None:
+        return apply(frame, read(frame, function, "__call__", node), args, keywords, node)
+    if isinstance(function, Object):
+        consulted(function.getter, function.content)
+        function = function.content
+    if hasattr(type(function), "apply_in"):  # a function with rules of its own: front/rules/custom_derivatives.py
+        return function.apply_in(frame, args, keywords, node)
+    if RULES and _hashable(function) and function in RULES:
+        return RULES[function].apply_in(frame, args, keywords, node)
+    own = BUILTINS.get(function) if _hashable(function) else None
+    if not is_plain(function) and (own is None or function not in ABOUT_CLASSES):
+        anyhow = function in (sorted, len, min, max, any, all)
+        args = [members_of(frame, a, node, anyhow) if isinstance(a, Container) else a for a in args]
+        if function not in ABOUT_OBJECTS and not hasattr(function, "function_for") and not hasattr(own, "opens"):
+            args, keywords = [frame.opened(a) for a in args], {k: frame.opened(a) for k, a in keywords.items()}
+    macro = function if isinstance(function, Macro) else MACROS.get(function) if _hashable(function) else None
+    if macro is not None:
+        args = [enclosed(frame, a, node) if isinstance(a, Made) else a for a in args]
+        args = [frame.static(a, "an option", node) if macro.is_option(k) else a for k, a in enumerate(args)]
+        keywords = {k: frame.static(a, k, node) if macro.is_option(k) else a for k, a in keywords.items()}
+        return macro.expand(lambda f, *xs: apply(frame, f, list(xs), {}, node), *args, **keywords)
+    if own is not None:
+        try:
+            _signature(own).bind(frame, node, *args, **keywords)
+        except TypeError as error:
+            raise frame.refuse(f"{_name_of(function)} called like this: {error}", node, "use the arguments that s2s knows") from None
+        try:
+            return own(frame, node, *args, **keywords)
+        except UNFIT as error:
+            raise unfit(frame, _name_of(function), error, node) from error
+    said = SAID.get(function) if _hashable(function) else None
+    if said is not None:
+        return in_place(frame, said, args, keywords, node, current().line)
+    written = writer(function)
+    if written is not None:
+        return _write(frame, written, _name_of(function), args, keywords, node)
+    rule = FUNCTIONS.get(function) if _hashable(function) else None
+    if rule is not None:
+        args, keywords, out = out_of(function, args, keywords)
+        if out is not None:
+            return write_out(frame, _caller(frame, node), function, args, keywords, out, node)
+        if function in KNOWN_NOW and _all_static(frame, args, keywords):
+            return _now(frame, function, args, keywords, node)
+        return operate(frame, function, args, keywords, node)
+    if hasattr(function, "function_for") and frame.session.tries and getattr(function, "kind", "") == "jit":
+        return _apply_decorated(frame, function.inner, args, keywords, node)  # whose statements may raise what is caught
+    if hasattr(function, "function_for"):
+        function = function.named_by(keywords) if hasattr(function, "named_by") else function
+        args = ordered(frame, signature_of(function), _name_of(function), args, keywords, node)
+        return _emit_transformed(frame, function, args, node)
+    if _hashable(function) and function in KNOWN_NOW:
+        if _all_static(frame, args, keywords):
+            return _now(frame, function, args, keywords, node)
+        raise frame.refuse(f"{_name_of(function)}() of run-time data", node, "use NumPy's functions")
+    if isinstance(function, type) and issubclass(function, Enum):  # a member, by its value
+        return _now(frame, function, args, keywords, node)
+    if is_exception(function):
+        return make_exception(frame, function, args, keywords)
+    if isinstance(function, type) or isinstance(function, types.BuiltinFunctionType) or not callable(function) \
+            or isinstance(function, np.ufunc) or _is_of_numpy(function):
+        raise _unknown(frame, function, node)
+    return _apply_python(frame, function, args, keywords, node)
+
+
+
+def _apply_decorated(frame: Frame, function, args: list, keywords: dict, node: gast.AST):
+    """A call of s2s.jit(function), which calls itself by that name, and never changes its caller's arrays."""
+    held = {root for cell in cells_in((*args, *keywords.values())) for root in (cell.roots if isinstance(cell, Cell) else (cell,))}
+    before = {cell: frame.heap.contents.get(cell) for cell in held}
+    found = apply(frame, function, args, keywords, node)
+    if any(frame.heap.contents.get(cell) is not content for cell, content in before.items()):
+        raise frame.refuse(f"{_name_of(function)}, which writes to its arguments, by the name of the compiled function, which leaves them as they are",
+                           node, "compile a function that calls it, and leave it undecorated")
+    return found
+
+
+FEW = 8  # numbers of a range that are written one by one
+
+
+def _takes_arrays(function) -> bool:
+    """Whether a function makes an array of a range that it is given."""
+    module = (getattr(function, "__module__", None) or "").partition(".")[0] if _hashable(function) else ""
+    return (isinstance(function, np.ufunc) or module in ("numpy", "scipy")) and function not in (np.fromiter, np.vectorize)
+
+
+def _without_ranges(frame: Frame, binding, node: gast.AST):
+    """An argument of NumPy's as it is, or the numbers of a range, of one among the members of a list, too."""
+    if isinstance(binding, Iterable) and binding.is_range:
+        known = [b if isinstance(b, int) else b.constant if isinstance(b, Value) else None for b in binding.bounds]
+        if all(isinstance(b, int) for b in known) and len(range(*known)) <= FEW:
+            return tuple(range(*known))  # which may also be axes, or a shape
+        return apply(frame, np.arange, list(binding.bounds), {}, node)
+    members = frame.members(binding) if isinstance(binding, (tuple, list)) or is_list(frame, binding) else None
+    if members and any(isinstance(x, Iterable) and x.is_range for x in members):
+        return tuple(_without_ranges(frame, x, node) for x in members)
+    return binding
+
+
+METHODS_OF_NUMBERS = {"is_integer"}  # which arrays do not have
+METHODS_OF_INTEGERS = {"bit_length": int.bit_length}
+
+
+def apply_generator_method(frame: Frame, rng: Value, name: str, args: list, keywords: dict, node: gast.Call):
+    """A draw."""
+    if name == "shuffle" and len(args) == 1 and isinstance(args[0], Cell) and not keywords:
+        frame.live |= frame.pending  # the rest of the statement is still to be evaluated
+        frame.write(args[0], shuffled(rng, frame.heap.read(args[0])))
+        return None
+    if name not in METHODS_OF_GENERATORS:
+        raise frame.refuse(f"the method {name} of a generator", node,
+                           "draw numbers with normal, uniform, integers and their like, or before the call")
+    return operate_as(frame, METHODS_OF_GENERATORS[name], f"rng.{name}", [rng, *args], keywords, node)
+
+
+def apply_method(frame: Frame, base, name: str, args: list, keywords: dict, node: gast.Call):
+    """The binding of `base.name(*args, **keywords)`, where `base` is an array, a number or a list."""
+    if isinstance(base, Cell) and not is_list(frame, base):
+        args = [_without_ranges(frame, a, node) for a in args]
+    if isinstance(base, Value) and isinstance(base.type, Generator):
+        return apply_generator_method(frame, base, name, args, keywords, node)
+    if isinstance(base, Cell):
+        if is_list(frame, base) and name == "sort":
+            return put_in_order(frame, base, apply(frame, sorted, [base, *args], keywords, node))
+        if is_list(frame, base):
+            with guarding(frame):
+                return apply_list_method(frame, base, name, args, keywords, node)
+        if name in METHOD_WRITERS:
+            return _write(frame, METHOD_WRITERS[name], name, [base, *args], keywords, node)
+        if keywords.get("out") is not None and name in METHODS:
+            function = getattr(np, name, None)
+            if function in FUNCTIONS:
+                return apply(frame, function, [base, *args], keywords, node)
+    elif isinstance(base, Container):
+        return dict_method(frame, base, name, args, keywords, node)
+    elif isinstance(base, (tuple, list)) and name in ("count", "index"):
+        with guarding(frame):
+            return apply_list_method(frame, new_list(frame, base), name, args, keywords, node)
+    elif isinstance(base, (tuple, list)):
+        raise frame.refuse(f"the method {name} of a {type(base).__name__}", node, "use a list")
+    elif not isinstance(base, Value):
+        if _all_static(frame, args, keywords) and isinstance(base, (str, int, float, complex, np.dtype)):
+            return _now(frame, getattr(base, name), args, keywords, node)
+        if isinstance(base, str):
+            return text_method(frame, node, base, name, args, keywords)
+        raise frame.refuse(f"the method {name} of a {type(base).__name__}", node, "use arrays and numbers")
+    if name in METHODS_OF_INTEGERS and (dtype_of(base.type) if isinstance(base, Value) else "") in ("int64", "bool"):
+        return apply(frame, METHODS_OF_INTEGERS[name], [base, *args], keywords, node)
+    if name in METHODS_OF_NUMBERS and rank(frame.value(base)):
+        raise frame.refuse(f"the method {name} of an array", node, "call it of each element, or ask x == np.floor(x)")
+    if name not in METHODS:
+        raise frame.refuse(f"the method {name}", node, "use a NumPy function that s2s knows, or write a loop")
+    return operate_as(frame, METHODS[name], name, [base, *args], keywords, node, True)
+
+
+# --------------------------------------------------------------------------------------------------- ops
+
+
+def operate(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
+    """A call of a function that ops know."""
+    return operate_as(frame, FUNCTIONS[function], _name_of(function), args, keywords, node, function=function)
+
+
+def operate_as(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, node: gast.AST, method: bool = False,
+             function=None):
+    """Emit what `rule` says, and find out whose memory the result has."""
+    if function in OF_ROWS and args:
+        args = [_rows(frame, args[0], node), *args[1:]]
+    rule, args = _rule_of_list(frame, rule, function, args)
+    values = [frame.value(a) for a in args]
+    named = {k: frame.static(v, k) if frame.is_static(v) else frame.value(v) for k, v in keywords.items()}
+    cells = {frame.heap.read(cell): cell for a in args for cell in cells_in(a) if isinstance(cell, Cell)}
+    try:
+        with guarding(frame, getattr(np, name, np.sum) if method else function):
+            result, values, named = _decided(frame, rule, values, named)
+    except ArrayNeededError as error:
+        listed = [k for k, x in enumerate(values) if x is error.value and is_listed(x.type)]
+        if not listed or function in (np.array, np.asarray):
+            raise
+        args = [apply(frame, np.array, [a], {}, node) if k in listed else a for k, a in enumerate(args)]
+        return operate_as(frame, rule, name, args, keywords, node, method, function)
+    except S2SError:
+        raise
+    except TypeError as error:
+        text = str(error).replace("<lambda>()", f"{name}()").replace("_infer", name)
+        text = text.replace(f"{getattr(rule, '__name__', name)}()", f"{name}()")
+        text = text.partition(". Did you mean")[0]  # newer Pythons guess
+        raise frame.refuse(f"{name} called like this: {text}", node, "use the arguments that s2s knows") from error
+    except UNFIT as error:
+        raise unfit(frame, name, error, node) from error
+    if isinstance(result, tuple):
+        return tuple(shared_result(frame, r, name, args, named, cells) for r in result)
+    return shared_result(frame, result, name, args, named, cells, lambda x: rule(x, *values[1:], **named), method,
+                         (*values[1:], *(v for v in named.values() if isinstance(v, Value))))
+
+
+UNFIT = (TypeError, ValueError, IndexError, OverflowError)  # what a rule raises, as Python does, of arguments that it is not written for
+
+
+def unfit(frame: Frame, name: str, error: Exception, node: gast.AST) -> Exception:
+    """The refusal of a call of `name`, whose rule has raised `error`; `error` itself where the call has run code of the program's."""
+    place = error.__traceback__
+    while place is not None:
+        if place.tb_frame.f_code.co_name in ("activation", "_apply_local", "instantiate"):
+            return error
+        place = place.tb_next
+    if isinstance(error, S2SError) or hasattr(error, "line_of_program"):  # emitted ops have failed
+        return error
+    kind = TypeMismatchError if isinstance(error, TypeError) else ShapeMismatchError if isinstance(error, ValueError) else UnsupportedError
+    return kind(f"{name} called like this: {error}", frame.line(node), "use the arguments that s2s knows")
+
+
+def _decided(frame: Frame, rule: Callable, values: list, named: dict) -> tuple:
+    """rule(*values, **named), and what it was given: numbers from outside that must be known, such as an axis, are read now."""
+    while True:
+        try:
+            return rule(*values, **named), values, named
+        except UndecidedError as error:
+            known = frame.read_now(error.value)
+            if known is MISSING:
+                raise
+            values = [_replaced(x, error.value, value(known)) for x in values]
+            named = {k: _replaced(x, error.value, value(known)) for k, x in named.items()}
+
+
+def _replaced(x, old: Value, new: Value):
+    """`x` with `new` for `old`, also in a tuple."""
+    if x is old:
+        return new
+    if isinstance(x, Value) and x.op is not None and x.op.name == "tuple" and any(item is old for item in x.op.inputs):
+        return RECORDS["tuple"](*(_replaced(item, old, new) for item in x.op.inputs))
+    return x
+
+
+def _write(frame: Frame, rule: Callable, name: str, args: list, keywords: dict, node: gast.AST) -> None:
+    """A call of a function that writes into its argument and returns nothing."""
+    named = {k: frame.static(v, k) if frame.is_static(v) else v for k, v in keywords.items()}
+    try:
+        _signature(rule).bind(frame, None, node, *args, **named)
+    except TypeError as error:
+        raise frame.refuse(f"{name} called like this: {error}", node, "use the arguments that s2s knows") from None
+    with guarding(frame, np.add):
+        rule(frame, _caller(frame, node), node, *args, **named)
+
+
+def _rule_of_list(frame: Frame, rule: Callable, function, args: list) -> tuple[Callable, list]:
+    """`rule`, or what `function` does with a list that grows at run time; the arrays that it makes of others."""
+    def grows(a) -> bool:
+        return isinstance(a, Cell) and is_list(frame, a) and frame.heap.items(a) is None
+
+    if args and grows(args[0]) and _hashable(function) and function in OF_LISTS:
+        return OF_LISTS[function], args
+    return rule, [list_stack(frame.value(a)) if grows(a) else a for a in args]
+
+
+def _rows(frame: Frame, a, node: gast.AST):
+    """`a`, or the array whose rows are the tuples of numbers of a run-time list, made of its columns."""
+    content = frame.heap.type_of(a) if isinstance(a, Cell) and is_list(frame, a) and frame.heap.items(a) is None else None
+    if not isinstance(content, List) or not is_listed(content.item):
+        return a
+    columns = [in_place(frame, column, [a, k], {}, node, current().line) for k in range(len(content.item.items))]
+    return apply(frame, np.stack, [tuple(apply(frame, np.array, [c], {}, node) for c in columns)], {"axis": 1}, node)
+
+
+def _caller(frame: Frame, node: gast.AST) -> Callable:
+    """(f, *args, **keywords) -> f(*args, **keywords) in the program; what s2s says in Python has the user's line."""
+
+    def call(function, *args, **keywords):
+        if getattr(function, "__module__", "") == writer.__module__:
+            return in_place(frame, function, list(args), keywords, node, current().line)
+        return apply(frame, function, list(args), keywords, node)
+
+    return call
+
+
+def _now(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
+    try:
+        return function(*(frame.static(a, "this") for a in args), **{k: frame.static(v, k) for k, v in keywords.items()})
+    except Exception as error:
+        guard(frame, type(error), lambda: True, *error.args)
+        raise TypeMismatchError(f"{_name_of(function)}: {error}", frame.line(node)) from error
+
+
+def _all_static(frame: Frame, args: list, keywords: dict) -> bool:
+    return all(map(frame.is_static, (*args, *keywords.values())))
+
+
+def _hashable(x) -> bool:
+    try:
+        hash(x)
+    except TypeError:
+        return False
+    return True
+
+
+def _name_of(function) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _name_of_made(function) -> str:
+    """What generated code calls what a function does, which may be one of the program's own."""
+    while isinstance(function, (Again, Partial, Method, functools.partial, Object)):
+        function = function.content if isinstance(function, Object) else getattr(function, "function", getattr(function, "func", None))
+    name = getattr(function.node, "name", "f") if isinstance(function, Local) else _name_of(function)
+    return identifier(name)
+
+
+def _is_of_numpy(function) -> bool:
+    module = getattr(function, "__module__", "") or ""
+    return module.split(".")[0] in ("numpy", "scipy", "math", "cmath", "builtins")
+
+
+def _unknown(frame: Frame, function, node: gast.AST) -> UnsupportedError:
+    name = getattr(function, "__qualname__", None) or _name_of(function)
+    if isinstance(getattr(function, "__self__", None), np.random.RandomState):
+        return frame.refuse(f"np.random.{_name_of(function)} draws from a state that all programs share", node,
+                            "take a generator as an argument, rng = np.random.default_rng(seed), and draw from it")
+    if _is_of_numpy(function) or isinstance(function, np.ufunc):
+        of_numpy = getattr(np, name, None) is function if isinstance(function, np.ufunc) else function.__module__.startswith("numpy")
+        module = "np." if of_numpy else "scipy.special." if isinstance(function, np.ufunc) else \
+            "" if function.__module__ == "builtins" else f"{function.__module__}."
+        return frame.refuse(f"s2s does not know {module}{name}", node, "write it with functions that s2s knows, or as a loop")
+    if not callable(function):
+        return frame.refuse(f"a {type(function).__name__} is called", node, "call a function")
+    return frame.refuse(f"s2s cannot look into {name}", node, "write it in Python, with numbers and arrays")
+
+
+# ------------------------------------------------------------------------------------- Python functions
+
+
+def _apply_python(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST):
+    """A call of a function of the user's own, or of one that another calls in which SciPy is said."""
+    if function.__module__ == SCIPY:
+        return in_place(frame, function, args, keywords, node, current().line)
+    if frame.session.tries or may_call_itself(function) or is_generator_function(plain_function(function)[0]) or any(_needs_the_caller(frame, a) for a in (*args, *keywords.values())):
+        return in_place(frame, function, args, keywords, node)
+    if frame.session.recursions:
+        plain, owner = plain_function(function)
+        if plain is not None and is_open(frame, reached(plain, owner)):
+            return in_place(frame, function, args, keywords, node)
+    callee = frame.session.callee(function)
+    in_order = ordered(frame, signature_of(function), callee.name, args, keywords, node)
+    if any(_needs_the_caller(frame, a) for a in in_order):
+        return in_place(frame, function, args, keywords, node)
+    values = [frame.value(a) for a in in_order]
+    try:
+        built = callee.built_for(values)
+    except (StaysInside, UndecidedError):  # what it must know, only the caller may know
+        return in_place(frame, function, args, keywords, node)
+    if built.in_place:
+        return in_place(frame, function, args, keywords, node)
+    return rebind(frame.heap, _emit_call(frame, callee, values, node), built.identities)
+
+
+def is_plain(function) -> bool:
+    """Whether a function is the user's own, in Python."""
+    return isinstance(function, types.FunctionType) and not _is_of_numpy(function) and function not in BUILTINS \
+        and function not in FUNCTIONS and function not in MACROS
+
+
+def _needs_the_caller(frame: Frame, binding) -> bool:
+    """Whether an argument means something only inside the caller: a function, a module, an object, a range, a list."""
+    match binding:
+        case Maybe():
+            return True
+        case tuple() | list():
+            return any(_needs_the_caller(frame, b) for b in binding)
+        case slice():
+            return not frame.is_static(binding)
+        case Made() | Object() | Iterable() | Container() | dict() | Text() | Thrown() | types.ModuleType():
+            return True
+        case Cell() if is_list(frame, binding):
+            return True
+        case Value() | Cell():
+            return False
+        case type():
+            return not issubclass(binding, (bool, int, float, complex, np.generic))  # dtypes are arguments
+    return callable(binding)
+
+
+def ordered(frame: Frame, signature: inspect.Signature, name: str, args: list, keywords: dict, node) -> list:
+    """The arguments in the order of the parameters, defaults filled in, `*args` spread."""
+    try:
+        bound = signature.bind(*args, **keywords)
+    except TypeError as error:
+        raise TypeMismatchError(f"{name}(): {error}", frame.line(node), "pass the arguments that it takes") from None
+    found = []
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            found += bound.arguments.get(parameter.name, ())
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            if bound.arguments.get(parameter.name):
+                found.append(bound.arguments[parameter.name])  # a dict, which a `call` op does not take
+        elif parameter.name in bound.arguments:
+            found.append(bound.arguments[parameter.name])
+        else:
+            found.append(default_binding(frame, parameter.default, parameter.name))
+    return found
+
+
+def default_binding(frame: Frame, default, name: str):
+    """The binding of a parameter's default."""
+    if isinstance(default, (np.ndarray, list, dict)) or (isinstance(default, tuple) and not frame.is_static(default)):
+        return frame.outside(default, Fixed(default), name)
+    return default
+
+
+def _emit_transformed(frame: Frame, function, args: list, node: gast.AST):
+    """A call of a transformed function; what it must know when code is generated is no operand of it."""
+    fixed = function.static_positions(len(args)) if hasattr(function, "static_positions") else ()
+    known = {k: frame.static(a, "a static argument", node) for k, a in enumerate(args) if k in fixed
+             or isinstance(a, Object) and not isinstance(a.content, (list, dict)) or isinstance(a, type)}
+    for k, a in enumerate(args):
+        if isinstance(a, Object):
+            consulted(a.getter, a.content)
+    while True:
+        try:
+            if not known:
+                return _emit_call(frame, function, args, node)
+            values = [value(None) if k in known else frame.value(a) for k, a in enumerate(args)]
+            made = function.function_for_types([Static(known[k]) if k in known else v.type for k, v in enumerate(values)])
+            return _results(frame, made, emit_block(made.block, [*values, *captured_in(frame, made)], {}))
+        except UndecidedError as error:  # an axis, say, which may be known here
+            more = [k for k in error.parameters if k < len(args) and k not in known]
+            if len(more) == 1 and not frame.is_static(args[more[0]]):
+                error.value = frame.value(args[more[0]])
+            if not more or not all(frame.is_static(args[k]) for k in more):
+                raise
+            known.update({k: frame.static(args[k], "an argument", node) for k in more})
+
+
+def _results(frame: Frame, function, outputs):
+    """The binding of what a call of `function` returns."""
+    if acts(function):
+        acted()
+    if never_returns(function):
+        raise Ended
+    results = tuple(map(frame.wrap, outputs))
+    return results if function.tupled else results[0]
+
+
+def captured_in(frame: Frame, function) -> list[Value]:
+    """What `function` captures, captured here."""
+    first = len(function.params) - len(function.captures)
+    return [getter.value if isinstance(getter, Enclosing) else frame.value(frame.captured(param.type, getter, name))
+            for param, (name, getter) in zip(function.params[first:], function.captures.items())]
+
+
+def _emit_call(frame: Frame, callee, args: list, node: gast.AST):
+    """A `call` op; what the callee captures, the caller captures and hands on."""
+    values = [frame.value(a) for a in args]
+    function = callee.function_for(values)
+    require_quiet(frame, function, _name_of(callee), node)
+    values += captured_in(frame, function)
+    if any(isinstance(getter, Enclosing) for getter in function.captures.values()):
+        outputs = emit_block(function.block, values, {})  # it cannot be made again outside this program
+    else:
+        outputs = emit(call_record, *values, callee=callee)
+    return _results(frame, function, outputs)
+
+
+def _parts(frame: Frame, function: functools.partial) -> tuple[list, dict]:
+    """What a functools.partial from outside holds."""
+    owner = Fixed(function)
+    given = [frame.outside(x, Item(Member(owner, "args"), k), name)
+             for k, (x, name) in enumerate(zip(function.args, names_of(function.func, len(function.args))))]
+    return given, {k: frame.outside(x, Item(Member(owner, "keywords"), k), k) for k, x in function.keywords.items()}
+
+
+def enclosed(frame: Frame, function: Made, node: gast.AST) -> Enclosed:
+    """A function made inside the program, for a transformation."""
+    name = getattr(function.node, "name", "f") if isinstance(function, Local) else getattr(function, "name", "f")
+    return Enclosed(name, _made_signature(frame, function, node), lambda args: apply(frame, function, args, {}, node),
+                    frame)
+
+
+def _made_signature(frame: Frame, function, node: gast.AST) -> inspect.Signature:
+    """What a function made inside the program takes."""
+    match function:
+        case Local():
+            return local_signature(frame, function)
+        case Partial():
+            inner = list(_made_signature(frame, function.function, node).parameters.values())
+            return inspect.Signature([p for p in inner[len(function.args):] if p.name not in function.keywords])
+        case Chosen(_, (first, _)) | Again(first):
+            return _made_signature(frame, first, node)
+        case Known(signature=inspect.Signature()):
+            return function.signature
+        case Made():
+            raise frame.refuse("a transformation of this function", node, "write a lambda around it")
+    return signature_of(function)
+
+
+def in_place(frame: Frame, function: Callable, args: list, keywords: dict, node: gast.AST, place: Line | None = None):
+    """Run a function of the user's, or one that stands for the line `place`, on the caller's own bindings."""
+    target = target_of(function)
+    plain = target.function
+    if plain.__module__ == Set.__module__:
+        place = current().line
+    args = [*(_held(frame, getter, f"arg{k}") for k, getter in enumerate(target.arguments)), *args]
+    keywords = {**{name: _held(frame, getter, name) for name, getter in target.keywords}, **keywords}
+    definition = definition_of(plain)
+    bindings = bound_arguments(frame, definition.node, signature_of(plain), plain.__name__,
+                               args, keywords, node)
+    if may_call_itself(function):
+        return call_recursive(frame, outside_definition(plain), bindings, node)
+    closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
+
+    def activation(node_run, names):
+        inner = Frame(node_run, lambda_body(node_run) if isinstance(node_run, gast.Lambda) else node_run.body, definition.source,
+                      frame.session, plain.__globals__, closure, caller=frame, place=place)
+        return run(inner, {**bindings, **names}, node)
+
+    if is_generator(definition.node):
+        return generated(frame, node, definition.node, list(bindings.values()), activation)
+    return activation(definition.node, {})
+
+
+def outside_definition(plain: types.FunctionType) -> Definition:
+    """A function that lives outside the program, as one that may call itself."""
+    definition = definition_of(plain)
+    closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
+    return Definition(("outside", id(plain)), identifier(plain.__name__), definition.node, definition.body, definition.source,
+                      plain.__globals__, closure, doc=inspect.cleandoc(plain.__doc__ or ""), function=plain)
+
+
+def _held(frame: Frame, getter: Callable, name: str):
+    content = getter()
+    return frame.outside(content, getter, "self" if not is_data(content) else name)
+
+
+def _apply_local(frame: Frame, local: Local, args: list, keywords: dict, node: gast.AST):
+    """Run a lambda or a nested function of the program."""
+    body = lambda_body(local.node) if isinstance(local.node, gast.Lambda) else local.node.body
+    signature = local_signature(frame, local)
+    name = getattr(local.node, "name", "lambda")
+    bindings = bound_arguments(frame, local.node, signature, name, args, keywords, node)
+    outer = local.frame
+    if local_may_call_itself(local):
+        definition = Definition(("inside", id(local.node), id(outer)), identifier(name), local.node, body, outer.source,
+                                outer.globals, outer.closure, outer)
+        return call_recursive(frame, definition, bindings, node)
+
+    def activation(definition, body, names):
+        inner = Frame(definition, body, outer.source, frame.session, outer.globals, outer.closure, outer, frame)
+        borrowed = borrow(inner, node)
+        result = run(inner, {**bindings, **names}, node)
+        for name in borrowed:
+            frame.env[name] = inner.env[name]
+        return result
+
+    if is_generator(local.node):
+        return generated(frame, node, local.node, [*bindings.values(), local], lambda made, names: activation(made, made.body, names))
+    return activation(local.node, body, {})
+
+
+def local_signature(frame: Frame, local: Local) -> inspect.Signature:
+    """The signature of a function that the program itself defines."""
+    a, kind = local.node.args, inspect.Parameter
+    parameters = [kind(x.id, kind.POSITIONAL_ONLY) for x in a.posonlyargs]
+    parameters += [kind(x.id, kind.POSITIONAL_OR_KEYWORD) for x in a.args]
+    parameters += [kind(a.vararg.id, kind.VAR_POSITIONAL)] if a.vararg else []
+    parameters += [kind(x.id, kind.KEYWORD_ONLY) for x in a.kwonlyargs]
+    parameters += [kind(a.kwarg.id, kind.VAR_KEYWORD)] if a.kwarg else []
+    return inspect.Signature([p.replace(default=local.defaults.get(p.name, kind.empty)) for p in parameters])
+
+
+def bound_arguments(frame: Frame, definition, signature: inspect.Signature, name: str, args: list, keywords: dict,
+                    node: gast.AST) -> dict:
+    """Parameter names and what they stand for."""
+    try:
+        bound = signature.bind(*args, **keywords)
+    except TypeError as error:
+        raise TypeMismatchError(f"{name}(): {error}", frame.line(node), "pass the arguments that it takes") from None
+    bindings = {}
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            bindings[parameter.name] = frame.heap.new_container(dict, bound.arguments.get(parameter.name, {}))
+        elif parameter.name in bound.arguments:
+            bindings[parameter.name] = bound.arguments[parameter.name]
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            bindings[parameter.name] = ()
+        else:
+            bindings[parameter.name] = default_binding(frame, parameter.default, parameter.name)
+    return bindings

@@ -1,0 +1,347 @@
+"""`build`: a Python function and the types of its arguments become IR.  `Callee`: the same, kept per types."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ...errors import S2SError, Source, TypeMismatchError, UndecidedError, UnsupportedError
+from ...ir.builder import Builder, at, symbols_of
+from ...ir.graph import MISSING, Block, Function, Meeting, Value, free_values, identifier, walk
+from ...ir.reemit import rebuild
+from ...ir.types import Array, Extent, Scalar, Static, Tuple, Type, Unknown
+from ...ops.core.control import make_undefined
+from ...ops.program.checkpoint import Checkpointed
+from ...ops.program.custom_rules import rules_given
+from ...ops.program.effects import has_effects
+from ..control.recursion import call_recursive
+from ..domain.checkpoint_calls import mark, outline
+from ..domain.frame import Ended, Frame, Session
+from ..domain.heap import cells_in
+from ..domain.optional import has_maybe
+from ..domain.result_aliases import identities, is_shared_inside
+from ..syntax.captures import is_data, type_of_data
+from ..syntax.dependencies import consulted, consulted_too, consulting, is_current, kind_of
+from ..syntax.find_source import definition_of
+from ..values.activation import run
+from ..values.dicts import KeysDepend
+from ..values.unwrap import demand
+from . import numba_calls, numpy_calls, sequence_calls, tree_calls  # noqa: F401
+from .apply import apply, bound_arguments, default_binding, outside_definition
+from .call_graph import may_call_itself
+from .comprehensions import comprehension
+from .expressions import attribute
+from .python_builtins import BUILTINS
+from .statements import execute
+from .unwrap_callable import names_of, signature_of, target_of
+
+
+def parameters(function: Callable) -> list[inspect.Parameter]:
+    """The parameters of `function` that are still open, in order."""
+    return list(signature_of(function).parameters.values())
+
+
+def build(function: Callable, types: Sequence[Type]) -> Function:
+    """The IR of `function` for arguments of these types, one per parameter (those of `*args` spread).
+
+    Parameters beyond `types` stand at their defaults' types.  Raises SourceError, UnsupportedError and
+    TypeMismatchError, each with the user's line.
+    """
+    built = _build(function, types)
+    if built.leaving is not None:
+        raise built.leaving
+    return built.function
+
+
+@dataclass(frozen=True)
+class Built:
+    """A function's IR for some types, and what a caller must know of it."""
+
+    function: Function
+    in_place: bool  # it changes its arguments, returns memory that is theirs or views beside what they view, or may return None: no `call` op says that
+    changes: bool  # it may change its arguments
+    leaving: UnsupportedError | None  # the error to raise if the caller is not another function of the program
+    identities: object  # which of the results are one object: front/domain/result_aliases.py
+    consulted: dict[Callable, object]  # getter -> the function or other object that a name stood for
+
+    def is_current(self) -> bool:
+        """Whether names stand for the same objects, and captured data has the types, that it was built for."""
+        try:
+            return is_current(self.consulted) and all(
+                kind_of(type_of_data(getter(), param.name)) == kind_of(param.type)
+                for param, getter in zip(self.captured, self.function.captures.values()))
+        except (S2SError, ValueError, KeyError, AttributeError):
+            return False
+
+    @property
+    def captured(self) -> list[Value]:
+        """The parameters that stand for captured data."""
+        return self.function.params[len(self.function.params) - len(self.function.captures):]
+
+
+def _build(function: Callable, types: Sequence[Type]) -> Built:
+    keyed: set = set()
+    while True:
+        try:
+            with consulting() as found:
+                return Built(*_run(function, types, keyed), found)
+        except KeysDepend as error:
+            if error.site is None or error.site in keyed:
+                raise
+            keyed.add(error.site)
+
+
+def _run(function: Callable, types: Sequence[Type], keyed: set) -> tuple[Function, bool, bool, UnsupportedError | None, object]:
+    target = target_of(function)
+    plain = target.function
+    definition = definition_of(plain)
+    consulted(rules_given, rules_given())
+    block = Block()
+    session = Session(execute, callee_of, comprehension, lambda frame, source: BUILTINS[list](frame, None, source), block,
+                      apply, default_binding, attribute, demand, keyed=keyed)
+    closure = dict(zip(plain.__code__.co_freevars, plain.__closure__ or ()))
+    frame = Frame(definition.node, definition.body, definition.source, session, plain.__globals__, closure)
+    session.taken.update(frame.locals)
+    meetings: list[Meeting] = []
+    with Builder(block, meetings=meetings), at(frame.line(definition.node)):
+        args, keywords, params = _arguments(frame, function, types)
+        block.params = params
+        session.taken.update(p.name for p in params)
+        held = [_held(frame, getter, f"arg{k}") for k, getter in enumerate(target.arguments)]
+        kept = {name: _held(frame, getter, name) for name, getter in target.keywords if name not in keywords}
+        bindings = bound_arguments(frame, definition.node, signature_of(plain),
+                                   plain.__name__, [*held, *args], {**kept, **keywords}, definition.node)
+        cells = [cell for binding in bindings.values() for cell in frame.cells_held(binding)]
+        before = {cell: frame.heap.contents[cell] for cell in cells}
+        session.given.update(cells)
+        try:
+            result = activated(frame, function, plain, bindings, definition)
+            tupled, optional = type(result) is tuple, has_maybe(result)
+            block.yields = [make_undefined()] if session.leaving else [frame.value(y) for y in (result if tupled else [demand(frame, result, what="the result")])]
+        except Ended:
+            result, tupled, optional, block.yields = None, False, False, [make_undefined()]
+        except UndecidedError as error:
+            error.parameters = _computed_of(error.value, params)
+            raise
+    outline(block, session)
+    changes = any(frame.heap.contents[cell] is not content for cell, content in before.items())
+    captured = {cell for _, binding in session.captures.values() for cell in cells_in(binding)}
+    shared = {root for cell in (*cells, *captured) for root in cell.roots}
+    shares = any(cell.family() & shared for cell in frame.cells_held(result))
+    if changes and session.leaving is None and _says_nothing(block):
+        session.leaving = UnsupportedError(f"{name_of(function)}, which writes to its arguments and returns nothing: what s2s makes of a function leaves "
+                                           "its caller's arrays as they are", frame.line(definition.node), "return what is written to")
+    captures = _used(block, session)
+    block.params = [*block.params, *(param for param, _ in captures.values())]
+    made = Function(name_of(function), block, _shown(function) or definition.source, inspect.cleandoc(plain.__doc__ or ""), tupled,
+                    {param.name: getter for getter, (param, _) in captures.items()},
+                    _defaults(function), _own_meetings(meetings, block.params))
+    changes = changes or session.doubtful
+    inside = changes or shares or optional or session.leaving is not None or is_shared_inside(frame.heap, result)
+    return made, inside, changes, session.leaving, None if inside else identities(frame.heap, result)
+
+
+def _computed_of(x: Value, params: list[Value]) -> tuple[int, ...]:
+    """The positions of the parameters that `x` is computed of; none if it is computed of anything else, or of arrays."""
+    found, left = set(), [] if x is None else [x]
+    while left:
+        x = left.pop()
+        if x in params and isinstance(x.type, (Scalar, Tuple)):
+            found.add(params.index(x))
+        elif x.op is not None and x.op.inputs:
+            left.extend(x.op.inputs)
+        elif x.constant is MISSING:
+            return ()
+    return tuple(sorted(found))
+
+
+def _says_nothing(block: Block) -> bool:
+    """Whether a function returns None and does nothing else that anybody sees."""
+    return all(y.type == Static(None) for y in block.yields) and not any(has_effects(op) for op in walk(block))
+
+
+def _shown(function: Callable) -> Source | None:
+    """The text of the function that one with rules of its own is made of, which nobody wants to see called."""
+    if not hasattr(type(function), "apply_in"):
+        return None
+    try:
+        return definition_of(target_of(function.function).function).source
+    except S2SError:
+        return None
+
+
+def activated(frame: Frame, function: Callable, plain: types.FunctionType, bindings: dict, definition):
+    """What the function returns, run on its parameters."""
+    def run_now():
+        if may_call_itself(function):
+            return call_recursive(frame, outside_definition(plain), bindings, definition.node)
+        return run(frame, bindings)
+
+    return mark(frame.session, name_of(function), definition.source, run_now) if isinstance(function, Checkpointed) else run_now()
+
+
+def _own_meetings(meetings: list[Meeting], params: list[Value]) -> tuple[Meeting, ...]:
+    """Those of extents that arguments bring, each once: what can be asked of a call."""
+    own = {symbol for p in params for symbol in symbols_of(p.type)}
+    found: dict[tuple, Meeting] = {}
+    for m in meetings:
+        if all(isinstance(d, int) or d.symbol in own for d in (m.a, m.b)):
+            found.setdefault((m.a, m.b, m.broadcasts), m)
+    return tuple(found.values())
+
+
+def name_of(function: Callable) -> str:
+    """What generated code calls this function."""
+    plain = target_of(function).function
+    return identifier(plain.__name__)
+
+
+def _arguments(frame: Frame, function: Callable, types: Sequence[Type]) -> tuple[list, dict, list[Value]]:
+    """Positional and keyword bindings, and the parameters of the block behind them."""
+    rest, args, keywords, params = list(types), [], {}, []
+
+    def parameter(name: str, type: Type):
+        params.append(Value(type, name))
+        return frame.wrap(params[-1])
+
+    open_ones = parameters(function)
+    names = names_of(function, len(types))
+    for k, p in enumerate(open_ones):
+        if p.kind is p.VAR_POSITIONAL:
+            count = len(rest) - sum(q.kind is not q.VAR_KEYWORD for q in open_ones[k + 1:])
+            args += [parameter(names[len(params)], rest.pop(0)) for _ in range(max(count, 0))]
+        elif p.kind is p.VAR_KEYWORD:
+            continue  # nothing is given to it: those who give it something give it names (target.Keyworded)
+        elif not rest and p.default is p.empty:
+            raise TypeMismatchError(f"{name_of(function)} is given no argument {p.name}", frame.line(frame.node),
+                                    "pass it")
+        else:
+            type = rest.pop(0) if rest else _default_type(p.default, p.name)
+            binding = parameter(p.name, type)
+            if p.kind is p.KEYWORD_ONLY:
+                keywords[p.name] = binding
+            else:
+                args.append(binding)
+    if rest:
+        raise TypeMismatchError(f"{name_of(function)} is given {len(types)} arguments and takes {len(open_ones)}",
+                                frame.line(frame.node), "pass the arguments that it takes")
+    return args, keywords, params
+
+
+def _default_type(default, name: str) -> Type:
+    return type_of_data(default, name) if is_data(default) else Static(default)
+
+
+def _defaults(function: Callable) -> dict[str, object]:
+    return {p.name: p.default for p in parameters(function) if p.default is not p.empty}
+
+
+def _held(frame: Frame, getter: Callable, name: str):
+    content = getter()
+    return frame.outside(content, getter, name if is_data(content) else "self")
+
+
+def _used(block: Block, session: Session) -> dict:
+    """The captures that the finished block reads, in order of first use."""
+    free = set(free_values(block))
+    return {getter: entry for getter, entry in session.captures.items() if entry[0] in free}
+
+
+# ----------------------------------------------------------------------------------------------- callees
+
+
+class Callee:
+    """A Python function as what a `call` op calls: its IR, built once per types of its arguments."""
+
+    def __init__(self, function: Callable):
+        self.function, self.name = function, name_of(function)
+        self.built: dict[tuple, Built] = {}
+        self.building: set[tuple] = set()
+
+    def __repr__(self) -> str:
+        return f"<callee {self.name}>"
+
+    def function_for(self, values: Sequence[Value]) -> Function:
+        """The IR for arguments like `values`, which may be followed by the values that it captures."""
+        return self.built_for(values).function
+
+    def built_for(self, values: Sequence[Value]) -> Built:
+        """The same, with what a caller must know."""
+        types = tuple(v.type for v in values)
+        for count in range(len(types), -1, -1):
+            found = self.built.get(self._key(types[:count]))
+            if found is not None and found.is_current():
+                consulted_too(found.consulted)
+                own = len(found.function.params) - len(found.captured)
+                if len(types) == len(found.function.params):
+                    return self._with_captures(found, types, own)
+                if len(types) == own:
+                    return found
+        return self._build(types)
+
+    def _with_captures(self, found: Built, types: tuple, count: int) -> Built:
+        if all(a == p.type for a, p in zip(types[count:], found.captured)):
+            return found
+        key = self._key(types)
+        self.built[key] = replace(found, function=rebuild(found.function, list(key)))
+        return self.built[key]
+
+    def _build(self, types: tuple) -> Built:
+        key = self._key(types)
+        if key in self.building:
+            raise UnsupportedError(f"{self.name} calls itself", None, "write a loop")
+        self.building.add(key)
+        try:
+            self.built[key] = _build(self.function, key)
+        finally:
+            self.building.discard(key)
+        return self.built[key]
+
+    def _key(self, types: tuple) -> tuple[Type, ...]:
+        """The types in the callee's own words: its extents are named after where they first appear.
+
+        No two places have one name: `*a` may bring an `a_0` beside a parameter of that name.
+        """
+        symbols: dict[str, str] = {}
+        places: dict[str, None] = {}
+        for name in names_of(self.function, len(types)):
+            while name in places:
+                name += "'"
+            places[name] = None
+
+        def own(type: Type, name: str) -> Type:
+            match type:
+                case Array(dtype, dims):
+                    return Array(dtype, tuple(_renamed(d, f"{name}.{k}", symbols) for k, d in enumerate(dims)))
+                case Unknown(shape, dtype) if shape is not None:
+                    return Unknown(symbols.setdefault(f"shape {shape}", name), dtype)
+                case Tuple(items):
+                    return replace(type, items=tuple(own(item, f"{name}.{k}") for k, item in enumerate(items)))
+            return type
+
+        return tuple(own(type, name) for type, name in zip(types, places))
+
+
+def _renamed(dim, name: str, symbols: dict[str, str]):
+    """`dim` by the name of the axis that brings it first."""
+    if not isinstance(dim, Extent):
+        return dim
+    return replace(dim, symbol=symbols.setdefault(dim.symbol, name))
+
+
+_callees: weakref.WeakKeyDictionary[types.FunctionType, Callee] = weakref.WeakKeyDictionary()
+_other_callees: dict[object, Callee] = {}
+
+
+def callee_of(function: Callable) -> Callee:
+    """The one Callee of a function, so that calls of the same function are calls of the same thing."""
+    kept = _callees if isinstance(function, types.FunctionType) else _other_callees
+    try:
+        if function not in kept:
+            kept[function] = Callee(function)
+        return kept[function]
+    except TypeError:  # neither hashable nor weakly referable
+        return Callee(function)

@@ -1,0 +1,34 @@
+"""Functions in a list or tuple, one of which an index chooses at run time: `steps[k](x)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...ir.graph import OPERATORS
+from ...ops.core.control import if_
+from ...ops.core.record import value
+from ..control.join import branch, is_function
+from ..domain.frame import Frame, Thrown
+from ..domain.functions import Chosen
+from ..values.lists import index_of
+from ..values.messages import raise_
+from .operators import decide
+
+
+def functions_in(frame: Frame, base) -> Sequence | None:
+    """The functions in a list or tuple that holds nothing else."""
+    members = frame.members(base)
+    return members if members and all(map(is_function, members)) else None
+
+
+def function_at(frame: Frame, functions: Sequence, key) -> Chosen:
+    """`functions[key]`, of a run-time key: one function or another, which is decided where it is called."""
+    k, count = index_of(frame, key), len(functions)
+    k = if_(OPERATORS["less"](k, value(0)), lambda: [OPERATORS["add"](k, value(count))], lambda: [k], [""])[0]
+    outside = decide(frame, False, OPERATORS["less"](k, value(0)), lambda: OPERATORS["greater_equal"](k, value(count)), None, True)
+    branch(frame, outside, lambda: raise_(frame, None, Thrown(IndexError, ("list index out of range",), {})), lambda: None,
+           frame.live | frame.pending)
+    found = functions[-1]
+    for n in range(count - 2, -1, -1):
+        found = Chosen(OPERATORS["equal"](k, value(n)), (functions[n], found))
+    return found

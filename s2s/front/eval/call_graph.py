@@ -1,0 +1,125 @@
+"""Which functions a function may call, as far as its names tell: who may come back to itself."""
+
+from __future__ import annotations
+
+import dis
+import types
+from collections.abc import Callable, Iterator
+
+import gast
+
+from ...errors import SourceError
+from ..domain.frame import Frame
+from ..domain.functions import Local
+from ..syntax.liveness import read_names
+from .unwrap_callable import meant, target_of
+
+OUTSIDE = ("numpy", "scipy", "s2s.", "math", "numba")
+
+
+def may_call_itself(function: Callable) -> bool:
+    """Whether `function`, of the user's, may be called again before it has returned."""
+    plain, owner = plain_function(function)
+    return plain is not None and plain in reached(plain, owner)
+
+
+def plain_function(function: Callable) -> tuple[types.FunctionType | None, object]:
+    """The function behind `function`, and the object that it is a method of, if any."""
+    try:
+        target = target_of(meant(function))
+    except (SourceError, AttributeError):
+        return None, None
+    return target.function, target.arguments[0]() if target.arguments else None
+
+
+def reached(function: types.FunctionType, owner=None) -> set[types.FunctionType]:
+    """The functions that `function` names, directly or through others."""
+    found: set[types.FunctionType] = set()
+    pending = [(function, owner)]
+    while pending:
+        for named in named_functions(*pending.pop()):
+            plain, its_owner = plain_function(named)
+            if plain is not None and plain not in found and not (plain.__module__ or "").startswith(OUTSIDE):
+                found.add(plain)
+                pending.append((plain, its_owner if its_owner is not None else owner))
+    return found
+
+
+def named_functions(function: types.FunctionType, owner=None) -> Iterator[Callable]:
+    """The callable things that the names in `function` stand for, attributes of modules and of `owner` included."""
+    names, attributes = mentioned(function.__code__, function.__globals__)
+    modules = []
+    for name in sorted(names):
+        content = function.__globals__.get(name)
+        if isinstance(content, types.ModuleType):
+            modules.append(content)
+        yield from _callables(content)
+    for cell in function.__closure__ or ():
+        try:
+            yield from _callables(cell.cell_contents)
+        except ValueError:
+            continue
+    for name in sorted(attributes):
+        for module in modules:
+            if not module.__name__.startswith(OUTSIDE):
+                yield from _callables(vars(module).get(name))
+        method = meant(getattr(type(owner), name, None))
+        if isinstance(method, types.FunctionType):
+            yield method
+
+
+def _callables(content) -> Iterator[Callable]:
+    if callable(content) and not isinstance(content, (type, types.BuiltinFunctionType, types.ModuleType)):
+        yield content
+
+
+def mentioned(code: types.CodeType, globals: dict) -> tuple[set[str], set[str]]:
+    """The names that `code`, and the functions inside it, may look up among the globals, and the attributes that they ask for.
+
+    Not those of a library's modules: a user's `solve` may call np.linalg.solve and does not call itself.
+    """
+    names: set[str] = set()
+    attributes: set[str] = set()
+    is_outside = False
+    for each in dis.get_instructions(code):
+        if each.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
+            names.add(each.argval)
+            content = globals.get(each.argval)
+            is_outside = isinstance(content, types.ModuleType) and content.__name__.startswith(OUTSIDE)
+        elif each.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            attributes.update(() if is_outside else (each.argval,))
+        elif each.opname not in ("EXTENDED_ARG", "CACHE"):
+            is_outside = False
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            inner = mentioned(constant, globals)
+            names |= inner[0]
+            attributes |= inner[1]
+    return names, attributes
+
+
+def local_may_call_itself(local: Local) -> bool:
+    """Whether a function that the program itself defines may be called again before it has returned."""
+    return any(other.node is local.node for other in reached_locals(local))
+
+
+def reached_locals(local: Local) -> list[Local]:
+    """The functions of the program that `local` names, directly or through others."""
+    found: dict[gast.AST, Local] = {}
+    pending = [local]
+    while pending:
+        each = pending.pop()
+        for name in sorted(read_names([each.node])):
+            binding = _binding(each.frame, name)
+            if isinstance(binding, Local) and binding.node not in found:
+                found[binding.node] = binding
+                pending.append(binding)
+    return list(found.values())
+
+
+def _binding(frame: Frame | None, name: str):
+    while frame is not None:
+        if name in frame.env:
+            return frame.env[name]
+        frame = frame.lexical
+    return None

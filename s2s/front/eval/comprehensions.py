@@ -1,0 +1,180 @@
+"""Comprehensions and generator expressions: the loops that they are, run in an activation of their own, as Python does.
+
+    [f(x) for x in xs if x > 0]            def <list>(<source>):
+                                               <total> = []
+                                               for x in <source>:
+                                                   if x > 0:
+                                                       <total>.append(f(x))
+                                               return <total>
+
+A generator expression is not run until something consumes it: `sum` adds up as it goes, `any` stops at the first,
+a `for` evaluates one element a trip.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import gast
+
+from ...ir.graph import MISSING, Value
+from ..control.iterables import Iterable, counted, iterable
+from ..control.iterators import once
+from ..domain.frame import Frame
+from ..domain.functions import Generator, Local
+from ..values.activation import run
+from ..values.comprehension_scope import comprehension_scope
+from ..values.dicts import new_dict
+from ..values.iterator_invalidation import acted
+from ..values.lists import new_list
+from ..values.nonlocals import borrow
+from ..values.objects import placed as placed_dict
+from .expressions import assign, condition, evaluate, evaluate_any
+
+UNROLL_AT_MOST = 16  # trips of a range that make a list of known length
+
+_made: dict[tuple[int, str], tuple[gast.AST, gast.FunctionDef]] = {}
+
+
+def comprehension(frame: Frame, node: gast.ListComp | gast.GeneratorExp):
+    """The binding of `[... for ...]` or `(... for ...)`."""
+    first = node.generators[0].iter
+    binding = evaluate(frame, first)
+    source = iterable(frame, binding, first)
+    if isinstance(node, gast.GeneratorExp):
+        is_early = len(node.generators) > 1 or bool(node.generators[0].ifs)
+        return once(frame, _generator(frame, node, source), "a generator expression",
+                    (binding, Local(node, frame, {})), is_early)
+    return _listed(frame, node, source)
+
+
+def _listed(frame: Frame, node, source: Iterable):
+    items = _unrolled(frame, node, source)
+    if items is None and isinstance(node, gast.DictComp):
+        return _run(frame, node, "dict", source, placed_dict(frame, new_dict(frame, {}), node))
+    return new_list(frame, items) if items is not None else _run(frame, node, "list", source, new_list(frame, ()))
+
+
+def _generator(frame: Frame, node: gast.GeneratorExp, source: Iterable) -> Generator:
+    def fold(kind: str, start=None):
+        return _listed(frame, node, source) if kind == "list" else _run(frame, node, kind, source, start)
+
+    def iterate() -> Iterable:
+        first = node.generators[0]
+        if len(node.generators) > 1 or first.ifs:
+            before = dict(frame.heap.contents)
+            items = fold("list")
+            if acted(frame, before):
+                raise frame.refuse("a generator expression with an `if` that writes into something, run over by a loop", node,
+                                   "make a list of it first: list(...); or write a loop with an `if`")
+            return iterable(frame, items, node)
+        plain = counted(frame, source, node)
+        return replace(plain, get=lambda k: _run(frame, node, "element", plain.get(k), None), is_range=False)
+
+    return Generator(fold, iterate, source.held)
+
+
+def _unrolled(frame: Frame, node, source: Iterable) -> list | None:
+    """The items of a list of one loop whose trips and conditions are known now; None of others."""
+    if len(node.generators) > 1 or any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
+        return None
+    (loop,) = node.generators
+    trips = range(source.trips) if source.trips is not None else None
+    if trips is None and all(isinstance(b, int) or isinstance(b, Value) and frame.is_static(b) for b in source.bounds):
+        trips = range(*(frame.static(b, "a bound") for b in source.bounds))
+        trips = trips if len(trips) <= UNROLL_AT_MOST or isinstance(node, gast.DictComp) else None
+    if trips is None:
+        return None
+    saved, items, pending = dict(frame.env), [], frame.pending
+    names = {n.id for n in gast.walk(loop.target) if isinstance(n, gast.Name)}
+    frame.pending |= names  # which only the comprehension reads, to its end
+    with comprehension_scope(frame, loop.target) as tell:
+        for k in trips:
+            assign(frame, loop.target, source.get(k), loop.target)
+            tell()
+            taken = [condition(frame, test) for test in loop.ifs]
+            if any(test.constant is MISSING for test in taken):
+                items = None
+                break
+            if all(test.constant for test in taken):
+                items.append(evaluate_any(frame, node.elt) if not isinstance(node, gast.DictComp)
+                             else (evaluate(frame, node.key), evaluate(frame, node.value)))
+    frame.pending = pending
+    for name in names:
+        frame.env.pop(name, None)
+        if name in saved:
+            frame.env[name] = saved[name]
+    return items
+
+
+def _run(frame: Frame, node, kind: str, source, start):
+    """Run the function that a comprehension is."""
+    if any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
+        raise frame.refuse("`:=` in a comprehension", node, "write the comprehension as a loop")
+    definition = _definition(node, kind)
+    inner = Frame(definition, definition.body, frame.source, frame.session, frame.globals, frame.closure, frame, frame,
+                  place=frame.place)
+    borrowed = borrow(inner, node) if frame.session.active in (None, frame) else ()
+    result = run(inner, {"<source>": source, "<total>": start}, node)
+    for name in borrowed:
+        frame.env[name] = inner.env[name]
+    return result
+
+
+def _definition(node, kind: str) -> gast.FunctionDef:
+    """The function, made once for each comprehension."""
+    key = id(node), kind
+    if key not in _made:
+        _made[key] = node, _placed(_function(node, kind), node)
+    return _made[key][1]
+
+
+def _placed(definition: gast.FunctionDef, node: gast.AST) -> gast.FunctionDef:
+    """What has no place of its own stands where the comprehension stands."""
+    for inner in gast.walk(definition):
+        if not hasattr(inner, "lineno"):
+            for name in ("lineno", "col_offset", "end_lineno", "end_col_offset"):
+                setattr(inner, name, getattr(node, name))
+    return definition
+
+
+def _name(name: str, store: bool = False) -> gast.Name:
+    return gast.Name(name, gast.Store() if store else gast.Load(), None, None)
+
+
+def _function(node, kind: str) -> gast.FunctionDef:
+    total, end = _name("<total>"), None
+    match kind:
+        case "list":
+            call = gast.Call(gast.Attribute(total, "append", gast.Load()), [node.elt], [])
+            inner, end = [gast.Expr(call)], total
+        case "dict":
+            item = gast.Subscript(total, node.key, gast.Store())
+            inner, end = [gast.Assign([item], node.value, None)], total
+        case "first" | "first or":
+            inner, end = [gast.Return(node.elt)], total
+        case "sum":
+            inner = [gast.Assign([_name("<total>", True)], gast.BinOp(total, gast.Add(), node.elt), None)]
+            end = total
+        case "any":
+            inner = [gast.If(node.elt, [gast.Return(gast.Constant(True, None))], [])]
+            end = gast.Constant(False, None)
+        case "all":
+            inner = [gast.If(gast.UnaryOp(gast.Not(), node.elt), [gast.Return(gast.Constant(False, None))], [])]
+            end = gast.Constant(True, None)
+        case "element":
+            body = [gast.Assign([node.generators[0].target], _name("<source>"), None), gast.Return(node.elt)]
+            return _def(body)
+    for k, loop in reversed(list(enumerate(node.generators))):
+        for test in reversed(loop.ifs):
+            inner = [gast.If(test, inner, [])]
+        inner = [gast.For(loop.target, loop.iter if k else _name("<source>"), inner, [], None)]
+    if kind == "first":
+        return _def([*inner, gast.Raise(_name("StopIteration"), None)])
+    return _def([*inner, gast.Return(end)])
+
+
+def _def(body: list) -> gast.FunctionDef:
+    parameters = [gast.Name(name, gast.Param(), None, None) for name in ("<source>", "<total>")]
+    arguments = gast.arguments(args=parameters, posonlyargs=[], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[])
+    return gast.FunctionDef("<comprehension>", arguments, body, [], None, None, [])

@@ -1,0 +1,626 @@
+"""Expressions: each node of the syntax tree, evaluated to a binding."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Collection
+
+import gast
+import numpy as np
+
+from ...errors import S2SError, TypeMismatchError
+from ...ir.builder import at, current
+from ...ir.graph import Value
+from ...ir.types import Array, Extent, Tuple, Unknown
+from ...ir.types import Generator as Draws
+from ...library import sequences
+from ...library.containers import Keyed, Set
+from ...ops.core.record import ATTRIBUTES, METHODS, RECORDS, dims_of, emit, rank, value
+from ..control.introspection import type_of
+from ..control.iterables import Iterable
+from ..control.join import branch
+from ..domain.frame import REST, Frame, Object, Text, Thrown
+from ..domain.functions import Generator, Known, LengthKept, Local, Made, Method
+from ..domain.heap import Cell, Container, SharedError
+from ..domain.optional import Maybe
+from ..syntax.captures import Fixed, is_data
+from ..syntax.read_helpers import operands_of, record_spelled
+from ..values.dicts import DICT_METHODS, delete_entry, key_in, new_dict, pairs
+from ..values.exceptions import mapped
+from ..values.lists import (
+    LIST_METHODS,
+    WRITES,
+    exchange,
+    extend_in_place,
+    is_array,
+    is_list,
+    new_list,
+    place_in,
+    repeat_in_place,
+)
+from ..values.maybe_unbound import read_name
+from ..values.numpy_views import shared_result
+from ..values.objects import (
+    Super,
+    class_of,
+    found_in,
+    instantiate,
+    is_users,
+    placed,
+    read,
+    read_super,
+)
+from ..values.objects import write as write_attribute
+from ..values.overloads import NOTHING, call_special, overloaded_in_place
+from ..values.raise_guards import guard_list_index
+from ..values.strings import formatted
+from ..values.subscript import put, take, unpack
+from ..values.unwrap import demand
+from .apply import apply, apply_method, in_place
+from .call_by_index import function_at, functions_in
+from .operators import BINARY, binary, compare, decide, negation, truth, unary
+from .python_builtins import BUILTINS
+
+GRIDS = (type(np.mgrid), type(np.ogrid), type(np.r_), type(np.c_))  # what is indexed, and is a function
+SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%",
+           "power": "**", "matmul": "@", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<",
+           "right_shift": ">>"}
+STATIC_MODULES = ("numpy", "math", "scipy", "builtins", "cmath")
+
+
+def evaluate(frame: Frame, node: gast.AST):
+    """The binding of an expression, where None would not do if it is a number on some paths."""
+    binding = evaluate_any(frame, node)
+    if not isinstance(binding, Maybe):
+        return binding
+    with at(frame.line(node)):
+        return demand(frame, binding, node)
+
+
+def evaluate_any(frame: Frame, node: gast.AST):
+    """The binding of an expression, which may be a Maybe."""
+    match node:
+        case gast.Constant():
+            return node.value
+        case gast.Name():
+            return read_name(frame, node.id, node)
+    with at(frame.line(node)):
+        try:
+            return _evaluate(frame, node)
+        except S2SError as error:
+            if error.line is None:
+                error.line = frame.line(node)
+            raise
+
+
+def _evaluate(frame: Frame, node: gast.AST):
+    match node:
+        case gast.BinOp():
+            return binary(frame, node.op, evaluate(frame, node.left), evaluate(frame, node.right), node)
+        case gast.UnaryOp(op=gast.Not()):
+            return negation(frame, condition(frame, node.operand))
+        case gast.UnaryOp():
+            return unary(frame, node.op, evaluate(frame, node.operand), node)
+        case gast.BoolOp():
+            return _short_circuit(frame, isinstance(node.op, gast.And), node.values, evaluate_any)
+        case gast.Compare():
+            return _chain(frame, node, evaluate_any(frame, node.left), 0)
+        case gast.IfExp():
+            return branch(frame, condition(frame, node.test), lambda: evaluate_any(frame, node.body),
+                          lambda: evaluate_any(frame, node.orelse),
+                          frame.live | frame.pending)
+        case gast.Call():
+            return _call(frame, node)
+        case gast.Attribute():
+            return attribute(frame, evaluate(frame, node.value), node.attr, node)
+        case gast.Subscript():
+            base = evaluate(frame, node.value)
+            key = key_of(frame, node.slice)
+            if isinstance(base, GRIDS):
+                return BUILTINS[base](frame, node, *(key if isinstance(key, tuple) else (key,)))
+            functions = functions_in(frame, base) if isinstance(key, (Value, Cell)) and not frame.is_static(key) else None
+            return function_at(frame, functions, key) if functions else take(frame, base, key)
+        case gast.Tuple():
+            return tuple(_items(frame, node.elts))
+        case gast.List():
+            return _list(frame, node)
+        case gast.NamedExpr():
+            binding = evaluate_any(frame, node.value)
+            frame.bind(node.target.id, binding)
+            return frame.env[node.target.id]
+        case gast.Lambda():
+            return make_local(frame, node)
+        case gast.ListComp() | gast.GeneratorExp():
+            return frame.session.comprehension(frame, node)
+        case gast.JoinedStr():
+            return formatted(frame, node, evaluate)
+        case gast.Await() | gast.Yield() | gast.YieldFrom():
+            raise frame.refuse("generators and coroutines", node, "return the values, in an array if there are many")
+        case gast.Dict():
+            return _dict(frame, node)
+        case gast.DictComp():
+            made = frame.session.comprehension(frame, node)
+            if isinstance(made, Container):
+                return made
+            members = {key_in(frame, key, node): member for key, member in frame.heap.items(made)}
+            return placed(frame, new_dict(frame, members), node)
+        case gast.Set():
+            return instantiate(frame, Set, [tuple(_items(frame, node.elts))], {}, node)
+        case gast.SetComp():
+            return instantiate(frame, Set, [frame.session.comprehension(frame, node)], {}, node)
+    raise frame.refuse(f"the syntax {type(node).__name__}", node, "write it with plain statements")
+
+
+def _dict(frame: Frame, node: gast.Dict) -> Container:
+    members: dict = {}
+    for key, item in zip(node.keys, node.values):
+        if key is None:  # `**other`
+            members.update(pairs(frame, evaluate(frame, item), node))
+        else:
+            key = key_in(frame, evaluate(frame, key), node)
+            members[key] = evaluate_any(frame, item)
+    made = new_dict(frame, members)
+    for key, binding in members.items():
+        frame.name_member(made, key, binding)
+    return placed(frame, made, node)
+
+
+def _items(frame: Frame, nodes: list) -> list:
+    items = []
+    for node in nodes:
+        if isinstance(node, gast.Starred):
+            items += _spread(frame, evaluate(frame, node.value), node)
+        else:
+            items.append(evaluate_any(frame, node))
+    return items
+
+
+def _list(frame: Frame, node: gast.List):
+    """A list: of several joined, where it says `*` of something whose length only a run knows."""
+    parts, items = [], []
+    for each in node.elts:
+        listed = _listed(frame, evaluate(frame, each.value)) if isinstance(each, gast.Starred) else None
+        if listed is None:
+            items.append(evaluate_any(frame, each))
+        elif (members := frame.members(listed)) is not None:
+            items += members
+        else:
+            parts += [new_list(frame, items), listed] if items else [listed]
+            items = []
+    if items or not parts:
+        parts.append(new_list(frame, items))
+    return functools.reduce(lambda a, b: binary(frame, gast.Add(), a, b, node), parts)
+
+
+def _listed(frame: Frame, binding):
+    """What `*` spreads, in a list of its own."""
+    binding = frame.opened(binding)
+    if isinstance(binding, Container) and binding.is_dict:
+        binding = tuple(binding.members)
+    return frame.session.listed(frame, binding)
+
+
+def _spread(frame: Frame, binding, node: gast.AST) -> list:
+    members = frame.members(_listed(frame, binding))
+    if members is None:
+        raise LengthKept("`*` before something whose length is known only at run time", frame.line(node), "name the members first, a, b, c = xs, or pass xs itself")
+    return list(members)
+
+
+def key_of(frame: Frame, node: gast.AST):
+    """The binding of an index: slices become slices of bindings."""
+    match node:
+        case gast.Slice():
+            return slice(*(None if b is None else evaluate(frame, b) for b in (node.lower, node.upper, node.step)))
+        case gast.Tuple():
+            return tuple(key_of(frame, item) for item in node.elts)
+        case gast.List():
+            with at(frame.line(node)):
+                return apply(frame, np.array, [evaluate(frame, node)], {}, node)
+    return evaluate(frame, node)
+
+
+# --------------------------------------------------------------------------------------------- operators
+
+
+def condition(frame: Frame, node: gast.AST) -> Value:
+    """The truth of an expression that stands where only its truth matters."""
+    match node:
+        case gast.BoolOp():
+            with at(frame.line(node)):
+                return truth(frame, _short_circuit(frame, isinstance(node.op, gast.And), node.values, condition), node)
+        case gast.UnaryOp(op=gast.Not()):
+            return value(negation(frame, condition(frame, node.operand)))
+        case gast.Compare() if len(node.ops) > 1:
+            with at(frame.line(node)):
+                return truth(frame, _chain(frame, node, evaluate_any(frame, node.left), 0, True), node)
+    return truth(frame, evaluate_any(frame, node), node)
+
+
+def _short_circuit(frame: Frame, both: bool, nodes: list, operand: Callable):
+    """`a and b and ...` (both) or `a or b or ...`: the operand that decides; `operand` evaluates them."""
+    first = operand(frame, nodes[0])
+    if len(nodes) == 1:
+        return first
+    return decide(frame, both, first, lambda: _short_circuit(frame, both, nodes[1:], operand), nodes[0],
+                   operand is condition)
+
+
+def _chain(frame: Frame, node: gast.Compare, left, k: int, truth_only: bool = False):
+    right = evaluate_any(frame, node.comparators[k])
+    first = compare(frame, node.ops[k], left, right, node)
+    if k + 1 == len(node.ops):
+        return first
+    return decide(frame, True, first, lambda: _chain(frame, node, right, k + 1, truth_only), node, truth_only)
+
+
+# ------------------------------------------------------------------------------------ calls and attributes
+
+
+def _call(frame: Frame, node: gast.Call):
+    method = None
+    if isinstance(node.func, gast.Attribute):
+        base = frame.opened((place_of if node.func.attr in WRITES else evaluate)(frame, node.func.value))
+        if isinstance(base, (Value, Cell, tuple, list, Container, str)) and class_of(base) is None:
+            method = node.func.attr
+        else:
+            function = attribute(frame, base, node.func.attr, node.func)
+    else:
+        function = evaluate(frame, node.func)
+        spelled = _spelled(frame, function, node)
+        if spelled is not None:
+            return spelled
+    columns = _columns(frame, function, node) if method is None else None
+    if columns is not None:
+        return columns
+    args = _items(frame, node.args)
+    keywords = {}
+    for keyword in node.keywords:
+        given = {keyword.arg: evaluate_any(frame, keyword.value)} if keyword.arg else _named(frame, keyword.value)
+        for name in given:
+            if name in keywords:
+                raise TypeMismatchError(f"two values for the keyword argument {name}", frame.line(node), "pass it once")
+        keywords.update(given)
+    if method is not None:
+        return apply_method(frame, base, method, args, keywords, node)
+    return apply(frame, function, args, keywords, node)
+
+
+def _columns(frame: Frame, function, node: gast.Call) -> tuple | None:
+    """`zip(*rows)` of a run-time list of tuples; None of other calls."""
+    if function is not zip or len(node.args) != 1 or not isinstance(node.args[0], gast.Starred):
+        return None
+    rows = frame.opened(evaluate(frame, node.args[0].value))
+    if isinstance(rows, (Iterable, Generator)):
+        rows = frame.session.listed(frame, rows)
+    if not is_list(frame, rows) or frame.heap.items(rows) is not None:
+        return tuple(zip(*(frame.members(row) for row in frame.members(rows)))) if frame.members(rows) is not None and all(
+            frame.members(row) is not None for row in frame.members(rows)) else None
+    item = frame.heap.read(rows).type.item
+    if not isinstance(item, Tuple):
+        raise frame.refuse("zip(*...) of a list of this kind", node, "say it with a comprehension: [row[k] for row in rows]")
+    with at(frame.line(node)):
+        return tuple(in_place(frame, sequences.column, [rows, k], {}, node, current().line) for k in range(len(item.items)))
+
+
+def _named(frame: Frame, node: gast.AST) -> dict:
+    """What `**node` passes."""
+    binding = frame.opened(evaluate(frame, node))
+    if isinstance(binding, Container) and binding.is_dict:
+        binding = binding.members
+    if not isinstance(binding, dict):
+        raise TypeMismatchError("`**` before something other than a dict", frame.line(node), "pass a dict")
+    if not all(isinstance(key, str) for key in binding):
+        raise TypeMismatchError("keywords must be strings", frame.line(node), "name the arguments by strings")
+    return binding
+
+
+def _spelled(frame: Frame, function, node: gast.Call):
+    """What a function printed along with generated code makes, as the op that it spells; None for others."""
+    record = record_spelled(function)
+    operands = operands_of(record, node.args) if record is not None and not node.keywords else None
+    if operands is None:
+        return None
+    inputs, attributes = operands
+    values = [frame.value(evaluate(frame, x)) for x in inputs]
+    return frame.wrap(emit(record, *values, **{k: frame.static(evaluate(frame, x), k) for k, x in attributes.items()}))
+
+
+def attribute(frame: Frame, base, name: str, node: gast.AST):
+    """`base.name`."""
+    if class_of(base) is not None:
+        return read(frame, base, name, node)
+    if isinstance(base, Super):
+        return read_super(frame, base, name, node)
+    if name == "__class__" and isinstance(base, (Value, Cell, Container, tuple, list, Text)):
+        return type_of(frame, node, base)
+    if isinstance(base, type) and is_users(base):
+        owner, defined = found_in(base, name)
+        if isinstance(defined, classmethod):
+            return Method(defined.__func__, base)
+    if isinstance(base, Object):
+        try:
+            return frame.attribute_of(base, name)
+        except AttributeError as error:
+            raise TypeMismatchError(str(error), frame.line(node), "set it before the call") from None
+    if isinstance(base, Thrown):
+        if name != "args":
+            raise frame.refuse(f"the attribute {name} of an exception", node, "read what it was made of: `.args`")
+        return mapped(base.args, frame.wrap)
+    if isinstance(base, types.ModuleType):
+        return _of_module(frame, base, name, node)
+    if isinstance(base, Value) and isinstance(base.type, Draws):
+        return Known(lambda frame, node, *args, **keywords: apply_method(frame, base, name, args, keywords, node))
+    if isinstance(base, Text) or (isinstance(base, Thrown) and name != "args"):
+        raise frame.refuse(f"the attribute {name} of a {'text' if isinstance(base, Text) else base.kind.__name__}", node,
+                           "print it or raise it, and nothing else")
+    if name in _methods_of(frame, base):
+        return Known(lambda frame, node, *args, **keywords: apply_method(frame, base, name, list(args), keywords, node), (base,))
+    if isinstance(base, (Value, Cell)):
+        if name not in ATTRIBUTES:
+            raise frame.refuse(f"the attribute {name}", node, "use the attributes and functions that s2s knows")
+        content = frame.value(base)
+        return shared_result(frame, ATTRIBUTES[name](content), name, [base], {},
+                             {content: base} if isinstance(base, Cell) else {}, ATTRIBUTES[name], True)
+    if isinstance(base, (tuple, list, Made, Container)):
+        raise frame.refuse(f"the attribute {name} of a {type(base).__name__}", node, "unpack it first")
+    try:
+        content = getattr(base, name)
+    except AttributeError as error:
+        raise TypeMismatchError(str(error), frame.line(node)) from None
+    if (is_data(content) or isinstance(content, (tuple, list, dict))) and isinstance(base, type) and base.__module__.split(".")[0] not in STATIC_MODULES:
+        return frame.attribute_of(Object(base, Fixed(base), base.__name__), name)
+    return content
+
+
+def _methods_of(frame: Frame, base) -> Collection[str]:
+    """The methods that a list, a dict or an array has as functions: `key=d.get`, `add = xs.append`."""
+    if isinstance(base, Container):
+        return DICT_METHODS
+    if is_list(frame, base):
+        return LIST_METHODS
+    return METHODS.keys() - ATTRIBUTES.keys() if isinstance(base, (Value, Cell)) else ()
+
+
+def _of_module(frame: Frame, module: types.ModuleType, name: str, node: gast.AST):
+    try:
+        content = getattr(module, name)
+    except AttributeError as error:
+        raise TypeMismatchError(str(error), frame.line(node)) from None
+    if is_data(content) and module.__name__.split(".")[0] in STATIC_MODULES:
+        return content
+    return frame.attribute_of(Object(module, Fixed(module), module.__name__.rpartition(".")[2]), name)
+
+
+def make_local(frame: Frame, node: gast.FunctionDef | gast.Lambda) -> Local:
+    """A lambda or nested def, with its defaults evaluated now, as Python does."""
+    a = node.args
+    positional = [*a.posonlyargs, *a.args]
+    defaults = {p.id: evaluate(frame, d) for p, d in zip(positional[len(positional) - len(a.defaults):], a.defaults)}
+    defaults.update({p.id: evaluate(frame, d) for p, d in zip(a.kwonlyargs, a.kw_defaults) if d is not None})
+    return Local(node, frame.making or frame, defaults)
+
+
+# ------------------------------------------------------------------------------------------- assignment
+
+
+def assign(frame: Frame, target: gast.AST, binding, node: gast.AST) -> None:
+    """`target = binding`."""
+    match target:
+        case gast.Name():
+            frame.bind(target.id, binding)
+        case gast.Tuple() | gast.List():
+            binding = demand(frame, binding, getattr(node, "value", None))
+            stars = [k for k, item in enumerate(target.elts) if isinstance(item, gast.Starred)]
+            with at(frame.line(node)):
+                items = unpack(frame, binding, len(target.elts), stars[0] if stars else None)
+            frame.live |= frame.pending  # what later targets read
+            around = frame.env.get(REST, ())
+            for k, item in enumerate(target.elts):
+                frame.env[REST] = (around, tuple(items[k + 1:]))
+                assign(frame, item.value if isinstance(item, gast.Starred) else item, items[k], item)
+            frame.env[REST] = around
+        case gast.Subscript():
+            base, key = place_of(frame, target.value), key_of(frame, target.slice)
+            with at(frame.line(node)):
+                put(frame, base, key, binding)
+        case gast.Attribute(value=owner, attr=name):
+            owner = evaluate(frame, owner)
+            with at(frame.line(node)):
+                write_attribute(frame, owner, name, binding, target)
+        case _:
+            raise frame.refuse("this kind of assignment", target, "assign to names and elements")
+
+
+def exchange_items(frame: Frame, targets: list, items: list) -> bool:
+    """`xs[i], xs[j] = xs[j], xs[i]` of one list whose indices are not known; False, and nothing done, where it is something else."""
+    nodes = [*targets, *items]
+    if len(targets) != 2 or not all(isinstance(node, gast.Subscript) and isinstance(node.value, gast.Name) and _is_arithmetic(node.slice) for node in nodes):
+        return False
+    first, second, *taken = [gast.dump(node.slice) for node in nodes]
+    if len({node.value.id for node in nodes}) > 1 or taken != [second, first]:
+        return False
+    xs = evaluate(frame, targets[0].value)
+    if not is_list(frame, xs) or frame.session.tries:
+        return False
+    keys = [key_of(frame, node.slice) for node in targets]
+    if any(isinstance(key, slice) for key in keys) or frame.heap.items(xs) is not None and all(map(frame.is_static, keys)):
+        return False
+    with at(frame.line(targets[0])):
+        exchange(frame, xs, *keys)
+    return True
+
+
+def _is_arithmetic(node: gast.AST) -> bool:
+    """Whether an expression may be evaluated twice."""
+    return all(isinstance(n, (gast.Name, gast.Constant, gast.BinOp, gast.UnaryOp, gast.operator, gast.unaryop, gast.expr_context))
+               for n in gast.walk(node))
+
+
+def place_of(frame: Frame, node: gast.AST):
+    """The binding of what is about to be written into: an item of a run-time list is written where it is."""
+    if isinstance(node, gast.Subscript):
+        base, key = place_of(frame, node.value), key_of(frame, node.slice)
+        with at(frame.line(node)):
+            base, key = _place_by_key(frame, base, key, node)
+            return _item_of(frame, base, key)
+    match node:
+        case gast.Call(func=gast.Attribute(attr="setdefault"), args=[key, default], keywords=[]):
+            base = evaluate(frame, node.func.value)
+            if isinstance(base, Container) and issubclass(base.cls, Keyed):
+                args = [evaluate(frame, key), evaluate_any(frame, default)]
+                with at(frame.line(node)):
+                    place = apply(frame, attribute(frame, base, "place_or", node.func), args, {}, node)
+                    return _item_of(frame, base.members["_values"], place)
+            return apply_method(frame, base, "setdefault", _items(frame, node.args), {}, node) if isinstance(
+                base, Container) and base.is_dict else evaluate(frame, node)
+    return evaluate(frame, node)
+
+
+def _item_of(frame: Frame, base, key):
+    """base[key], to be written into: an item of a run-time list is written where it is."""
+    if is_list(frame, base) and frame.session.tries:
+        guard_list_index(frame, base, key)
+    place = place_in(frame, base, key)
+    return take(frame, base, key) if place is None else place
+
+
+def _place_by_key(frame: Frame, base, key, node: gast.AST) -> tuple:
+    """Where `base[key]` is: of a dict whose keys are known at run time only, an item of the list of its values."""
+    if not isinstance(base, Container) or not issubclass(base.cls, Keyed):
+        return base, key
+    return base.members["_values"], apply(frame, attribute(frame, base, "place", node), [key], {}, node)
+
+
+def delete_item(frame: Frame, base, key, node: gast.AST) -> bool:
+    """`del base[key]`; False where there is nothing to be deleted from."""
+    if isinstance(base, Container) and base.is_dict:
+        delete_entry(frame, base, key)
+    elif isinstance(base, Container) and issubclass(base.cls, Keyed):
+        apply(frame, attribute(frame, base, "pop", node), [key], {}, node)
+    elif is_list(frame, base) and not isinstance(key, slice):
+        apply_method(frame, base, "pop", [key], {}, node)
+    elif is_list(frame, base) and frame.heap.items(base) is not None and frame.is_static(key):
+        items = list(frame.heap.items(base))
+        del items[frame.static(key, "this slice")]
+        apply_method(frame, base, "clear", [], {}, node)
+        apply_method(frame, base, "extend", [tuple(items)], {}, node)
+    else:
+        return call_special(frame, base, "__delitem__", [key], node) is not NOTHING
+    return True
+
+
+def augment(frame: Frame, node: gast.AugAssign) -> None:
+    """`target op= value`."""
+    match node.target:
+        case gast.Name(id=name):
+            old = frame.opened(read_name(frame, name, node.target))
+            v = evaluate(frame, node.value)
+            _augment_name(frame, name, old, v, node)
+        case gast.Subscript():
+            base, key = place_of(frame, node.target.value), key_of(frame, node.target.slice)
+            base, key = _place_by_key(frame, base, key, node)
+            old = _item_of(frame, base, key)
+            if isinstance(base, Container) or is_list(frame, base):
+                new = _augmented_member(frame, old, evaluate(frame, node.value), node)
+                if new is not old:
+                    put(frame, base, key, new)
+                return
+            new = binary(frame, node.op, old, evaluate(frame, node.value), node)
+            if isinstance(old, Cell) and frame.value(old).type != frame.value(new).type:
+                new = _in_place(frame.value(old), frame.value(new))
+            put(frame, base, key, new)
+        case gast.Attribute(value=owner, attr=name):
+            owner = evaluate(frame, owner)
+            old = attribute(frame, owner, name, node.target)
+            new = _augmented_member(frame, old, evaluate(frame, node.value), node)
+            if new is not old:
+                write_attribute(frame, owner, name, new, node.target)
+        case _:
+            raise frame.refuse("this kind of assignment", node.target, "assign to names and elements")
+
+
+def _augmented_member(frame: Frame, old, v, node: gast.AugAssign):
+    """What a member holds after `old op= v`: an array is written in place and stays the member."""
+    old = frame.opened(old)
+    if is_list(frame, old) and isinstance(node.op, gast.Add) and not is_array(frame, v):
+        extend_in_place(frame, old, v)
+        return old
+    found = overloaded_in_place(frame, BINARY[type(node.op)][0], old, v, node)
+    if found is not NOTHING:
+        return found
+    if is_list(frame, old):
+        new = binary(frame, node.op, old, v, node)
+        if not is_list(frame, new):
+            return new
+        repeat_in_place(frame, old, new, node)
+        return old
+    if not isinstance(old, Cell) or isinstance(frame.heap.read(old).type, Unknown):
+        return binary(frame, node.op, old, v, node)
+    if old.doubtful:
+        _refuse_shared(frame, "this", old, node)
+        return binary(frame, node.op, old, v, node)
+    before, after = frame.heap.read(old), frame.value(binary(frame, node.op, old, v, node))
+    if after.type != before.type:
+        after = RECORDS["setitem"](before, _in_place(before, after), pattern=(...,))
+    frame.write(old, after)
+    return old
+
+
+def _augment_name(frame: Frame, name: str, old, v, node: gast.AugAssign) -> None:
+    if is_list(frame, old) and isinstance(node.op, gast.Add) and not is_array(frame, v):
+        extend_in_place(frame, old, v)
+        return
+    found = overloaded_in_place(frame, BINARY[type(node.op)][0], old, v, node)
+    if found is not NOTHING:
+        frame.bind(name, found)
+        return
+    new = binary(frame, node.op, old, v, node)
+    if is_list(frame, old) and is_list(frame, new):
+        repeat_in_place(frame, old, new, node)
+        return
+    if not isinstance(old, Cell) or is_list(frame, old):
+        frame.bind(name, new)
+        return
+    before, after = frame.heap.read(old), frame.value(new)
+    if isinstance(before.type, Unknown) or old.doubtful:
+        _refuse_shared(frame, name, old, node)
+        frame.bind(name, new)
+        return
+    if after.type == before.type:
+        frame.write(old, after)
+    elif old.index is not None:  # into the array that it is a part of, at once
+        put(frame, old, ..., _in_place(before, after))
+    else:
+        frame.write(old, RECORDS["setitem"](before, _in_place(before, after), pattern=(...,)))
+    content = frame.heap.read(old)
+    if not content.name:
+        content.name = frame.label(name)
+
+
+def _refuse_shared(frame: Frame, name: str, old: Cell, node: gast.AugAssign) -> None:
+    """Refuse `name op= value` where `old` may be an array, whose memory another name leads to, or a number."""
+    others = [n for n, cell in frame.reachable() if n != name and (cell.family() | cell.root.held) & old.family()]
+    if others and (name != "this" or len(others) > 1):  # a member is in one container
+        place = "x[k]" if name == "this" else name
+        raise SharedError(f"{name} may be a number or an array, and {others[0]} may share its memory", frame.line(node),
+                          f"write `{place} = {place} {SYMBOLS[BINARY[type(node.op)][0]]} ...` if a new value is meant")
+
+
+def _in_place(before: Value, after: Value) -> Value:
+    """What is written in place of `before`, of which it is computed: of its shape, to which the other operand is broadcast, or NumPy raises.
+
+    NumPy refuses to write floats into integers in place, and what has more axes than what it is written into, of whatever lengths.
+    """
+    if isinstance(before.type, Array) and isinstance(after.type, Array) and after.type.rank > before.type.rank:
+        raise TypeMismatchError(f"a value of {after.type.rank} axes cannot be written in place into an array of {before.type.rank}", current().line,
+                                "index or reshape it to the axes of that array, or make a new one: `x = x + ...`")
+    old, new = getattr(before.type, "dtype", None), getattr(after.type, "dtype", None)
+    if old is not None and new is not None and not np.can_cast(new, old, "same_kind"):
+        raise TypeMismatchError(f"{new} values cannot be written into an array of {old} in place", current().line,
+                                "make the array of the wider dtype first, with .astype")
+    dims = list(zip(dims_of(before.type), dims_of(after.type)))
+    is_known = len(dims) == rank(before) == rank(after) and all(m == n or isinstance(m, Extent) and isinstance(n, Extent) for m, n in dims)
+    return RECORDS["shaped_like"](after, before) if is_known else after
+

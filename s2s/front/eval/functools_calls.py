@@ -1,0 +1,102 @@
+"""Functions that make functions: functools.partial, operator.itemgetter and its kind, functools.wraps, decorators."""
+
+from __future__ import annotations
+
+import functools
+import operator
+
+import gast
+
+from ...errors import TypeMismatchError
+from ..domain.frame import Frame, Object
+from ..domain.functions import Known, Partial
+from ..syntax.captures import Fixed, Super
+from ..syntax.liveness import parameter_names
+from ..values import objects
+from ..values.objects import class_of
+from ..values.subscript import take
+from .apply import apply, apply_method
+from .expressions import attribute, evaluate, make_local
+from .python_builtins import BUILTINS
+
+
+def decorated(frame: Frame, node: gast.FunctionDef):
+    """What a nested `def` binds: the function, handed to its decorators, the last one first."""
+    decorators = [evaluate(frame, decorator) for decorator in node.decorator_list]
+    binding = make_local(frame, node)
+    for decorator, place in zip(reversed(decorators), reversed(node.decorator_list)):
+        binding = apply(frame, decorator, [binding], {}, place)
+    return binding
+
+
+def _partial(frame: Frame, node, function, *args, **keywords):
+    return Partial(function, list(args), keywords)
+
+
+def _wraps(frame: Frame, node, wrapped, *args, **keywords):
+    return Known(lambda frame, node, wrapper: wrapper)  # what it copies is of no use to a program of numbers
+
+
+def _update_wrapper(frame: Frame, node, wrapper, wrapped, *args, **keywords):
+    return wrapper
+
+
+def _cached(frame: Frame, node, *args, **keywords):
+    raise frame.refuse("functools.lru_cache inside a function that s2s reads", node,
+                       "leave it out: what is computed twice alike is computed once in generated code")
+
+
+def _itemgetter(frame: Frame, node, *keys):
+    def get(frame: Frame, node, base):
+        items = tuple(take(frame, base, key) for key in keys)
+        return items if len(items) > 1 else items[0]
+
+    return Known(get)
+
+
+def _attrgetter(frame: Frame, node, *names):
+    names = [frame.static(name, "the name of an attribute", node) for name in names]
+
+    def get(frame: Frame, node, base):
+        items = tuple(functools.reduce(lambda b, part: attribute(frame, b, part, node), name.split("."), base)
+                      for name in names)
+        return items if len(items) > 1 else items[0]
+
+    return Known(get)
+
+
+def _methodcaller(frame: Frame, node, name, *args, **keywords):
+    def run(frame: Frame, node, base):
+        return apply_method(frame, base, frame.static(name, "the name of a method", node), list(args), keywords, node)
+
+    return Known(run, (*args, *keywords.values()))
+
+
+def _super(frame: Frame, node, *given):
+    """super() in a method, and super(kind, object)."""
+    kind, instance = given if len(given) == 2 else _around(frame, node)
+    if class_of(instance) is not None:
+        return objects.Super(instance, class_of(instance), kind)
+    if not isinstance(kind, type) or not isinstance(instance, (Object, type)):
+        raise frame.refuse("super() of this", node, "use it in a method of an object that exists before the call")
+    if isinstance(instance, type):
+        return Object(super(kind, instance), Fixed(super(kind, instance)), instance.__name__)
+    return Object(super(kind, instance.content), Super(instance.getter, kind), instance.name)
+
+
+def _around(frame: Frame, node) -> tuple:
+    """The class whose method this is, and the method's first parameter."""
+    while frame.lexical is not None:
+        frame = frame.lexical
+    parameters = parameter_names(frame.node)
+    if "__class__" not in frame.closure or not parameters:
+        raise TypeMismatchError("super() outside a method", frame.line(node), "write super(kind, object)")
+    return frame.closure["__class__"].cell_contents, frame.lookup(parameters[0], node)
+
+
+BUILTINS.update({
+    super: _super,
+    functools.partial: _partial, functools.wraps: _wraps, functools.update_wrapper: _update_wrapper,
+    functools.lru_cache: _cached, functools.cache: _cached,
+    operator.itemgetter: _itemgetter, operator.attrgetter: _attrgetter, operator.methodcaller: _methodcaller,
+})

@@ -1,0 +1,415 @@
+"""`for` and `while`: what a loop carries, and the trips that find out.
+
+The names that a trip hands on are those that the body binds and that may be read later; the arrays are
+those that the body writes into.  The body is run by `for_loop` and `while_loop` until the types settle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import gast
+
+from ...errors import UndecidedError
+from ...ir.builder import at
+from ...ir.graph import OPERATORS, Value
+from ...ops.core.control import for_loop, while_loop
+from ...ops.core.record import value
+from ...ops.program.checkpoint import Plan
+from ..control.iterables import Iterable, iterable
+from ..control.iterators import Once
+from ..control.join import branch, clear_flags, unless_left
+from ..control.loop_carries import (
+    Again,
+    Carried,
+    binding_after,
+    cell_after,
+    enter_binding,
+    enter_cell,
+    find_parts,
+    is_supposed,
+    label,
+    leaf_value,
+    leave,
+    leaves,
+    rebind,
+    suppose_chosen,
+    suppose_more,
+)
+from ..domain.checkpoint_plans import tested as planned_test
+from ..domain.frame import BOUND, EXIT, OUT, RAISED, RESULT, RETURNED, STOP, UNBOUND, Ended, Frame
+from ..domain.functions import FunctionKept, UnlikeMembers, Unsteady
+from ..domain.heap import Cell, Container, SharedError
+from ..domain.rank_promotion import spread
+from ..syntax.liveness import (
+    bound_names,
+    changed_names,
+    inside,
+    may_leave,
+    may_stop,
+    names_in,
+    parts_of_try,
+    read_names,
+)
+from ..syntax.one_raise_per_statement import is_quiet, tested
+from ..values.dicts import KeysDepend
+from ..values.exceptions import forget, is_flag
+from ..values.lists import as_list, is_list, known_range
+from ..values.maybe_unbound import is_bound, note_bound
+from .expressions import assign, condition, evaluate
+
+UNROLL_AT_MOST = 256
+# trips of a loop that is followed trip by trip because it makes keys, because in each trip it is known which array
+# of a list is written, that of a level, say, or because it is a loop over the axes of an array
+FOLLOWED_AT_MOST = {KeysDepend: 64, SharedError: 16, UndecidedError: 16}
+
+
+# ------------------------------------------------------------------------------------------- statements
+
+
+def run_for(frame: Frame, node: gast.For) -> None:
+    """`for target in iterable: body`."""
+    binding = evaluate(frame, node.iter)
+    source = iterable(frame, binding, node.iter)
+    watch = binding.watch.again(frame) if isinstance(binding, Once) and binding.is_early else None
+    frame.env[_holder(node)] = source.held
+    outer = frame.session.run_over
+    frame.session.run_over = [*outer, *(x.root for x in source.held if is_list(frame, x))]
+    try:
+        _run_through(frame, node, source)
+    finally:
+        frame.session.run_over = outer
+    if watch is not None and watch.changed(frame):
+        binding.refuse(frame)
+    frame.env.pop(_holder(node), None)
+
+
+def _run_through(frame: Frame, node: gast.For, source: Iterable) -> None:
+    if source.trips is not None:
+        _run_unrolled(frame, node, source)
+    else:
+        before, place = frame.snapshot(), (frame.live, frame.pending, frame.kept)
+        shared = {cell: (cell.held, cell.alike) for cell in before[1]}
+        try:
+            _run_loop(frame, Loop(node, node.body, source))
+        except (FunctionKept, KeysDepend, SharedError, UndecidedError, UnlikeMembers, Unsteady) as error:
+            indices = known_range(source.bounds)
+            if indices is None or len(indices) > FOLLOWED_AT_MOST.get(type(error), UNROLL_AT_MOST):
+                raise
+            if isinstance(error, UnlikeMembers) and error.ranges and not any(r is source.bounds for r in error.ranges):
+                raise
+            frame.restore(before)
+            for cell, held in shared.items():
+                cell.held, cell.alike = held
+            frame.live, frame.pending, frame.kept = place
+            _run_unrolled(frame, node, Iterable(lambda k: source.get(indices[k]), trips=len(indices), held=source.held))
+
+
+def run_while(frame: Frame, node: gast.While) -> None:
+    """`while test: body`."""
+    if frame.session.tries and not is_quiet(node.test):
+        _run_loop(frame, Loop(node, [tested(frame.outline, node)], test=gast.Constant(True, None), tests_itself=True))
+    else:
+        test, plan = planned_test(frame, node.test, evaluate)
+        _run_loop(frame, _printed_loop(frame, node) or Loop(node, node.body, None, (), test, plan=plan))
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop's parts: `setup` are statements that a `while` runs before each test."""
+
+    node: gast.For | gast.While
+    body: list
+    source: Iterable | None = None
+    setup: tuple = ()
+    test: gast.AST | None = None
+    tests_itself: bool = False  # the body asks the test, and breaks with OUT where it fails
+    plan: Plan | None = None  # how a reverse sweep is to run a `while` again
+
+
+def _printed_loop(frame: Frame, node: gast.While) -> Loop | None:
+    """The loop that the printer writes, one op a line, as `while True: <setup>; if not t: break; <body>`."""
+    if not (isinstance(node.test, gast.Constant) and node.test.value is True and not node.orelse):
+        return None
+    for k, stmt in enumerate(node.body):
+        match stmt:
+            case gast.If(test=gast.UnaryOp(op=gast.Not(), operand=gast.Name(id=name)), body=[gast.Break()], orelse=[]):
+                setup = node.body[:k]
+                made = set(bound_names(setup))
+                if name in made and made <= frame.outline.temporaries and not made & frame.liveness.after[id(stmt)]:
+                    return Loop(node, node.body[k + 1:], None, tuple(setup), stmt.test.operand)
+                return None
+    return None
+
+
+def _holder(node: gast.AST) -> str:
+    return f"<iterable {node.lineno} {node.col_offset}>"
+
+
+def _run_unrolled(frame: Frame, node: gast.For, source: Iterable) -> None:
+    """A loop over something of known length: its body, once for each member."""
+    if source.trips > UNROLL_AT_MOST:
+        raise frame.refuse(f"a loop over a tuple of {source.trips} members", node.iter, "loop over an array instead")
+    live = frame.liveness.heads[id(node)]
+    outer = frame.kept
+    frame.kept = (*outer, live)
+
+    def trips_from(k: int) -> None:
+        if k == source.trips:
+            run_else(frame, node)
+            return
+        assign(frame, node.target, source.get(k), node.target)
+        frame.session.execute(frame, node.body, live)
+        stop = frame.env[EXIT] = frame.env[STOP]
+        if stop is False:
+            trips_from(k + 1)
+        elif stop is not True:
+            unless_left(frame, stop, lambda: trips_from(k + 1), live)
+
+    trips_from(0)
+    frame.kept = outer
+    frame.env[STOP] = frame.env[EXIT] = frame.env[RETURNED]
+
+
+def _run_loop(frame: Frame, loop: Loop) -> None:
+    node, source = loop.node, loop.source
+    live = frame.liveness.heads[id(node)]
+    targets = names_in(node.target) if source is not None else []
+    before, kept, assumed = frame.snapshot(), frame.kept, frame.session.assumed
+    carried = Carried(breaks=may_stop(loop.body), exposed=frame.liveness.exposed[id(node)])
+    carried.test_inside = source is None and any(isinstance(n, gast.NamedExpr) for n in inside(loop.test))
+    if carried.test_inside:
+        carried.breaks = True
+    order = {name: k for k, name in enumerate(frame.env)}
+    for name in sorted(bound_names([node]), key=lambda name: order.get(name, len(order))):
+        if frame.is_live(name, live) and (name not in targets or name in frame.liveness.after[id(node)]
+                                          or name in frame.liveness.always or name in read_names(node.orelse)):
+            carried.names[name] = frame.env.get(name, UNBOUND)
+    for name in sorted(changed_names([node]), key=lambda name: order.get(name, len(order))):
+        binding = frame.env.get(name, UNBOUND)
+        if name in carried.names:
+            continue
+        if isinstance(binding, Container):
+            continue  # the members that a trip binds are found when it is run
+        if isinstance(binding, Cell):
+            carried.cells.update(dict.fromkeys(binding.roots))
+        elif name in frame.locals and frame.is_live(name, live):
+            carried.names[name] = binding
+    start, carried.held_before = before, {cell: (cell.held, cell.alike) for cell in before[1]}
+    _note_unbound(frame, loop, carried)
+    if may_leave(loop.body, returns_only=True):
+        carried.names[RETURNED], carried.names[RESULT] = False, UNBOUND
+    for _ in range(50):
+        frame.restore(before)
+        frame.kept = kept
+        frame.session.assumed = dict(assumed)
+        try:
+            _attempt(frame, loop, carried, live)
+            return
+        except Again:
+            if carried.grow:
+                frame.restore(before)
+                for cell in carried.grow:
+                    with at(frame.line(node)):
+                        as_list(frame, cell)
+                carried.grow = {}
+                before = frame.snapshot()
+            if carried.renewed:
+                frame.restore(before)
+                frame.heap.contents.update(carried.renewed)
+                carried.renewed = {}
+                before = frame.snapshot()
+            continue
+        except SharedError:
+            if not suppose_more(carried):
+                raise
+            before = start
+            for cell, held in carried.held_before.items():  # what an attempt in vain has found
+                cell.held, cell.alike = held
+    raise Unsteady("what this loop carries from trip to trip cannot be worked out", frame.line(node),
+                   "give its variables one kind of value before the loop")
+
+
+def _note_unbound(frame: Frame, loop: Loop, carried: Carried) -> None:
+    """What has to be known of the carried names that may be unbound before the loop."""
+    if frame.outline.is_dump:
+        return
+    for name in [n for n in carried.names if isinstance(n, str) and not n.startswith("<")]:
+        flag = is_bound(frame.env, name)
+        if flag is False and loop.source is not None:
+            carried.bind_always[name] = None
+        elif flag is not True:
+            carried.names[BOUND.format(name)] = flag
+
+
+# --------------------------------------------------------------------------------------------- one attempt
+
+
+def _attempt(frame: Frame, loop: Loop, carried: Carried, live: frozenset) -> None:
+    node, source = loop.node, loop.source
+    if node.orelse and carried.breaks:
+        carried.names.setdefault(OUT if carried.test_inside or loop.tests_itself else STOP, False)
+    before = frame.snapshot()
+    outer_kept = frame.kept
+    find_parts(carried)
+    inits, names = [], []
+    for name, binding in carried.names.items():
+        for leaf, called in leaves(frame, binding, label(frame, name)):
+            inits.append(leaf_value(frame, leaf))
+            names.append(called)
+    carried.before = before[1]
+    carried.held = {cell: (cell.held, cell.alike) for cell in before[1]}
+    for cell in carried.cells:
+        called = next((frame.label(n) for n, b in frame.env.items() if b is cell), "")
+        for leaf, _ in leaves(frame, cell):
+            inits.append(leaf_value(frame, leaf))
+            names.append(called or inits[-1].name)
+    ends: dict = {}  # by name, and of lists by cell
+    assumed = frame.session.assumed
+    ended: list[bool] = []  # whether the test raises, whatever it is asked
+
+    def enter(params: list[Value]) -> dict[str, object]:
+        """The state at the head of the loop; returns the carried names' bindings."""
+        frame.restore(before)
+        frame.session.assumed = dict(assumed)
+        frame.kept = (*outer_kept, live)
+        rest = params
+        entered = {}
+        for name, binding in carried.names.items():
+            entered[name] = enter_binding(frame, binding, rest, carried, name)
+            if not is_flag(name):
+                rebind(frame, name, entered[name])
+        for cell in carried.cells:
+            frame.heap.contents[cell] = enter_cell(frame, cell, rest, carried)
+        clear_flags(frame)
+        forget(frame)
+        frame.live, frame.pending = live | frame.liveness.always, frame.liveness.reads[id(node)]
+        return entered
+
+    def body(*params: Value) -> list[Value]:
+        params = list(params)
+        index = params.pop(0) if source is not None else None
+        entered = enter(list(params))
+        try:
+            if source is not None:
+                frame.session.counters[index] = source.bounds
+                for name in carried.bind_always:
+                    note_bound(frame, name, OPERATORS["not_equal"](index, value(source.bounds[0])))
+                assign(frame, node.target, source.get(index), node.target)
+            if carried.test_inside:
+                branch(frame, condition(frame, loop.test), lambda: frame.session.execute(frame, loop.body, live),
+                       lambda: run_out(frame), live)
+            else:
+                frame.session.execute(frame, loop.body, live)
+        except Ended:  # there is no next trip: it may be given anything
+            entered = enter(params)
+        return leave(frame, carried, before, entered, ends, live)
+
+    def test(*params: Value) -> Value:
+        if carried.test_inside:
+            return value(True)
+        enter(list(params))
+        contents = dict(frame.heap.contents)
+        try:
+            frame.session.execute(frame, list(loop.setup), live, tail=False)
+            go_on = condition(frame, loop.test)
+        except Ended:
+            ended.append(True)
+            return value(False)
+        if any(frame.heap.contents[cell] is not contents[cell] for cell in contents):
+            carried.test_inside = carried.breaks = True
+            raise Again
+        return go_on
+
+    frame.session.loops.append(before[2])
+    choosing = frame.session.choosing
+    frame.session.choosing = choosing or is_supposed(carried, suppose_chosen)
+    try:
+        if source is not None:
+            index = node.target.id if isinstance(node.target, gast.Name) and source.is_range else source.index_name(frame)
+            outputs = for_loop(*source.bounds, inits, body, carried.breaks, names, index, source.plan,
+                               spread=lambda init, type, block, name: spread(init, type, source.bounds, block, name))
+        else:
+            outputs = while_loop(inits, test, body, carried.breaks, names, loop.plan)
+    finally:
+        frame.session.loops.pop()
+        frame.session.choosing = choosing
+    if ended:
+        raise Ended
+    frame.restore(before)
+    frame.session.assumed = assumed
+    frame.kept = outer_kept
+    _after(frame, loop, carried, ends, list(outputs))
+
+
+def run_else(frame: Frame, node: gast.For | gast.While) -> None:
+    """The `else` of a loop that has not been left."""
+    frame.session.execute(frame, node.orelse, _after_else(frame, node), tail=False)
+
+
+def _after_else(frame: Frame, node: gast.For | gast.While) -> frozenset:
+    """The names that may be read after the `else` of a loop, which may lead to the next trip of a loop around."""
+    return frame.liveness.after[id(node)].union(*frame.kept[-1:])
+
+
+def run_out(frame: Frame) -> None:
+    """The test of a loop fails in a trip: the loop ends, and its `else` is run."""
+    frame.env[OUT] = frame.env[STOP] = frame.env[EXIT] = True
+
+
+def _after(frame: Frame, loop: Loop, carried: Carried, ends: dict, outputs: list[Value]) -> None:
+    """The state after the loop."""
+    node = loop.node
+    if carried.bind_always:
+        lo, hi, step = map(value, loop.source.bounds)
+        ran = OPERATORS["less"](lo * step, hi * step)
+        for name in carried.bind_always:
+            note_bound(frame, name, ran)
+    for name, binding in carried.names.items():
+        after = binding_after(frame, binding, ends.get(name, binding), outputs, carried, name)
+        if after is not UNBOUND:
+            rebind(frame, name, after)
+        else:
+            frame.env.pop(name, None)
+    for cell in carried.cells:
+        frame.heap.contents[cell] = cell_after(frame, cell, ends, outputs, carried)
+    endless = isinstance(node, gast.While) and not loop.setup and not may_stop_by_break(node.body) \
+        and not (frame.env[RETURNED] is False and frame.env[RAISED] is False) \
+        and isinstance(node.test, gast.Constant) and bool(node.test.value)
+    if endless:
+        frame.env[RETURNED] = True
+    if RAISED in carried.names and RETURNED not in carried.names:
+        frame.env[RETURNED] = frame.env[RAISED] = endless or frame.env[RAISED]
+    returned = frame.env[RETURNED]
+    stopped = frame.env[STOP] if STOP in carried.names else returned
+    ran_out, frame.env[OUT] = frame.env[OUT], False
+    frame.env[EXIT] = frame.env[STOP] = returned
+
+    def go_on() -> None:
+        clear_flags(frame)
+        run_else(frame, node)
+
+    if node.orelse and OUT in carried.names:
+        branch(frame, value(ran_out), go_on, lambda: None, _after_else(frame, node))
+    elif node.orelse:
+        branch(frame, value(stopped), lambda: None, go_on, _after_else(frame, node))
+
+
+def may_stop_by_break(body: list) -> bool:
+    """Whether a `break` in `body` belongs to the loop around."""
+    for stmt in body:
+        match stmt:
+            case gast.Break():
+                return True
+            case gast.If():
+                if may_stop_by_break(stmt.body) or may_stop_by_break(stmt.orelse):
+                    return True
+            case gast.Try():
+                if any(map(may_stop_by_break, parts_of_try(stmt))):
+                    return True
+            case gast.For() | gast.While():
+                if may_stop_by_break(stmt.orelse):
+                    return True
+    return False
+
+

@@ -1,0 +1,313 @@
+"""Operators on bindings: arithmetic, comparison, truth, and short circuits.
+
+What Python itself can compute now, it does; everything else becomes an op.
+"""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Callable
+
+import gast
+import numpy as np
+
+from ...errors import TypeMismatchError
+from ...ir.builder import current
+from ...ir.graph import MISSING, OPERATORS, Value
+from ...ir.types import Array, List, Scalar
+from ...library import sequences
+from ...ops.arrays.create import array
+from ...ops.core.record import RECORDS, value
+from ...ops.program.list_ops import list_stack
+from ..control.join import NUMBERS, branch
+from ..domain.frame import Frame, Object, Text
+from ..domain.functions import Made
+from ..domain.heap import Cell, Container, cells_in
+from ..domain.optional import Maybe, has_maybe, is_given, is_none, refused, settled
+from ..values.dicts import key_in
+from ..values.lists import contains, is_list, join_lists, new_list, repeat_list
+from ..values.objects import OPERATOR_METHODS
+from ..values.overloads import NOTHING, call_special, compared, is_same, overloaded
+from ..values.raise_guards import guard_known, guarding
+from ..values.strings import is_equal
+from ..values.strings import operator as text_operator
+from ..values.unwrap import demand
+from .apply import in_place
+
+BINARY = {gast.Add: ("add", operator.add), gast.Sub: ("subtract", operator.sub), gast.Mult: ("multiply", operator.mul),
+          gast.Div: ("divide", operator.truediv), gast.FloorDiv: ("floor_divide", operator.floordiv),
+          gast.Mod: ("remainder", operator.mod), gast.Pow: ("power", operator.pow),
+          gast.MatMult: ("matmul", operator.matmul), gast.BitAnd: ("bitwise_and", operator.and_),
+          gast.BitOr: ("bitwise_or", operator.or_), gast.BitXor: ("bitwise_xor", operator.xor),
+          gast.LShift: ("left_shift", operator.lshift), gast.RShift: ("right_shift", operator.rshift)}
+UNARY = {gast.USub: ("negative", operator.neg), gast.UAdd: ("positive", operator.pos),
+         gast.Invert: ("invert", operator.invert)}
+COMPARE = {gast.Lt: ("less", operator.lt), gast.LtE: ("less_equal", operator.le), gast.Gt: ("greater", operator.gt),
+           gast.GtE: ("greater_equal", operator.ge), gast.Eq: ("equal", operator.eq),
+           gast.NotEq: ("not_equal", operator.ne)}
+
+
+def binary(frame: Frame, op: gast.AST, a, b, node: gast.AST):
+    """`a op b`."""
+    name, compute = BINARY[type(op)]
+    a, b = (frame.opened(demand(frame, x)) for x in (a, b))
+    if _known(a) and _known(b):
+        try:
+            return compute(a, b)
+        except ArithmeticError as error:
+            guard_known(frame, error)  # otherwise let the run raise it
+        except TypeError as error:
+            raise TypeMismatchError(str(error), frame.line(node), "use operands of one kind") from None
+    found = overloaded(frame, name, a, b, node)
+    if found is not NOTHING:
+        return found
+    if is_list(frame, a) or is_list(frame, b):
+        return _of_lists(frame, name, a, b, node)
+    if isinstance(a, (str, Text)) or isinstance(b, Text):
+        made = text_operator(frame, name, a, b, node)
+        if made is not None:
+            return made
+    if isinstance(a, (tuple, list)) or isinstance(b, (tuple, list)):
+        return _of_tuples(frame, name, a, b, node)
+    return _operator(frame, name, a, b)
+
+
+def _of_lists(frame: Frame, name: str, a, b, node: gast.AST):
+    if is_list(frame, a) and is_list(frame, b) and name == "add":
+        return join_lists(frame, a, b)
+    xs, other = (a, b) if is_list(frame, a) else (b, a)
+    content = frame.value(other) if isinstance(other, (Value, Cell, *NUMBERS)) else None
+    if content is not None and not is_list(frame, other):
+        if isinstance(content.type, Array):
+            listed = frame.value(xs)
+            made = list_stack(listed) if isinstance(listed.type, List) else array(listed)
+            return _operator(frame, name, *(made if x is xs else x for x in (a, b)))
+        if name == "multiply" and getattr(content.type, "dtype", "") in ("int64", "bool"):
+            items = frame.heap.items(xs)
+            if items is not None and len(items) == 1 and isinstance(items[0], tuple) and not frame.is_static(other) and next(
+                    cells_in(items[0]), None) is None:
+                return in_place(frame, sequences.repeated, [items[0], other], {}, node, current().line)
+            return repeat_list(frame, xs, other)
+    raise TypeMismatchError(f"{name} of a list", frame.line(node), "use numbers and arrays; np.array makes one of a list")
+
+
+def _operator(frame: Frame, name: str, *operands):
+    if name not in OPERATORS:
+        raise frame.refuse(f"the operator for {name}", None, "use the functions that s2s knows")
+    values = list(map(frame.value, operands))
+    with guarding(frame):
+        result = OPERATORS[name](*values)
+    return frame.wrap(result)
+
+
+def _known(x) -> bool:
+    """Whether `x` is a Python object that Python itself can compute with now."""
+    return x is None or isinstance(x, (bool, int, float, complex, str, type, types.UnionType))  # int | None
+
+
+def _of_tuples(frame: Frame, name: str, a, b, node: gast.AST):
+    if name == "add" and (type(a) is type(b) or isinstance(a, tuple) and isinstance(b, tuple)):
+        return a + b
+    if name == "multiply":
+        items, count = (a, b) if isinstance(a, (tuple, list)) else (b, a)
+        if isinstance(count, (int, Value)) and getattr(frame.value(count).type, "dtype", "") in ("int64", "bool"):
+            return items * frame.static(count, "how often a tuple is repeated", node)
+    whole, other = (a, b) if isinstance(a, (tuple, list)) else (b, a)
+    if isinstance(other, Cell) and name != "add":
+        raise frame.refuse("arithmetic of an array with a tuple or list", node, "make it an array with np.array")
+    raise TypeMismatchError(f"{name} of a {type(whole).__name__}", frame.line(node), "use numbers and arrays")
+
+
+def unary(frame: Frame, op: gast.AST, x, node: gast.AST):
+    """`op x`, `not` apart."""
+    x = demand(frame, x)
+    name, compute = UNARY[type(op)]
+    if _known(x):
+        try:
+            return compute(x)
+        except TypeError as error:
+            raise TypeMismatchError(str(error), frame.line(node), "use a number or an array") from None
+    found = call_special(frame, x, f"__{OPERATOR_METHODS[name]}__", [], node)
+    return _operator(frame, name, x) if found is NOTHING else found
+
+
+def truth(frame: Frame, binding, node: gast.AST | None = None) -> Value:
+    """The condition that Python tests where it is given `binding`, as a Value."""
+    if isinstance(binding, Made):
+        return value(True)
+    binding = frame.opened(settled(frame.session.assumed, binding))
+    if isinstance(binding, Maybe):
+        flag = is_given(frame.session.assumed, binding)
+        return branch(frame, flag, lambda: truth(frame, binding.content, node), lambda: value(False),
+                      frame.live | frame.pending)
+    if isinstance(binding, (tuple, list, str)):
+        return value(bool(binding))
+    if frame.heap.items(binding) is not None:
+        return value(bool(frame.heap.items(binding)))
+    if isinstance(binding, Container):
+        if binding.is_dict:
+            return value(bool(binding.members))
+        for name in ("__bool__", "__len__"):
+            found = call_special(frame, binding, name, [], node)
+            if found is not NOTHING:
+                return truth(frame, found, node)
+        return value(True)
+    if isinstance(binding, Text):
+        raise frame.refuse("the truth of a text that shows run-time data", node, "test the data")
+    content = binding if isinstance(binding, Value) else frame.heap.read(binding) if isinstance(binding, Cell) else None
+    if content is None:
+        if isinstance(binding, np.ndarray):
+            raise frame.refuse("the truth of an array", node, "use .any() or .all()")
+        return value(bool(binding.content if isinstance(binding, Object) else binding))
+    if content.constant is not MISSING:
+        return value(bool(content.constant))
+    match content.type:
+        case Array():
+            raise TypeMismatchError("the truth of an array is ambiguous", frame.line(node) if node else current().line,
+                                    "use .any() or .all(), or np.where")
+        case List():
+            return RECORDS["tape_len"](content) > 0
+        case Scalar(dtype) if dtype not in ("bool", None):
+            return OPERATORS["not_equal"](content, value(0))
+    return frame.value(content)
+
+
+def negation(frame: Frame, test: Value):
+    """`not test`."""
+    if test.constant is not MISSING:
+        return not test.constant
+    if test.op is not None and test.op.name == "not_":
+        return test.op.inputs[0]
+    return RECORDS["not_"](test)
+
+
+def decide(frame: Frame, both: bool, first, rest: Callable, node: gast.AST, truth_only: bool):
+    """`first and rest()` (both) or `first or rest()`; with `truth_only`, nothing but its truth matters."""
+    test = truth(frame, first, node)
+    if test.constant is not MISSING:
+        return rest() if bool(test.constant) is both else first
+    decided = not both if truth_only or test is first else first
+    arms = (rest, lambda: decided) if both else (lambda: decided, rest)
+    return branch(frame, test, *arms, frame.live | frame.pending)
+
+
+def compare(frame: Frame, op: gast.AST, a, b, node: gast.AST):
+    """`a op b`, for one comparison."""
+    a, b = (settled(frame.session.assumed, x) for x in (a, b))
+    if (isinstance(a, Maybe) and b is None or a is None and isinstance(b, Maybe)) and isinstance(
+            op, (gast.Is, gast.IsNot, gast.Eq, gast.NotEq)):
+        same = is_none(frame, a if b is None else b)
+        if isinstance(op, (gast.Is, gast.Eq)):
+            return same
+        return negation(frame, value(same))
+    if isinstance(op, (gast.In, gast.NotIn)) and isinstance(a, Maybe) and is_list(frame, b) and not has_maybe(frame.members(b)):
+        inside = branch(frame, a.is_set, lambda: truth(frame, compare(frame, gast.In(), a.content, b, node)), lambda: value(False),
+                        frame.live | frame.pending)
+        return inside if isinstance(op, gast.In) else negation(frame, inside)
+    if isinstance(op, (gast.Is, gast.IsNot, gast.In, gast.NotIn, gast.Eq, gast.NotEq)) and (has_maybe(a) or has_maybe(b)):
+        raise refused("a comparison", frame.line(node))
+    a, b = demand(frame, a), demand(frame, b)
+    match op:
+        case gast.Is() | gast.IsNot():
+            same = _is(frame, a, b, node)
+            return same if isinstance(op, gast.Is) else not same
+    a, b = frame.opened(a), frame.opened(b)
+    match op:
+        case gast.In() | gast.NotIn():
+            found = call_special(frame, b, "__contains__", [a], node)
+            if found is not NOTHING:
+                found = truth(frame, found, node)
+                return found if isinstance(op, gast.In) else negation(frame, found)
+            if isinstance(b, Container) and b.is_dict:
+                if not frame.is_static(a):
+                    key_in(frame, a, node, b)
+                b = tuple(b.members)
+            if isinstance(b, tuple) and not (frame.is_static(a) and frame.is_static(b)):
+                b = new_list(frame, b)
+            if isinstance(b, Cell) and not (frame.is_static(a) and frame.is_static(b)) and is_list(frame, b):
+                found = contains(frame, a, b)
+                return found if isinstance(op, gast.In) else negation(frame, found)
+            if not (frame.is_static(a) and frame.is_static(b)):
+                raise frame.refuse("`in` with run-time data", node, "compare with == and `or`")
+            inside = frame.static(a, "this") in frame.static(b, "this")
+            return inside if isinstance(op, gast.In) else not inside
+    name, compute = COMPARE[type(op)]
+    if isinstance(a, Text) or isinstance(b, Text):
+        if name not in ("equal", "not_equal"):
+            raise frame.refuse("comparing texts by order", node, "compare the data that they show")
+        same = is_equal(frame, a, b, node)
+        return same if name == "equal" else negation(frame, same)
+    found = overloaded(frame, name, a, b, node)
+    if found is not NOTHING:
+        return found
+    if name == "not_equal" and (found := overloaded(frame, "equal", a, b, node)) is not NOTHING:
+        return negation(frame, truth(frame, found))  # as object.__ne__
+    found = compared(frame, name, a, b, node)
+    if isinstance(found, bool):
+        return found
+    if found is not NOTHING:
+        a, b = found
+    if is_list(frame, a) or is_list(frame, b):
+        known = [frame.heap.items(x) for x in (a, b)]
+        if name not in ("equal", "not_equal") or None in known:
+            raise frame.refuse("comparing a list", node, "compare its items, or make it an array with np.array")
+        return _compare_tuples(frame, name == "equal", *known, node)
+    if not any(isinstance(x, (Value, Cell)) for x in (a, b)):
+        if frame.is_static(a) and frame.is_static(b):
+            return compute(frame.static(a, "this"), frame.static(b, "this"))
+        if name in ("equal", "not_equal") and isinstance(a, tuple) and isinstance(b, tuple):
+            return _compare_tuples(frame, name == "equal", a, b, node)
+        if isinstance(a, tuple) and isinstance(b, tuple):
+            return _order_tuples(frame, op, a, b, node)
+        raise frame.refuse("comparing these by order", node, "compare their members")
+    if a is None or b is None or isinstance(a, str) or isinstance(b, str) or isinstance(a, types.FunctionType):
+        if name in ("equal", "not_equal"):
+            return name == "not_equal"
+    if isinstance(a, (tuple, list)) or isinstance(b, (tuple, list)):
+        raise frame.refuse("comparing an array with a tuple", node, "make it an array with np.array")
+    return _operator(frame, name, a, b)
+
+
+def _compare_tuples(frame: Frame, equal: bool, a: tuple, b: tuple, node: gast.AST):
+    if len(a) != len(b):
+        return not equal
+    same = True
+    for x, y in zip(a, b):
+        def rest(x=x, y=y):
+            return compare(frame, gast.Eq(), x, y, node)
+
+        same = rest() if same is True else decide(frame, True, same, rest, node, True)
+    return same if equal else negation(frame, truth(frame, same, node))
+
+
+def _order_tuples(frame: Frame, op: gast.AST, a: tuple, b: tuple, node: gast.AST):
+    """`a < b` and its kind: what the first members say that are not equal."""
+    if not a or not b:
+        return COMPARE[type(op)][1](len(a), len(b))
+    same = truth(frame, compare(frame, gast.Eq(), a[0], b[0], node), node)
+    return branch(frame, same, lambda: _order_tuples(frame, op, a[1:], b[1:], node),
+                  lambda: compare(frame, op, a[0], b[0], node), frame.live | frame.pending)
+
+
+def _is(frame: Frame, a, b, node: gast.AST) -> bool:
+    if isinstance(a, Container) or isinstance(b, Container):
+        same = is_same(a, b)
+        if same is None:
+            raise frame.refuse("`is` between objects that a branch or loop has chosen", node, "compare what they hold")
+        return same
+    if isinstance(a, Cell) and isinstance(b, Cell):
+        if a is b:
+            return True
+        if is_list(frame, a) is not is_list(frame, b) or is_list(frame, a) and not (
+                a.family() & b.family() or {a, b} <= frame.session.given):
+            return False
+        raise frame.refuse("`is` between arrays", node, "compare what they hold")
+    for x, y in ((a, b), (b, a)):
+        if y is None or y is ... or isinstance(y, (str, type)):
+            return x is y
+        if isinstance(y, bool) and not isinstance(x, (Value, Cell)):
+            return x is y
+    if frame.is_static(a) and frame.is_static(b):
+        return frame.static(a, "this") is frame.static(b, "this")
+    raise frame.refuse("`is` between numbers", node, "use ==")

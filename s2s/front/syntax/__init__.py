@@ -1,0 +1,1 @@
+"""Source: finding, reading and desugaring it, and what it depends on."""

@@ -1,0 +1,157 @@
+"""Compare the code of a function with what Python makes of the definitions in a text.
+
+Which of the lambdas of a line a function is, Python 3.10 does not record, and no version records it where columns are
+left out (`-X no_debug_ranges`).  So a definition is compiled where it stands, among its classes and the functions around
+it, and its code is compared with the function's as a whole: of two definitions that Python makes the same code of, either
+is the program.
+
+Considered: to pair the functions of a syntax tree with the code objects in the constants of the compiled module, in their
+order.  Equal constants are merged, the body of a `finally` is compiled twice and dead code not at all, each version in its
+own way.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import os
+import re
+import time
+import types
+import warnings
+from collections.abc import Container, Iterator
+
+from ...ir.code_objects import fingerprint
+
+FAR = 1 << 20  # lines, more than any text has
+FUTURE = annotations.compiler_flag  # of the one future statement that changes what is compiled
+
+
+def flags_of(code: types.CodeType) -> int:
+    """The flags to compile a text by as `code` was compiled.
+
+    In a notebook a cell may await, and what one cell imports from the future holds for the next.
+    """
+    return code.co_flags & FUTURE | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+
+def compiled(tree: str | ast.Module, flags: int) -> types.CodeType | None:
+    """The code of a module; None where it is none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return compile(tree, "<s2s>", "exec", flags=flags, dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return None
+
+
+def inside(code: types.CodeType) -> Iterator[types.CodeType]:
+    """The code of the functions that `code` makes."""
+    return (k for k in code.co_consts if isinstance(k, types.CodeType))
+
+
+def codes_of_lambda(text: str, line: int, number: int, flags: int, apart: bool) -> list[types.CodeType]:
+    """What Python makes of a lambda of `text`, by its number among those that begin in `line`: mostly one code object.
+
+    There are more below `finally`, and none of what never runs.  The lambda is compiled far below all else, by which its code
+    is known, but for its defaults, which are not in it.  Of other functions and classes the bodies are left out; the rest of
+    the module stays, unless its statements are compiled `apart`, as in a notebook: how what a module imports is called depends
+    on it.
+    """
+    module = ast.parse(text)
+    node = [each for each in ast.walk(module) if isinstance(each, ast.Lambda) and each.lineno == line][number]
+    around = next(s for s in module.body if any(part is node for part in ast.walk(s)))
+    if apart:
+        module.body = [around]
+    for statement in module.body:
+        if statement is not around and isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            statement.body = [ast.copy_location(ast.Pass(), statement)]
+    for part in (node, *ast.walk(node.body)):
+        if hasattr(part, "lineno"):
+            part.lineno += FAR
+            part.end_lineno += FAR
+    found, rest = [], [compiled(module, flags)]
+    while rest:
+        code = rest.pop()
+        if code is not None and code.co_firstlineno > FAR:
+            found.append(code)
+        elif code is not None:
+            rest += inside(code)
+    return found
+
+
+def positions(code: types.CodeType) -> list[tuple]:
+    """Where the instructions stand, from the first line of `code`: lines, and columns where they are recorded."""
+    spans = code.co_positions() if hasattr(code, "co_positions") else ((line, line) for *_, line in code.co_lines())
+    return [tuple(line and line - code.co_firstlineno for line in span[:2]) + span[2:] for span in spans]
+
+
+def distance(code: types.CodeType, other: types.CodeType) -> int | None:
+    """How alike two code objects are, least first: 0, which stand alike, too; 1, which do the same; None, others."""
+    if fingerprint(code) != fingerprint(other):
+        return None
+    return 0 if positions(code) == positions(other) else 1
+
+
+# ------------------------------------------------------------------------------- code that was rewritten
+
+
+def _beginning() -> float:
+    """When this process began, in seconds; where the system does not say, now."""
+    try:
+        with open("/proc/self/stat") as file:
+            ticks = int(file.read().rpartition(")")[2].split()[19])
+        began = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
+        return min(began, time.time())
+    except (OSError, ValueError, IndexError, AttributeError):
+        return time.time()
+
+
+BEGINNING = _beginning()  # a file last written before was imported as it is
+
+
+def is_rewritten(code: types.CodeType, written: types.CodeType, node: ast.AST, filename: str) -> bool:
+    """Whether `code` is what a tool makes of `written`, that of `node`, which adds to modules while they are imported (pytest).
+
+    Nobody wrote the file since the process began, and what `written` does besides `assert` is all there, in its order.
+    """
+    try:
+        if os.stat(filename).st_mtime > BEGINNING:
+            return False
+    except OSError:  # no file: a cell of a notebook
+        pass
+    names = written.co_varnames[:_parameters(written)]
+    asserts = {line for part in ast.walk(node) if isinstance(part, ast.Assert) for line in range(part.lineno, part.end_lineno + 1)}
+    left = _steps(code)
+    return names == code.co_varnames[:_parameters(code)] and all(step in left for step in _steps(written, asserts))
+
+
+def _parameters(code: types.CodeType) -> int:
+    variadic = sum(bool(code.co_flags & flag) for flag in (0x04, 0x08))  # CO_VARARGS, CO_VARKEYWORDS
+    return code.co_argcount + code.co_kwonlyargcount + variadic
+
+
+_NAMED = {*dis.haslocal, *dis.hasname, *dis.hasfree}
+
+
+def _steps(code: types.CodeType, without: Container[int] = ()) -> Iterator[tuple]:
+    """The names, constants, operators and calls of `code`, in order, whatever this version of Python has instructions for; but
+    not those in the lines `without`.
+    """
+    lines = {start: line for start, _, line in code.co_lines()}
+    line = None
+    for instruction in dis.get_instructions(code):
+        name, value = instruction.opname, instruction.argval
+        line = lines.get(instruction.offset, line)
+        if line in without:
+            continue
+        if isinstance(value, types.CodeType):
+            yield from _steps(value, without)
+        elif instruction.opcode in dis.hasconst:
+            yield "constant", type(value), repr(value)
+        elif instruction.opcode in _NAMED:
+            yield from zip(re.findall("LOAD|STORE|DELETE|IMPORT", name), value if isinstance(value, tuple) else (value,))
+        elif name.startswith(("BINARY_", "INPLACE_", "COMPARE_", "CONTAINS_", "IS_")):
+            yield name, instruction.argrepr.removeprefix("bool(").removesuffix(")")
+        elif name.startswith(("UNARY_NEG", "UNARY_INV", "CALL")):
+            yield name[:5], None

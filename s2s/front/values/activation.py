@@ -1,0 +1,63 @@
+"""Running one activation of a function to its end, and what it returns."""
+
+from __future__ import annotations
+
+import gast
+
+from ...ir.builder import at, current
+from ...ops.core.control import if_
+from ...ops.core.record import value
+from ..domain.frame import RESULT, RETURNED, Ended, Frame
+from ..domain.optional import Maybe, settled
+from ..syntax.liveness import parameter_names
+from .exceptions import hand_over
+from .nonlocals import lend
+
+DEEPEST = 40  # activations run in place, one inside the other
+
+
+class Diverges(Ended):
+    """This path calls a function of which no path is known yet that returns: front/control/recursion.py."""
+
+
+def run(inner: Frame, bindings: dict, node: gast.AST | None = None):
+    """Run an activation to its end; returns the binding of its result."""
+    caller, depth = inner.caller, 0
+    frame = caller
+    while frame is not None:
+        frame, depth = frame.caller, depth + 1
+    if depth > DEEPEST:
+        if inner.session.tries:
+            raise caller.refuse("recursion inside a `try`", node, "test before the call, and call it outside the `try`")
+        raise caller.refuse("recursion", node, "write a loop")
+    saved = None
+    if caller is not None:
+        saved, caller.live = caller.live, caller.live | caller.pending
+        lend(caller)
+    for name, binding in bindings.items():
+        inner.env[name] = binding
+    inner.session.taken.update(parameter_names(inner.node))
+    before, inner.session.active = inner.session.active, inner
+    try:
+        with at(current().line):
+            inner.session.execute(inner, inner.body, frozenset())
+    finally:
+        inner.session.active = before
+        if caller is not None:
+            caller.live = saved
+    if caller is not None:
+        hand_over(inner)
+    return result_of(inner)
+
+
+def result_of(frame: Frame):
+    """What an activation that has ended returns."""
+    returned = frame.env[RETURNED]
+    if returned is False:
+        return None
+    result = settled(frame.session.assumed, frame.env.get(RESULT))
+    if returned is True or result is None:
+        return result
+    if not isinstance(result, Maybe):
+        return Maybe(returned, result)
+    return Maybe(if_(returned, lambda: [value(result.is_set)], lambda: [value(False)], [""])[0], result.content)

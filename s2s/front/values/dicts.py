@@ -1,0 +1,238 @@
+"""Dicts, and what all containers of the program have in common: members are read, stored and removed.
+
+A container's structure is known now, so its keys are; only its members are data.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+
+import gast
+
+from ...errors import TypeMismatchError, UnsupportedError
+from ...ir.builder import current
+from ...ir.graph import Value
+from ...ir.types import List
+from ...ops.core.record import METHODS
+from ..domain.frame import Frame, like
+from ..domain.heap import Cell, Container
+from .exceptions import guard
+
+MISSING = object()
+
+
+class KeysDepend(UnsupportedError):
+    """A key depends on run-time data: the loop around is followed trip by trip, or the dict made `Keyed` (library/containers.py)."""
+
+    site: gast.AST | None = None  # where the dict is made
+
+
+def store(frame: Frame, container: Container, members: dict) -> None:
+    """`container` now has these members, and everything that leads to it sees it."""
+    frame.live |= frame.pending  # the rest of the statement may still read it
+    frame.heap.store(container, members, list(frame.reachable()))
+
+
+def key_in(frame: Frame, key, node: gast.AST | None = None, base: Container | None = None):
+    """The key of `base` that a binding stands for, which must be known now."""
+    if not frame.is_static(key):
+        error = KeysDepend("a key that depends on run-time data", frame.line(node) if node is not None else current().line,
+                           "use integers, or tuples of them, as keys; or keys that are written out")
+        if base is not None and base.site is not None and all(isinstance(k, (int, tuple)) for k in base.members):
+            parts = key if isinstance(key, tuple) else (key,)
+            if all(isinstance(part, (int, Value)) for part in parts):
+                error.site = base.site
+        raise error
+    found = frame.static(key, "a key", node)
+    try:
+        hash(found)
+    except TypeError as error:
+        raise TypeMismatchError(str(error), current().line, "use a string, a number or a tuple of such") from None
+    return found
+
+
+def entry(frame: Frame, base: Container, key):
+    """`base[key]`, of a dict."""
+    key = key_in(frame, key, base=base)
+    if key in base.members:
+        return base.members[key]
+    if base.cls is not defaultdict:
+        guard(frame, KeyError, lambda: True, key)
+    if base.cls is defaultdict and base.factory is not None:
+        made = frame.session.call(frame, base.factory, [], {}, None)
+        store(frame, base, {**base.members, key: made})
+        return made
+    raise missing(base, key)
+
+
+def missing(base: Container, key) -> TypeMismatchError:
+    """The error to raise where `base` has no such key."""
+    return TypeMismatchError(f"{key!r} is not among the keys {', '.join(map(repr, base.members)) or '(none)'}",
+                             current().line, "use one of them")
+
+
+def set_entry(frame: Frame, base: Container, key, binding) -> None:
+    """`base[key] = binding`, of a dict."""
+    key = key_in(frame, key, base=base)
+    frame.name_member(base, key, binding)
+    store(frame, base, {**base.members, key: binding})
+
+
+def delete_entry(frame: Frame, base: Container, key) -> None:
+    """`del base[key]`."""
+    key = key_in(frame, key, base=base)
+    if key not in base.members:
+        raise missing(base, key)
+    store(frame, base, {k: v for k, v in base.members.items() if k != key})
+
+
+def new_dict(frame: Frame, members: dict, cls: type = dict, factory: Callable | None = None) -> Container:
+    """The binding of a dict."""
+    return frame.heap.new_container(cls, dict(members), factory)
+
+
+def merged(frame: Frame, a: Container, b: Container) -> Container:
+    """`a | b`."""
+    return new_dict(frame, {**a.members, **b.members}, a.cls, a.factory)
+
+
+def pairs(frame: Frame, source, node: gast.AST) -> dict:
+    """What `dict(source)` and `d.update(source)` take from `source`."""
+    source = frame.opened(source)
+    if isinstance(source, Container) and source.is_dict:
+        return dict(source.members)
+    items = [frame.members(x) for x in frame.members(frame.session.listed(frame, source)) or ()]
+    if frame.members(source) is not None or items:
+        if all(x is not None and len(x) == 2 for x in items):
+            return {key_in(frame, key, node): member for key, member in items}
+    raise frame.refuse("a dict of this", node, "build it from a dict, or from pairs of keys and values")
+
+
+class Entries(tuple):
+    """What a dict's keys(), values() or items() hold now, and what they hold once the dict was written into."""
+
+    now: Callable  # () -> the tuple of today
+
+    def refreshed(self) -> Entries:
+        """What the dict holds now."""
+        return entries_of(self.now)
+
+
+def entries_of(read: Callable) -> Entries:
+    """What is read of a dict, now and later."""
+    found = Entries(read())
+    found.now = read
+    return found
+
+
+def _keys(frame, base, node):
+    return entries_of(lambda: tuple(base.members))
+
+
+def _values(frame, base, node):
+    return entries_of(lambda: tuple(base.members.values()))
+
+
+def _items(frame, base, node):
+    return entries_of(lambda: tuple(base.members.items()))
+
+
+def _get(frame, base, node, key, default=None):
+    return base.members.get(key_in(frame, key, node, base), default)
+
+
+def _pop(frame, base, node, key, default=MISSING):
+    key = key_in(frame, key, node, base)
+    if key not in base.members:
+        if default is MISSING:
+            guard(frame, KeyError, lambda: True, key)
+            raise missing(base, key)
+        return default
+    found = base.members[key]
+    delete_entry(frame, base, key)
+    return found
+
+
+def _popitem(frame, base, node):
+    if not base.members:
+        raise TypeMismatchError("popitem of an empty dict", current().line, "test it first")
+    key = list(base.members)[-1]
+    return key, _pop(frame, base, node, key)
+
+
+def _setdefault(frame, base, node, key, default=None):
+    key = key_in(frame, key, node, base)
+    if key not in base.members:
+        set_entry(frame, base, key, default)
+    return base.members[key]
+
+
+def _update(frame, base, node, source=(), **more):
+    new = {**(pairs(frame, source, node) if source != () else {}), **more}
+    store(frame, base, {**base.members, **new})
+
+
+def _clear(frame, base, node):
+    store(frame, base, {})
+
+
+def _copy(frame, base, node):
+    return new_dict(frame, base.members, base.cls, base.factory)
+
+
+DICT_METHODS: dict[str, Callable] = {
+    "keys": _keys, "values": _values, "items": _items, "get": _get, "pop": _pop, "popitem": _popitem,
+    "setdefault": _setdefault, "update": _update, "clear": _clear, "copy": _copy,
+}
+
+
+def dict_method(frame: Frame, base: Container, name: str, args: list, keywords: dict, node: gast.AST):
+    """`base.name(*args, **keywords)`, of a dict."""
+    if name not in DICT_METHODS:
+        raise frame.refuse(f"the method {name} of a dict", node, f"use one of {', '.join(DICT_METHODS)}")
+    try:
+        return DICT_METHODS[name](frame, base, node, *args, **keywords)
+    except TypeError as error:
+        raise TypeMismatchError(f"{name}: {error}", frame.line(node), "pass the arguments that it takes") from None
+
+
+def shallow(frame: Frame, binding):
+    """copy.copy(binding)."""
+    match binding:
+        case Container():
+            return frame.heap.new_container(binding.cls, binding.members, binding.factory)
+        case list():
+            return list(binding)
+        case Cell() if frame.heap.items(binding) is not None or isinstance(frame.heap.type_of(binding), List):
+            return frame.session.call(frame, list, [binding], {}, None)
+        case Cell():
+            return duplicate(frame, binding)
+    return binding
+
+
+def deep(frame: Frame, binding, seen: dict | None = None):
+    """copy.deepcopy(binding): what is one object stays one."""
+    seen = {} if seen is None else seen
+    if isinstance(binding, (Cell, Container)) and binding in seen:
+        return seen[binding]
+    match binding:
+        case Container():
+            made = seen[binding] = frame.heap.new_container(binding.cls, {}, binding.factory)
+            frame.heap.contents[made] = {key: deep(frame, b, seen) for key, b in binding.members.items()}
+            return made
+        case tuple() | list():
+            return like(binding, [deep(frame, b, seen) for b in binding])
+        case Cell() if frame.heap.items(binding) is not None:
+            made = seen[binding] = frame.heap.new(())
+            frame.heap.contents[made] = tuple(deep(frame, b, seen) for b in frame.heap.items(binding))
+            return made
+        case Cell():
+            seen[binding] = duplicate(frame, binding)
+            return seen[binding]
+    return binding
+
+
+def duplicate(frame: Frame, cell: Cell) -> Cell:
+    """A copy of an array."""
+    return frame.heap.new(METHODS["copy"](frame.value(cell)))

@@ -1,0 +1,196 @@
+"""Exceptions that the program itself catches: they leave for the handler as `break` leaves a loop.
+
+Where a `try` around may catch what an operation raises, the operation is guarded: `guard` unwinds to the
+statement (`Leave`), which becomes an `if`: on one side the exception is thrown, on the other the statement is run
+again, past that guard, and the rest follows.  A statement has one operation that may raise (front/syntax/one_raise_per_statement.py), so nothing has
+happened before it.
+
+To throw is to set flags: RAISED, and CODE, which says which of the program's exceptions it is.  What the exception
+holds of run-time data goes through branches and loops under names of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+
+from ...ir.builder import current
+from ...ir.graph import MISSING, Block, Value
+from ...ops.core.record import value
+from ..domain.frame import (
+    CODE,
+    EXIT,
+    OUT,
+    RAISED,
+    RESULT,
+    RETURNED,
+    STOP,
+    UNBOUND,
+    Frame,
+    Text,
+    Thrown,
+)
+from .strings import Part
+
+HELD = "<thrown {} {}>"
+FLAGS = (EXIT, STOP, OUT, RETURNED, RESULT, RAISED, CODE)
+
+
+@dataclass(eq=False)
+class Try:
+    """A `try` that is being run: the classes that it catches, and what has been thrown in it so far."""
+
+    kinds: tuple[type, ...]
+    codes: dict[int, None] = field(default_factory=dict)
+
+    def catches(self, kind: type) -> bool:
+        return issubclass(kind, self.kinds)
+
+
+@dataclass
+class Point:
+    """The statement that is being run, and how many of its guards have been passed."""
+
+    block: Block
+    passed: int
+    seen: int = 0
+
+
+class Leave(Exception):
+    """The statement that is being run raises, where `condition` holds."""
+
+    def __init__(self, condition: Value, thrown: Thrown):
+        self.condition, self.thrown = condition, thrown
+
+
+def is_caught(frame: Frame, kind: type) -> bool:
+    """Whether a `try` around catches exceptions of this class."""
+    return any(each.catches(kind) for each in frame.session.tries)
+
+
+def guard(frame: Frame, kind: type, condition: Callable, *args) -> None:
+    """What is evaluated next raises kind(*args) where `condition()` holds."""
+    session = frame.session
+    if not session.tries or not is_caught(frame, kind):
+        return
+    raises = value(condition())
+    if raises.constant is not MISSING and not raises.constant:
+        return
+    point = session.point
+    if point is not None:
+        point.seen += 1
+        if point.seen <= point.passed:
+            return
+    require_statement(frame)
+    raise Leave(raises, Thrown(kind, args, {}))
+
+
+def require_statement(frame: Frame) -> None:
+    """Refuse what raises where no statement can be left."""
+    if frame.session.point is None or frame.session.point.block is not current().block:
+        raise frame.refuse("this may raise what a `try` around catches, in the middle of a comprehension or of a "
+                           "function that is passed on", None, "write it as a loop of statements")
+
+
+# ------------------------------------------------------------------------------------------------ throwing
+
+
+def throw(frame: Frame, thrown: Thrown) -> None:
+    """Leave for the handler of `thrown`, which a `try` around catches."""
+    session = frame.session
+    code = _code_of(session.thrown, thrown)
+    for k, leaf in enumerate(leaves_of(thrown)):
+        frame.env[HELD.format(code, k)] = leaf
+    note(frame, code)
+    frame.env[CODE] = code
+    frame.env[RAISED] = frame.env[EXIT] = frame.env[RETURNED] = True
+    frame.env[STOP] = bool(frame.kept)
+
+
+def note(frame: Frame, code: int) -> None:
+    """Tell the `try`s around that this has been thrown in them, up to the one that catches it."""
+    kind = frame.session.thrown[code - 1][1].kind
+    for each in reversed(frame.session.tries):
+        each.codes[code] = None
+        if each.catches(kind):
+            return
+
+
+def _code_of(known: list, thrown: Thrown) -> int:
+    """Exceptions that differ in run-time data alone have one code."""
+    key = thrown.kind, repr(mapped((thrown.args, thrown.keywords), lambda leaf: type(leaf.type)))
+    for code, (other, _) in enumerate(known, 1):
+        if other == key:
+            return code
+    known.append((key, thrown))
+    return len(known)
+
+
+def thrown_by(frame: Frame, code: int) -> Thrown:
+    """The exception of that code, as it has reached this place."""
+    k = iter(range(10**9))
+    return mapped(frame.session.thrown[code - 1][1], lambda leaf: frame.env.get(HELD.format(code, next(k)), leaf))
+
+
+def hand_over(inner: Frame) -> None:
+    """An activation is over: what it has thrown is in flight in the one that called it."""
+    raised, frame = inner.env[RAISED], inner.caller
+    if raised is False:
+        return
+    require_statement(frame)
+    frame.env[RAISED] = frame.env[EXIT] = frame.env[RETURNED] = raised
+    frame.env[STOP] = raised if frame.kept else False
+    frame.env[CODE] = inner.env[CODE]
+    frame.env.update(held_names(inner))
+
+
+def held_names(frame: Frame) -> dict[str, object]:
+    """What exceptions in flight hold."""
+    return {name: binding for name, binding in frame.env.items() if name.startswith(HELD[:8])}
+
+
+def is_flag(name: str) -> bool:
+    """Whether a name holds how control leaves, and not what the program calls by it."""
+    return name in FLAGS or name.startswith(HELD[:8])
+
+
+def forget(frame: Frame) -> None:
+    """No exception is in flight."""
+    for name in held_names(frame):
+        del frame.env[name]
+    frame.env[RAISED], frame.env[CODE] = False, 0
+
+
+def in_flight(frame: Frame) -> dict[str, object]:
+    """The names that a trip of a loop hands on where it may raise, and what they are before it."""
+    if frame.env[RAISED] is False:
+        return {}
+    return {RAISED: False, CODE: 0, **dict.fromkeys(held_names(frame), UNBOUND)}
+
+
+# ------------------------------------------------------------------------------------ what exceptions hold
+
+
+def leaves_of(binding) -> Iterator[Value]:
+    """The run-time data in an exception."""
+    found: list = []
+    mapped(binding, lambda leaf: found.append(leaf) or leaf)
+    return iter(found)
+
+
+def mapped(binding, change: Callable):
+    """`binding` with each run-time leaf changed."""
+    match binding:
+        case Value() if binding.constant is MISSING:
+            return change(binding)
+        case Thrown(kind, args, keywords):
+            return Thrown(kind, mapped(args, change), mapped(keywords, change))
+        case Text(parts):
+            return Text(mapped(parts, change))
+        case tuple() | list() if type(binding) in (tuple, list):
+            return type(binding)(mapped(x, change) for x in binding)
+        case dict() if type(binding) is dict:
+            return {key: mapped(x, change) for key, x in binding.items()}
+    if isinstance(binding, Part):
+        return replace(binding, **{field.name: mapped(getattr(binding, field.name), change) for field in fields(binding)})
+    return binding

@@ -1,0 +1,556 @@
+"""Python's lists: what their methods, operators and indices mean.
+
+A list is a Cell.  While its length is known, the heap holds its items, each with its own binding, and nothing
+of the list is left in generated code.  Where a run-time condition, trip or index decides what it holds, it
+becomes a run-time list: one Value of type List.  Which of the two it is changes nothing for the program.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import gast
+
+from ...errors import S2SError, TypeMismatchError
+from ...ir.builder import current
+from ...ir.graph import OPERATORS, Value
+from ...ir.types import UNDEFINED, Array, List, Scalar, Tuple, Unknown
+from ...ops.core.control import tape_len, tape_pop, tape_push
+from ...ops.core.record import RECORDS, value
+from ...ops.program import list_ops as ops
+from ..domain.frame import Frame, Thrown
+from ..domain.functions import FunctionKept, Made, UnlikeMembers
+from ..domain.heap import Cell, cells_in, is_shared
+from .exceptions import guard
+from .messages import raise_
+
+WRITES = ("append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort")
+COUNTED_AT_MOST = 64  # trips of a loop that is followed trip by trip because it indexes a tuple
+METHODS = (*WRITES, "copy", "index", "count")
+
+
+def new_list(frame: Frame, items) -> Cell:
+    """A list of these bindings."""
+    return frame.heap.new(tuple(items))
+
+
+def is_list(frame: Frame, binding) -> bool:
+    """Whether a binding is a list of the program's."""
+    return isinstance(binding, Cell) and (frame.heap.items(binding) is not None
+                                          or isinstance(frame.heap.type_of(binding), List))
+
+
+def is_array(frame: Frame, binding) -> bool:
+    """Whether a binding is an array, which adds itself to a list element by element: `xs += a` does not extend xs."""
+    if isinstance(binding, Value):
+        return isinstance(binding.type, Array)
+    return isinstance(binding, Cell) and frame.heap.items(binding) is None and isinstance(frame.heap.type_of(binding), Array)
+
+
+def as_list(frame: Frame, binding) -> Value:
+    """A list, or what becomes one, as a Value of type List; the program's list is a run-time one from now on."""
+    if isinstance(binding, Cell):
+        items = frame.heap.items(binding)
+        if items is None:
+            content = frame.heap.read(binding)
+            return content if isinstance(content.type, List) else ops.list_unstack(content, depth=1)
+        content = list_value(frame, items)
+        binding.held = binding.alike = frozenset()
+        share(frame, binding, items)
+        frame.heap.contents[binding] = content
+        return content
+    if isinstance(binding, (tuple, list)):
+        return list_value(frame, binding)
+    raise TypeMismatchError("a list is needed", current().line, "pass a list")
+
+
+def list_value(frame: Frame, items) -> Value:
+    """The items of a list as one Value."""
+    return frame.heap.list_value(tuple(items))
+
+
+def share(frame: Frame, xs: Cell, items) -> None:
+    """Note that what is put into the list `xs` shares memory with what it holds from now on."""
+    for cell in frame.cells_held(tuple(items)):
+        hold(xs, cell.family() | cell.root.held)
+
+
+def hold(xs: Cell, cells: frozenset) -> None:
+    """Note that `xs` holds things that may share memory with these."""
+    xs.root.alike |= cells & xs.root.held
+    xs.root.held |= cells
+
+
+def hold_items(frame: Frame, xs: Cell, ys: Cell) -> None:
+    """Note that `xs` holds the items of the run-time list `ys`, too, or of an array, of whose memory its rows are."""
+    if isinstance(type := frame.heap.read(ys).type, Array):
+        return hold(xs, ys.family() | ys.root.held) if type.rank > 1 else None
+    if holds_shared(frame.heap.read(ys).type.item):
+        ys.root.held |= {Cell()}
+    hold(xs, ys.root.held)
+    xs.root.alike |= ys.root.alike
+
+
+# ------------------------------------------------------------------------------------------- elements
+
+
+def take_item(frame: Frame, xs: Cell, key):
+    """`xs[key]`."""
+    items = frame.heap.items(xs)
+    if isinstance(key, slice):
+        return _slice(frame, xs, items, key)
+    if items is not None and frame.is_static(key):
+        return _member(frame, items, frame.static(key, "this index"))
+    if items is not None and not _alike(frame, items):
+        raise UnlikeMembers("a run-time index into a list or tuple of unlike things", current().line,
+                            "keep numbers, or arrays of one rank, in a list of their own", ranges=_counting(frame, key))
+    if items is not None and isinstance(list_value(frame, items).type.item, Unknown):
+        raise_if_counted(frame, items, key)
+    i = index_of(frame, key)
+    if frame.session.choosing and items is not None and _is_one_of(frame, i, items):
+        return _chosen(i, items)
+    content = as_list(frame, xs)
+    if content.type.item == UNDEFINED:
+        _outside(frame)
+        raise TypeMismatchError("an item of a list into which nothing is put", current().line, "append to it first")
+    return held_by(frame, xs, ops.list_get(content, i))
+
+
+def raise_if_counted(frame: Frame, items: tuple, key) -> None:
+    """UnlikeMembers where the index into a tuple of arrays or tuples counts the few trips of loops.
+
+    Followed trip by trip, such loops know the shape of each layer of a network; a list, which `items` become elsewhere, does not.
+    """
+    if all(isinstance(x, Value) and isinstance(x.type, Scalar) for x in items):
+        return
+    ranges = [bounds for bounds in _counting(frame, key) if (trips := known_range(bounds)) is not None and len(trips) <= COUNTED_AT_MOST]
+    if ranges:
+        raise UnlikeMembers("a run-time index into a tuple", current().line, "loop over the tuple", ranges=ranges)
+
+
+def known_range(bounds: tuple) -> range | None:
+    """The indices of a loop's trips, None where they are not known."""
+    known = [b.constant if isinstance(b, Value) else b for b in bounds]
+    return range(*known) if all(isinstance(b, int) for b in known) else None
+
+
+def _counting(frame: Frame, key) -> list[tuple]:
+    """The (lo, hi, step) of the loops whose counters an index is computed from."""
+    found, left = [], [key]
+    while left:
+        x = left.pop()
+        if x in frame.session.counters:
+            found.append(frame.session.counters[x])
+        elif isinstance(x, Value) and x.op is not None:
+            left.extend(x.op.inputs)
+    return found
+
+
+def _is_one_of(frame: Frame, i: Value, items: tuple) -> bool:
+    """Whether `i` is an index of one of a few arrays for certain: t % 2 is 0 or 1."""
+    if not 2 <= len(items) <= 3 or not all(
+            isinstance(x, Cell) and isinstance(frame.heap.type_of(x), Array) for x in items):
+        return False
+    count = i.op.inputs[1].constant if i.op is not None and i.op.name == "remainder" else None
+    return type(count) is int and 0 < count <= len(items)
+
+
+def _chosen(i: Value, items: tuple) -> Cell:
+    """items[i], decided again where it is read and written: exact, where a run-time list would only know that it is one of them."""
+    cell = items[-1]
+    for k in reversed(range(len(items) - 1)):
+        cell = Cell(choice=(OPERATORS["equal"](i, value(k)), items[k], cell))
+    return cell
+
+
+def held_by(frame: Frame, xs: Cell, y: Value):
+    """The binding of something that is, or was, in a run-time list."""
+    binding = frame.wrap(y)
+    if isinstance(binding, Value) and isinstance(y.type, Scalar) and xs.root.held:  # perhaps an array of no axes
+        binding = frame.heap.new(y)
+        binding.doubtful = True
+    for cell in cells_in(binding):
+        cell.origins |= xs.root.held
+        xs.root.held |= {cell}
+    return binding
+
+
+def place_in(frame: Frame, xs: Cell, key):
+    """`xs[key]`, to be written into at once: a view of the list, where that is a run-time one."""
+    items = frame.heap.items(xs)
+    if not is_list(frame, xs) or isinstance(key, slice) or items is not None and (
+            frame.is_static(key) or not _alike(frame, items)):
+        return None
+    i = index_of(frame, key)
+    y = ops.list_get(as_list(frame, xs), i)
+    if not is_shared(y.type):
+        return None
+    return frame.heap.new_view(xs, y, lambda x: ops.list_get(x, i), lambda x, v: ops.list_set(x, v, i))
+
+
+def put_item(frame: Frame, xs: Cell, key, new) -> None:
+    """`xs[key] = new`."""
+    items = frame.heap.items(xs)
+    if isinstance(key, slice):
+        _put_slice(frame, xs, items, key, new)
+        return
+    if items is not None and frame.is_static(key):
+        k = frame.static(key, "this index")
+        _member(frame, items, k)
+        frame.write(xs, (*items[:k % len(items)], new, *items[k % len(items) + 1:]))
+        return
+    i = index_of(frame, key)
+    content = as_list(frame, xs)
+    share(frame, xs, (new,))
+    frame.write(xs, ops.list_set(content, item_value(frame, new), i))
+
+
+def _put_slice(frame: Frame, xs: Cell, items: tuple | None, key: slice, new) -> None:
+    """`xs[lo:hi] = new`, which may be shorter or longer than what was there."""
+    bounds = (key.start, key.stop, key.step)
+    members = frame.members(new)
+    if items is not None and members is not None and all(map(frame.is_static, bounds)):
+        changed = list(items)
+        try:
+            changed[slice(*(frame.static(b, "a bound") for b in bounds))] = members
+        except ValueError as error:
+            raise TypeMismatchError(str(error), current().line, "give as many items as the slice has") from None
+        if len(changed) != len(items):
+            _not_run_over(frame, xs, None)
+        frame.write(xs, tuple(changed))
+        return
+    if not (_is_none(key.step) or frame.is_static(key.step) and frame.static(key.step, "a step") == 1):
+        raise frame.refuse("writing into a slice of a list, with a step,", None, "write the items one by one, or use an array")
+    if members is None and not isinstance(new, Cell):
+        raise TypeMismatchError("a slice of a list is to become what is no list", current().line, "give it a list")
+    _not_run_over(frame, xs, None)
+    more = new if isinstance(new, Cell) else new_list(frame, members)
+    content, added = as_list(frame, xs), as_list(frame, more)
+    hold_items(frame, xs, more)
+    lo, hi = (None if _is_none(b) else frame.value(b) for b in bounds[:2])
+    parts = [added]
+    if lo is not None:
+        parts.insert(0, ops.list_slice(content, lo, flags=(False, True, False)))
+    if hi is not None:
+        if lo is not None and not _in_order(lo, hi):
+            hi = tape_len(parts[0]) + tape_len(ops.list_slice(content, lo, hi, flags=(True, True, False)))
+        parts.append(ops.list_slice(content, hi, flags=(True, False, False)))
+    frame.write(xs, functools.reduce(ops.list_join, parts))
+
+
+def _in_order(lo: Value, hi: Value) -> bool:
+    """Whether `hi` is not before `lo` in any list: both are counted from the same end."""
+    a, b = lo.constant, hi.constant
+    return type(a) is type(b) is int and (a < 0) == (b < 0) and a <= b
+
+
+def exchange(frame: Frame, xs: Cell, key, other) -> None:
+    """`xs[i], xs[j] = xs[j], xs[i]`: no two items are one after that which were not before, as `xs[i] = xs[j]` alone would have it."""
+    i, j = index_of(frame, key), index_of(frame, other)
+    content = as_list(frame, xs)
+    a, b = ops.list_get(content, i), ops.list_get(content, j)
+    frame.write(xs, ops.list_set(ops.list_set(content, b, i), a, j))
+
+
+def item_value(frame: Frame, binding) -> Value:
+    """What is put into a run-time list, as a Value: lists in it are run-time lists, too."""
+    if isinstance(binding, Made):
+        raise FunctionKept("a list of functions whose length depends on run-time data", current().line,
+                           "make it in a loop over a tuple, or over a range whose bounds are known")
+    return frame.heap.list_value((frame.session.demand(frame, binding, what="what is put into a list of numbers"),), False)
+
+
+def index_of(frame: Frame, key) -> Value:
+    i = frame.value(key)
+    if not isinstance(i.type, (Scalar, Unknown)) or (i.type.dtype or "int").startswith(("float", "complex", "bool")):
+        raise TypeMismatchError(f"a list is indexed with {i.type}", current().line, "index it with an integer or a slice")
+    return i
+
+
+def _member(frame: Frame, items: tuple, k):
+    try:
+        return items[k]
+    except (IndexError, TypeError) as error:
+        if isinstance(error, IndexError):
+            _outside(frame)
+        raise TypeMismatchError(str(error).replace("tuple", "list"), current().line, "index within the list") from None
+
+
+def _outside(frame: Frame, message: str = "list index out of range") -> None:
+    """An index lies outside the list as it is known now: in a loop, an earlier trip may have put something there.
+
+    The path ends, as it does in Python where none has; where one has, the loop is run again with what it puts there.
+    """
+    guard(frame, IndexError, lambda: True, message)
+    if frame.in_loop():
+        raise_(frame, None, Thrown(IndexError, (message,), {}))
+
+
+def _alike(frame: Frame, items) -> bool:
+    try:
+        list_value(frame, items)
+    except S2SError:
+        return False
+    return True
+
+
+def _slice(frame: Frame, xs: Cell, items: tuple | None, key: slice) -> Cell:
+    bounds = (key.start, key.stop, key.step)
+    if items is not None and all(map(frame.is_static, bounds)):
+        return new_list(frame, items[slice(*(frame.static(b, "a bound") for b in bounds))])
+    content = as_list(frame, xs)
+    given = [frame.value(b) for b in bounds if not _is_none(b)]
+    flags = tuple(not _is_none(b) for b in bounds)
+    return sharing_items(frame, xs, ops.list_slice(content, *given, flags=flags))
+
+
+def sharing_items(frame: Frame, xs: Cell, content: Value) -> Cell:
+    """A new list of items of `xs`."""
+    ys = frame.heap.new(content)
+    if holds_shared(content.type.item):
+        ys.held, ys.alike = xs.root.held | {Cell()}, xs.root.alike
+        xs.root.held = ys.held
+    return ys
+
+
+def holds_shared(type) -> bool:
+    """Whether something of this type may share memory with something else."""
+    return is_shared(type) or isinstance(type, Tuple) and any(map(holds_shared, type.items))
+
+
+def _is_none(bound) -> bool:
+    return bound is None or isinstance(bound, Value) and bound.constant is None
+
+
+# -------------------------------------------------------------------------------------------- methods
+
+
+RESIZING = {"append", "extend", "insert", "pop", "remove", "clear"}
+
+
+def _not_run_over(frame: Frame, xs: Cell, node: gast.AST | None) -> None:
+    if xs.root in frame.session.run_over:
+        raise frame.refuse("a list that changes its length while a loop runs over it", node,
+                           "loop over a copy, xs[:], or say `while k < len(xs)`")
+
+
+def apply_list_method(frame: Frame, xs: Cell, name: str, args: list, keywords: dict, node: gast.AST):
+    """`xs.name(*args)`."""
+    if name not in METHODS:
+        raise frame.refuse(f"the method {name} of a list", node, "use append, pop, insert, extend and indices")
+    if keywords:
+        raise TypeMismatchError(f"list.{name}() takes no keyword arguments", frame.line(node), "pass the arguments in order")
+    least, most = {"append": (1, 1), "extend": (1, 1), "insert": (2, 2), "pop": (0, 1), "remove": (1, 1),
+                   "index": (1, 1), "count": (1, 1)}.get(name, (0, 0))
+    if not least <= len(args) <= most:
+        raise TypeMismatchError(f"list.{name}() is given {len(args)} arguments", frame.line(node), "pass those that it takes")
+    if name in RESIZING:
+        _not_run_over(frame, xs, node)
+    frame.live |= frame.pending
+    items = frame.heap.items(xs)
+    rule = _STATIC[name] if items is not None and _stays_static(frame, xs, name, args) else _RUN_TIME.get(name)
+    if rule is None:
+        raise frame.refuse(f"the method {name} of a list that grows at run time", node, "write it as a loop")
+    return rule(frame, xs, items, *args)
+
+
+def _stays_static(frame: Frame, xs: Cell, name: str, args: list) -> bool:
+    match name:
+        case "insert" | "pop":
+            return all(map(frame.is_static, args[:1]))
+        case "extend":
+            return frame.members(args[0]) is not None
+        case "remove" | "index" | "count":
+            return frame.is_static(args[0]) and frame.is_static(xs)
+    return True
+
+
+def _pop_known(frame: Frame, xs: Cell, items: tuple, k=-1):
+    k = frame.static(k, "this index")
+    if not items:
+        _outside(frame, "pop from empty list")
+    popped = _member(frame, items, k)
+    frame.write(xs, (*items[:k % len(items)], *items[k % len(items) + 1:]))
+    return popped
+
+
+def _insert_known(frame: Frame, xs: Cell, items: tuple, k, new) -> None:
+    changed = list(items)
+    changed.insert(frame.static(k, "this index"), new)
+    frame.write(xs, tuple(changed))
+
+
+def _ask_known(name: str):
+    def ask(frame: Frame, xs: Cell, items: tuple, x):
+        try:
+            return getattr(frame.static(xs, "this list"), name)(frame.static(x, "this"))
+        except ValueError as error:
+            guard(frame, ValueError, lambda: True, *error.args)
+            raise TypeMismatchError(str(error), current().line, "look for what it holds") from None
+
+    return ask
+
+
+def _remove_known(frame: Frame, xs: Cell, items: tuple, x) -> None:
+    _pop_known(frame, xs, items, _ask_known("index")(frame, xs, items, x))
+
+
+_STATIC = {
+    "append": lambda frame, xs, items, new: frame.write(xs, (*items, new)),
+    "extend": lambda frame, xs, items, more: frame.write(xs, (*items, *frame.members(more))),
+    "insert": _insert_known,
+    "pop": _pop_known,
+    "remove": _remove_known,
+    "clear": lambda frame, xs, items: frame.write(xs, ()),
+    "reverse": lambda frame, xs, items: frame.write(xs, items[::-1]),
+    "copy": lambda frame, xs, items: new_list(frame, items),
+    "index": _ask_known("index"),
+    "count": _ask_known("count"),
+}
+
+
+def _append(frame: Frame, xs: Cell, items, new) -> None:
+    content = as_list(frame, xs)
+    added = item_value(frame, new)
+    share(frame, xs, (new,))
+    frame.write(xs, tape_push(content, added))
+
+
+def _extend(frame: Frame, xs: Cell, items, more) -> None:
+    more = more if isinstance(more, Cell) else new_list(frame, more)
+    content, added = as_list(frame, xs), as_list(frame, more)
+    hold_items(frame, xs, more)
+    frame.write(xs, ops.list_join(content, added))
+
+
+def _insert(frame: Frame, xs: Cell, items, i, new) -> None:
+    content = as_list(frame, xs)
+    added = item_value(frame, new)
+    share(frame, xs, (new,))
+    frame.write(xs, ops.list_insert(content, added, index_of(frame, i)))
+
+
+def _pop(frame: Frame, xs: Cell, items, i=None):
+    content = as_list(frame, xs)
+    if content.type.item == UNDEFINED:
+        _outside(frame, "pop from empty list")
+        raise TypeMismatchError("pop from a list into which nothing is put", current().line, "append to it first")
+    last = i is None or frame.is_static(i) and frame.static(i, "this index") == -1
+    rest, popped = tape_pop(content) if last else ops.list_pop_at(content, index_of(frame, i))
+    frame.write(xs, rest)
+    return held_by(frame, xs, popped)
+
+
+def _copy(frame: Frame, xs: Cell, items) -> Cell:
+    return sharing_items(frame, xs, ops.list_copy(as_list(frame, xs)))
+
+
+def _reverse(frame: Frame, xs: Cell, items) -> None:
+    frame.write(xs, ops.list_slice(as_list(frame, xs), value(-1), flags=(False, False, True)))
+
+
+def _remove(frame: Frame, xs: Cell, items, x) -> None:
+    _pop(frame, xs, items, RECORDS["list_index"](as_list(frame, xs), frame.value(x)))
+
+
+def _ask(name: str):
+    def ask(frame: Frame, xs: Cell, items, x):
+        return RECORDS[f"list_{name}"](as_list(frame, xs), frame.value(x))
+
+    return ask
+
+
+_RUN_TIME = {
+    "append": _append, "extend": _extend, "insert": _insert, "pop": _pop, "remove": _remove, "copy": _copy, "reverse": _reverse,
+    "index": _ask("index"), "count": _ask("count"),
+    "clear": lambda frame, xs, items: frame.write(xs, ops.list_slice(as_list(frame, xs), value(0), flags=(False, True, False))),
+}
+
+
+LIST_METHODS = {*_STATIC, *_RUN_TIME, "sort"}
+
+
+def put_in_order(frame: Frame, xs: Cell, ordered: Cell) -> None:
+    """`xs.sort()`, given what it is to hold."""
+    frame.live |= frame.pending
+    items = frame.heap.items(ordered)
+    frame.write(xs, items if items is not None else frame.heap.read(ordered))
+
+
+# ------------------------------------------------------------------------------------------ operators
+
+
+def join_lists(frame: Frame, a: Cell, b: Cell) -> Cell:
+    """`a + b`."""
+    first, second = frame.heap.items(a), frame.heap.items(b)
+    if first is not None and second is not None:
+        return new_list(frame, (*first, *second))
+    return _joined(frame, a, b)
+
+
+def _joined(frame: Frame, *parts) -> Cell:
+    """A run-time list of the items of these lists, or tuples."""
+    parts = [part if isinstance(part, Cell) else new_list(frame, part) for part in parts]
+    joined = frame.heap.new(functools.reduce(ops.list_join, [as_list(frame, part) for part in parts]))
+    for part in parts:
+        hold_items(frame, joined, part)
+    return joined
+
+
+def repeat_list(frame: Frame, xs: Cell, count) -> Cell:
+    """`xs * count`."""
+    items = frame.heap.items(xs)
+    if items is not None and frame.is_static(count) and len(items) * max(frame.static(count, "a count"), 0) <= 256:
+        return new_list(frame, items * frame.static(count, "a count"))
+    if items is None or len(items) != 1:
+        raise frame.refuse("a list of several items times a run-time number", None, "append the items in a loop")
+    repeated = frame.heap.new(ops.list_full(item_value(frame, items[0]), frame.value(count)))
+    share(frame, repeated, items)
+    repeated.alike = repeated.held if holds_shared(frame.heap.read(repeated).type.item) else frozenset()
+    return repeated
+
+
+def extend_in_place(frame: Frame, xs: Cell, more) -> None:
+    """`xs += more`."""
+    apply_list_method(frame, xs, "extend", [more], {}, None)
+
+
+def repeat_in_place(frame: Frame, xs: Cell, repeated: Cell, node: gast.AST) -> None:
+    """`xs *= count`, given `xs * count`."""
+    _not_run_over(frame, xs, node)
+    put_in_order(frame, xs, repeated)
+    hold(xs, repeated.root.held)
+
+
+def is_text(x) -> bool:
+    """Whether a binding is a text or None, known now."""
+    return x is None or isinstance(x, str)
+
+
+def contains(frame: Frame, x, xs: Cell):
+    """`x in xs`."""
+    items = frame.heap.items(xs)
+    if items is not None and (is_text(x) or any(map(is_text, items))):  # a text is no number
+        alike = [item for item in items if is_text(item) == is_text(x) or isinstance(item, Cell)]
+        if all(map(is_text, (x, *alike))):
+            return value(x in alike)
+        xs = new_list(frame, alike)
+    return ops.list_contains(frame.value(x), as_list(frame, xs))
+
+
+def length_of_list(frame: Frame, xs: Cell):
+    """len(xs)."""
+    items = frame.heap.items(xs)
+    return len(items) if items is not None else tape_len(frame.heap.read(xs))
+
+
+def unpack_list(frame: Frame, xs: Cell, count: int, star: int | None) -> list:
+    """The bindings of `a, b, *c = xs`, for a run-time list."""
+    after = 0 if star is None else count - 1 - star
+    bindings = []
+    for k in range(count):
+        if k == star:
+            bindings.append(take_item(frame, xs, slice(star, -after if after else None, None)))
+        else:
+            bindings.append(take_item(frame, xs, k if star is None or k < star else k - count))
+    return bindings

@@ -1,0 +1,94 @@
+"""Names that only some paths bind: beside each stands a flag that says whether it is bound, and a read asks it.
+
+The flag of `y` is a name that no program can have, so branches and loops join it like any other variable.  Where each
+trip of a loop over a range binds the name, whether it is bound follows from the number of the trip, and nothing is
+carried.  So what Python raises, generated code raises, compiled code included, in which an unbound variable is 0.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import gast
+
+from ...ir.builder import emit
+from ...ir.graph import MISSING, Value
+from ...ops.core.control import if_
+from ...ops.core.record import RECORDS
+from ...ops.program.effects import Made, Plain, raise_record
+from ..domain.frame import BOUND, EXIT, Frame
+from .exceptions import guard, is_caught
+
+BOUND_ON = "<bound on {}>"
+OWN = ("cannot access local variable '{}' where it is not associated with a value" if sys.version_info >= (3, 11)
+       else "local variable '{}' referenced before assignment")
+FREE = ("cannot access free variable '{}' where it is not associated with a value in enclosing scope"
+        if sys.version_info >= (3, 11) else "free variable '{}' referenced before assignment in enclosing scope")
+
+
+def is_bound(env: dict, name: str):
+    """Whether `name` is bound: True, False, or a Value that says it at run time."""
+    flag = env.get(BOUND.format(name), True) if name in env else False
+    return bool(flag.constant) if isinstance(flag, Value) and flag.constant is not MISSING else flag
+
+
+def note_bound(frame: Frame, name: str, flag=True) -> None:
+    """Note whether `name` is bound."""
+    if flag is not True or BOUND.format(name) in frame.env:
+        frame.env[BOUND.format(name)] = flag
+
+
+def note_arms(frame: Frame, first: dict, second: dict, live: frozenset) -> None:
+    """Add, to the states that two arms leave, the flags of the names that one of them leaves unbound.
+
+    What follows is run only where no `break`, `continue` or `return` has left: there, a name is as it was BOUND_ON.
+    """
+    if frame.outline.is_dump:
+        return
+    for name in dict.fromkeys((*first, *second)):
+        if name.startswith("<") or not frame.is_live(name, live):
+            continue
+        flags = [is_bound(env, name) for env in (first, second)]
+        going_on = [True if env[EXIT] is True else env.get(BOUND_ON.format(name), flag)
+                    for env, flag in zip((first, second), flags)]
+        _set(first, second, BOUND.format(name), flags, flags[0] is flags[1] and not isinstance(flags[0], Value))
+        _set(first, second, BOUND_ON.format(name), going_on, all(a is b for a, b in zip(flags, going_on)))
+
+
+def _set(first: dict, second: dict, key: str, flags: list, is_clear: bool) -> None:
+    for env, flag in zip((first, second), flags):
+        env.pop(key, None)
+        if not is_clear:
+            env[key] = flag
+
+
+def go_on_bound(env: dict) -> None:
+    """Nothing has left the statements before."""
+    for key in [key for key in env if isinstance(key, str) and key.startswith(BOUND_ON[:10])]:
+        env[BOUND.format(key[10:-1])] = env.pop(key)
+
+
+def read_name(frame: Frame, name: str, node: gast.AST):
+    """What `name` stands for, where the program reads it; raises what Python raises where it is not bound."""
+    owner = frame
+    while owner is not None and name not in owner.env and name not in owner.locals:
+        owner = owner.lexical
+    flag = True if owner is None else is_bound(owner.env, name)
+    if isinstance(flag, Value):
+        _require(frame, owner, name, flag)
+    return frame.lookup(name, node)
+
+
+def _require(frame: Frame, owner: Frame, name: str, flag: Value) -> None:
+    kind, text = (UnboundLocalError, OWN) if owner is frame else (NameError, FREE)
+    text = text.format(name)
+
+    def fail() -> tuple:
+        emit(raise_record, thrown=Made(kind, (Plain(text),)), cause=None)
+        return ()
+
+    guard(frame, kind, lambda: RECORDS["not_"](flag), text)
+    if not is_caught(frame, kind):
+        if_(flag, lambda: (), fail)
+    if owner is frame:
+        note_bound(frame, name)

@@ -1,0 +1,274 @@
+"""Which NumPy functions return memory of their argument.
+
+A transpose, a flipped array, an axis added or removed is a view for certain: a write through it is a write to its
+base.  A reshape is one if the array is contiguous; where the program shows that it is (it was made by np.zeros or
+.copy(), say), likewise; elsewhere the result may share memory or not, and a write that would have to be seen on
+the other side is refused.  What NumPy marks read-only cannot be written into.  Everything else is taken at its
+record's word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...errors import TypeMismatchError
+from ...ir.builder import current
+from ...ir.graph import Value
+from ...ir.types import Array, Scalar
+from ...ops.arrays.index import getitem, setitem
+from ...ops.arrays.index_pattern import is_basic, paired, parse_index
+from ...ops.arrays.reshape import reshape, reshape_like
+from ...ops.core.copy import is_made_in_order
+from ...ops.core.record import FUNCTIONS, dtype_of, numpy_function, rank, value
+from ...ops.core.shape import length
+from ..domain.frame import Frame
+from ..domain.heap import Cell, cells_in, is_shared, part_written
+from ..domain.view_composition import Transposed, flattened, reshaped
+from .subscript import view_of_part
+
+SAME = {"asarray", "asanyarray", "real", "conj", "conjugate", "atleast_1d", "atleast_2d", "atleast_3d", "squeeze"}  # the argument itself, where nothing has to be done
+TRANSPOSES = {"transpose", "permute_dims", "moveaxis", "rollaxis"}
+INVOLUTIONS = {"T", "mT", "swapaxes", "matrix_transpose", "flip", "fliplr", "flipud"}  # undone by doing them again
+RESHAPES = {"squeeze", "expand_dims", "atleast_1d", "atleast_2d", "atleast_3d"}  # by axes of length 1 only
+CONTIGUOUS = {"reshape", "ravel", "flat"}  # where the array is contiguous
+READ_ONLY = {"diagonal", "diag", "broadcast_to"}
+PARTS = {"split", "array_split", "hsplit", "vsplit", "dsplit", "unstack", "view"}
+MAYBE = {"ascontiguousarray", "broadcast_arrays", "imag", "rot90", "stop_gradient", "astype", "array"} | SAME | RESHAPES | CONTIGUOUS | TRANSPOSES | INVOLUTIONS | PARTS | READ_ONLY
+OF_NO_AXES = {"array", "asarray", "asanyarray", "copy", "zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_like", "full_like",
+              "reshape", "squeeze"}  # what makes an array even of one number
+COPIES = {"array", "copy", "flatten", "astype", "conj", "conjugate"}
+
+
+@numpy_function(attribute="flat")
+def flat(x: Value) -> Value:
+    """x.flat, as an array."""
+    return FUNCTIONS[np.ravel](x)
+
+
+def shared_result(frame: Frame, result, name: str, args: list, named: dict, cells: dict[Value, Cell],
+                  again: Callable | None = None, method: bool = False, reads: tuple = ()):
+    """The binding of what the op `name` made of `args`; `cells` are those behind its arguments.
+
+    `again(x)` is what the op makes of another first argument, and of the Values in `reads`; `method` says that it
+    was called as x.name(...).
+    """
+    first = args[0] if args and isinstance(args[0], Cell) else None
+    base = frame.heap.read(first) if first is not None else None
+    is_complex = base is not None and (dtype_of(base.type) or "").startswith("complex")
+    copied = name in COPIES and named.get("copy", True) is True and not (name.startswith("conj") and method and not is_complex)
+    if isinstance(result, Value) and first is not None and name in MAYBE and not copied:
+        itself = result is base or (name == "real" and not (dtype_of(base.type) or "complex").startswith("complex"))
+        if itself and (name not in ("ravel", "ascontiguousarray") or is_contiguous(frame, first)):
+            return first
+        view = _view(frame, result, name, args, named, base, again, reads) if is_shared(result.type) or name in OF_NO_AXES else None
+        if view is not None:
+            return view
+    binding = frame.wrap(result)
+    if name in OF_NO_AXES and isinstance(binding, Value) and isinstance(binding.type, Scalar) and not (method and copied):
+        binding = frame.heap.new(FUNCTIONS[np.asarray](binding))  # no number of Python's any more
+    if isinstance(binding, Cell) and method and name in ("copy", "flatten") and not named and len(args) == 1:
+        binding.contiguous = True
+    if copied or not isinstance(binding, (Cell, tuple)) or not cells:
+        return binding
+    if name in PARTS and isinstance(binding, tuple) and first is not None:
+        return _parts(frame, binding, name, first, base, again)
+    families = frozenset().union(*(cell.family() for cell in cells.values()))
+    for cell in cells_in(binding):
+        content = frame.heap.read(cell)
+        if name in MAYBE or (name == "einsum" and _picks(args)) or (content not in cells and _views(content, cells)):
+            cell.origins |= families
+    return binding
+
+
+def _picks(args: list) -> bool:
+    """Whether an einsum sums nothing, so that it is a view."""
+    inputs, arrow, output = args[0].replace(" ", "").partition("->") if isinstance(args[0], str) else ("", "", "")
+    return not arrow or ("," not in inputs and set(inputs) <= set(output))
+
+
+def _views(content: Value, cells: dict[Value, Cell]) -> bool:
+    """Whether the ops that made `content` hand on the memory of one of the values."""
+    if content in cells:
+        return True
+    if content.op is None or not content.op.record.views or content.op.record.writes is not None:
+        return False
+    inputs = content.op.inputs
+    return any(_views(inputs[k], cells) for k in content.op.record.views if k < len(inputs))
+
+
+def _view(frame: Frame, content: Value, name: str, args: list, named: dict, base: Value,
+          again: Callable | None, reads: tuple) -> Cell | None:
+    """A cell for what is certainly a view of the first argument, None where it may be none."""
+    cell, contiguous, index, place = args[0], None, None, None
+    if again is None:
+        return None
+    known = isinstance(base.type, Array)
+    if name in INVOLUTIONS or (name == "transpose" and len(args) == 1 and not named):
+        if known and (index := _as_index(frame, name, args[1:], named, base.type.dims)) is None:
+            place = _place_in_transpose(frame, name, args[1:], named, base.type.rank)
+
+        def back(x, y):
+            return again(y)
+    elif not known:
+        return None
+    elif name in TRANSPOSES:
+        order = _order(frame, name, args[1:], named, base.type.rank)
+        if order is None:
+            return None
+        inverse = tuple(int(k) for k in np.argsort(order))
+        place = Transposed(order)
+
+        def back(x, y):
+            return FUNCTIONS[np.transpose](y, None if inverse == tuple(range(len(inverse)))[::-1] else inverse)
+    elif name in RESHAPES or (name in CONTIGUOUS and _is_view_if_reshaped(frame, name, cell, base)):
+        contiguous = is_contiguous(frame, cell)
+        if name in RESHAPES:
+            index = _as_index(frame, name, args[1:], named, base.type.dims)
+        elif rank(content) == 1:
+            place = flattened
+        elif base.type.rank == 1 and isinstance(content.type, Array):
+            lengths = [length(content, axis=k) for k in range(content.type.rank)]
+            place, reads = reshaped(lengths), (*reads, *lengths)
+
+        def back(x, y):
+            return reshape_like(y, x)
+    elif name in ("real", "imag") and (dtype_of(base.type) or "").startswith("complex"):
+        def back(x, y):
+            raise part_written(name)
+    elif name in READ_ONLY and not (name == "diag" and rank(base) == 1):
+        back = _read_only
+    else:
+        return _part_of(frame, content, cell, base) if name in PARTS else None
+    made = frame.heap.new_view(cell, content, again, back, index, reads=reads)
+    made.contiguous, made.flat, made.place = contiguous, name == "flat", place
+    return made
+
+
+def _read_only(x: Value, y: Value) -> Value:
+    raise TypeMismatchError("this writes into an array that NumPy marks read-only", current().line,
+                            "write into the array that it is a view of, or take a copy (`.copy()`) first")
+
+
+def _place_in_transpose(frame: Frame, name: str, args: list, named: dict, count: int) -> Callable | None:
+    order = _order(frame, name, args, named, count)
+    return None if order is None else Transposed(order)
+
+
+def _order(frame: Frame, name: str, args: list, named: dict, count: int) -> tuple | None:
+    """The axes of a transpose of `count` axes in terms of its base's."""
+    known = _known_axes(frame, args, named)
+    if known is None:
+        return None
+    args, named = known
+    sample = np.empty(tuple(range(2, count + 2)))
+    match name:
+        case "T":
+            made = sample.T
+        case "mT":
+            made = np.swapaxes(sample, -1, -2)
+        case "transpose" if not named:
+            made = sample.transpose(*args)
+        case "permute_dims":
+            made = np.transpose(sample, *args, **named)
+        case _:
+            made = getattr(np, name)(sample, *args, **named)
+    return tuple(n - 2 for n in made.shape)
+
+
+def _as_index(frame: Frame, name: str, args: list, named: dict, dims: tuple) -> tuple | None:
+    """The index that does what a function does which flips axes, adds or removes some; None of another function."""
+    known = _known_axes(frame, args, named)
+    if known is None or not (name.startswith("flip") or name in RESHAPES):
+        return None
+    args, named = known
+    sample = np.empty((2,) * len(dims))
+    if name.startswith("flip"):
+        made = getattr(np, name)(sample, *args, **named)
+        key = [slice(None, None, -1) if step < 0 else slice(None) for step in made.strides]
+    elif name == "squeeze":
+        axes = (args or [named.get("axis")])[0]
+        axes = [k for k, n in enumerate(dims) if n == 1] if axes is None else np.atleast_1d(axes) % len(dims)
+        key = [0 if k in axes else slice(None) for k in range(len(dims))]
+    else:
+        key = [None if n == 1 else slice(None) for n in getattr(np, name)(sample, *args, **named).shape]
+    return parse_index(tuple(key))
+
+
+def _known_axes(frame: Frame, args: list, named: dict) -> tuple[list, dict] | None:
+    """Arguments that say axes, as Python's objects; None where they depend on run-time data."""
+    if not all(map(frame.is_static, (*args, *named.values()))):
+        return None
+    return [frame.static(a, "an axis") for a in args], {k: frame.static(v, k) for k, v in named.items()}
+
+
+def _parts(frame: Frame, parts: tuple, name: str, cell: Cell, base: Value, again: Callable | None) -> tuple:
+    """The cells of the parts that an array is split into."""
+    found, start = [], value(0)
+    for k, part in enumerate(parts):
+        content = frame.heap.read(part)
+        axis = _axis_of_parts(content)
+        view = _part_of(frame, content, cell, base)
+        if view is None and name != "unstack" and axis is not None:
+            count = length(content, axis=axis)
+            key = parse_index((*(slice(None),) * axis, slice(start, start + count)))
+            view = frame.heap.new_view(cell, content, lambda x, k=k: again(x).op.inputs[k],
+                                       lambda x, y, key=key: setitem(x, y, *key[1], pattern=key[0]), key)
+            start = start + count
+        if view is None:
+            part.origins |= cell.family()
+        found.append(view or part)
+    return tuple(found)
+
+
+def _axis_of_parts(content: Value) -> int | None:
+    """The axis along which np.split cut, where it did so by x.reshape(..., parts, length, ...)[..., k]."""
+    op = content.op
+    if op is None or op.record is not getitem or "i" not in op.attrs["pattern"] or op.inputs[0].op is None:
+        return None
+    return op.attrs["pattern"].index("i") if op.inputs[0].op.record is reshape else None
+
+
+def _part_of(frame: Frame, content: Value, cell: Cell, base: Value) -> Cell | None:
+    """A cell for `content`, where it was made as a slice of `base`."""
+    op = content.op
+    if op is None or op.record is not getitem or op.inputs[0] is not base or not is_basic(
+            op.attrs["pattern"], op.inputs[1:]):
+        return None
+    return view_of_part(frame, cell, content, op.attrs["pattern"], list(op.inputs[1:]))
+
+
+# ------------------------------------------------------------------------------------------- contiguity
+
+
+def _is_view_if_reshaped(frame: Frame, name: str, cell: Cell, base: Value) -> bool:
+    """Whether a reshape of `cell` is certainly a view; x.flat writes to x whatever its layout."""
+    return name == "flat" or is_contiguous(frame, cell) or (name == "reshape" and rank(base) == 1)
+
+
+def is_contiguous(frame: Frame, cell: Cell) -> bool:
+    """Whether the elements of an array stand in memory in C order without gaps, as far as the program shows."""
+    if cell.contiguous is None:
+        if cell.choice is not None:
+            cell.contiguous = all(is_contiguous(frame, arm) for arm in cell.choice[1:])
+        elif cell.base is None:
+            cell.contiguous = not cell.owner and not cell.origins and is_made_in_order(cell.made)
+        else:
+            cell.contiguous = cell.index is not None and _is_block(*cell.index) and is_contiguous(frame, cell.base)
+    return cell.contiguous
+
+
+def _is_block(pattern, operands) -> bool:
+    """Whether an index takes a block of consecutive elements of a contiguous array: a[i], a[i, lo:hi], a[lo:hi]."""
+    whole = False
+    for p, operand in paired(pattern, operands):
+        if p is None or p is ... or (isinstance(p, str) and p != "i" and all(b is None for b in operand)):
+            whole = whole or p is not None
+        elif whole:
+            return False
+        elif p != "i":
+            if operand[2] is not None and operand[2].constant not in (1, None):
+                return False
+            whole = True
+    return True

@@ -1,0 +1,81 @@
+"""Operators that the user's classes define, and those of dicts.
+
+An operator asks the class of its left operand, then that of its right one, as Python does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import gast
+
+from ..domain.frame import Frame
+from ..domain.functions import Method
+from ..domain.heap import Cell, Container
+from .dicts import merged, store
+from .objects import MIRRORED, OPERATOR_METHODS, class_of, found_in, method_of
+
+NOTHING = object()  # no class says what the operator means
+
+
+def call_special(frame: Frame, binding, name: str, args: list, node: gast.AST):
+    """`binding.name(*args)` for a special method that its class defines; NOTHING if it defines none."""
+    function = method_of(binding, name)
+    if function is None:
+        return NOTHING
+    result = frame.session.call(frame, Method(function, binding), args, {}, node)
+    return NOTHING if result is NotImplemented else result
+
+
+def overloaded(frame: Frame, name: str, a, b, node: gast.AST):
+    """`a op b`, where a class or a dict says what that is; NOTHING otherwise."""
+    if isinstance(a, Container) and a.is_dict and isinstance(b, Container) and b.is_dict and name == "bitwise_or":
+        return merged(frame, a, b)
+    if class_of(a) is None and class_of(b) is None:
+        return NOTHING
+    method = OPERATOR_METHODS[name]
+    result = call_special(frame, a, f"__{method}__", [b], node)
+    if result is NOTHING:
+        mirrored = f"__{MIRRORED[method]}__" if method in MIRRORED else f"__r{method}__"
+        result = call_special(frame, b, mirrored, [a], node)
+    return result
+
+
+def overloaded_in_place(frame: Frame, name: str, a, b, node: gast.AST):
+    """What is bound after `a op= b`; NOTHING where no class or dict says."""
+    if isinstance(a, Container) and a.is_dict and name == "bitwise_or" and isinstance(b, Container) and b.is_dict:
+        store(frame, a, {**a.members, **b.members})
+        return a
+    if class_of(a) is None:
+        return NOTHING
+    return call_special(frame, a, f"__i{OPERATOR_METHODS[name]}__", [b], node)
+
+
+def compared(frame: Frame, name: str, a, b, node: gast.AST):
+    """(the members of `a`, those of `b`), where Python compares objects or dicts by them; True or False where it knows
+    at once; NOTHING otherwise."""
+    if isinstance(a, Container) and isinstance(b, Container):
+        if a.is_dict and b.is_dict and name in ("equal", "not_equal"):
+            if set(a.members) != set(b.members):
+                return name == "not_equal"
+            return tuple(a.members.values()), tuple(b.members[key] for key in a.members)
+        owner, _ = found_in(a.cls, "__eq__")
+        if a.cls is b.cls and dataclasses.is_dataclass(a.cls) and owner is not object:
+            names = [f.name for f in dataclasses.fields(a.cls) if f.compare]
+            return tuple(a.members[n] for n in names), tuple(b.members[n] for n in names)
+    if (isinstance(a, Container) or isinstance(b, Container)) and name in ("equal", "not_equal"):
+        known = isinstance(a, Container) and isinstance(b, Container)
+        if known and a is not b and not (a.family() & b.family()) or not known:
+            return name == "not_equal"
+        if a is b:
+            return name == "equal"
+    return NOTHING
+
+
+def is_same(a, b) -> bool | None:
+    """Whether two containers are one; None where that is not known."""
+    if a is b:
+        return True
+    if isinstance(a, Container) and isinstance(b, Container):
+        return None if a.family() & b.family() else False
+    return False if isinstance(a, (Container, Cell)) or isinstance(b, (Container, Cell)) else None

@@ -1,0 +1,258 @@
+"""Strings that show run-time data: f-strings, `%`, str.format, str(), and one string or another.
+
+What is known is a str, put together now.  The rest is a Text, which holds Values as they are at that moment and
+is laid out where it is printed or raised (messages.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import gast
+
+from ...ir.graph import MISSING, OPERATORS, Value
+from ...ops.core.control import if_
+from ...ops.core.record import value
+from ..domain.frame import Frame, Text
+from ..domain.heap import Cell, Container
+
+
+class Part:
+    """A part of a Text that is no str."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece(Part):
+    """`{x!r:>8}`; `spec` are the parts of one."""
+
+    content: object
+    conversion: int = -1
+    spec: tuple | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Filling(Part):
+    """`text % items[0]`, or `text.format(*items, **keywords)`."""
+
+    text: str
+    method: str
+    items: tuple
+    keywords: dict
+
+
+@dataclass(frozen=True, eq=False)
+class Choice(Part):
+    """One text or another, as a condition says at run time."""
+
+    test: object  # a Value
+    first: object
+    second: object
+
+
+@dataclass(frozen=True, eq=False)
+class Word(Part):
+    """One of several words, by its number: what a loop knows of a string that it changes."""
+
+    code: object  # a Value
+    words: tuple[str, ...]
+
+
+CONVERSIONS: dict[int, Callable] = {-1: lambda x: x, 115: str, 114: repr, 97: ascii}
+
+
+def formatted(frame: Frame, node: gast.JoinedStr, evaluate: Callable) -> str | Text:
+    """The binding of an f-string."""
+    return text(_parts(frame, node, evaluate))
+
+
+def text(parts: tuple) -> str | Text:
+    """The parts as one string, if all are known."""
+    return "".join(parts) if all(isinstance(part, str) for part in parts) else Text(parts)
+
+
+def _parts(frame: Frame, node: gast.JoinedStr, evaluate: Callable) -> tuple:
+    parts: list = []
+    for each in node.values:
+        match each:
+            case gast.Constant():
+                parts.append(each.value)
+            case gast.FormattedValue():
+                spec = None if each.format_spec is None else _parts(frame, each.format_spec, evaluate)
+                parts += shown(frame, evaluate(frame, each.value), each.conversion, spec)
+    return tuple(parts)
+
+
+def shown(frame: Frame, content, conversion: int = -1, spec: tuple | None = None) -> tuple:
+    """The parts that show `content`."""
+    if isinstance(content, Text) and conversion in (-1, 115) and not spec:
+        return content.parts
+    if frame.is_static(content) and all(isinstance(part, str) for part in spec or ()):
+        return (format(CONVERSIONS[conversion](frame.static(content, "this")), "".join(spec or ())),)
+    return (Piece(frozen(frame, content), conversion, spec),)
+
+
+def frozen(frame: Frame, binding):
+    """What `binding` holds now: an array that a text shows may be written into before the text is printed."""
+    match binding:
+        case Cell() if frame.heap.items(binding) is not None:
+            return [frozen(frame, x) for x in frame.heap.items(binding)]
+        case Cell():
+            return frame.heap.read(binding)
+        case Container() if binding.cls is dict:
+            return {key: frozen(frame, x) for key, x in binding.members.items()}
+        case tuple() | list() if type(binding) in (tuple, list):
+            return type(binding)(frozen(frame, x) for x in binding)
+        case dict() if type(binding) is dict:
+            return {key: frozen(frame, x) for key, x in binding.items()}
+    return binding
+
+
+# ------------------------------------------------------------------------------- functions and operators
+
+
+def str_(frame: Frame, node, x="") -> str | Text:
+    return text(shown(frame, x, ord("s")))
+
+
+def repr_(frame: Frame, node, x) -> str | Text:
+    return text(shown(frame, x, ord("r")))
+
+
+def format_(frame: Frame, node, x, spec="") -> str | Text:
+    return text(shown(frame, x, -1, (spec,)))
+
+
+def method(frame: Frame, node, base: str, name: str, args: list, keywords: dict) -> str | Text:
+    """`"{}".format(x)` and `", ".join(xs)`, of run-time data."""
+    if name == "format":
+        filled = Filling(base, name, frozen(frame, tuple(args)), frozen(frame, keywords))
+        return Text((filled,))
+    items = frame.heap.items(args[0]) if isinstance(args[0], Cell) else args[0]
+    if name != "join" or len(args) != 1 or not isinstance(items, (tuple, list)):
+        raise frame.refuse(f"the method {name} of a string, given run-time data", node, "use a formatted string")
+    parts: tuple = ()
+    for k, x in enumerate(items):
+        if not isinstance(x, (str, Text)):
+            raise frame.refuse("join of what is no string", node, "make strings of them with str()")
+        parts = (*parts, *([base] if k else []), *shown(frame, x))
+    return text(parts)
+
+
+def operator(frame: Frame, name: str, a, b, node) -> str | Text | None:
+    """`a + b` and `a % b` where one is a string that run-time data goes into; None for other operators."""
+    if name == "remainder" and isinstance(a, str):
+        return Text((Filling(a, "%", (frozen(frame, b),), {}),))
+    if name == "add" and isinstance(a, (str, Text)) and isinstance(b, (str, Text)):
+        return text((*shown(frame, a), *shown(frame, b)))
+    if isinstance(a, Text) or isinstance(b, Text):
+        raise frame.refuse("this operator on a text that shows run-time data", node, "use a formatted string")
+    return None
+
+
+# ----------------------------------------------------------------------------------- one string or another
+
+
+def choices(text) -> list[Value] | None:
+    """The conditions that say which string a text is; None if it shows anything else."""
+    match text:
+        case str():
+            return []
+        case Text((Choice(test, first, second),)):
+            inner = choices(first), choices(second)
+            return None if None in inner else [test, *inner[0], *inner[1]]
+    return None
+
+
+def is_equal(frame: Frame, a, b, node) -> Value:
+    """Whether two strings are equal, of which one or both depend on a condition."""
+    if isinstance(a, Text) and isinstance(b, Text) and (words := common_words(a, b)) is not None:
+        return OPERATORS["equal"](code_of(a, words), code_of(b, words))
+    if isinstance(b, Text):
+        a, b = b, a
+    if isinstance(b, Text) or not isinstance(b, (str, type(None))) or words_of(a) is None:
+        raise frame.refuse("comparing a text that shows run-time data", node, "compare the data")
+    return _is(a, b)
+
+
+def _is(a, b) -> Value:
+    match a:
+        case Text((Word(code, words),)):
+            return OPERATORS["equal"](code, value(words.index(b))) if b in words else value(False)
+        case Text((Choice(test, first, second),)):
+            return if_(test, lambda: [_is(first, b)], lambda: [_is(second, b)])[0]
+    return value(a == b)
+
+
+def words_of(text) -> tuple[str, ...] | None:
+    """The strings that a text may be; None if it shows anything else."""
+    match text:
+        case str():
+            return (text,)
+        case Text((Word(_, words),)):
+            return words
+        case Text((Choice(_, first, second),)):
+            found = words_of(first), words_of(second)
+            return None if None in found else tuple(dict.fromkeys((*found[0], *found[1])))
+    return None
+
+
+def common_words(a, b) -> tuple[str, ...] | None:
+    """The strings that one of two texts may be, in an order by which Words among the two can go on to be counted."""
+    found = words_of(a), words_of(b)
+    if None in found:
+        return None
+    words = tuple(dict.fromkeys((*found[0], *found[1])))
+    if is_word(b) and words[:len(found[1])] != found[1]:
+        words = tuple(dict.fromkeys((*found[1], *found[0])))
+    return words if not is_word(a) or words[:len(found[0])] == found[0] else None
+
+
+def is_word(text) -> bool:
+    """Whether a text is one of several words by number."""
+    return isinstance(text, Text) and len(text.parts) == 1 and isinstance(text.parts[0], Word)
+
+
+def code_of(text, words: tuple[str, ...]) -> Value:
+    """Which of the words a text is, by number."""
+    match text:
+        case Text((Word(code, own),)):
+            if words[:len(own)] == own:
+                return code
+            number = value(words.index(own[-1]))
+            for k in range(len(own) - 2, -1, -1):
+                rest, found = number, value(words.index(own[k]))
+                number = if_(OPERATORS["equal"](code, value(k)), lambda f=found: [f], lambda r=rest: [r], [""])[0]
+            return number
+        case Text((Choice(test, first, second),)):
+            return if_(test, lambda: [code_of(first, words)], lambda: [code_of(second, words)], [""])[0]
+    return value(words.index(text))
+
+
+def word(code: Value, words: tuple[str, ...]) -> Text:
+    """The word of this number."""
+    return Text((Word(code, words),))
+
+
+def spelled_out(text: Text) -> Text:
+    """The same, as a choice of strings."""
+    (part,) = text.parts
+    found = part.words[-1]
+    for k in range(len(part.words) - 2, -1, -1):
+        found = Text((Choice(OPERATORS["equal"](part.code, value(k)), part.words[k], found),))
+    return found
+
+
+def chosen(test: Value, first, second):
+    """`first` if `test` else `second`."""
+    if test.constant is not MISSING:
+        return first if test.constant else second
+    return Text((Choice(test, first, second),))
+
+
+def retold(text, tests: Iterator[Value]):
+    """A text that only conditions decide on, with these for its own."""
+    match text:
+        case Text((Choice(_, first, second),)):
+            return chosen(next(tests), retold(first, tests), retold(second, tests))
+    return text

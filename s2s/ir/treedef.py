@@ -1,0 +1,156 @@
+"""Containers: how they hold their members, how these are reached, and how a container is made of members.
+
+    Form("dict", ("w", "b"), dict)              x["w"]    {"w": w, "b": b}
+    Form("list", (0, 1), list)                  x[0]      [a, b]
+    Form("namedtuple", ("w", "b"), Layer)       x.w       Layer(w=w, b=b)
+    Form("attributes", ("w", "b"), Params)      x.w       Params(w=w, b=b)
+
+A form is part of a type: it is known when code is generated, and members are data.  A plain tuple has no form.
+An object whose class does more in its constructor than store what it is given is made without calling it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import types
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .code_objects import is_of_dataclass
+
+DICTS = (dict, OrderedDict, defaultdict)
+_children: dict[type, Callable] = {}  # a registered class -> what lists the children of an instance
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a container is, apart from its members."""
+
+    kind: str  # list, dict, namedtuple, attributes
+    keys: tuple  # what its members are called, in their order
+    cls: type
+    factory: Callable | None = None  # of a defaultdict
+
+    def build(self, members: Sequence):
+        """The container of these members."""
+        match self.kind:
+            case "list":
+                return list(members)
+            case "dict" if self.cls is defaultdict:
+                return defaultdict(self.factory, zip(self.keys, members))
+            case "dict":
+                return self.cls(zip(self.keys, members))
+            case "namedtuple":
+                return self.cls._make(members)
+        return with_attributes(self.cls, **dict(zip(self.keys, members)))
+
+    def members(self, x) -> list:
+        """The members of `x`, which has this form."""
+        match self.kind:
+            case "list" | "namedtuple":
+                return list(x)
+            case "dict":
+                return [x[key] for key in self.keys]
+        return [getattr(x, name) for name in self.keys]
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "list":
+                return f"a list of {len(self.keys)}"
+            case "dict":
+                return f"a {self.cls.__name__} with the keys {', '.join(map(repr, self.keys)) or '(none)'}"
+            case "namedtuple":
+                return f"a {self.cls.__name__}"
+        return f"a {self.cls.__name__} with the attributes {', '.join(self.keys) or '(none)'}"
+
+
+def with_attributes(cls, **attributes):
+    """An instance of `cls` with these attributes, without calling its constructor."""
+    made = (object if hasattr(cls.__new__, "__code__") else cls).__new__(cls)  # SimpleNamespace has its own, in C
+    for name, content in attributes.items():
+        object.__setattr__(made, name, content)
+    return made
+
+
+def list_form(count: int) -> Form:
+    """The form of a list of `count` members."""
+    return Form("list", tuple(range(count)), list)
+
+
+def form_of(x) -> Form | None:
+    """The form of the container `x`; None for a plain tuple, and for what is no container."""
+    kind = type(x)
+    if kind is list:
+        return list_form(len(x))
+    if kind in DICTS:
+        return Form("dict", tuple(x), kind, getattr(x, "default_factory", None))
+    if is_namedtuple(kind):
+        return Form("namedtuple", kind._fields, kind)
+    if has_members(kind):
+        return Form("attributes", tuple(attributes_of(x)), kind)
+    return None
+
+
+def is_container(x) -> bool:
+    """Whether `x` has members."""
+    kind = type(x)
+    return kind is tuple or kind is list or kind in DICTS or is_namedtuple(kind) or has_members(kind)
+
+
+def is_namedtuple(kind: type) -> bool:
+    """Whether `kind` is a class that `namedtuple` made, or one derived from such."""
+    return issubclass(kind, tuple) and hasattr(kind, "_fields") and hasattr(kind, "_make")
+
+
+def has_members(kind: type) -> bool:
+    """Whether the attributes of an instance of `kind` are its members."""
+    return kind is types.SimpleNamespace or kind in _children or hasattr(kind, "__dataclass_fields__") and kind is not type
+
+
+def register(kind: type, children: Callable) -> None:
+    """Instances of `kind` are containers; `children(x)` are the members that are data, the rest stays fixed."""
+    _children[kind] = children
+
+
+def attributes_of(x) -> dict[str, object]:
+    """The attributes of an instance, fields first."""
+    names = [f.name for f in dataclasses.fields(x)] if dataclasses.is_dataclass(x) else []
+    names += [name for kind in type(x).__mro__ for name in slots_of(kind)]
+    found = {name: getattr(x, name) for name in names if hasattr(x, name)}
+    found.update({name: content for name, content in getattr(x, "__dict__", {}).items() if name not in found})
+    return found
+
+
+def slots_of(kind: type) -> list[str]:
+    """The attributes for which `kind` reserves a place."""
+    slots = kind.__dict__.get("__slots__", ())
+    slots = [slots] if isinstance(slots, str) else list(slots)
+    return [name for name in slots if name not in ("__dict__", "__weakref__")]
+
+
+def is_fixed(x, name: str) -> bool:
+    """Whether the attribute `name` of `x` is part of its structure: code is generated for its value.
+
+    That is a dataclass's field with metadata={"static": True}, and what a registered class does not call a child.
+    """
+    children = _children.get(type(x))
+    if children is not None:
+        content = getattr(x, name)
+        return not any(content is child for child in children(x))
+    field = getattr(type(x), "__dataclass_fields__", {}).get(name)
+    return field is not None and bool(field.metadata.get("static"))
+
+
+def stores_its_arguments(form: Form) -> bool:
+    """Whether calling the class with its members by name makes the container."""
+    cls = form.cls
+    if form.kind == "namedtuple" or cls is types.SimpleNamespace:
+        return True
+    if not dataclasses.is_dataclass(cls) or hasattr(cls, "__post_init__") or cls.__new__ is not object.__new__:
+        return False
+    fields = dataclasses.fields(cls)
+    made = is_of_dataclass(next(base for base in cls.__mro__ if "__init__" in vars(base)), "__init__")
+    names = tuple(inspect.signature(cls.__init__).parameters)[1:] if made else ()
+    return made and all(f.init for f in fields) and sorted(names) == sorted(form.keys)

@@ -1,0 +1,676 @@
+"""NumPy's functions that others spell out, said in Python: they are run in place, like functions of the user's.
+
+Each takes NumPy's own steps, so that its numbers are NumPy's to the last bit; what NumPy's documentation calls by the name of
+somebody (Clenshaw, Horner) is that.  The other places where a function can be said: an op of its own where the generated source
+is to call it by name or where its derivative is no composition of others (ops/), a composition of Values where types decide
+(ops/arrays/statistics.py).  Here stands what loops, calls functions of the program or builds lists.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def outer(ufunc, a, b):
+    """ufunc.outer."""
+    return ufunc(np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b)
+
+
+def folded(ufunc, x):
+    """ufunc.reduce, along the first axis."""
+    total = x[0]
+    for k in range(1, len(x)):
+        total = ufunc(total, x[k])
+    return total
+
+
+def equal(a, b):
+    """np.array_equal, of arrays of as many axes."""
+    return a.shape == b.shape and bool(np.all(a == b))
+
+
+def equal_with_nans(a, b):
+    """The same, where a NaN equals another."""
+    return a.shape == b.shape and bool(np.all((a == b) | np.isnan(a) & np.isnan(b)))
+
+
+def equivalent(a1, a2):
+    """np.array_equiv, of arrays that broadcast."""
+    return bool(np.all(np.equal(a1, a2)))
+
+
+def quotient_and_rest(x1, x2):
+    """np.divmod."""
+    return np.floor_divide(x1, x2), np.remainder(x1, x2)
+
+
+def float_power(x1, x2):
+    """np.float_power: in double precision at least."""
+    return np.power(np.multiply(x1, np.float64(1.0)), x2)
+
+
+def scaled(x1, x2):
+    """np.ldexp, in two steps, each of which has an exponent that is a number."""
+    half = np.floor_divide(x2, 2)
+    return np.multiply(np.multiply(x1, np.power(2.0, half)), np.power(2.0, np.subtract(x2, half)))
+
+
+def fraction_and_whole(x):
+    """np.modf."""
+    x = np.multiply(x, 1.0) if np.asarray(x).dtype.kind in "iub" else x
+    whole = np.trunc(x)
+    return np.where(np.isinf(x), np.copysign(0.0, x), np.subtract(x, whole)), whole
+
+
+def diagonal_matrix(v, k=0):
+    """np.diagflat."""
+    return np.diag(np.ravel(v), k)
+
+
+def lower_indices(arr, k=0):
+    """np.tril_indices_from."""
+    return np.tril_indices(arr.shape[0], k, arr.shape[1])
+
+
+def upper_indices(arr, k=0):
+    """np.triu_indices_from."""
+    return np.triu_indices(arr.shape[0], k, arr.shape[1])
+
+
+def diagonal_indices(arr):
+    """np.diag_indices_from, of a matrix."""
+    places = np.arange(len(arr))
+    return places, places
+
+
+def with_weight(total):
+    """Where np.average stops: weights that sum to 0."""
+    if np.any(total == 0.0):
+        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+
+
+def without_nans(a):
+    """The numbers of an array."""
+    flat = np.ravel(a)
+    return flat[~np.isnan(flat)]
+
+
+def nanmedian(a):
+    """np.nanmedian of all elements."""
+    return np.median(without_nans(a))
+
+
+def nanquantile(a, q):
+    """np.nanquantile of all elements."""
+    return np.quantile(without_nans(a), q)
+
+
+def nanpercentile(a, q):
+    """np.nanpercentile of all elements."""
+    return np.percentile(without_nans(a), q)
+
+
+def place_of_greatest(a):
+    """np.nanargmax of all elements."""
+    if np.all(np.isnan(a)):
+        raise ValueError("All-NaN slice encountered")
+    return np.argmax(np.where(np.isnan(a), -np.inf, a))
+
+
+def place_of_least(a):
+    """np.nanargmin of all elements."""
+    if np.all(np.isnan(a)):
+        raise ValueError("All-NaN slice encountered")
+    return np.argmin(np.where(np.isnan(a), np.inf, a))
+
+
+def dots_of_rows(x1, x2, axis=-1):
+    """np.vecdot."""
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ValueError("vecdot of vectors of different lengths")
+    return np.sum(np.conj(x1) * x2, axis=axis)
+
+
+def products_with_vectors(x1, x2):
+    """np.matvec."""
+    return np.matmul(x1, x2[..., None])[..., 0]
+
+
+def vectors_times_matrices(x1, x2):
+    """np.vecmat."""
+    return np.matmul(np.conj(x1)[..., None, :], x2)[..., 0, :]
+
+
+def broadcast(*args):
+    """np.broadcast_arrays, to be read."""
+    zeros = 0.0
+    for a in args:
+        zeros = zeros + np.zeros(np.shape(a))
+    return tuple([np.broadcast_to(a, zeros.shape) for a in args])
+
+
+# ----------------------------------------------------------------------------------------- polynomials
+
+
+def sum_of_polynomials(a1, a2):
+    """np.polyadd."""
+    a1, a2 = np.atleast_1d(a1), np.atleast_1d(a2)
+    more = len(a1) - len(a2)
+    return np.concatenate((np.zeros(max(-more, 0), a1.dtype), a1)) + np.concatenate((np.zeros(max(more, 0), a2.dtype), a2))
+
+
+def difference_of_polynomials(a1, a2):
+    """np.polysub."""
+    return sum_of_polynomials(a1, np.negative(a2))
+
+
+def product_of_polynomials(a1, a2):
+    """np.polymul, of coefficients that do not begin with zeros, which NumPy leaves out."""
+    if a1[0] == 0 or a2[0] == 0:
+        raise NotImplementedError("s2s: np.polymul of coefficients that begin with 0: leave it out")
+    return np.convolve(a1, a2)
+
+
+def derivative_of_polynomial(p, m=1):
+    """np.polyder."""
+    p = np.asarray(p)
+    for _ in range(m):
+        p = p[:-1] * np.arange(len(p) - 1, 0, -1)
+    return p
+
+
+def integral_of_polynomial(p):
+    """np.polyint, once, with the constant 0."""
+    return np.concatenate((np.asarray(p) / np.arange(len(p), 0, -1), np.zeros(1)))
+
+
+def polynomial_of_roots(roots):
+    """np.poly of roots."""
+    found = np.ones(1)
+    for root in roots:
+        found = np.convolve(found, np.array([1.0, -root]))
+    return found
+
+
+
+def polynomial(p, x):
+    """np.polyval: Horner, the highest power first."""
+    y = np.zeros_like(x) * x + p[0]
+    for k in range(1, len(p)):
+        y = y * x + p[k]
+    return y
+
+
+def polynomial_rising(x, c):
+    """np.polynomial.polynomial.polyval: Horner, the lowest power first."""
+    y = c[-1] + x * 0
+    for k in range(2, len(c) + 1):
+        y = c[-k] + y * x
+    return y
+
+
+def _ends(x, c):
+    """What the recurrences of Clenshaw begin with: the last two coefficients at each x."""
+    zeros = np.zeros_like(x)
+    return (c[-2] + zeros, c[-1] + zeros) if len(c) > 1 else (c[0] + zeros, zeros * c[0])
+
+
+def chebyshev(x, c):
+    """np.polynomial.chebyshev.chebval."""
+    twice = 2 * x
+    c0, c1 = _ends(x, c)
+    for k in range(3, len(c) + 1):
+        c0, c1 = c[-k] - c1, c0 + c1 * twice
+    return c0 + c1 * x
+
+
+def legendre(x, c):
+    """np.polynomial.legendre.legval."""
+    c0, c1 = _ends(x, c)
+    for k in range(3, len(c) + 1):
+        n = len(c) + 2 - k
+        c0, c1 = c[-k] - c1 * ((n - 1) / n), c0 + c1 * x * ((2 * n - 1) / n)
+    return c0 + c1 * x
+
+
+def hermite(x, c):
+    """np.polynomial.hermite.hermval, of the physicists' polynomials."""
+    twice = x * 2
+    c0, c1 = _ends(x, c)
+    for k in range(3, len(c) + 1):
+        n = len(c) + 2 - k
+        c0, c1 = c[-k] - c1 * (2 * (n - 1)), c0 + c1 * twice
+    return c0 + c1 * twice
+
+
+def hermite_e(x, c):
+    """np.polynomial.hermite_e.hermeval, of the probabilists' polynomials."""
+    c0, c1 = _ends(x, c)
+    for k in range(3, len(c) + 1):
+        n = len(c) + 2 - k
+        c0, c1 = c[-k] - c1 * (n - 1), c0 + c1 * x
+    return c0 + c1 * x
+
+
+def laguerre(x, c):
+    """np.polynomial.laguerre.lagval."""
+    c0, c1 = _ends(x, c)
+    for k in range(3, len(c) + 1):
+        n = len(c) + 2 - k
+        c0, c1 = c[-k] - (c1 * (n - 1)) / n, c0 + (c1 * ((2 * n - 1) - x)) / n
+    return c0 + c1 * (1 - x)
+
+
+# --------------------------------------------------------------------------------------------- windows
+
+
+def _places(m):
+    """Where a window of m points is read, symmetric about 0."""
+    return np.arange(1 - m, m, 2)
+
+
+def hanning(M):  # noqa: N803  NumPy's own name
+    """np.hanning."""
+    return np.ones(max(M, 0)) if M < 2 else 0.5 + 0.5 * np.cos(np.pi * _places(M) / (M - 1))
+
+
+def hamming(M):  # noqa: N803
+    """np.hamming."""
+    return np.ones(max(M, 0)) if M < 2 else 0.54 + 0.46 * np.cos(np.pi * _places(M) / (M - 1))
+
+
+def blackman(M):  # noqa: N803
+    """np.blackman."""
+    if M < 2:
+        return np.ones(max(M, 0))
+    n = _places(M)
+    return 0.42 + 0.5 * np.cos(np.pi * n / (M - 1)) + 0.08 * np.cos(2.0 * np.pi * n / (M - 1))
+
+
+def bartlett(M):  # noqa: N803
+    """np.bartlett."""
+    if M < 2:
+        return np.ones(max(M, 0))
+    n = _places(M)
+    return np.where(np.less_equal(n, 0), 1 + n / (M - 1), 1 - n / (M - 1))
+
+
+def kaiser(M, beta):  # noqa: N803
+    """np.kaiser."""
+    if M < 2:
+        return np.ones(max(M, 0))
+    alpha = (M - 1) / 2.0
+    return np.i0(beta * np.sqrt(1 - ((np.arange(0, M) - alpha) / alpha) ** 2.0)) / np.i0(beta)
+
+
+# -------------------------------------------------------------------------------- functions of the program
+
+
+def grid(shape, dtype):
+    """np.indices, one array for each axis."""
+    return np.meshgrid(*[np.arange(n, dtype=dtype) for n in shape], indexing="ij")
+
+
+def put_of_function(y, where, function, x):
+    """A piece of np.piecewise."""
+    y[where] = function(x[where])
+
+
+def put_of_number(y, where, number):
+    """A constant piece of np.piecewise."""
+    y[where] = number
+
+
+def of_each(function, *args):
+    """np.vectorize(function), of arguments of which one is an array."""
+    arrays = np.broadcast_arrays(*args)
+    flat = [np.ravel(a) for a in arrays]
+    return np.reshape(np.array([function(*[a[k] for a in flat]) for k in range(flat[0].size)]), arrays[0].shape)
+
+
+def along_rows(function, a):
+    """np.apply_along_axis, along the last axis of two."""
+    return np.stack([function(row) for row in a])
+
+
+def along_columns(function, a):
+    """np.apply_along_axis, along the first axis of two."""
+    found = np.stack([function(column) for column in a.T])
+    return found if found.ndim == 1 else np.moveaxis(found, 0, 1)
+
+
+# -------------------------------------------------------------------------------------------- matrices
+
+
+def sliding_windows(x, window_shape):
+    """np.lib.stride_tricks.sliding_window_view of one axis, to be read."""
+    return x[np.arange(len(x) - window_shape + 1)[:, None] + np.arange(window_shape)]
+
+
+def matrix_norm(x, keepdims=False, ord="fro"):
+    """np.linalg.matrix_norm, of each of a stack."""
+    return np.linalg.norm(x, ord, axis=(-2, -1), keepdims=keepdims)
+
+
+def vector_norm(x, axis=None, keepdims=False, ord=2):
+    """np.linalg.vector_norm; along several axes it is that of all their elements, and of no matrix."""
+    if isinstance(axis, tuple):
+        behind = np.moveaxis(x, axis, tuple(range(-len(axis), 0)))
+        found = np.linalg.norm(np.reshape(behind, (*np.shape(behind)[:-len(axis)], -1)), ord, axis=-1)
+        return np.expand_dims(found, axis) if keepdims else found
+    if axis is not None:
+        return np.linalg.norm(x, ord, axis=axis, keepdims=keepdims)
+    found = np.linalg.norm(np.ravel(x), ord)
+    return np.reshape(found, [1] * np.ndim(x)) if keepdims else found
+
+
+def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):  # noqa: N803  NumPy's own name
+    """np.linalg.matrix_rank, of each of a stack; of a vector whether it is not 0."""
+    if np.ndim(A) < 2:
+        return np.any(np.not_equal(A, 0)) * 1
+    s = np.abs(np.linalg.eigvalsh(A)) if hermitian else np.linalg.svd(A, compute_uv=False)
+    if tol is None:
+        least = np.finfo(s.dtype).eps * max(A.shape[-2:]) if rtol is None else np.expand_dims(np.asarray(rtol), -1)
+        least = np.max(s, axis=-1, keepdims=True) * least
+    else:
+        least = np.expand_dims(np.asarray(tol), -1)
+    return np.count_nonzero(s > least, axis=-1)
+
+
+def condition_number(x):
+    """np.linalg.cond, by singular values."""
+    s = np.linalg.svd(x, compute_uv=False)
+    return (s[..., 0] + (s[..., 0] == 0)) / s[..., -1]  # infinite where all are 0
+
+
+def svd_of_square(a):
+    """np.linalg.svd, all of U and V."""
+    if a.shape[0] != a.shape[1]:
+        raise NotImplementedError("s2s: all of U and V of a matrix that is not square: pass full_matrices=False")
+    return np.linalg.svd(a, full_matrices=False)
+
+
+def root_of_squares(x):
+    """np.linalg.norm of matrices with ord "fro"."""
+    return np.linalg.norm(x, axis=(-2, -1))
+
+
+def largest_sum(x, axis):
+    """np.linalg.norm of matrices with ord 1 or inf."""
+    return np.max(np.sum(np.abs(x), axis=axis), axis=-1)
+
+
+def least_sum(x, axis):
+    """np.linalg.norm of matrices with ord -1 or -inf."""
+    return np.min(np.sum(np.abs(x), axis=axis), axis=-1)
+
+
+def largest_value(x):
+    """np.linalg.norm of matrices with ord 2."""
+    return np.max(np.linalg.svd(x, compute_uv=False), axis=-1)
+
+
+def least_value(x):
+    """np.linalg.norm of matrices with ord -2."""
+    return np.min(np.linalg.svd(x, compute_uv=False), axis=-1)
+
+
+def sum_of_values(x):
+    """np.linalg.norm of matrices with ord "nuc"."""
+    return np.sum(np.linalg.svd(x, compute_uv=False), axis=-1)
+
+
+def chain_of_three(a, b, c):
+    """np.linalg.multi_dot of three matrices: in the cheaper of the two orders."""
+    rows, inner = a.shape
+    outer, columns = c.shape
+    if rows * outer * (inner + columns) < inner * columns * (rows + outer):
+        return np.dot(np.dot(a, b), c)
+    return np.dot(a, np.dot(b, c))
+
+
+def fitted(x, y, deg):
+    """np.polyfit of equal weights, the highest power first."""
+    x, y = x + 0.0, y + 0.0
+    lhs = np.vander(x, deg + 1)
+    scale = np.sqrt((lhs * lhs).sum(axis=0))
+    lhs = lhs / scale
+    found = np.linalg.lstsq(lhs, y)[0]
+    return (found.T / scale).T
+
+
+def axis_rolled(a, axis, start=0):
+    """np.rollaxis, of an axis and a place counted from 0."""
+    return np.moveaxis(a, axis, start - 1 if axis < start else start)
+
+
+def truncated(x):
+    """np.fix."""
+    return np.trunc(x)
+
+
+def gradient_between(f, x, axis):
+    """np.gradient of samples at the places `x`, along an axis."""
+    f = np.moveaxis(f, axis, -1)
+    h = np.diff(x)
+    before, after = h[:-1], h[1:]
+    slopes = np.zeros(f.shape)
+    slopes[..., 1:-1] = (f[..., :-2] * (-after / (before * (before + after))) + f[..., 1:-1] * ((after - before) / (before * after))
+                         + f[..., 2:] * (before / (after * (before + after))))
+    slopes[..., 0] = (f[..., 1] - f[..., 0]) / h[0]
+    slopes[..., -1] = (f[..., -1] - f[..., -2]) / h[-1]
+    return np.moveaxis(slopes, -1, axis)
+
+
+def powers(x, increasing):
+    """np.vander with as many columns as rows."""
+    n = len(x)
+    y = np.ones((n, n), dtype=int) * np.ones_like(x)
+    for k in range(1, n):
+        y[:, k] = y[:, k - 1] * x
+    return y if increasing else y[:, ::-1]
+
+
+def roots(p):
+    """np.roots: the eigenvalues of the companion matrix, and zeros for the coefficients of 0 at the end."""
+    places = np.flatnonzero(p)
+    if len(places) == 0:
+        return np.zeros(0) + 0j
+    zeros = len(p) - 1 - places[-1]
+    q = p[places[0]:places[-1] + 1]
+    if len(q) < 2:
+        return np.zeros(zeros) + 0j
+    a = np.diag(np.ones(len(q) - 2), -1)
+    a[0] = -q[1:] / q[0]
+    return np.concatenate((np.linalg.eigvals(a), np.zeros(zeros)))
+
+
+def chosen(k, choices):
+    """np.choose."""
+    if np.any((k < 0) | (k >= len(choices))):
+        raise ValueError("invalid entry in choice array")
+    y = choices[0]
+    for place in range(1, len(choices)):
+        y = np.where(k == place, choices[place], y)
+    return y
+
+
+def resized(a, new_shape):
+    """np.resize: the elements again and again."""
+    flat = np.ravel(a)
+    y = np.zeros(new_shape, flat.dtype)
+    return np.reshape(flat[np.arange(y.size) % len(flat)], np.shape(y))
+
+
+def folded_between(ufunc, x, indices):
+    """ufunc.reduceat, along the first axis; sums and products of small integers are not small."""
+    y = x[indices]
+    if ufunc is np.add or ufunc is np.multiply:
+        y = y.astype(np.sum(x).dtype)
+    for k in range(len(indices)):
+        end = indices[k + 1] if k + 1 < len(indices) else len(x)
+        for i in range(indices[k] + 1, end):
+            y[k] = ufunc(y[k], x[i])
+    return y
+
+
+def inexact(a):
+    """Numbers as NumPy's linear algebra takes them: no integers."""
+    return a * 1.0
+
+
+def real_of(a):
+    """Numbers as singular values of them are."""
+    return np.real(inexact(a))
+
+
+def matrices_of(a):
+    """The matrices of a stack, one behind the other."""
+    count = 1
+    for n in a.shape[:-2]:  # -1 says nothing of matrices of no elements
+        count = count * n
+    return np.reshape(a, (count, a.shape[-2], a.shape[-1]))
+
+
+def values_and_vectors_of_each(a, UPLO):  # noqa: N803  NumPy's own name
+    """np.linalg.eigh of a stack of matrices."""
+    if a.shape[-1] != a.shape[-2]:
+        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+    flat = matrices_of(a)
+    w, v = np.zeros(flat.shape[:2], real_of(a).dtype), np.zeros(flat.shape, inexact(a).dtype)
+    for k in range(len(flat)):
+        w[k], v[k] = np.linalg.eigh(flat[k], UPLO)
+    return np.reshape(w, a.shape[:-1]), np.reshape(v, a.shape)
+
+
+def values_of_each(a, UPLO):  # noqa: N803
+    """np.linalg.eigvalsh of a stack."""
+    if a.shape[-1] != a.shape[-2]:
+        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+    flat = matrices_of(a)
+    w = np.zeros(flat.shape[:2], real_of(a).dtype)
+    for k in range(len(flat)):
+        w[k] = np.linalg.eigvalsh(flat[k], UPLO)
+    return np.reshape(w, a.shape[:-1])
+
+
+def singular_parts_of_each(a):
+    """np.linalg.svd of a stack, with full_matrices=False."""
+    m, n = a.shape[-2:]
+    r = min(m, n)
+    flat = matrices_of(a)
+    dtype = inexact(a).dtype
+    u, s, vt = np.zeros((len(flat), m, r), dtype), np.zeros((len(flat), r), real_of(a).dtype), np.zeros((len(flat), r, n), dtype)
+    for k in range(len(flat)):
+        u[k], s[k], vt[k] = np.linalg.svd(flat[k], full_matrices=False)
+    above = a.shape[:-2]
+    return np.reshape(u, (*above, m, r)), np.reshape(s, (*above, r)), np.reshape(vt, (*above, r, n))
+
+
+def square_matrices(a):
+    """A stack of matrices, which must be square."""
+    if a.shape[-1] != a.shape[-2]:
+        raise NotImplementedError("s2s: all of U and V of matrices that are not square: pass full_matrices=False")
+    return a
+
+
+def singular_values_of_each(a):
+    """np.linalg.svd of a stack, with compute_uv=False."""
+    m, n = a.shape[-2:]
+    flat = matrices_of(a)
+    s = np.zeros((len(flat), min(m, n)), real_of(a).dtype)
+    for k in range(len(flat)):
+        s[k] = np.linalg.svd(flat[k], compute_uv=False)
+    return np.reshape(s, (*a.shape[:-2], min(m, n)))
+
+
+def qr_of_each(a):
+    """np.linalg.qr of a stack."""
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    flat = matrices_of(a)
+    q, r = np.zeros((len(flat), m, k), inexact(a).dtype), np.zeros((len(flat), k, n), inexact(a).dtype)
+    for j in range(len(flat)):
+        q[j], r[j] = np.linalg.qr(flat[j])
+    return np.reshape(q, (*a.shape[:-2], m, k)), np.reshape(r, (*a.shape[:-2], k, n))
+
+
+def pseudo_inverses_of_each(a):
+    """np.linalg.pinv of a stack."""
+    m, n = a.shape[-2:]
+    flat = matrices_of(a)
+    y = np.zeros((len(flat), n, m), inexact(a).dtype)
+    for k in range(len(flat)):
+        y[k] = np.linalg.pinv(flat[k])
+    return np.reshape(y, (*a.shape[:-2], n, m))
+
+
+def solution_of_tensors(a, b):
+    """np.linalg.tensorsolve, of axes in their order."""
+    n = b.size
+    return np.reshape(np.linalg.solve(np.reshape(a, (n, n)), np.ravel(b)), np.shape(a)[np.ndim(b):])
+
+
+def inverse_of_tensor(a, ind=2):
+    """np.linalg.tensorinv."""
+    before, after = np.shape(a)[:ind], np.shape(a)[ind:]
+    n = 1
+    for length in before:
+        n = n * length
+    return np.reshape(np.linalg.inv(np.reshape(a, (n, n))), (*after, *before))
+
+
+# ------------------------------------------------------------------------------------ put in, in other words
+
+
+def inserted(x, place, values):
+    """np.insert of rows, an array or a number, at one place."""
+    n = len(x)
+    if place < -n or place > n:
+        raise IndexError("index is out of bounds")
+    i = place + n if place < 0 else place
+    rows = np.broadcast_to(values, (len(values), *x.shape[1:])).astype(x.dtype)
+    return np.concatenate((x[:i], rows, x[i:]))
+
+
+def inserted_at(x, places, values):
+    """np.insert at an array of places: each comes before the row that has that number, of several there the first one first."""
+    n, count = len(x), max(len(places), len(values))
+    if np.any((places < -n) | (places > n)):
+        raise IndexError("index is out of bounds")
+    places = np.broadcast_to(np.where(places < 0, places + n, places), (count,))
+    rows = np.broadcast_to(values, (count, *x.shape[1:])).astype(x.dtype)
+    order = np.argsort(np.concatenate((2 * np.arange(n) + 1, 2 * places)), kind="stable")
+    return np.concatenate((x, rows))[order]
+
+
+def without_infinite(x, nan, posinf, neginf):
+    """np.nan_to_num with numbers of one's own."""
+    return np.where(np.isnan(x), nan, np.where(x == np.inf, posinf, np.where(x == -np.inf, neginf, x))).astype(x.dtype)
+
+
+def interpolated_around(x, xp, fp, period):
+    """np.interp of samples of something periodic."""
+    if period == 0:
+        raise ValueError("period must be a non-zero value")
+    period = abs(period)
+    xp, fp = xp % period, fp + 0.0
+    order = np.argsort(xp)
+    xp, fp = xp[order], fp[order]
+    return np.interp(x % period, np.concatenate((xp[-1:] - period, xp, xp[:1] + period)), np.concatenate((fp[-1:], fp, fp[:1])))
+
+
+def condition_in_norm(x, p):
+    """np.linalg.cond in a norm other than the largest singular value: infinite, with slopes that are no numbers, of a singular matrix."""
+    if p == "nuc":  # of which NumPy asks what raises
+        return np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, axis=(-2, -1))
+    size = np.linalg.slogdet(x)[1]
+    inverse = np.linalg.inv(np.where(np.reshape(size > -np.inf, (*x.shape[:-2], 1, 1)), x, np.eye(x.shape[-1], dtype=x.dtype)))
+    found, singular = np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(inverse, p, axis=(-2, -1)), size == -np.inf
+    return np.where(singular, (found + singular) * np.inf, found)
+
+
+def least_condition(x):
+    """np.linalg.cond with p=-2."""
+    s = np.linalg.svd(x, compute_uv=False)
+    return (s[..., -1] + (s[..., 0] == 0)) / s[..., 0]

@@ -1,0 +1,1 @@
+"""Ops that make, index, rearrange, reduce and multiply arrays."""

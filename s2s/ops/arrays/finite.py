@@ -1,0 +1,36 @@
+"""np.asarray_chkfinite(x): x itself, which raises ValueError where it holds NaN or an infinite number, as SciPy's `check_finite` does.
+
+An op of its own, not a branch that raises: of all lanes of a batch it is one question, and a function whose matrices are known to be of integers
+has none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.graph import Value
+from ...ir.types import Unknown, is_inexact
+from ..core.raise_conditions import Raises, is_not_finite_somewhere
+from ..core.record import define, dtype_of, numpy_function, rank, value
+from ..core.shape import numpy_call
+from .reduce import as_array
+
+finite = define(
+    "finite",
+    evaluate=np.asarray_chkfinite,
+    infer=lambda x: x.type,
+    fold=lambda x: None if isinstance(x.type, Unknown) or rank(x) and is_inexact(dtype_of(x.type)) else x,
+    syntax=lambda x: numpy_call("asarray_chkfinite", x),
+    vjp=lambda bar, y, x: (bar,),
+    jvp=lambda dots, y, x: dots[0],
+    batch=lambda flags, x: finite(x),
+    cheap=True,
+    views=(0,),
+    raises=(Raises(ValueError, is_not_finite_somewhere, (np.array([np.nan]),), natively=False),),
+)
+
+
+@numpy_function(np.asarray_chkfinite)
+def asarray_chkfinite(a) -> Value:
+    """np.asarray_chkfinite."""
+    return finite(as_array(value(a)))

@@ -1,0 +1,354 @@
+"""Sizes, which grow like a distance, and their derivatives at 0: abs, hypot, norms, standard deviations.
+
+The slope of y = sqrt(x * x + ...) in x is x / y, and 0 where y is 0, by convention: the middle of the subgradients.
+That convention holds for first derivatives only.  Of g(y) with g'(0) = 0 a second derivative exists, g''(0), although
+the slope of y jumps; a convention of 0 for x / y would make it 0.
+
+Note [Second derivatives at a size of 0]
+So `bar * x / y`, the cotangent of x, is an op, `over_size`, and its own derivative at y = 0 is no convention:
+
+    forwards, along x_dot    a step along x_dot makes x / y what x_dot / |x_dot| is, and y grow by |x_dot|.  Both modes of
+                             the second pass agree on that direction, so g''(0) comes out as it is, whatever g is; and it is
+                             NaN where bar is not 0, for the cotangent jumps there.
+    backwards                no direction is known: NaN, but 0 where nothing is asked (a cotangent of 0).
+
+A size that the program computes has its one-sided derivative |x_dot| only while a derivative is differentiated
+(`forwards.one_sided`): elsewhere its tangent at 0 is 0, as its gradient is.
+
+Considered: NaN in both modes, which loses Hessians that exist and poisons those of kernel matrices, whose diagonal is
+such a zero; to let rules look for an x that cancels y, which sees some spellings and not others.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...ir.graph import Block, Op, Value, walk
+from ...ir.types import Scalar, Type
+from ..core import elementwise as ew
+from ..core.chain_rule import SLOPES_OF_SIZES, like_operand, like_tangent, times
+from ..core.define_elementwise import elementwise, numpy_syntax, python_syntax
+from ..core.kinks import Kink, kinked, size_zero
+from ..core.record import RECORDS, Record, define, dtype_of, forwards, rank, value
+from ..core.shape import normal_axes, sum_to, zeros_of
+from .axes import expand_dims
+
+
+def has_slopes_of_sizes(block: Block) -> bool:
+    """Whether `block` computes a derivative of a size."""
+    return any(op.record in SLOPES or op.record is root_forward for op in walk(block))
+
+
+# ---------------------------------------------------------------------------------- of lengths and absolute values
+
+
+def _is_one(x: ast.expr) -> bool:
+    return isinstance(x, ast.Constant) and type(x.value) is float and x.value == 1
+
+
+_quotient, _product = python_syntax("a / b"), python_syntax("a * b")
+
+
+def _syntax(bar: ast.expr, x: ast.expr, divisor: ast.expr, y: ast.expr) -> ast.expr:
+    """bar / divisor * x"""
+    return _quotient(x, divisor) if _is_one(bar) else _product(_quotient(bar, divisor), x)
+
+
+def _zero_or_nan(y: Value, x: Value) -> Value:
+    """`y`, with what makes 0 of x = 0 and NaN of any other where it is 0, to divide by."""
+    if isinstance(y.type, Scalar) and dtype_of(y.type) == "float32":  # of 1 and NaN, NumPy would make float64
+        return ew.where(_jumps(y, x), math.nan, y + ew.equal(y, 0))
+    return ew.where(_jumps(y, x), math.nan, ew.not_zero(y))
+
+
+def _jumps(y: Value, x: Value) -> Value:
+    """Where y is 0 and x is not."""
+    return ew.bitwise_and(ew.equal(y, 0), ew.not_equal(x, 0))
+
+
+def zero_or_quotient(x: Value, y: Value) -> Value:
+    """x / y; where y is 0, NaN, but 0 where x is 0, too."""
+    return over_size(1.0, x, _zero_or_nan(y, x), y)
+
+
+def times_slope(bar: Value, slope: Value) -> Value | None:
+    """The product of a cotangent and the slope of a size, which is one op; None if `slope` is none."""
+    if slope.op is None:
+        return None
+    record, inputs = slope.op.record, slope.op.inputs
+    return record(bar, *inputs[1:]) if inputs[0].constant == 1 else None
+
+
+def _vjp_over_size(c, out, bar, x, divisor, y, *, forward):
+    if forward:  # bar is a tangent, and c may be 0 only because what is made of y is flat at 0
+        x_bar = over_size(bar, c, _zero_or_nan(y, bar), y)
+        bar_bar = over_size(c, x, ew.not_zero(y), y)
+    else:
+        x_bar = zero_or_quotient(c * bar, y)
+        bar_bar = over_size(c, x, _zero_or_nan(y, c), y)
+    y_bar = -over_size(1.0, c * out, ew.not_zero(y), y)
+    return (_as_cotangent(bar_bar, bar), _as_cotangent(x_bar, x), None, _as_cotangent(y_bar, y))
+
+
+def _as_cotangent(found: Value, x: Value) -> Value:
+    return like_operand(sum_to(found, x), x)
+
+
+def _jvp_over_size(dots, out, bar, x, divisor, y):
+    bar_dot, x_dot, _, y_dot = dots
+    terms = []
+    if bar_dot is not None and x_dot is None:
+        terms.append(over_size(bar_dot, x, divisor, y))
+    elif bar_dot is not None:
+        zero = ew.equal(y, 0)
+        along = ew.where(zero, x_dot, x)
+        size = ew.where(zero, value(0.0) if y_dot is None else y_dot, y)
+        terms.append(over_size(bar_dot, along, _zero_or_nan(size, along), size))
+    if x_dot is not None:
+        terms.append(zero_or_quotient(bar * x_dot, y))
+    if y_dot is not None:
+        terms.append(-over_size(1.0, out * y_dot, ew.not_zero(y), y))
+    return like_tangent(functools.reduce(ew.add, terms), out) if terms else None
+
+
+def _over_size(name: str, forward: bool) -> Record:
+    """The op (bar, x, divisor, y): bar * x / y, where `divisor` is y, and no 0; `forward` if bar is a tangent."""
+    record = elementwise(name, 1, 1, 1, 1, syntax=_syntax, evaluate=lambda bar, x, divisor, y: bar / divisor * x,
+                         slope="steep")
+    record.vjp, record.jvp = functools.partial(_vjp_over_size, forward=forward), _jvp_over_size
+    return record
+
+
+over_size, over_size_forward = _over_size("over_size", False), _over_size("over_size_forward", True)
+
+
+def _syntax_of_product(bar: ast.expr, x: ast.expr) -> ast.expr:
+    """bar * np.sign(x)"""
+    sign = numpy_syntax("sign")(x)
+    return sign if _is_one(bar) else _product(bar, sign)
+
+
+def _vjp_times_sign(c, out, bar, x, *, forward):
+    if forward:
+        x_bar = ew.where(_jumps(x, bar), math.nan, zeros_of(x))
+        return _as_cotangent(c * ew.sign(x), bar), _as_cotangent(x_bar, x)
+    return _as_cotangent(ew.where(_jumps(x, c), math.nan, c * ew.sign(x)), bar), None
+
+
+def _jvp_times_sign(dots, out, bar, x, *, forward):
+    bar_dot, x_dot = dots
+    along = x if x_dot is None else ew.where(ew.equal(x, 0), x_dot, x)
+    dot = None if bar_dot is None else times_sign(bar_dot, along)
+    if x_dot is not None and (forward or bar_dot is not None):  # of a slope that is the same everywhere, 0 on both sides
+        dot = ew.where(_jumps(x, bar * x_dot), math.nan, zeros_of(x) if dot is None else dot)
+    return None if dot is None else like_tangent(dot, out)
+
+
+def _times_sign(name: str, forward: bool) -> Record:
+    """The op (bar, x): bar * sign(x); `forward` if bar is a tangent."""
+    record = elementwise(name, 1, 1 if forward else None, syntax=_syntax_of_product, evaluate=lambda bar, x: bar * np.sign(x))
+    record.vjp, record.jvp = (functools.partial(f, forward=forward) for f in (_vjp_times_sign, _jvp_times_sign))
+    return record
+
+
+times_sign, times_sign_forward = _times_sign("times_sign", False), _times_sign("times_sign_forward", True)
+
+
+def _made_one_sided(record) -> None:
+    """Let the tangent of a size at 0 be the size of the tangents while a derivative is differentiated."""
+    plain = record.jvp
+
+    def jvp(dots, y, *xs, **attrs):
+        dot = plain(dots, y, *xs, **attrs)
+        if dot is None or not forwards.one_sided:
+            return dot
+        sizes = [value(0.0) if d is None else d for d in dots]
+        return like_tangent(ew.where(ew.equal(y, 0), record(*sizes), dot), y)
+
+    record.jvp = jvp
+
+
+for _name in ("absolute", "abs_", "fabs", "math.fabs", "hypot", "math.hypot"):
+    _made_one_sided(RECORDS[_name])
+
+SLOPES = (over_size, over_size_forward, times_sign, times_sign_forward)
+SLOPES_OF_SIZES.update({record.name: times_slope for record in SLOPES})
+
+# ------------------------------------------------------------------------------------------------- of arrays
+
+
+def _infer_root(squares: Value, *xs: Value, axis, keepdims) -> Type:
+    return ew.sqrt.infer(squares)
+
+
+def _aligned(reduced: Value, axis, keepdims: bool, x: Value) -> Value:
+    """The result of a reduction of `x` with its reduced axes back, as axes of length 1.
+
+    What all lanes have in common has fewer axes in front than `x`.
+    """
+    if axis is None or keepdims or isinstance(reduced.type, Scalar):
+        return reduced
+    if rank(x) is None or rank(reduced) is None:  # before a call: no lanes
+        return expand_dims(reduced, axis)
+    axes = normal_axes(axis, rank(x))
+    common = rank(x) - len(axes) - rank(reduced)
+    return expand_dims(reduced, axis if common == 0 else tuple(k - common for k in axes))
+
+
+def _vjp_root(bar, y, squares, count, *xs, axis, keepdims):
+    bar = bar if count.constant == 1 else RECORDS["quotient"](bar, count)
+    bar, divisor, y = (_aligned(v, axis, keepdims, xs[0]) for v in (bar, ew.not_zero(y), y))
+    return None, None, *(like_operand(times(bar, over_size(1.0, x, divisor, y), (bar, x, divisor, y)), x) for x in xs)
+
+
+def _total(a: Value, b: Value, axis, keepdims: bool) -> Value:
+    """The sum of a * b along axes."""
+    if axis is None and not keepdims and rank(a) == 1:
+        return RECORDS["matmul"](a, b)
+    return RECORDS["sum"](a * b, axis=axis, keepdims=keepdims)
+
+
+def _jvp_root(dots, y, squares, count, *xs, axis, keepdims):
+    pairs = [(dot, x) for dot, x in zip(dots[2:], xs, strict=True) if dot is not None]
+    if not pairs:
+        return None
+    dots, xs = zip(*pairs)
+    total = functools.reduce(ew.add, [_total(dot, x, axis, keepdims) for dot, x in pairs])
+    dot = root_forward(total, count, ew.not_zero(y), y, *xs, *dots, axis=axis, keepdims=keepdims)
+    if forwards.one_sided:
+        squares = functools.reduce(ew.add, [_total(dot, dot, axis, keepdims) for dot in dots])
+        squares = squares if count.constant == 1 else RECORDS["quotient"](squares, count)
+        dot = ew.where(ew.equal(y, 0), root(squares, count, *dots, axis=axis, keepdims=keepdims), dot)
+    return like_tangent(dot, y)
+
+
+def _infer_root_forward(total: Value, count: Value, divisor: Value, y: Value, *pairs: Value, axis, keepdims) -> Type:
+    return over_size.infer(total, count, divisor, y)
+
+
+def _vjp_root_forward(c, out, total, count, divisor, y, *pairs, axis, keepdims):
+    y_bar = _as_cotangent(-over_size(1.0, c * out, divisor, y), y)
+    c = c if count.constant == 1 else RECORDS["quotient"](c, count)
+    c, divisor, y = (_aligned(v, axis, keepdims, pairs[-1]) for v in (c, divisor, y))
+    xs, dots = pairs[:len(pairs) // 2], pairs[len(pairs) // 2:]
+    x_bars = [over_size(dot, c, _zero_or_nan(y, dot), y) for dot in dots]  # as those of `over_size_forward`
+    dot_bars = [over_size(c, x, divisor, y) for x in xs]
+    return None, None, None, y_bar, *(_as_cotangent(bar, x) for bar, x in zip([*x_bars, *dot_bars], pairs, strict=True))
+
+
+def _jvp_root_forward(dots, out, total, count, divisor, y, *pairs, axis, keepdims):
+    half, terms = len(pairs) // 2, []
+    for k, dot in enumerate(dots[4:]):
+        if dot is not None:
+            found = _total(dot, pairs[(k + half) % len(pairs)], axis, keepdims)
+            found = found if count.constant == 1 else RECORDS["quotient"](found, count)
+            terms.append(zero_or_quotient(found, y) if k < half else over_size(1.0, found, divisor, y))
+    if dots[3] is not None:
+        terms.append(-over_size(1.0, out * dots[3], divisor, y))
+    return like_tangent(functools.reduce(ew.add, terms), out) if terms else None
+
+
+def _syntax_root_forward(total: ast.expr, count: ast.expr, divisor: ast.expr, *rest: ast.expr, axis, keepdims) -> ast.expr:
+    """total / count / divisor"""
+    is_one = isinstance(count, ast.Constant) and count.value == 1
+    return _quotient(total if is_one else _quotient(total, count), divisor)
+
+
+root_forward = define(
+    "root_forward",  # (total, count, divisor, y, *xs, *x_dots): the tangent of y = root(..., count, *xs), as `over_size_forward`
+    evaluate=lambda total, count, divisor, *rest, axis, keepdims: total / count / divisor,
+    infer=_infer_root_forward,
+    partials=(None, None, None),  # differentiated by y, the xs and their tangents
+    vjp=_vjp_root_forward,
+    jvp=_jvp_root_forward,
+    syntax=_syntax_root_forward,
+    cheap=True,
+)
+
+
+root = define(
+    "root",  # (squares, count, *xs): the square root of `squares`, which are x * x of all xs, added up along axes, over `count`
+    evaluate=lambda squares, *xs, axis, keepdims: np.sqrt(squares),
+    infer=_infer_root,
+    partials=(None, None),  # differentiated by xs
+    vjp=_vjp_root,
+    jvp=_jvp_root,
+    syntax=lambda squares, *xs, axis, keepdims: numpy_syntax("sqrt")(squares),
+    cheap=True,
+)
+
+
+kinked(root, Kink("a size at 0: the derivative is taken as 0, that of all directions at once", size_zero))
+
+# ---------------------------------------------------------------------------------------------- squares
+
+
+
+def _as_if(name: str, elementwise: bool) -> Record:
+    """The op (y, under): y, differentiated as `under`, which is the same but for rounding."""
+    return define(name, evaluate=lambda y, under: y, infer=lambda y, under: y.type, partials=(None, 1), elementwise=elementwise, cheap=True, slope="finite",
+                  vjp=lambda bar, y, x, under: (None, bar), jvp=lambda dots, y, x, under: dots[1],
+                  syntax=lambda y, under: y, stands_for=lambda op, out: op.inputs[0])
+
+
+as_if, complex_as_if = _as_if("as_if", True), _as_if("complex_as_if", False)  # of elements left out only the first has to know
+_SQUARED = ("square", "absolute", "abs_", "fabs", "math.fabs", "exp", "math.exp", "sqrt", "math.sqrt", "root", "hypot", "math.hypot", "cosh")
+_BOTH = ("add", "multiply", "divide", "quotient", "maximum", "minimum")
+_KEPT = ("sum", "expand_dims", "reshape", "ravel", "transpose", "getitem", "spread", "astype", "as_if", "item")
+
+
+def is_never_negative(x: Value, depth: int = 12) -> bool:
+    """Whether `x` is a sum of squares, or the like: never less than 0."""
+    if type(x.constant) in (int, float):
+        return x.constant >= 0
+    if x.op is None or not depth or str(dtype_of(x.type)).startswith("complex"):
+        return False
+    inputs = x.op.inputs
+    match x.op.name:
+        case "multiply" | "matmul" if inputs[0] is inputs[1]:
+            return x.op.name == "multiply" or rank(inputs[0]) == 1
+        case "power" if type(inputs[1].constant) in (int, float) and inputs[1].constant % 2 == 0:
+            return True
+        case "length" | "size":
+            return True
+        case name if name in _SQUARED:
+            return True
+        case "maximum" | "max_":
+            return any(is_never_negative(y, depth - 1) for y in inputs)
+        case name if name in _BOTH:
+            return all(is_never_negative(y, depth - 1) for y in inputs)
+        case name if name in _KEPT:
+            return is_never_negative(inputs[0], depth - 1)
+    return False
+
+
+def not_negative(x: Value) -> Value:
+    """`x`, whose derivative is NaN where it is negative, as that of its root is."""
+    return x if is_never_negative(x) else no_negative(x)
+
+
+no_negative = elementwise("no_negative", lambda y, x: ew.where(ew.less(x, 0), math.nan, 1), evaluate=lambda x: x, syntax=lambda x: x)
+
+
+def plainly(op: Op, inputs: Sequence[Value]) -> Value | None:
+    """What an op of this module is as arithmetic, for code that is not differentiated any more."""
+    match op.name:
+        case "root":
+            return ew.sqrt(inputs[0])
+        case "root_forward":
+            total, count, divisor, *_ = inputs
+            return (total if count.constant == 1 else total / count) / divisor
+        case "over_size" | "over_size_forward":
+            bar, x, divisor, _ = inputs
+            is_slope = bar.constant == 1 and rank(x) == rank(divisor)
+            return x / divisor if is_slope else bar / divisor * x
+        case "as_if" | "complex_as_if" | "no_negative" | "matrix_function" | "matrix_function_along":
+            return inputs[0]
+        case "times_sign" | "times_sign_forward":
+            return ew.sign(inputs[1]) if inputs[0].constant == 1 else inputs[0] * ew.sign(inputs[1])
+    return None

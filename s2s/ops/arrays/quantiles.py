@@ -1,0 +1,80 @@
+"""Medians, quantiles and percentiles: elements of the sorted array, or points between two of them.
+
+Between equal elements the derivative goes to those that sorting puts there, as in JAX.  With a NaN, all are NaN.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import UnsupportedError
+from ...ir.builder import current
+from ...ir.graph import Value
+from ...ir.types import Scalar
+from ..core.cast import astype
+from ..core.elementwise import floor, greater_equal, isnan, minimum, where
+from ..core.record import FUNCTIONS, numpy_function, rank, static, value
+from ..core.shape import length, static_axis
+from .axes import expand_dims, moveaxis
+from .index import take
+from .reduce import any_record, as_array, mean
+from .reshape import ravel
+
+
+def _sorted(x, axis) -> tuple[Value, Value]:
+    """`x`, sorted along its first axis, which was `axis` (None: raveled), and how many there are."""
+    x, axis = as_array(x), static_axis(axis)
+    if isinstance(axis, tuple):
+        raise UnsupportedError("a quantile along several axes", current().line, "reshape them into one axis")
+    x = ravel(x) if axis is None else x if axis == 0 else moveaxis(x, axis, 0)
+    return FUNCTIONS[np.sort](x, axis=0 if rank(x) != 1 else -1), length(x, axis=0)
+
+
+def _or_nan(result: Value, ordered: Value) -> Value:
+    last = take(ordered, -1)
+    return where(isnan(last), last, result)
+
+
+def _kept(result: Value, axis, keepdims) -> Value:
+    if not static(keepdims):
+        return result
+    axis = static_axis(axis)
+    if axis is None:
+        raise UnsupportedError("a quantile of all elements with keepdims", current().line, "give it an axis, or leave keepdims out")
+    return expand_dims(result, axis)
+
+
+@numpy_function(np.median)
+def median(a, axis=None, out=None, overwrite_input=False, keepdims=False) -> Value:
+    """np.median."""
+    ordered, n = _sorted(a, axis)
+    middle = mean(take(ordered, slice((n - 1) // 2, n // 2 + 1)), axis=0)
+    is_nan = any_record(isnan(take(ordered, slice(-1, None))), axis=0, keepdims=False)  # of nothing the mean is
+    return _kept(where(is_nan, np.nan, middle), axis, keepdims)
+
+
+@numpy_function(np.quantile)
+def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False) -> Value:
+    """np.quantile by linear interpolation; `q`, a number or a vector of them, has no derivative."""
+    if static(method) != "linear":
+        raise UnsupportedError(f"a quantile with method={static(method)!r}", current().line, "use method='linear'")
+    ordered, n = _sorted(a, axis)
+    q = as_array(q)
+    if q.type == Scalar("float64", weak=True) and ordered.type.dtype == "float32":
+        q = astype(q, dtype="float32")
+    at = (n - 1) * q
+    below = floor(at)
+    k = astype(below, dtype="int64")
+    share = at - below
+    if rank(share):
+        share = expand_dims(share, tuple(range(1, rank(ordered)))) if rank(ordered) > 1 else share
+    low, high = take(ordered, k), take(ordered, minimum(k + 1, n - 1))
+    gap = high - low
+    between = where(greater_equal(share, 0.5), high - gap * (1 - share), low + gap * share)
+    return _kept(_or_nan(between, ordered), axis, keepdims)
+
+
+@numpy_function(np.percentile)
+def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False) -> Value:
+    """np.percentile, as np.quantile."""
+    return quantile(a, as_array(q) / value(100), axis, out, overwrite_input, method, keepdims)

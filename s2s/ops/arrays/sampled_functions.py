@@ -1,0 +1,218 @@
+"""Functions given by samples: np.trapezoid, np.gradient, np.interp, np.convolve and np.correlate, np.ediff1d, np.unwrap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ...errors import TypeMismatchError, UnsupportedError
+from ...ir.builder import current, fresh_extent
+from ...ir.graph import Value
+from ...ir.types import Array, Type, is_inexact
+from ..core.cast import as_dtype
+from ..core.chain_rule import like_operand
+from ..core.define_elementwise import is_none
+from ..core.elementwise import (
+    absolute,
+    bitwise_and,
+    clip,
+    conjugate,
+    equal,
+    greater,
+    less,
+    remainder,
+    where,
+)
+from ..core.record import RECORDS, define, dtype_of, numpy_function, rank, static, value
+from ..core.shape import length, numpy_call, of_length, shaped_like, static_axis
+from .axes import expand_dims, flip, moveaxis
+from .concatenate import along
+from .create import empty_like
+from .cumulative import cumsum_
+from .index import put, take
+from .products import jvp_bilinear, product_dtype
+from .reduce import as_array, sum_record
+from .reshape import ravel
+from .search import searchsorted
+from .selection import diff
+
+# ------------------------------------------------------------------------------- integrals and derivatives
+
+
+@numpy_function(np.trapezoid)
+def trapezoid(y, x=None, dx=1.0, axis=-1) -> Value:
+    """np.trapezoid, with sample points along the axis, or of y's shape."""
+    y, axis = as_array(y), static_axis(axis)
+    if rank(y) == 0:
+        raise TypeMismatchError("np.trapezoid of a number", current().line, "give it an array of samples")
+    if is_none(x):
+        width = value(dx)
+    else:
+        x = as_array(x)
+        width = diff(x, 1, -1 if rank(x) == 1 else axis)
+        if rank(x) == 1 and rank(y) is not None and (behind := rank(y) - 1 - axis % rank(y)):
+            width = expand_dims(width, tuple(range(1, 1 + behind)))
+    ends = take(y, along(axis, slice(1, None))) + take(y, along(axis, slice(None, -1)))
+    if rank(y) is None and rank(width) == 1 and axis != -1:
+        areas = moveaxis(width * moveaxis(ends, axis, -1), -1, axis)  # laid out as `ends`, so that they are summed in NumPy's order
+    else:
+        areas = width * ends
+    return sum_record(areas / 2.0, axis=None if rank(y) == 1 else axis, keepdims=False)
+
+
+@numpy_function(np.gradient)
+def gradient(f, *varargs, axis=None, edge_order=1) -> Value:
+    """np.gradient along one axis, of samples at equal distances."""
+    f, axis = as_array(f), static_axis(axis)
+    order = static(edge_order)
+    if order not in (1, 2) or len(varargs) > 1 or (varargs and rank(value(varargs[0])) != 0):
+        raise UnsupportedError("np.gradient of samples at unequal distances, or of higher order", current().line,
+                               "write the differences with slices")
+    if rank(f) != 1 and axis is None:
+        raise UnsupportedError("np.gradient along all axes", current().line, "call it for each axis, with axis=")
+    axis = -1 if axis is None else axis
+    step = value(varargs[0]) if varargs else value(1.0)
+    f = f if is_inexact(dtype_of(f.type)) else as_dtype(f, "float64")
+    inner = (take(f, along(axis, slice(2, None))) - take(f, along(axis, slice(None, -2)))) / (2.0 * step)
+    slopes = put(empty_like(f), along(axis, slice(1, -1)), inner)
+    for end, inwards in ((0, 1), (-1, -1)):
+        first, second, *third = (take(f, along(axis, end + k * inwards)) for k in range(order + 1))
+        if order == 1:
+            slope = (second - first if inwards == 1 else first - second) / step
+        else:
+            slope = first * (-1.5 * inwards / step) + second * (2.0 * inwards / step) + third[0] * (-0.5 * inwards / step)
+        slopes = put(slopes, along(axis, end), slope)
+    return slopes
+
+
+@numpy_function(np.ediff1d)
+def ediff1d(ary, to_end=None, to_begin=None) -> Value:
+    """np.ediff1d: differences of neighbours in the raveled array."""
+    if not is_none(to_end) or not is_none(to_begin):
+        raise UnsupportedError("np.ediff1d with ends", current().line, "concatenate them")
+    return diff(ravel(as_array(ary)), 1, -1)
+
+
+@numpy_function(np.interp)
+def interp(x, xp, fp, left=None, right=None, period=None) -> Value:
+    """np.interp; at a sample point the derivative in x is that to the right, beyond the ends 0.
+
+    `xp` must increase, as NumPy asks without looking: of points out of order NumPy makes what its search happens to find, which depends
+    on the points asked before, and s2s makes something else.
+
+        np.interp(0.5, np.array([0.0, 1.0]), np.array([2.0, 4.0]))  # 3.0
+    """
+    if not is_none(period):
+        raise UnsupportedError("np.interp with a period", current().line, "take x modulo the period, and repeat the samples")
+    x, xp = (as_dtype(as_array(each), "float64") for each in (x, xp))
+    fp = as_array(fp)
+    fp = as_dtype(fp, "complex128" if is_complex(fp) else "float64")
+    fp = of_length(fp, xp, 0, 0, "np.interp") if rank(xp) == rank(fp) == 1 else fp
+    k = clip(searchsorted(xp, x, "right") - 1, 0, length(xp, axis=0) - 2)
+    start, low = take(xp, k), take(fp, k)
+    slope = (take(fp, k + 1) - low) / (take(xp, k + 1) - start)
+    left = take(fp, 0) if is_none(left) else value(left)
+    right = take(fp, -1) if is_none(right) else value(right)
+    last = take(xp, -1)
+    beyond = where(greater(x, last), right, where(equal(x, last), take(fp, -1), slope * (x - start) + low))
+    return where(less(x, take(xp, 0)), left, beyond)
+
+
+@numpy_function(np.unwrap)
+def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi) -> Value:
+    """np.unwrap of floats along one axis: the derivative is 1, as what is added is constant."""
+    if not is_none(discont):
+        raise UnsupportedError("np.unwrap with discont=", current().line, "leave it out")
+    p, axis, period = as_array(p), static_axis(axis), static(period)
+    p = p if isinstance(period, int) or is_inexact(dtype_of(p.type)) else as_dtype(p, "float64")
+    step = diff(p, 1, axis)
+    low = -period / 2
+    wrapped = remainder(step - low, period) + low
+    wrapped = where(bitwise_and(equal(wrapped, low), greater(step, 0)), -low, wrapped)
+    jump = where(less(absolute(step), period / 2), 0, wrapped - step)
+    return put(put(empty_like(p), along(axis, slice(None, 1)), take(p, along(axis, slice(None, 1)))), along(axis, slice(1, None)),
+               take(p, along(axis, slice(1, None))) + cumsum_(jump, axis=axis))
+
+
+# -------------------------------------------------------------------------------------------- convolutions
+
+
+def _infer_convolve(a: Value, v: Value) -> Type:
+    if rank(a) != 1 or rank(v) != 1:
+        raise UnsupportedError("np.convolve of something else than two vectors", current().line, "call the function once, or convolve row by row")
+    return Array(product_dtype(a, v), (fresh_extent(),))
+
+
+def _vjp_convolve(bar, y, a, v):
+    """y[k] = sum of a[i] * v[k - i], so a_bar[i] = sum of y_bar[i + j] * v[j]."""
+    return _like(_correlated(bar, v), a), _like(_correlated(bar, a), v)
+
+
+def _vjp_correlate(bar, y, a, v, *, conj):
+    """y[k] = sum of a[k + j] * v[j], so a_bar[i] = sum of y_bar[k] * v[i - k], v_bar[j] = sum of a[k + j] * y_bar[k]."""
+    return _like(convolve_record(bar, v), a), _like(_correlated(a, bar), v)
+
+
+def _like(x: Value, operand: Value) -> Value:
+    return like_operand(shaped_like(x, operand), operand)
+
+
+def _correlated(a: Value, v: Value) -> Value:
+    """Sums of v times as many elements of a, which is no shorter: what np.convolve(a, v[::-1], "valid") gives, in as many steps as there are products."""
+    return correlate_record(a, v, conj=is_complex(v))
+
+
+def is_complex(x: Value) -> bool:
+    return np.dtype(x.type.dtype).kind == "c"
+
+
+convolve_record = define(
+    "convolve",  # in full
+    evaluate=np.convolve,
+    infer=_infer_convolve,
+    vjp=_vjp_convolve,
+    syntax=lambda a, v: numpy_call("convolve", a, v),
+)
+convolve_record.jvp = jvp_bilinear(convolve_record)
+
+correlate_record = define(
+    "correlate",  # where one lies inside the other; NumPy conjugates the second, which `conj` takes back
+    evaluate=lambda a, v, *, conj: np.correlate(a, np.conj(v) if conj else v),
+    infer=lambda a, v, *, conj: _infer_convolve(a, v),
+    vjp=_vjp_correlate,
+    syntax=lambda a, v, *, conj: numpy_call("correlate", a, numpy_call("conj", v) if conj else v),
+)
+correlate_record.jvp = lambda dots, y, a, v, *, conj: jvp_bilinear(_correlated)(dots, y, a, v)
+
+
+def _cut(full: Value, a: Value, v: Value, mode: str, begins: Callable[[Value, Value], Value]) -> Value:
+    """The part of a full convolution that NumPy keeps; that which is as long as the longer one `begins` there."""
+    n, m = length(a, axis=0), length(v, axis=0)
+    shorter, longer = RECORDS["min_"](n, m), RECORDS["max_"](n, m)
+    match mode:
+        case "full":
+            return full
+        case "same":
+            return take(full, slice(begins(n, m), begins(n, m) + longer))
+        case "valid":
+            return take(full, slice(shorter - 1, longer))
+    raise UnsupportedError(f"np.convolve with mode={mode!r}", current().line, "use 'full', 'same' or 'valid'")
+
+
+@numpy_function(np.convolve)
+def convolve(a, v, mode="full") -> Value:
+    """np.convolve."""
+    a, v = as_array(a), as_array(v)
+    return _cut(convolve_record(a, v), a, v, static(mode), lambda n, m: (RECORDS["min_"](n, m) - 1) // 2)
+
+
+@numpy_function(np.correlate)
+def correlate(a, v, mode="valid") -> Value:
+    """np.correlate: where the second is longer NumPy changes places, and turns the result round, its middle with it."""
+    a, v = as_array(a), as_array(v)
+    turned = flip(conjugate(v) if is_complex(v) else v)
+    return _cut(convolve_record(a, turned), a, v, static(mode), lambda n, m: RECORDS["min_"](n, m - 1) // 2)
+
+

@@ -1,0 +1,1 @@
+"""Records and what all ops are defined by: rules, shapes, elementwise arithmetic, control flow."""

@@ -1,0 +1,411 @@
+"""Elementwise ops: a table of the derivatives learned at school.
+
+Each row: the op's name in NumPy, and ∂y/∂x for each operand as a function of the result `y` and the operands.
+Both modes, batching and fusion follow from that.  A partial of 1 or -1 is written as the number; None says
+that the operand carries no derivative.  `python` is the op as Python itself spells it, if it does; `math` is its
+twin in Python's math module; `vector` says that runtime/kernels/vector_math has it; `fold` are identities that hold bit for bit.
+
+Where calculus is silent: at a tie, maximum, minimum and clip give each operand half, as JAX does; Python's max and
+min follow the operand they return; abs has derivative 0 at 0, and so have hypot, norms and standard deviations; a ** b has
+derivative 0 with respect to b where a is not positive.  docs/non-smooth.md is a table of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import math
+from math import pi
+
+import numpy as np
+
+from ...ir.graph import OPERATORS, Value
+from ...ir.types import Scalar
+from . import identities, raise_conditions, signs
+from .chain_rule import like_operand, like_tangent, strong_zeros, times
+from .define_elementwise import (
+    builtin_syntax,
+    elementwise,
+    joined,
+    numpy_syntax,
+    python_syntax,
+    sampled,
+)
+from .kinks import (
+    Kink,
+    at_halves,
+    at_integers,
+    at_zero,
+    equal_operands,
+    kinked,
+    size_zero,
+    zero_over_zero,
+)
+from .record import RECORDS, forwards
+from .shape import sum_to
+
+# ----------------------------------------------------------------------------------------- arithmetic
+#                                         ∂y/∂a                       ∂y/∂b
+
+add = elementwise("add",                  1,                          1,                  python="a + b", fold=identities.add)
+subtract = elementwise("subtract",        1,                          -1,                 python="a - b", fold=identities.subtract)
+multiply = elementwise("multiply",        lambda y, a, b: b,          lambda y, a, b: a,  python="a * b", fold=identities.multiply, slope="finite")
+divide = elementwise("divide",            lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, python="a / b", fold=identities.divide, slope=signs.of_quotient)
+quotient = elementwise("quotient",        lambda y, a, b: 1 / b,      lambda y, a, b: -y / b, evaluate=np.divide, syntax=numpy_syntax("divide"),
+                       fold=identities.quotient, slope=signs.of_quotient)  # see Note [Derivatives do not raise]
+single_quotient = elementwise("single_quotient", lambda y, a, b: 1 / b, lambda y, a, b: -y / b,  # the same, where float64 would be too wide
+                              evaluate=lambda a, b: np.divide(a, b, dtype=np.float32), syntax=lambda a, b: _in_single(numpy_syntax("divide")(a, b)),
+                              fold=identities.single_quotient, slope=signs.of_quotient)
+power = elementwise("power",              lambda y, a, b: _power_slope(y, a, b),
+                                          lambda y, a, b: y * log(_positive(a)),          python="a ** b", fold=identities.power, math=math.pow, vector=True, slope=signs.of_power)
+floor_divide = elementwise("floor_divide", None,                      None,               python="a // b")
+remainder = elementwise("remainder",      1,                          lambda y, a, b: -(a // b), python="a % b", slope=signs.of_quotient)
+fmod = elementwise("fmod",                1,                          lambda y, a, b: -trunc(a / b), math=math.fmod, slope=signs.of_quotient)
+negative = elementwise("negative",        -1,                                             python="-a", fold=identities.negative)
+positive = elementwise("positive",        1,                                              python="+a")
+
+# --------------------------------------------------------------------------------- exp, log and powers
+#                                         ∂y/∂x
+
+exp = elementwise("exp",                  lambda y, x: y,                       math=math.exp, vector=True, slope="finite")
+exp2 = elementwise("exp2",                lambda y, x: math.log(2) * y,         math=getattr(math, "exp2", None), vector=True, slope="finite")  # of Python 3.11
+expm1 = elementwise("expm1",              lambda y, x: exp(x),                  math=math.expm1, vector=True, slope="finite")
+log = elementwise("log",                  lambda y, x: 1 / x,                   math=math.log, vector=True, slope=signs.pole_at_zero)
+log2 = elementwise("log2",                lambda y, x: 1 / (math.log(2) * x),   math=math.log2, vector=True, slope=signs.pole_at_zero)
+log10 = elementwise("log10",              lambda y, x: 1 / (math.log(10) * x),  math=math.log10, vector=True, slope=signs.pole_at_zero)
+log1p = elementwise("log1p",              lambda y, x: 1 / (1 + x),             math=math.log1p, vector=True)
+sqrt = elementwise("sqrt",                lambda y, x: 0.5 / y,                 math=math.sqrt, slope=signs.steep_at_zero)
+cbrt = elementwise("cbrt",                lambda y, x: 1 / (3 * y * y),         math=getattr(math, "cbrt", None), slope=signs.steep_at_zero)
+square = elementwise("square",            lambda y, x: 2 * x, slope="finite")
+reciprocal = elementwise("reciprocal",    lambda y, x: -y * y, slope=signs.pole_at_zero)
+#                                         ∂y/∂a                       ∂y/∂b
+def _share(y, a, b, exponential):
+    """The share of exp(a) in exp(y) = exp(a) + exp(b): exp(a - y), 0 where all are 0, and by a - b where y is infinite.
+
+    Where one of the terms is a known finite number, the sum is none of nothing, and infinite because of the other.
+    """
+    if any(isinstance(n := getattr(x, "constant", x), (int, float)) and math.isfinite(n) for x in (a, b)):
+        return where(equal(a, math.inf), 1.0, exponential(a - y))
+    infinite = equal(y, math.inf)
+    return exponential(where(infinite, minimum(a - b, 0.0), a - where(bitwise_or(infinite, equal(y, -math.inf)), 0.0, y)))
+
+
+logaddexp = elementwise("logaddexp",      lambda y, a, b: _share(y, a, b, exp), lambda y, a, b: _share(y, b, a, exp), vector=True, slope="finite")
+logaddexp2 = elementwise("logaddexp2",    lambda y, a, b: _share(y, a, b, exp2), lambda y, a, b: _share(y, b, a, exp2), slope="finite")
+hypot = elementwise("hypot",              lambda y, a, b: slope_of_size(y, a), lambda y, a, b: slope_of_size(y, b), math=math.hypot, slope="finite")
+
+# -------------------------------------------------------------------------- trigonometric and hyperbolic
+#                                         ∂y/∂x
+
+sin = elementwise("sin",                  lambda y, x: cos(x),                  math=math.sin, vector=True, slope="finite")
+cos = elementwise("cos",                  lambda y, x: -sin(x),                 math=math.cos, vector=True, slope="finite")
+tan = elementwise("tan",                  lambda y, x: 1 + y * y,               math=math.tan, vector=True)
+arcsin = elementwise("arcsin",            lambda y, x: 1 / sqrt(1 - x * x),     math=math.asin, slope="steep")
+arccos = elementwise("arccos",            lambda y, x: -1 / sqrt(1 - x * x),    math=math.acos, slope="steep")
+arctan = elementwise("arctan",            lambda y, x: 1 / (1 + x * x),         math=math.atan, vector=True, slope="finite")
+sinh = elementwise("sinh",                lambda y, x: cosh(x),                 math=math.sinh, vector=True, slope="finite")
+cosh = elementwise("cosh",                lambda y, x: sinh(x),                 math=math.cosh, vector=True, slope="finite")
+tanh = elementwise("tanh",                lambda y, x: 1 - y * y,               math=math.tanh, vector=True, slope="finite")
+arcsinh = elementwise("arcsinh",          lambda y, x: 1 / hypot(x, 1),          math=math.asinh, slope="finite")
+arccosh = elementwise("arccosh",          lambda y, x: 1 / (sqrt(x - 1) * sqrt(x + 1)), math=math.acosh, slope="steep")
+arctanh = elementwise("arctanh",          lambda y, x: 1 / (1 - x * x),         math=math.atanh)
+degrees = elementwise("degrees",          lambda y, x: 180 / pi,                math=math.degrees, also=(np.rad2deg,), slope="finite")
+radians = elementwise("radians",          lambda y, x: pi / 180,                math=math.radians, also=(np.deg2rad,), slope="finite")
+sinc = elementwise("sinc",                lambda y, x: _sinc_slope(y, x), slope="finite")
+#                                         ∂y/∂a                                 ∂y/∂b
+arctan2 = elementwise("arctan2",          lambda y, a, b: b / hypot(a, b) / hypot(a, b), lambda y, a, b: -a / hypot(a, b) / hypot(a, b),
+                      math=math.atan2, vector=True, slope=signs.of_angle)
+
+# -------------------------------------------------------------------------------- choices: 1 if chosen
+#                                         ∂y/∂a                              ∂y/∂b
+
+maximum = elementwise("maximum",          lambda y, a, b: _larger(a, b),     lambda y, a, b: _larger(b, a), vector=True, slope="finite")
+minimum = elementwise("minimum",          lambda y, a, b: _larger(b, a),     lambda y, a, b: _larger(a, b), vector=True, slope="finite")
+fmax = elementwise("fmax",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a), slope="finite")
+fmin = elementwise("fmin",                lambda y, a, b: _chosen(y, a, b),  lambda y, a, b: _chosen(y, b, a), slope="finite")
+max_ = elementwise("max_",                lambda y, a, b: where(less(a, b), 0, 1),
+                                                                             lambda y, a, b: where(less(a, b), 1, 0),
+                   python="max(a, b)", result=joined, slope="finite")
+min_ = elementwise("min_",                lambda y, a, b: where(less(b, a), 0, 1),
+                                                                             lambda y, a, b: where(less(b, a), 1, 0),
+                   python="min(a, b)", result=joined, slope="finite")
+#                                         ∂y/∂c    ∂y/∂a                            ∂y/∂b
+where = elementwise("where",              None,    lambda y, c, a, b: where(c, 1, 0), lambda y, c, a, b: where(c, 0, 1),
+                    evaluate=lambda c, a, b: np.where(c, a, b)[()], fold=identities.where, slope="finite")
+select = elementwise("select",            None,    lambda y, c, a, b: where(c, 1, 0), lambda y, c, a, b: where(c, 0, 1),
+                     python="b if a else c", result=lambda c, a, b: _type_of_choice(c, a, b), slope="finite")
+#                                         ∂y/∂x                              ∂y/∂lo, ∂y/∂hi
+clip = elementwise("clip",                lambda y, x, lo, hi: where(equal(y, x), where(bitwise_or(equal(x, lo), equal(x, hi)), 0.5, 1), 0),
+                                                                             lambda y, x, lo, hi: _below(x, lo, hi),
+                                                                             lambda y, x, lo, hi: _above(x, lo, hi),
+                   fold=identities.clip, slope="finite")
+
+# ----------------------------------------------------------------------------------- signs and rounding
+#                                         ∂y/∂x
+
+absolute = elementwise("absolute",        lambda y, x: _direction(y, x),        syntax=numpy_syntax("abs"), slope="finite")
+abs_ = elementwise("abs_",                lambda y, x: _direction(y, x),        python="abs(a)", slope="finite")
+fabs = elementwise("fabs",                lambda y, x: _direction(y, x),                 math=math.fabs, slope="finite")
+sign = elementwise("sign",                None)
+floor = elementwise("floor",              None,                                 math=math.floor)
+ceil = elementwise("ceil",                None,                                 math=math.ceil)
+trunc = elementwise("trunc",              None,                                 math=math.trunc)
+rint = elementwise("rint",                None)
+nan_to_num = elementwise("nan_to_num",    lambda y, x: where(isfinite(x), 1, 0), slope="finite")
+#                                         ∂y/∂a                                 ∂y/∂b
+nextafter = elementwise("nextafter",      1,                                    None,     math=math.nextafter)
+spacing = elementwise("spacing",          None)
+copysign = elementwise("copysign",        lambda y, a, b: sign(a) * sign(y),    None,     math=math.copysign, slope="finite")
+heaviside = elementwise("heaviside",      None,                                 lambda y, a, b: where(equal(a, 0), 1, 0),
+                        fold=identities.heaviside, slope="finite")
+round_ = elementwise("round",             None,                                 None,     syntax=lambda x, n: _round_syntax(x, n))
+
+# ------------------------------------------------------------------------------------- complex numbers
+#                                         ∂y/∂x
+
+real = elementwise("real",                1)
+imag = elementwise("imag",                -1j)
+conjugate = elementwise("conjugate",      1,  syntax=numpy_syntax("conj"))  # not holomorphic: its rules are below
+
+#                                         ∂y/∂a    ∂y/∂b
+complex_of = elementwise("complex_of",    1,       1j,  evaluate=complex, syntax=builtin_syntax("complex"),
+                         result=lambda a, b: Scalar("complex128", weak=True))  # of two numbers
+
+# ------------------------------------------------------------------------- comparisons, logic and bits
+
+less = elementwise("less",                      None, None, python="a < b")
+less_equal = elementwise("less_equal",          None, None, python="a <= b")
+greater = elementwise("greater",                None, None, python="a > b")
+greater_equal = elementwise("greater_equal",    None, None, python="a >= b")
+equal = elementwise("equal",                    None, None, python="a == b")
+not_equal = elementwise("not_equal",            None, None, python="a != b")
+logical_and = elementwise("logical_and",        None, None)
+logical_or = elementwise("logical_or",          None, None)
+logical_xor = elementwise("logical_xor",        None, None)
+logical_not = elementwise("logical_not",        None)
+not_ = elementwise("not_",                      None,       python="not a")
+and_ = elementwise("and_",                      None, None, python="a and b", result=lambda a, b: Scalar("bool"))  # of truth values
+or_ = elementwise("or_",                        None, None, python="a or b", result=lambda a, b: Scalar("bool"))
+bitwise_and = elementwise("bitwise_and",        None, None, python="a & b", fold=identities.both)
+bitwise_or = elementwise("bitwise_or",          None, None, python="a | b")
+bitwise_xor = elementwise("bitwise_xor",        None, None, python="a ^ b")
+invert = elementwise("invert",                  None,       python="~a")
+left_shift = elementwise("left_shift",          None, None, python="a << b")
+right_shift = elementwise("right_shift",        None, None, python="a >> b")
+isnan = elementwise("isnan",                    None,       math=math.isnan)
+isinf = elementwise("isinf",                    None,       math=math.isinf)
+isfinite = elementwise("isfinite",              None,       math=math.isfinite)
+signbit = elementwise("signbit",                None)
+
+# --------------------------------------------------------------------- derivatives of what was thrown away
+
+#                                                 ∂y/∂a                  ∂y/∂b
+strong_product = elementwise("strong_product",    lambda y, a, b: b,     lambda y, a, b: a,  slope="finite", fold=identities.strong_product,
+                             syntax=python_syntax("np.where(a != 0, a * b, 0.0)"),
+                             evaluate=lambda a, b: _strong_product(a, b))  # Note [Strong zeros], chain_rule.py
+strong_both = elementwise("strong_both",          lambda y, a, b: b,     lambda y, a, b: a,  slope="finite",
+                          syntax=python_syntax("np.where((a != 0) & (b != 0), a * b, 0.0)"),
+                          evaluate=lambda a, b: _strong_product(a, b, b))  # 0 where either is 0
+
+OPERATORS.update({name: RECORDS[name] for name in RECORDS if RECORDS[name].elementwise})
+
+divide.raises, floor_divide.raises, remainder.raises = raise_conditions.TRUE_DIVISION, raise_conditions.DIVISION, raise_conditions.DIVISION
+power.raises, left_shift.raises, right_shift.raises = raise_conditions.POWER, raise_conditions.LEFT_SHIFT, raise_conditions.RIGHT_SHIFT
+abs_.raises = raise_conditions.ABSOLUTE
+for _record in (max_, min_, not_, and_, or_):
+    _record.raises = raise_conditions.TRUTH
+
+# ---------------------------------------------------------------- where the derivatives above are conventions
+
+for _each in (absolute, abs_, fabs):
+    kinked(_each, Kink("a size at 0: the derivative is taken as 0, between -1 and 1", at_zero))
+kinked(hypot, Kink("a size at 0: the derivative is taken as 0, that of all directions at once", size_zero))
+kinked(sqrt, Kink("a root at 0, infinitely steep: the derivative is inf, or 0 where it is a size or its part is thrown away", at_zero))
+kinked(power, Kink("a root at 0, infinitely steep: the derivative is inf, or 0 where it is a size or its part is thrown away",
+                   lambda y, a, b: np.equal(a, 0) & (np.real(b) > 0) & (np.real(b) < 1), of=(0,)))
+kinked(sign, Kink("a step: the derivative is taken as 0", at_zero))
+for _each in (floor, ceil, trunc):
+    kinked(_each, Kink("a step: the derivative is taken as 0", at_integers))
+kinked(rint, Kink("a step: the derivative is taken as 0", at_halves))
+kinked(round_, Kink("a step: the derivative is taken as 0", at_halves))
+kinked(heaviside, Kink("a step: the derivative is taken as 0", lambda y, a, b: np.equal(a, 0), of=(0,)))
+kinked(copysign, Kink("a size at 0: the derivative is taken as 0", lambda y, a, b: np.equal(a, 0)))
+for _each in (remainder, fmod):
+    kinked(_each, Kink("a step, where the remainder begins again: that of the next period is taken", size_zero))
+kinked(floor_divide, Kink("a step: the derivative is taken as 0", lambda y, a, b: np.equal(a, y * b)))
+for _each in (maximum, minimum, fmax, fmin):
+    kinked(_each, Kink("a tie: each operand gets half of the derivative", equal_operands))
+for _each in (max_, min_):
+    kinked(_each, Kink("a tie: the operand that is returned gets the derivative", equal_operands))
+kinked(clip, Kink("at a bound: half of the derivative is taken", lambda y, x, lo, hi: np.equal(x, lo) | np.equal(x, hi)))
+kinked(nan_to_num, Kink("what is no number is replaced, and has derivative 0", lambda y, x: ~np.isfinite(x)))
+for _each in (divide, quotient, single_quotient):
+    kinked(_each, Kink("0 / 0 has no value, and its derivative is nan", zero_over_zero))
+kinked(arctan2, Kink("the angle of 0 has no derivative, and nan is taken", zero_over_zero))
+kinked(power, Kink("0 ** 0: the derivative in the base is taken as that of a constant", zero_over_zero, of=(0,)),
+       Kink("a power of what is not positive: the derivative in the exponent is taken as 0", lambda y, a, b: np.real(a) <= 0, of=(1,)))
+for _each in (less, less_equal, greater, greater_equal, equal, not_equal):
+    kinked(_each, Kink("a comparison of equals: the derivative is that of the side that it chose", equal_operands))
+for _each in (logical_and, logical_or, logical_xor, logical_not, not_):
+    kinked(_each, Kink("a number is asked whether it is 0, and is: the derivative is that of the side that it chose",
+                       lambda y, *xs: np.any([np.equal(x, 0) for x in np.broadcast_arrays(*xs)], axis=0)))
+
+# ------------------------------------------------------------------------- what does not fit in a row
+
+
+
+
+def _in_single(call: ast.Call) -> ast.Call:
+    """The call with dtype=np.float32."""
+    return ast.Call(call.func, call.args, [ast.keyword("dtype", ast.Attribute(ast.Name("np", ast.Load()), "float32", ast.Load()))])
+
+
+def _power_slope(y, a, b):
+    """∂(a ** b)/∂a: 2 * a for a ** 2, 0.5 / y for a ** 0.5; 0, not 0 * a ** -1, for b = 0 (a may be 0)."""
+    match getattr(b, "constant", b):
+        case bool():
+            return b * a ** 0
+        case int() | float() as n if n in (0, 1):
+            return n
+        case int() | float() as n if n == 2:
+            return n * a
+        case int() | float() as n if n == 0.5:
+            return 0.5 / y
+        case int() | float() as n if n < 1 and _is_pythons(a):
+            return n / a ** (1 - n) if n > 0 else n * y / a  # a power of 0 would raise, and one of a large number
+        case int() | float() as n:
+            return n * a ** (n - 1)
+    base = RECORDS["convert"](a, dtype="float64") if _is_pythons(a) and _is_pythons(b) and b.type.dtype == "float64" else a
+    return b * base ** where(equal(b, 0), 1, b - 1)
+
+
+def _is_pythons(x) -> bool:
+    return isinstance(x, Value) and isinstance(x.type, Scalar) and x.type.weak
+
+
+def _positive(a):
+    """`a`, with 1 where it is not positive (complex: where it is 0): its logarithm is finite, and 0 there."""
+    constant = getattr(a, "constant", a)
+    if isinstance(constant, (int, float)) and constant > 0:
+        return a
+    return where(equal(a, 0), 1, a) if _is_complex(a) else where(greater(a, 0), a, 1)
+
+
+def _is_complex(x) -> bool:
+    return str(getattr(getattr(x, "type", x), "dtype", None)).startswith("complex")
+
+
+def quotient_near_zero(numerator, x, series):
+    """numerator / x, and `series(x)` where |x| < 0.1: there the numerator has lost its digits, and at 0 it is 0 / 0.
+
+    The series is right in any order of derivative.  Considered: the limit at 0 alone, which is right in no other than the first and at no other number.
+    """
+    near = less(absolute(x), 0.1)
+    return where(near, series(where(near, x, 0)), numerator / where(near, 1, x))
+
+
+def _sinc_slope(y, x):
+    """(cos(πx) - sinc(x)) / x: -π times the spherical Bessel function j1(πx)."""
+    return quotient_near_zero(cos(pi * x) - y, x, _series_of_sinc)
+
+
+def _series_of_sinc(x):
+    """The derivative of sinc for |x| < 0.1: Σ (-1)**k (2 k) / (2 k + 1)! π**(2 k) x**(2 k - 1) from k = 1 on."""
+    terms = [(-1) ** k * 2 * k / math.factorial(2 * k + 1) * pi ** (2 * k) for k in range(1, 7)]
+    square = x * x
+    return x * functools.reduce(lambda total, term: term + square * total, reversed(terms))
+
+
+def _larger(a, b):
+    """1 where a is the larger, 0 where b is, and half of it each at a tie."""
+    return where(equal(a, b), 0.5, where(greater(a, b), 1, 0))
+
+
+def _chosen(y, a, b):
+    """1 where y is a, which may be because b is NaN; half of it each at a tie."""
+    return where(equal(a, b), 0.5, where(equal(y, a), 1, 0))
+
+
+def _below(x, lo, hi):
+    """1 where clip(x, lo, hi) is lo; half of it where x is, too."""
+    return where(greater(lo, hi), 0, _larger(lo, x))
+
+
+def _above(x, lo, hi):
+    """1 where clip(x, lo, hi) is hi; half of it where x is, too."""
+    return _larger(maximum(x, lo), hi)
+
+
+def _direction(y, x):
+    """x / |x|, conjugated, with y = |x|; 0 at 0.  Of a real number it is the sign, which is constant on both sides."""
+    if _is_complex(x):
+        return slope_of_size(y, conjugate(x))
+    return RECORDS["times_sign_forward" if forwards.active else "times_sign"](1.0, x)
+
+
+def slope_of_size(y, x):
+    """The derivative of the size y = sqrt(x * x + ...) in x; 0 at 0."""
+    return RECORDS["over_size_forward" if forwards.active else "over_size"](1.0, x, not_zero(y), y)
+
+
+def not_zero(y):
+    """`y`, with 1 where it is 0, to divide by: what is divided is 0 there, and stays it."""
+    return where(equal(y, 0), 1, y)
+
+
+def _strong_product(a, b, other=1):
+    """`a * b`, and 0 where a is 0, whatever b is, or where `other` is."""
+    with np.errstate(all="ignore"):
+        return np.where((a != 0) & (other != 0), a * b, np.zeros_like(a * b))[()]
+
+
+def _strong_vjp(bar, y, a, b):
+    """Where a is 0, what b is does not matter; how a may change does.  To b, which has slopes of its own, goes 0 where either is 0."""
+    return like_operand(sum_to(times(bar, b, (y, a, b)), a), a), like_operand(sum_to(strong_both(bar, a), b), b)
+
+
+def _strong_jvp(dots, y, a, b):
+    """Two strong products: a tangent of a that is 0 is one of what was thrown away."""
+    with strong_zeros():
+        terms = [times(x, other) for x, other in ((dots[0], b), (a, dots[1])) if x is not None and other is not None]
+    return like_tangent(functools.reduce(add, terms), y) if terms else None
+
+
+def _strong_both_jvp(dots, y, a, b):
+    terms = [strong_both(x, other) for x, other in ((dots[0], b), (a, dots[1])) if x is not None and other is not None]
+    return like_tangent(functools.reduce(add, terms), y) if terms else None
+
+
+strong_both.vjp = lambda bar, y, a, b: tuple(like_operand(sum_to(strong_both(bar, other), x), x) for x, other in ((a, b), (b, a)))
+strong_both.jvp = _strong_both_jvp
+strong_product.vjp, strong_product.jvp = _strong_vjp, _strong_jvp
+
+_type_of_where = sampled(np.where, "where")
+
+
+def _type_of_choice(condition, a, b):
+    """Python numbers stay what they are; NumPy's are promoted as np.where promotes them."""
+    return joined(a, b) if a.weak and b.weak else _type_of_where(condition, a, b)
+
+
+def _round_syntax(x: ast.expr, decimals: ast.expr) -> ast.expr:
+    """np.round(x, decimals), without decimals if that is 0."""
+    integral = isinstance(decimals, ast.Constant) and decimals.value == 0
+    return numpy_syntax("round")(x) if integral else numpy_syntax("round")(x, decimals)
+
+
+def _jvp_choice(dots, y, condition, a, b):
+    """A choice between tangents."""
+    if dots[1] is None and dots[2] is None:
+        return None
+    return like_tangent(where(condition, *(0.0 if dot is None else dot for dot in dots[1:])), y)
+
+
+where.jvp = select.jvp = _jvp_choice
+
+real.linear = imag.linear = (0,)
+real.views = imag.views = (0,)  # of an array of complex numbers; of reals, np.real gives the array itself
+real.jvp = lambda dots, y, x: None if dots[0] is None else real(dots[0])
+imag.jvp = lambda dots, y, x: None if dots[0] is None else imag(dots[0])
+conjugate.jvp = lambda dots, y, x: None if dots[0] is None else conjugate(dots[0])
+conjugate.vjp = lambda bar, y, x: (like_operand(conjugate(bar), x),)

@@ -1,0 +1,87 @@
+"""Where calculus is silent about an op: at a corner, a tie, a step, a 0 / 0.
+
+There the derivative that a rule states is a convention.  An op says of itself where that is (`Record.kinks`), as
+questions about the numbers that it was given; nothing else reads them than `s2s.conventions`, which asks them of one run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .define_elementwise import IN_MATH
+from .record import Record
+
+
+@dataclass(frozen=True)
+class Kink:
+    """`where(y, *xs, **attrs)` says of which elements calculus is silent, as truth values; `what` says why, and what is chosen.
+
+    `of` numbers the operands whose derivative is meant, None for all: a power is smooth in its base where it is not in its exponent.
+    """
+
+    what: str
+    where: Callable
+    of: tuple[int, ...] | None = None
+
+
+def kinked(record: Record, *kinks: Kink) -> None:
+    """Say that these are the kinks of an op, and of its twin in Python's math module."""
+    for each in {record, IN_MATH.get(record, record)}:
+        each.kinks = (*each.kinks, *kinks)
+
+
+def at_zero(y, x):
+    return np.equal(x, 0)
+
+
+def at_integers(y, x, *rest):
+    return np.equal(x, np.floor(x))
+
+
+def at_halves(y, x, *rest):
+    """Where rounding takes a step; with a number of decimals in `rest`, of that decimal."""
+    scaled = np.multiply(x, 10.0 ** (rest[0] if rest and rest[0] is not None else 0))
+    return np.equal(scaled - np.floor(scaled), 0.5)
+
+
+def equal_operands(y, a, b):
+    return np.equal(a, b)
+
+
+def zero_over_zero(y, a, b):
+    return np.equal(a, 0) & np.equal(b, 0)
+
+
+def size_zero(y, *xs, **attrs):
+    return np.equal(y, 0)
+
+
+def ties_of_extreme(y, x, *, axis, keepdims):
+    """Along `axis`, whether the largest, or smallest, stands there more than once."""
+    x, y = np.asarray(x), np.asarray(y)
+    if not keepdims and axis is not None:
+        y = np.expand_dims(y, axis)
+    return np.sum(np.equal(x, y), axis=axis) > 1
+
+
+def ties_of_place(y, x, *, axis, keepdims):
+    """The same for the place of the largest, or smallest."""
+    x = np.asarray(x)
+    flat, axis = (x.ravel(), 0) if axis is None else (x, axis)
+    place = np.reshape(y, np.shape(np.sum(flat, axis=axis, keepdims=True)))
+    return np.sum(np.equal(flat, np.take_along_axis(flat, place, axis)), axis=axis) > 1
+
+
+def ties_in_order(y, x, *, axis=-1, **attrs):
+    """Whether neighbours are equal once they are in order."""
+    x = np.asarray(x)
+    ordered = np.sort(x.ravel() if axis is None else x, axis=-1 if axis is None else axis)
+    return np.any(np.diff(ordered, axis=-1 if axis is None else axis) == 0)
+
+
+def among(y, edges, x, *rest, **attrs):
+    """Where one of the numbers stands on an edge."""
+    return np.isin(x, edges)

@@ -1,0 +1,351 @@
+"""One op, one record: meaning, type, derivative, batching and spelling of one operation.
+
+Calling a record on Values emits the op; calling it on arrays computes it.  So a derivative rule is
+ordinary Python that can be tested with no compiler at all.
+
+A derivative is stated once.  An elementwise op states its partial derivatives as functions of the result
+and the operands; a linear op states its transpose; both modes follow.  `vjp` returns one contribution
+per input: None for none, a Value to be added to the input's cotangent, or a function that takes the
+cotangent accumulated so far (None if there is none yet) and returns the new one, for ops whose adjoint
+writes into that buffer (`x_bar[i] += y_bar`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...errors import ArrayNeededError, TypeMismatchError, UndecidedError
+from ...ir.builder import current, emit, fresh_extent, meet
+from ...ir.graph import MISSING, Value
+from ...ir.types import Array, Scalar, Static, Type, Unknown, is_inexact
+from ...lazy_import import Meanings
+
+WITH_ARGUMENTS = "call it first, or ask with arguments: .lower(*args).source"  # for what only they tell
+RECORDS: dict[str, Record] = {}
+FUNCTIONS: dict[object, Callable] = Meanings()  # np.sum -> what it means here: called on Values, emits ops
+METHODS: dict[str, Callable] = {}  # x.sum(...) -> the same
+ATTRIBUTES: dict[str, Callable] = {}  # x.shape -> a function of x
+
+
+@dataclass(eq=False)
+class Record:
+    """Everything s2s knows of one operation."""
+
+    name: str
+    evaluate: Callable | None  # (*arrays, **attrs) -> result: what NumPy computes; None: `run` does it
+    infer: Callable  # (*values, **attrs) -> Type, or a list of Types for several outputs
+    syntax: Callable | None = None  # (*ast expressions, **attrs) -> ast expression; None: the printer knows the statement
+    fold: Callable | None = None  # (*values, **attrs) -> Value(s) that stand for the result, or None
+    partials: tuple = ()  # elementwise: one (y, *xs) -> ∂y/∂x per operand; None: no derivative
+    vjp: Callable | None = None  # (y_bar, y, *xs, **attrs) -> one contribution per input
+    jvp: Callable | None = None  # (x_dots, y, *xs, **attrs) -> y_dot or None
+    batch: Callable | None = None  # see transform/batch/vmap
+    depends: Callable | None = None  # see ops/depends.py; None: element by element, or everything on everything
+    moves: tuple[int, ...] = ()  # for sparse derivatives: inputs that do not decide which element goes where
+    elementwise: bool = False
+    cheap: bool = False  # recomputed in the reverse sweep rather than saved
+    pure: bool = True  # may be dropped if unused, shared if repeated
+    only_raises: bool = False  # is not pure, but does nothing else than raise: independent trips stay independent
+    views: tuple[int, ...] = ()  # inputs whose memory the result may share
+    shapes: tuple[int, ...] = ()  # inputs of which only the shape is read
+    writes: int | None = None  # the input that prints as overwritten in place: `a[i] = v`
+    slope: str | Callable = "pole"  # elementwise: see Note [Slopes]; or a function of the operands that says it
+    warns_at_poles: bool = True  # elementwise: NumPy warns where its value is infinite
+    raises: tuple = ()  # when Python raises instead of computing it: Raises, of raise_conditions.py, in the order in which they are asked
+    vector: str = ""  # what runtime/kernels/vector_math, which loops over arrays call, has for it: "sin"
+    helper: Callable | None = None  # a module-level function the spelling calls; its source is printed along
+    rebuild: Callable | None = None  # ops with blocks: (op, inputs, inner) -> outputs, emitted again
+    run: Callable | None = None  # ops with blocks: (op, inputs, run_block) -> list of results
+    check: Callable | None = None  # ops with blocks: (op) -> raises VerifyError
+    kinks: tuple = ()  # where its derivative is a convention: see kinks.py
+    stands_for: Callable | None = None  # (op, output) -> the input that the output is, where it is one
+    linear: tuple[int, ...] = field(default=())  # inputs in which it is linear: jvp applies the op to x_dot
+
+    def __call__(self, *args, **attrs):
+        if any(isinstance(a, Value) for a in args):
+            return emit(self, *map(value, args), **attrs)
+        return self.evaluate(*args, **attrs)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    def is_silently_steep(self, inputs) -> bool:
+        """Whether NumPy may compute it without a warning where a slope is infinite: where the value is finite, and SciPy everywhere."""
+        slope = self.slope_at(inputs)
+        return slope == "steep" or slope == "pole" and (not self.warns_at_poles or self.name == "power" and inputs[1].constant is MISSING
+                                                        and is_inexact(dtype_of(inputs[1].type) or "float64"))
+
+    def slope_at(self, inputs) -> str:
+        """What the slopes of an elementwise op may be with these operands: "finite", "steep" or "pole"."""
+        return self.slope(*inputs) if callable(self.slope) else self.slope
+
+
+# Note [Slopes]
+# "finite": at finite operands all slopes are finite, unless they overflow (exp, multiply).  "steep": a value that is finite has a slope
+# that may be infinite (sqrt at 0, arccos at 1).  "pole": the value may be infinite, too (log, 1 / x), and so may what is made of it.
+
+
+def define(name: str, **fields) -> Record:
+    """Add a record to the table of ops."""
+    if name in RECORDS:
+        raise ValueError(f"the op {name} is defined twice")
+    RECORDS[name] = Record(name, **fields)
+    return RECORDS[name]
+
+
+@dataclass(frozen=True, eq=False)
+class Macro:
+    """A function of functions, such as `grad`: what calling it inside a program means.
+
+    `expand(call, *args, **keywords)` is given what the arguments stand for and returns what the result does;
+    `call(f, *args)` calls `f` in the program.  After the function come `data` arguments, `...` for any number; all others are options,
+    of which it is given the Python objects, known when code is generated.
+    """
+
+    expand: Callable
+    data: tuple = ()
+
+    def is_option(self, argument: int | str) -> bool:
+        """Whether the argument with this number or name is one."""
+        if isinstance(argument, str):
+            return argument not in self.data
+        return argument > len(self.data) and self.data != (...,)
+
+
+MACROS: dict[object, Macro] = {}  # s2s.grad -> what it means inside a program; the public module fills it
+
+
+def numpy_function(*functions, method: str = "", attribute: str = ""):
+    """Say that calls of these functions, this method or this attribute mean the decorated function."""
+
+    def register(rule: Callable) -> Callable:
+        for function in functions:
+            FUNCTIONS[function] = rule
+        if method:
+            METHODS[method] = rule
+        if attribute:
+            ATTRIBUTES[attribute] = rule
+        return rule
+
+    return register
+
+
+def common_dtype(*dtypes: str | None) -> str | None:
+    """NumPy's dtype of what is made of these; of numbers that are not known before a call, which are real, and complex ones it is complex."""
+    if None in dtypes:
+        return "complex128" if any(d is not None and d.startswith("complex") for d in dtypes) else None
+    return np.result_type(*map(np.dtype, dtypes)).name
+
+
+# ---------------------------------------------------------------------------------------- constants
+
+
+def type_of_constant(x) -> Type:
+    """The type of a Python or NumPy object that stands in the program text or is fixed from outside."""
+    match x:
+        case bool():
+            return Scalar("bool", weak=True)
+        case np.generic():
+            return Scalar(x.dtype.name)
+        case int():
+            return Scalar("int64", weak=True)
+        case float():
+            return Scalar("float64", weak=True)
+        case complex():
+            return Scalar("complex128", weak=True)
+    return Static(x)
+
+
+constant = define(
+    "constant",
+    evaluate=lambda *, value: value,
+    infer=lambda *, value: type_of_constant(value),
+    syntax=lambda *, value: ast.Constant(value),  # the printer spells what ast.Constant cannot
+    cheap=True,
+)
+
+
+def value(x) -> Value:
+    """`x` as a Value: Values as they are, tuples as tuple ops, everything else as a constant."""
+    if isinstance(x, Value):
+        return x
+    if isinstance(x, tuple):
+        return RECORDS["tuple"](*map(value, x)) if x else emit(RECORDS["tuple"])
+    return emit(constant, value=x)
+
+
+def static(x, what: str = "this argument"):
+    """The Python object behind `x`, which must be known when code is generated."""
+    if not isinstance(x, Value):
+        return x
+    if x.constant is not MISSING:
+        return x.constant
+    if x.op is not None and x.op.name == "tuple":
+        return tuple(static(item, what) for item in x.op.inputs)
+    error = UndecidedError(f"{what} must be known when code is generated, and depends on run-time data",
+                           current().line, "write it as a literal, or make the argument static")
+    error.value = x
+    raise error
+
+
+def is_static(x) -> bool:
+    """Whether `static(x)` would succeed."""
+    if not isinstance(x, Value) or x.constant is not MISSING:
+        return True
+    return x.op is not None and x.op.name == "tuple" and all(map(is_static, x.op.inputs))
+
+
+# -------------------------------------------------------------------------------------------- shapes
+
+
+def rank(x: Value) -> int | None:
+    """Number of axes, or None where it is not known."""
+    match x.type:
+        case Scalar():
+            return 0
+        case Array(_, dims):
+            return len(dims)
+        case Unknown():
+            return None
+    raise ArrayNeededError(x, current().line)
+
+
+def dims_of(type: Type) -> tuple:
+    """The extents of a Scalar or Array."""
+    return type.dims if isinstance(type, Array) else ()
+
+
+def dtype_of(type: Type) -> str | None:
+    """The dtype of a Scalar, Array or Unknown."""
+    return getattr(type, "dtype", None)
+
+
+def same_shape(a: Type, b: Type) -> bool:
+    """Whether the two shapes are proved equal."""
+    if isinstance(a, Unknown) and isinstance(b, Unknown):
+        return a.shape is not None and a.shape == b.shape
+    if isinstance(a, (Scalar, Array)) and isinstance(b, (Scalar, Array)):
+        return dims_of(a) == dims_of(b)
+    return False
+
+
+def array_type(dtype: str, dims: tuple) -> Type:
+    """Array, or Scalar where there are no axes."""
+    return Array(dtype, tuple(dims)) if dims else Scalar(dtype)
+
+
+def broadcast_dim(a, b):
+    """The extent that `a` and `b` broadcast to, None where only the run knows.  See Note [Which extents are 1]."""
+    if a == b or b == 1:
+        return a
+    if a == 1:
+        return b
+    meet(a, b, broadcasts=True)
+    if isinstance(a, int) and isinstance(b, int):
+        raise TypeMismatchError(f"shapes do not broadcast: {a} against {b}", current().line,
+                                "make the extents equal, or one of them 1")
+    if isinstance(a, int):  # not 1
+        return a
+    if isinstance(b, int):
+        return b
+    if not a.may_be_one:
+        return a
+    if not b.may_be_one:
+        return b
+    return None
+
+
+def broadcast_dims(*shapes: tuple) -> tuple:
+    """NumPy's broadcasting of shapes."""
+    first, *others = [shape for shape in shapes if shape] or [()]
+    if all(shape == first for shape in others):
+        return tuple(first)
+    count = max(map(len, shapes), default=0)
+    result = []
+    for axis in range(-count, 0):
+        dim = 1
+        for shape in shapes:
+            if -axis <= len(shape):
+                dim = broadcast_dim(dim, shape[axis])
+                if dim is None:
+                    dim = fresh_extent()
+        result.append(dim)
+    return tuple(result)
+
+
+def promote(*types: Type) -> tuple[str, bool]:
+    """NEP 50: (dtype, weak) of an elementwise result, from types with known dtypes."""
+    weak = all(isinstance(t, Scalar) and t.weak for t in types)
+    samples = [_weak_sample(t) if isinstance(t, Scalar) and t.weak else np.dtype(t.dtype) for t in types]
+    return np.result_type(*samples).name, weak
+
+
+def _weak_sample(t: Scalar):
+    return {"bool": False, "int64": 0, "float64": 0.0, "complex128": 0j}[t.dtype]
+
+
+# --------------------------------------------------------------------------------------------- directions
+
+
+def runs_backwards() -> bool:
+    """Whether what is emitted now belongs to an adjoint, where the sign of a zero does not matter."""
+    line = current().line
+    return line is not None and line.backwards
+
+
+# Note [Derivatives do not raise]
+# Python's own numbers raise when divided by zero, and NumPy's do not.  Of a Python number x, `np.sin(x) / x` is NumPy's
+# and nan at 0; its derivative has the factor 1.0 / x, which is Python's and would raise.  What runs without raising
+# has a derivative that does: inf or nan, as in NumPy.  So where a rule divides by a Python number, it divides as
+# np.divide does (the op `quotient`), unless the other operand is surely NumPy's, the divisor surely not 0, or the op
+# itself has raised where it is: then `1 / x` stays what it is, and x = 0 stays a ZeroDivisionError.
+# Considered: to convert the divisor, np.float64(x), which makes the derivatives of float32 programs float64; to let
+# cotangents start as np.float64(1.0), which spoils every product that the seed is multiplied away from, and does not
+# help where the zeros of another path, Python's, are what is divided.
+#
+# np.divide makes a float64 of Python's numbers, and that makes float64 of all it meets.  In the derivative of a result in
+# single precision, of np.mean or x / len(x), it is np.divide(1.0, n, dtype=np.float32) (the op `single_quotient`).  Considered:
+# np.float32(1.0) / n, but a converted constant is a constant, and is taken for Python's once it is in the text as 1.0.
+
+
+class deriving:
+    """`with deriving(record, y):` makes divisions emitted inside it those of the derivative of y = record(...)."""
+
+    quietly = False  # whether a division by zero may not raise now
+    single = False  # whether what it makes of Python's numbers is to be float32
+
+    def __init__(self, record: Record, y):
+        self.quiet = not (any(each.at_poles for each in record.raises) and isinstance(y, Value) and isinstance(y.type, Scalar) and y.type.weak)
+        self.of_single = isinstance(y, Value) and dtype_of(y.type) == "float32"
+        self.steep = isinstance(y, Value) and y.op is not None and record.is_silently_steep(y.op.inputs)
+
+    def __enter__(self) -> None:
+        self.builder = current()
+        self.saved = deriving.quietly, deriving.single, self.builder.line
+        deriving.quietly, deriving.single = self.quiet, self.of_single
+        if self.steep and self.builder.line is not None:
+            self.builder.line = self.builder.line.of_tangent(steep=True)
+
+    def __exit__(self, *exc) -> None:
+        deriving.quietly, deriving.single, self.builder.line = self.saved
+
+
+class forwards:
+    """`with forwards(one_sided):` says that what is emitted inside are tangents, of a derivative if `one_sided` (ops/arrays/norms.py)."""
+
+    active = False
+    one_sided = False
+
+    def __init__(self, one_sided: bool):
+        self.mine = True, one_sided
+
+    def __enter__(self) -> None:
+        self.saved = forwards.active, forwards.one_sided
+        forwards.active, forwards.one_sided = self.mine
+
+    def __exit__(self, *exc) -> None:
+        forwards.active, forwards.one_sided = self.saved

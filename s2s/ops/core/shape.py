@@ -1,0 +1,785 @@
+"""Shapes: asking for them, spreading over them, summing back, and saying them.
+
+`spread(s, x)` is a number or array spread over the shape of x; `sum_to(x_bar, x)` is its transpose, what
+un-broadcasts a cotangent.  Both vanish where the types prove the shapes equal, and `sum_to` becomes plain
+sums where ranks and extents of 1 are known.
+
+Note [Shapes are asked of what lives]
+A rule often has a value at hand that the derivative needs only for its shape: the argument of a sum, say.
+If that is `y * np.log(p)`, the shape is asked of `y`, and the product is dead.  Likewise the length of an
+array that a loop carries is asked, before the loop, of the array that the carry starts as, as long as the
+types say that the loop does not change it.  Records list in `shapes` the inputs of which only the shape
+is read.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from ...errors import TypeMismatchError, UnsupportedError, VerifyError
+from ...ir.builder import current, emit, fresh_extent, meet
+from ...ir.graph import Value
+from ...ir.types import (
+    INT,
+    UNKNOWN,
+    Array,
+    Extent,
+    List,
+    Scalar,
+    Static,
+    Tape,
+    Tuple,
+    Type,
+    Unknown,
+    is_inexact,
+    may_be_one,
+)
+from .control import item, packed, tape_new
+from .identities import base_offset
+from .record import (
+    RECORDS,
+    array_type,
+    define,
+    dims_of,
+    dtype_of,
+    numpy_function,
+    promote,
+    rank,
+    same_shape,
+    static,
+    value,
+)
+
+
+def numpy_call(name: str, *args: ast.expr, **keywords: ast.expr) -> ast.expr:
+    """The expression np.name(*args, **keywords); keywords that are None are left out."""
+    function = ast.Attribute(ast.Name("np", ast.Load()), name, ast.Load())
+    return ast.Call(
+        function, list(args), [ast.keyword(k, v) for k, v in keywords.items() if v is not None]
+    )
+
+
+def literal(x) -> ast.expr | None:
+    """A static attribute in the text; None, which is a default, is left out."""
+    return None if x is None else ast.parse(repr(x), mode="eval").body
+
+
+def shape_syntax(x: ast.expr, known: bool) -> ast.expr:
+    """x.shape; of what may be a Python number, np.shape(x); of a shape that is said by lengths, these."""
+    if is_said_by_lengths(x):
+        lengths = x.args[1]
+        return lengths if isinstance(lengths, ast.Tuple) else ast.Tuple([lengths], ast.Load())
+    return ast.Attribute(x, "shape", ast.Load()) if known else numpy_call("shape", x)
+
+
+def is_said_by_lengths(x: ast.expr) -> bool:
+    """Whether this is a number under a shape, of which only the shape is of interest: np.broadcast_to(0.0, (n, m))."""
+    match x:
+        case ast.Call(ast.Attribute(ast.Name("np"), "broadcast_to"), [ast.Constant(), _]):
+            return True
+    return False
+
+
+def float_dtype(type: Type) -> str:
+    """The dtype of a cotangent of a value of this type: inexact even where the value is an integer."""
+    dtype = dtype_of(type)
+    return dtype if dtype is not None and is_inexact(dtype) else "float64"
+
+
+def is_array(x: Value) -> bool:
+    """Whether `x` is an array for certain."""
+    return isinstance(x.type, Array)
+
+
+# ---------------------------------------------------------------------------------------------- axes
+
+
+def normal_axis(axis: int, count: int) -> int:
+    """`axis` counted from 0 among `count` axes."""
+    if not -count <= axis < count:
+        raise TypeMismatchError(
+            f"axis {axis} of an array of {count} axes",
+            current().line,
+            f"name an axis from {-count} to {count - 1}"
+            if count
+            else "it is a number: drop the axis",
+        )
+    return axis % count
+
+
+def normal_axes(axis, count: int) -> tuple[int, ...]:
+    """The axes that an `axis` argument names, counted from 0; None names all."""
+    if axis is None:
+        return tuple(range(count))
+    axes = tuple(normal_axis(a, count) for a in (axis if isinstance(axis, tuple) else (axis,)))
+    if len(set(axes)) != len(axes):
+        raise TypeMismatchError(f"axis {axis} names an axis twice", current().line)
+    return axes
+
+
+def static_axis(axis):
+    """An `axis` argument as Python: None, an int or a tuple of ints."""
+    axis = static(axis, "an axis")
+    if isinstance(axis, (tuple, list)):
+        return tuple(map(_as_axis, axis))
+    return axis if axis is None else _as_axis(axis)
+
+
+def _as_axis(axis) -> int:
+    """The number of one axis, which NumPy takes of integers alone."""
+    try:
+        return operator.index(axis)
+    except TypeError:
+        raise TypeMismatchError(f"axis={axis!r}", current().line, "name an axis by an integer") from None
+
+
+# ------------------------------------------------------------------------------------- asking for shapes
+
+
+def said_by(x: Value) -> tuple[Value, ...] | None:
+    """The lengths, if `x` is a number under a shape: what stands for a value that is not there, where only its shape is read."""
+    if x.op is None or x.op.name != "broadcast_to" or not isinstance(x.op.inputs[0].type, Scalar):
+        return None
+    return tuple(x.op.inputs[1:])
+
+
+def shape_source(x: Value, number: bool = False) -> Value:
+    """A value that has the shape of `x` and needs less to be computed.  Note [Shapes are asked of what lives].
+
+    With `number` set, only lengths are asked for, so its type need not say that the shapes are equal.
+    """
+    leaf, stack, seen = None, [x], {x}
+    while stack:
+        v = stack.pop()
+        if v.op is None:
+            return v
+        found = [u for u in _of_equal_shape(v, number) if u not in seen]
+        seen.update(found)
+        if not found and leaf is None:
+            leaf = v
+        stack += found[::-1]
+    return x if leaf is None else leaf
+
+
+def _of_equal_shape(x: Value, number: bool) -> list[Value]:
+    """The operands of the op that made `x` that are proved to have the shape of `x`."""
+    match x.op.name:
+        case _ if isinstance(x.type, Scalar):
+            return []
+        case "spread" | "reshape_like" | "shaped_like":
+            found = x.op.inputs[1:]
+        case "zeros_like" | "ones_like" | "empty_like" | "stop_gradient" | "again":
+            found = x.op.inputs
+        case "root":
+            found = x.op.inputs[:1]
+        case _ if (lengths := said_by(x)) is not None:
+            return [giver] if (giver := shape_giver((lengths,))) is not None else []
+        case _ if x.op.record.elementwise:
+            return [
+                v
+                for v in x.op.inputs
+                if same_shape(v.type, x.type) or number and _fills(v.type, x.type)
+            ]
+        case _:
+            found = []
+    return [v for v in found if same_shape(v.type, x.type)]
+
+
+def _fills(part: Type, whole: Type) -> bool:
+    """Whether an operand of an elementwise op has the shape of its result, since it has no axis to be broadcast."""
+    return (
+        isinstance(part, Array)
+        and isinstance(whole, Array)
+        and part.rank == whole.rank
+        and not any(map(may_be_one, part.dims))
+    )
+
+
+def _before_loops(x: Value, same: Callable[[Type, Type], bool]):
+    """(what the carry `x` starts as, the builder around its loops), if that has the same shape."""
+    builder, found = current(), None
+    while builder is not None:
+        if x in builder.inits:
+            if not same(x.type, builder.inits[x].type):
+                break
+            x = builder.inits[x]
+            found = builder.outer
+        builder = builder.outer
+    return (x, found) if found is not None else None
+
+
+def _asked_outside(record, x: Value, same: Callable, **attrs):
+    """`record` asked of what `x` was before the loops that carry it.  Note [Shapes are asked of what lives]."""
+    outside = _before_loops(x, same)
+    if outside is None:
+        return None
+    start, builder = outside
+    key = record, start, tuple(attrs.items())
+    if key not in builder.asked:
+        with builder:
+            builder.asked[key] = emit(record, start, **attrs)
+    return builder.asked[key]
+
+
+def _fold_length(x: Value, *, axis: int):
+    match x.type:
+        case Tuple(items):
+            return value(len(items))
+        case Scalar():
+            raise TypeMismatchError(
+                f"{x.name or 'this'} is a number and has no length", current().line
+            )
+        case Array(_, dims):
+            k = normal_axis(axis, len(dims))
+            if isinstance(dims[k], int):
+                return value(dims[k])
+            if k != axis:
+                return length(x, axis=k)
+            if (lengths := said_by(x)) is not None:
+                return lengths[k]
+            if (source := shape_source(x, number=True)) is not x:
+                return length(source, axis=k)
+            if not dims[k].accepts_any:
+                return _asked_outside(
+                    length,
+                    x,
+                    lambda a, b: (
+                        isinstance(b, Array)
+                        and len(b.dims) == len(a.dims)
+                        and a.dims[k] == b.dims[k]
+                    ),
+                    axis=k,
+                )
+        case Unknown():
+            if shape_source(x) is not x:
+                return length(shape_source(x), axis=axis)
+            return _asked_outside(length, x, same_shape, axis=axis)
+    return None
+
+
+length = define(
+    "length",  # of one axis
+    evaluate=lambda x, *, axis: np.shape(x)[axis],
+    infer=lambda x, *, axis: INT,
+    fold=_fold_length,
+    syntax=lambda x, *, axis: (
+        ast.Call(ast.Name("len", ast.Load()), [x], [])
+        if axis == 0
+        else ast.Subscript(ast.Attribute(x, "shape", ast.Load()), ast.Constant(axis), ast.Load())
+    ),
+    partials=(None,),
+    cheap=True,
+    shapes=(0,),
+)
+
+
+def _fold_shape(x: Value):
+    match x.type:
+        case Scalar():
+            return value(())
+        case Array(_, dims):
+            return value(tuple(length(x, axis=k) for k in range(len(dims))))
+    return None
+
+
+shape_of = define(
+    "shape",
+    evaluate=np.shape,
+    infer=lambda x: UNKNOWN,
+    fold=_fold_shape,
+    cheap=True,
+    partials=(None,),
+    shapes=(0,),
+    syntax=lambda x: numpy_call("shape", x),
+)
+
+
+@numpy_function(np.shape, attribute="shape")
+def shape(x: Value) -> Value:
+    """The shape: a tuple of lengths, where the rank is known."""
+    return shape_of(x)
+
+
+@numpy_function(len)
+def len_(x: Value) -> Value:
+    """The length of the first axis, or of a tuple."""
+    return length(x, axis=0)
+
+
+def _fold_size(x: Value, *, known: bool = False):
+    if rank(x) == 0:
+        return value(1)
+    if all(isinstance(d, int) for d in dims_of(x.type)) and is_array(x):
+        return value(math.prod(x.type.dims))
+    if (lengths := said_by(x)) is not None:
+        return math.prod(lengths)
+    if (source := shape_source(x, number=True)) is not x:
+        return size_of(source)
+    outside = _asked_outside(size_of, x, same_shape)
+    if outside is None and is_array(x) and not known:
+        return emit(size_of, x, known=True)
+    return outside
+
+
+size_of = define(
+    "size",
+    evaluate=lambda x, *, known=False: np.size(x),
+    infer=lambda x, *, known=False: INT,
+    cheap=True,
+    fold=_fold_size,
+    partials=(None,),
+    shapes=(0,),
+    syntax=lambda x, *, known=False: (
+        ast.Attribute(x, "size", ast.Load()) if known else numpy_call("size", x)
+    ),
+)
+
+
+@numpy_function(np.size, attribute="size")
+def size(x: Value, axis=None) -> Value:
+    """The number of elements, or the length of an axis."""
+    return size_of(x) if static(axis) is None else length(x, axis=static_axis(axis))
+
+
+rank_of = define(
+    "ndim",
+    evaluate=np.ndim,
+    infer=lambda x: INT,
+    cheap=True,
+    partials=(None,),
+    shapes=(0,),
+    fold=lambda x: None if rank(x) is None else value(rank(x)),
+    syntax=lambda x: numpy_call("ndim", x),
+)
+
+
+@numpy_function(np.ndim, attribute="ndim")
+def ndim(x: Value) -> Value:
+    """The number of axes."""
+    return rank_of(x)
+
+
+@numpy_function(attribute="dtype")
+def dtype(x: Value) -> Value:
+    """The dtype, known when code is generated."""
+    if dtype_of(x.type) is None:
+        raise UnsupportedError(
+            f"the dtype of {x.name or 'this'} is not known before a call",
+            current().line,
+            "call the function once, or name the dtype",
+        )
+    return value(np.dtype(dtype_of(x.type)))
+
+
+# ----------------------------------------------------------------------------------- saying shapes
+
+
+def extent_of(n: Value):
+    """The extent of an axis that is to be `n` long: a number, the extent of another axis, or a new one.
+
+    The same `n` always gives the same extent, so `np.zeros(n) + np.ones(n)` needs no un-broadcasting.
+    """
+    if isinstance(n.constant, (int, np.integer)) and not isinstance(n.constant, bool):
+        return int(n.constant)
+    cut_off = n.op is not None and n.op.name == "at_least_zero"  # as an extent is
+    base, offset = base_offset(n.op.inputs[0] if cut_off else n)
+    if base is not None and base.op is not None and base.op.name == "length":
+        dims = dims_of(base.op.inputs[0].type)
+        if (
+            dims
+            and isinstance(extent := dims[base.op.attrs["axis"]], Extent)
+            and not extent.accepts_any
+        ):
+            if not offset:
+                return extent
+            if extent.offset >= 0:
+                return replace(extent, offset=extent.offset + offset)
+    return named_extent(("number", n))
+
+
+def named_extent(key) -> Extent:
+    """The extent of this key: the same for the same key, else fresh."""
+    extents = current().extents
+    if key not in extents:
+        extents[key] = fresh_extent()
+    return extents[key]
+
+
+def supposed_extent(key) -> Extent:
+    """The extent of this key, supposed not to be 1: ir/length_assumptions.py, Note [Supposed lengths]."""
+    extents = current().extents
+    if key not in extents:
+        extents[key] = replace(fresh_extent("supposed"), symbol_may_be_one=False)
+    return extents[key]
+
+
+def members(x) -> list[Value] | None:
+    """The members of a tuple, known member by member; None of anything else."""
+    if isinstance(x, (tuple, list)):
+        return [value(m) for m in x]
+    if isinstance(x, Value) and x.op is not None and x.op.name == "tuple":
+        return list(x.op.inputs)
+    if isinstance(x, Value) and isinstance(x.type, Tuple):
+        return [RECORDS["item"](x, index=k) for k in range(len(x.type.items))]
+    if isinstance(x, Value) and isinstance(x.constant, (tuple, list)):
+        return [value(m) for m in x.constant]
+    return None
+
+
+def lengths_of(shape) -> list[Value] | None:
+    """A shape argument (an int, a tuple, one argument per axis) as one Value per axis; None if unknown."""
+    shape = shape[0] if isinstance(shape, tuple) and len(shape) == 1 else shape
+    found = members(shape)
+    if found is not None:
+        return found
+    shape = value(shape)
+    return None if isinstance(shape.type, Unknown) else [shape]
+
+
+def shape_giver(shape) -> Value | None:
+    """x, if the shape argument is x's shape, whole."""
+    shape = shape[0] if isinstance(shape, tuple) and len(shape) == 1 else shape
+    if isinstance(shape, Value) and shape.op is not None and shape.op.name == "shape":
+        return shape.op.inputs[0]
+    found = members(shape) or []
+    ops = [n.op for n in found]
+    if found and all(
+        op is not None and op.name == "length" and op.attrs["axis"] == k for k, op in enumerate(ops)
+    ):
+        givers = {op.inputs[0] for op in ops}
+        if len(givers) == 1 and rank(x := givers.pop()) == len(found):
+            return x
+    return None
+
+
+# ------------------------------------------------------------------------------- spreading and summing back
+
+
+NARROW = ("float16", "float32", "complex64")  # dtypes that a number of Python's, written by itself, does not have
+
+
+def _narrow_dtype(s: Type, x: Type) -> str | None:
+    """The dtype of `s` spread over the shape of `x`, where NumPy would make another of a number of Python's.
+
+    A number of Python's takes the dtype of `x`, as it does in arithmetic (NEP 50).  A typed number is named, too: where it is a
+    seed, Python's 1.0 takes its place.
+    """
+    if not isinstance(s, Scalar) or s.dtype is None:
+        return None
+    own = dtype_of(x)
+    found = promote(s, Scalar(own))[0] if s.weak and own is not None and is_inexact(own) else s.dtype
+    return found if found in NARROW else None
+
+
+def _infer_spread(s: Value, x: Value, *, known: bool = False, dtype: str | None = None) -> Type:
+    dtype = dtype or dtype_of(s.type)
+    match x.type:
+        case Array(_, dims):
+            return Array(dtype, dims)
+        case Unknown(shape):
+            return Unknown(shape, dtype)
+    return s.type
+
+
+def _fold_spread(s: Value, x: Value, *, known: bool = False, dtype: str | None = None):
+    if same_shape(s.type, x.type):
+        return s if dtype in (None, dtype_of(s.type)) or not is_array(s) else RECORDS["astype"](s, dtype=dtype)
+    if dtype is None and (dtype := _narrow_dtype(s.type, x.type)) is not None:
+        return emit(spread, s, x, known=known, dtype=dtype)
+    if shape_source(x) is not x:
+        return spread_as(s, shape_source(x), dtype)
+    attrs = {} if dtype is None else {"dtype": dtype}
+    if is_array(x) and not known:
+        return emit(spread, s, x, known=True, **attrs)
+    return None
+
+
+def spread_as(s, x, dtype: str | None):
+    """`s` with the shape of `x`: a factor times what was of `dtype`, where that is not what NumPy makes of it."""
+    if dtype is not None and isinstance(s, Value):
+        dtype = promote(s.type, Scalar(dtype))[0]
+    return spread(s, x) if dtype is None else spread(s, x, dtype=dtype)
+
+
+spread = define(
+    "spread",  # s, with the shape of x
+    evaluate=lambda s, x, *, known=False, dtype=None: np.full(np.shape(x), s, dtype),
+    infer=_infer_spread,
+    fold=_fold_spread,
+    vjp=lambda bar, y, s, x, *, known=False, dtype=None: (sum_to(bar, s), None),
+    jvp=lambda dots, y, s, x, *, known=False, dtype=None: None if dots[0] is None else spread_as(dots[0], x, dtype),
+    linear=(0,),
+    syntax=lambda s, x, *, known=False, dtype=None: _full_syntax(
+        x.args[1] if is_said_by_lengths(x) else shape_syntax(x, known), s, dtype
+    ),
+    cheap=True,
+    shapes=(1,),
+)
+
+
+def _full_syntax(shape: ast.expr, s: ast.expr, dtype: str | None) -> ast.expr:
+    """np.full(shape, s), or np.ones(shape); with a dtype where s does not say it."""
+    named = [] if dtype is None else [ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load())]
+    if isinstance(s, ast.Constant) and type(s.value) is float and s.value == 1.0:
+        return numpy_call("ones", shape, *named)
+    return numpy_call("full", shape, s, *named)
+
+
+def sum_to_shape(x_bar, shape):
+    """x_bar summed over the axes along which an operand of this shape was broadcast."""
+    x_bar = np.asarray(x_bar)
+    extra = x_bar.ndim - len(shape)
+    axes = tuple(range(extra)) + tuple(
+        k + extra for k, n in enumerate(shape) if n == 1 != x_bar.shape[k + extra]
+    )
+    return (np.sum(x_bar, axis=axes) if axes else x_bar).reshape(shape)
+
+
+def _fold_sum_to(x_bar: Value, x: Value, *, known: bool = False):
+    if same_shape(x_bar.type, x.type):
+        return x_bar
+    if x_bar.op is not None and x_bar.op.record is shaped_like and same_shape(x_bar.op.inputs[0].type, x.type):
+        return x_bar.op.inputs[0]  # it has both shapes
+    if rank(x_bar) is None or rank(x) is None:
+        pass
+    elif rank(x) == 0:
+        return x_bar if rank(x_bar) == 0 else _sum(x_bar, None, False)
+    elif (axes := _summed_axes(x_bar.type.dims, x.type.dims)) is not None:
+        extra = rank(x_bar) - rank(x)
+        if extra:
+            x_bar = _sum(x_bar, 0 if extra == 1 else tuple(range(extra)), False)
+        return _sum(x_bar, axes[0] if len(axes) == 1 else axes, True) if axes else x_bar
+    if shape_source(x) is not x:
+        return sum_to(x_bar, shape_source(x))
+    return emit(sum_to, x_bar, x, known=True) if is_array(x) and not known else None
+
+
+def _sum(x: Value, axis, keepdims: bool) -> Value:
+    return RECORDS["sum"](x, axis=axis, keepdims=keepdims)  # by name: ops/arrays/reduce.py needs this module
+
+
+def _summed_axes(whole: tuple, part: tuple) -> tuple[int, ...] | None:
+    """The axes of `part` along which it was broadcast to `whole`; None if only the run knows."""
+    axes = []
+    for k, (n, m) in enumerate(zip(whole[len(whole) - len(part) :], part)):
+        if n == m:
+            continue
+        if m == 1:
+            axes.append(k)
+        elif isinstance(m, Extent) and m.may_be_one:
+            return None
+    return tuple(axes)
+
+
+def _infer_sum_to(x_bar: Value, x: Value, *, known: bool = False) -> Type:
+    match x.type:
+        case Array(_, dims):
+            return Array(dtype_of(x_bar.type), dims)
+        case Unknown(shape):
+            return Unknown(shape, dtype_of(x_bar.type))
+        case Scalar():
+            return Scalar(dtype_of(x_bar.type))
+    raise TypeMismatchError(f"{x.type} has no shape", current().line)
+
+
+sum_to = define(
+    "sum_to",  # x_bar, summed to the shape of x
+    evaluate=lambda x_bar, x, *, known=False: sum_to_shape(x_bar, np.shape(x)),
+    infer=_infer_sum_to,
+    fold=_fold_sum_to,
+    vjp=lambda bar, y, x_bar, x, *, known=False: (spread(bar, x_bar), None),
+    jvp=lambda dots, y, x_bar, x, *, known=False: None if dots[0] is None else sum_to(dots[0], x),
+    linear=(0,),
+    helper=sum_to_shape,
+    syntax=lambda x_bar, x, *, known=False: ast.Call(
+        ast.Name("sum_to_shape", ast.Load()), [x_bar, shape_syntax(x, known)], []
+    ),
+    shapes=(1,),
+    views=(0,),  # x_bar itself, where nothing is summed
+)
+
+
+def _infer_shaped(x: Value, like: Value, *, leading: int | None = None) -> Type:
+    if leading is not None:
+        return Array(x.type.dtype, (*dims_of(like.type)[:leading], *dims_of(x.type)[leading:]))
+    if isinstance(x.type, Array) and isinstance(like.type, Array) and x.type.rank != like.type.rank:
+        raise VerifyError(f"{x.type} is said to be shaped like {like.type}", current().line)
+    match like.type:
+        case Array(_, dims):
+            return Array(dtype_of(x.type), dims)
+        case Unknown(shape):
+            return Unknown(shape, dtype_of(x.type))
+    return Scalar(dtype_of(x.type))
+
+
+def _needs_no_saying(type: Type, like: Type) -> bool:
+    """Whether un-broadcasting is ruled out anyway: the shapes are one, or no axis can be of length 1."""
+    return (
+        same_shape(type, like)
+        or isinstance(type, Scalar)
+        or _fills(type, like)
+        and _fills(like, type)
+        or any(getattr(d, "accepts_any", False) for d in dims_of(like))  # that of one trip says nothing
+    )
+
+
+def _fold_shaped(x: Value, like: Value, *, leading: int | None = None):
+    if leading is not None:
+        return x if dims_of(x.type)[:leading] == dims_of(like.type)[:leading] else None
+    return x if _needs_no_saying(x.type, like.type) else None
+
+
+shaped_like = define(
+    "shaped_like",  # x, of which a rule knows that it has the shape of another value, or its `leading` axes: no code, a better type
+    evaluate=lambda x, like, *, leading=None: x,
+    infer=_infer_shaped,
+    fold=_fold_shaped,
+    vjp=lambda bar, y, x, like, *, leading=None: (bar, None),
+    jvp=lambda dots, y, x, like, **attrs: None if dots[0] is None else shaped_like(dots[0], like, **attrs),
+    linear=(0,),
+    syntax=lambda x, like, *, leading=None: x,
+    cheap=True,
+    views=(0,),
+    shapes=(1,),
+)
+
+
+# Note [Sums over two axes]
+# A matrix product raises where the axes that it sums over differ in length; the product of elements that stands for it, in a derivative
+# or in native code, spreads one of length 1.  Where the lengths are those of two arguments a call asks for them (ir/graph.py, Meeting).  Of others
+# only the run knows: what stands for the product says `as_long_as`.  Considered: to leave a check where dead-code elimination drops
+# the product; but each slice that meets another would leave one, and most derivatives of slices raise by themselves.
+
+
+def check_length(x, y, axis, other):
+    """x, of which an axis has to be as long as one of y."""
+    if x.shape[axis] != y.shape[other]:
+        raise ValueError(f"axes that are summed over together have lengths {x.shape[axis]} and {y.shape[other]}")
+    return x
+
+
+def _infer_as_long(x: Value, y: Value, *, axis: int, other: int) -> Type:
+    n, m = x.type.dims[axis], y.type.dims[other]
+    dim = n if may_be_one(m) and not may_be_one(n) else m
+    return replace(x.type, dims=(*x.type.dims[:axis], dim, *x.type.dims[axis + 1:]))
+
+
+as_long_as = define(
+    "as_long_as",  # x, of which an axis is checked to be as long as one of y
+    evaluate=lambda x, y, *, axis, other: check_length(x, y, axis, other),
+    infer=_infer_as_long,
+    fold=lambda x, y, *, axis, other: x if x.type.dims[axis] == y.type.dims[other] else None,
+    vjp=lambda bar, y, x, like, *, axis, other: (shaped_like(bar, x), None),
+    jvp=lambda dots, y, x, like, **attrs: None if dots[0] is None else as_long_as(dots[0], like, **attrs),
+    linear=(0,),
+    helper=check_length,
+    syntax=lambda x, y, *, axis, other: ast.Call(ast.Name("check_length", ast.Load()), [x, y, ast.Constant(axis), ast.Constant(other)], []),
+    cheap=True,
+    views=(0,),
+    shapes=(1,),
+)
+
+
+def matched(x: Value, y: Value, axis: int, other: int) -> Value:
+    """`x`, checked that its axis is as long as one of `y`, unless both are of known length or of arguments, which a call asks for.  Note [Sums over two axes]
+
+    What a loop carries is not checked either: trips that change its length have taken it through the product itself.
+    """
+    axis, other = axis % x.type.rank, other % y.type.rank
+    dims = x.type.dims[axis], y.type.dims[other]
+    if any(isinstance(d, Extent) and d.accepts_any for d in dims):
+        return x
+    is_asked = all(isinstance(d, int) or "." in d.symbol for d in dims) and not any(map(may_be_one, dims))
+    return x if is_asked else as_long_as(x, y, axis=axis, other=other)
+
+
+def of_length(x: Value, y: Value, axis: int, other: int, what: str) -> Value:
+    """`x`, where its axis is as long as one of `y`, as the function `what` wants it, which what is made for it would not ask."""
+    n, m = x.type.dims[axis], y.type.dims[other]
+    if isinstance(n, int) and isinstance(m, int) and n != m:
+        raise TypeMismatchError(f"{what} of axes of lengths {n} and {m}", current().line, "make the lengths equal")
+    meet(n, m)
+    return as_long_as(x, y, axis=axis, other=other) if current().meetings is None else matched(x, y, axis, other)
+
+
+def of_width(x, y, what):
+    """The matrix x, which has as many columns as y has: said so to functions that are written in Python."""
+    return check_length(x, y, -1, -1)
+
+
+@numpy_function(of_width)
+def _of_width(x: Value, y: Value, what) -> Value:
+    x, y = value(x), value(y)
+    return of_length(x, y, -1, -1, static(what)) if rank(x) == rank(y) == 2 else x
+
+
+# ------------------------------------------------------------------------------------------------ zeros
+
+
+def kind_of_item(type: Type):
+    """What a value is, as far as its zeros and sums are concerned: "number", "array", "fixed", or of which kinds it is made.
+
+    Numbers and arrays of another dtype than float64 are ("number", dtype) and ("array", dtype).  A container is ("members", form, *kinds): its cotangent is one of the same form.
+    """
+    match type:
+        case List(item_type):
+            return ("list", kind_of_item(item_type))
+        case Tuple(items, form):
+            return ("members", form, *map(kind_of_item, items))
+        case Scalar():
+            return "number" if float_dtype(type) == "float64" else ("number", float_dtype(type))
+        case Static():
+            return "fixed"
+    return "array" if float_dtype(type) == "float64" else ("array", float_dtype(type))
+
+
+def zeros_of(x: Value) -> Value:
+    """Zeros for the cotangent or tangent of `x`: its shape, an inexact dtype."""
+    match x.type:
+        case Scalar():
+            return value(0.0)
+        case Tuple(items):
+            return packed([zeros_of(item(x, index=k)) for k in range(len(items))], x.type.form)
+        case Static():
+            return x
+        case Tape():  # a tape is read to its end, so its cotangent starts empty
+            return emit(tape_new)
+        case List():
+            return RECORDS["list_zeros"](x, kind=kind_of_item(x.type))
+    return zeros_like(shape_source(x), dtype=float_dtype(x.type))
+
+
+def _fold_zeros_like(x: Value, *, dtype: str):
+    """Like an array whose lengths were said, if that is there."""
+    if said_by(x) is None or shape_source(x) is x:
+        return None
+    return zeros_like(shape_source(x), dtype=dtype)
+
+
+zeros_like = define(
+    "zeros_like",
+    evaluate=lambda x, *, dtype: np.zeros(np.shape(x), dtype),
+    infer=lambda x, *, dtype: (
+        Unknown(x.type.shape, dtype)
+        if isinstance(x.type, Unknown)
+        else array_type(dtype, dims_of(x.type))
+    ),
+    fold=_fold_zeros_like,
+    partials=(None,),
+    syntax=lambda x, *, dtype: numpy_call(
+        "zeros",
+        x.args[1] if is_said_by_lengths(x) else numpy_call("shape", x),
+        *(
+            []
+            if dtype == "float64"
+            else [ast.Attribute(ast.Name("np", ast.Load()), dtype, ast.Load())]
+        ),
+    ),
+    shapes=(0,),
+)

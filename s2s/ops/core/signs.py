@@ -1,0 +1,114 @@
+"""Which values are surely positive, or not negative, by what they are made of; and which slopes are finite for that reason.
+
+    1 + x * x      positive            np.sum(np.exp(x), axis=1)    positive, as far as exp does not underflow
+    np.abs(x)      not negative        np.sqrt(np.maximum(x, 1e-9)) positive
+
+This is not interval arithmetic: a value that is not of one of these forms is of no known sign.
+"""
+
+from __future__ import annotations
+
+from ...ir.graph import MISSING, Value
+
+DEEPEST = 12  # ops that a sign is followed through
+POSITIVE, NOT_NEGATIVE, UNKNOWN = 2, 1, 0
+_ABOVE_ZERO = {"exp", "exp2", "cosh", "math.exp", "math.cosh", "expit", "ndtr"}
+_SQUARES = {"square", "absolute", "abs_", "fabs", "math.fabs", "hypot", "math.hypot", "length", "size"}
+_ROOTS = {"sqrt", "root", "math.sqrt", "cbrt", "math.cbrt"}
+_MOVES = {"getitem", "reshape", "ravel", "expand_dims", "squeeze", "transpose", "swapaxes", "moveaxis", "flip", "broadcast_to",
+          "spread", "repeat", "copy", "astype", "convert", "float_", "shaped_like", "sum", "max", "min"}  # elements of one sign
+
+
+def sign_of(x, depth: int = 0) -> int:
+    """POSITIVE, NOT_NEGATIVE or UNKNOWN; of complex numbers UNKNOWN."""
+    constant = x.constant if isinstance(x, Value) else x
+    if type(constant) in (bool, int, float):
+        return POSITIVE if constant > 0 else NOT_NEGATIVE if constant == 0 else UNKNOWN
+    if not isinstance(x, Value) or x.op is None or x.op.blocks or depth == DEEPEST:
+        return UNKNOWN
+    if (getattr(x.type, "dtype", None) or "").startswith("complex"):
+        return UNKNOWN
+    name, inputs = x.op.name, x.op.inputs
+
+    def of(k: int) -> int:
+        return sign_of(inputs[k], depth + 1)
+
+    if name in _ABOVE_ZERO:
+        return POSITIVE
+    if name in ("multiply", "power") and (name == "multiply" and inputs[0] is inputs[1] or _is_even(inputs[1])):
+        return POSITIVE if of(0) == POSITIVE else NOT_NEGATIVE
+    if name in _SQUARES:
+        return POSITIVE if inputs and name in ("absolute", "abs_", "fabs") and of(0) == POSITIVE else NOT_NEGATIVE
+    if name in _ROOTS:
+        return POSITIVE if of(0) == POSITIVE else NOT_NEGATIVE if name != "cbrt" else of(0)
+    if name in _MOVES:
+        return of(0)
+    match name:
+        case "add":
+            a, b = of(0), of(1)
+            return UNKNOWN if UNKNOWN in (a, b) else max(a, b)
+        case "multiply" | "divide" | "quotient" | "single_quotient" | "power":
+            if name == "power":
+                return POSITIVE if of(0) == POSITIVE else UNKNOWN
+            return min(of(0), of(1))
+        case "maximum" | "fmax" | "max_":
+            return max(of(0), of(1))
+        case "minimum" | "fmin" | "min_":
+            return min(of(0), of(1))
+        case "where" | "select":
+            return min(of(1), of(2))
+        case "clip":
+            return min(max(of(0), of(1)), of(2)) if inputs[2].constant is not None else max(of(0), of(1))
+        case "log1p" | "expm1":
+            return of(0)
+    return UNKNOWN
+
+
+def _is_even(exponent: Value) -> bool:
+    return type(exponent.constant) in (int, float) and exponent.constant % 2 == 0 and exponent.constant > 0
+
+
+def is_nonzero(x) -> bool:
+    """Whether `x` is surely not 0: a number other than 0, or positive."""
+    constant = x.constant if isinstance(x, Value) else x
+    if type(constant) in (bool, int, float, complex):
+        return constant != 0
+    return sign_of(x) == POSITIVE
+
+
+# -------------------------------------------------------------------------------- Note [Slopes], record.py
+
+
+def steep_at_zero(x) -> str:
+    """The slopes of sqrt and cbrt."""
+    return "finite" if is_nonzero(x) else "steep"
+
+
+def pole_at_zero(x) -> str:
+    """The slopes of log and of 1 / x."""
+    return "finite" if is_nonzero(x) else "pole"
+
+
+def pole_at_minus_one(x) -> str:
+    """The slopes of log1p."""
+    return "finite" if sign_of(x) != UNKNOWN else "pole"
+
+
+def of_quotient(a, b) -> str:
+    """The slopes of a / b, a // b and a % b."""
+    return pole_at_zero(b)
+
+
+def of_power(a, b) -> str:
+    """The slopes of a ** b."""
+    n = b.constant if isinstance(b, Value) else b
+    if type(n) in (bool, int, float) and n >= 1 or n == 0 and n is not MISSING:
+        return "finite"
+    if is_nonzero(a):
+        return "finite"
+    return "steep" if type(n) in (int, float) and n > 0 else "pole"
+
+
+def of_angle(y, x) -> str:
+    """The slopes of arctan2(y, x)."""
+    return "finite" if is_nonzero(x) or is_nonzero(y) else "steep"

@@ -1,0 +1,59 @@
+"""`stop_gradient`: the value, without its derivative."""
+
+from __future__ import annotations
+
+from ...ir.graph import Value
+from ...ir.types import Tuple
+from .control import item, packed
+from .record import define, numpy_function
+
+barrier = define(
+    "stop_gradient",
+    evaluate=lambda x: x,
+    infer=lambda x: x.type,
+    fold=lambda x: x if x.op is not None and x.op.record is barrier else None,
+    partials=(None,),
+    vjp=lambda bar, y, x: (None,),
+    jvp=lambda dots, y, x: None,
+    syntax=lambda x: x,
+    cheap=True,
+    views=(0,),
+)
+
+
+def stop_gradient(x):
+    """`x` itself; where a function that is differentiated calls it, its result counts as constant."""
+    return x
+
+
+@numpy_function(stop_gradient)
+def stopped(x: Value) -> Value:
+    """`x` as a Value that carries no derivative: tuples member by member."""
+    if isinstance(x.type, Tuple):
+        return packed([stopped(item(x, index=k)) for k in range(len(x.type.items))], x.type.form)
+    return barrier(x)
+
+
+aside = define(
+    "aside",  # what is returned beside a number that is differentiated: constant for that derivative, and for no other
+    evaluate=lambda x: x,
+    infer=lambda x: x.type,
+    partials=(None,),
+    vjp=lambda bar, y, x: (None,),
+    jvp=lambda dots, y, x: None,
+    syntax=lambda x: x,
+    cheap=True,
+    views=(0,),
+)
+
+
+def put_aside(x: Value) -> Value:
+    """`x` as a Value that carries no derivative until `taken_back`: tuples member by member."""
+    if isinstance(x.type, Tuple):
+        return packed([put_aside(item(x, index=k)) for k in range(len(x.type.items))], x.type.form)
+    return aside(x)
+
+
+def taken_back(x: Value) -> Value:
+    """What was put aside, or `x` itself."""
+    return x.op.inputs[0] if x.op is not None and x.op.record is aside else x

@@ -1,0 +1,1 @@
+"""Systems of equations, decompositions and functions of matrices."""

@@ -1,0 +1,1 @@
+"""Special functions, Python's math and cmath, and arguments of ufuncs."""

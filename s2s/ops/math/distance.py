@@ -1,0 +1,50 @@
+"""math.hypot of any number of coordinates, and math.dist.
+
+Python computes them more exactly than the root of a sum of squares, and without overflow, so they are an op of
+their own; of two coordinates math.hypot is the twin of np.hypot (ops/core/elementwise.py).  Numba knows
+neither; compiled, they are hypots of hypots (back/arrays/legalise.py): as safe from overflow, and a few last bits away.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+
+from ...errors import TypeMismatchError
+from ...ir.builder import current
+from ...ir.graph import Value
+from ...ir.types import FLOAT, Array, Type
+from ..core import elementwise as ew
+from ..core.chain_rule import times
+from ..core.define_elementwise import IN_MATH, math_syntax
+from ..core.record import define, numpy_function, value
+
+
+def _infer(*xs: Value) -> Type:
+    if any(isinstance(x.type, Array) for x in xs):
+        raise TypeMismatchError("math.hypot of an array", current().line, "use np.linalg.norm")
+    return FLOAT
+
+
+def _jvp(dots, y: Value, *xs: Value):
+    terms = [times(dot, ew.slope_of_size(y, x), (y, *xs)) for dot, x in zip(dots, xs, strict=True) if dot is not None]
+    return functools.reduce(operator.add, terms) if terms else None
+
+
+hypotenuse = define(
+    "hypotenuse",  # (*coordinates)
+    evaluate=math.hypot,
+    infer=_infer,
+    syntax=math_syntax("hypot"),
+    vjp=lambda bar, y, *xs: tuple(times(bar, ew.slope_of_size(y, x), (y, *xs)) for x in xs),
+    jvp=_jvp,
+    batch=lambda flags, *xs: functools.reduce(ew.hypot, xs),
+    cheap=True,
+)
+
+
+@numpy_function(math.hypot)
+def hypot(*coordinates: Value) -> Value:
+    """The length of a vector, by its coordinates."""
+    return (IN_MATH[ew.hypot] if len(coordinates) == 2 else hypotenuse)(*map(value, coordinates))

@@ -1,0 +1,147 @@
+"""Functions that have rules of their own for their derivatives: `custom_jvp`, `custom_vjp`.
+
+A call of one is a `call` op whose callee is `ruled`: it can say what its derivative is, as functions.  Three designs
+were considered.  (1) An op of its own, which owns the function and its rules as blocks: every pass, the printer and
+the loop form would have to learn what they know of calls.  (2) To replace the call, while the program is read, by what
+the rule computes: then the value would be computed by the rule where nobody asks for a derivative, and a second
+derivative could not ask the rule of the call in the rule.  (3), which this is: it stays a call through every pass, is
+printed as one, and is inlined by none until no derivative is asked any more.  Whoever differentiates asks the callee,
+at each level anew; what the rule itself does is then an ordinary program, for the next derivative, too.
+
+What a ruled callee is asked, besides `name` and `function_for(values)`:
+
+    count             how many inputs of the call are arguments; those behind them are captured data
+    own               how many of those are arguments of the user's function; the rest is what it closes over
+    fixed             the arguments (by number) in which it is not to be differentiated
+    getters(values)   the getters of the captured data, in the order of the inputs
+    jvp(values)       f_jvp(*xs, *x_dots, *captures) -> (*ys, *y_dots); an x_dot for each argument that carries a
+                      derivative and is not fixed, a y_dot for each result that carries one; None: there is no such rule
+    vjp(values)       the Halves of the derivative; None: there is no such rule
+    missing(mode)     the error to raise where a rule is asked for that is not there
+
+The rules' own captured data are captures of these functions, by getter.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ...ir.graph import MISSING, Function, Op, Value
+from ...ir.types import NONE, Array, Unknown, carries_derivative
+from ..core.record import Record, define, value
+from ..core.shape import length, shaped_like
+
+RULES: dict[object, object] = {}  # a library's function -> the one with rules of its own that it means in programs
+
+
+def rules_given() -> tuple:
+    """What changes when a function is given a rule from outside."""
+    return tuple(map(id, RULES.values()))
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """forward(*xs, *captures) -> (*ys, *residuals), and
+    backward(*xs at `arguments`, *residuals, *y_bars, *captures) -> x_bars, of the arguments `covers`."""
+
+    forward: Function
+    backward: Function
+    arguments: tuple[int, ...]  # which arguments, and after them captures of the forward part, the backward part reads
+    covers: tuple[int, ...]  # the arguments that get a cotangent; that of others is zero
+
+    def residuals(self, results: int) -> list[Value]:
+        """What the forward part keeps, besides its `results`."""
+        return self.forward.results[results:]
+
+
+def is_ruled(callee) -> bool:
+    """Whether a callee has rules of its own."""
+    return hasattr(callee, "getters")
+
+
+def differentiable_arguments(callee, values: Sequence[Value]) -> list[int]:
+    """The arguments of a ruled callee that have a tangent."""
+    return [k for k in range(callee.count) if k not in callee.fixed and carries_derivative(values[k].type)]
+
+
+def captured(op: Op) -> dict[Callable, Value]:
+    """What a call of a ruled function hands on, by getter."""
+    callee = op.attrs["callee"]
+    return dict(zip(callee.getters(op.inputs), op.inputs[callee.count:]))
+
+
+# Considered: to compare shapes in one op that hands the array on.  A length is a number in every lane, so this needs no rule for batches,
+# and native code has a comparison.
+def check_rule_length(n, m):
+    if n != m:
+        raise ValueError("a rule gives an array of another length than that of what it belongs to")
+
+
+def check_direction_length(n, m):
+    if n != m:
+        raise ValueError("a tangent or cotangent is an array of another length than what it belongs to")
+
+
+REFUSALS = dict.fromkeys(  # checks of s2s's own -> the remedy
+    (check_rule_length.__name__, check_direction_length.__name__), "give it the shape of what it belongs to")
+
+
+def _length_check(name: str, check: Callable) -> Record:
+    return define(
+        name, evaluate=check, infer=lambda n, m: NONE, helper=check, pure=False,
+        fold=lambda n, m: value(None) if n is m or n.constant is not MISSING and n.constant == m.constant else None,
+        vjp=lambda bar, y, n, m: (None, None), jvp=lambda dots, y, n, m: None,
+        syntax=lambda n, m: ast.Call(ast.Name(check.__name__, ast.Load()), [n, m], []))
+
+
+rule_length = _length_check("rule_length", check_rule_length)  # of an axis of what a rule gives, and of what that belongs to
+direction_length = _length_check("direction_length", check_direction_length)  # of what a program gives jvp, a pullback, ...
+
+
+def in_shape(bar: Value, x: Value, check: Record | None = None) -> Value:
+    """`bar`, which a rule gives for `x`, with the extents of `x`: checked by the run where types do not prove them."""
+    if isinstance(bar.type, Array) and isinstance(x.type, Array) and bar.type.rank == x.type.rank and bar.type.dims != x.type.dims:
+        for axis, (n, m) in enumerate(zip(bar.type.dims, x.type.dims)):
+            if n != m:
+                (check or rule_length)(length(bar, axis=axis), length(x, axis=axis))
+        return shaped_like(bar, x)
+    return shaped_like(bar, x) if isinstance(bar.type, Unknown) and isinstance(x.type, Array) else bar
+
+
+class Lifted:
+    """A ruled callee that is also handed the data that its rules capture."""
+
+    def __init__(self, callee, extra: Sequence[Callable], types: Sequence):
+        self.callee, self.extra, self.types = callee, tuple(extra), tuple(types)
+        self.name, self.count, self.own, self.fixed = callee.name, callee.count, callee.own, callee.fixed
+        self.jvp, self.vjp, self.missing = callee.jvp, callee.vjp, callee.missing
+
+    def function_for(self, values: Sequence[Value]) -> Function:
+        inner = self.callee.function_for(values)
+        params = [*inner.params, *(Value(type) for type in self.types)]
+        block = type(inner.block)(params, inner.block.ops, inner.block.yields)
+        return inner.remade(block, captures={})
+
+    def getters(self, values: Sequence[Value]) -> tuple:
+        return (*self.callee.getters(values), *self.extra)
+
+
+def with_cotangents(results: Sequence[Value], arguments: Sequence[Value], given: Sequence[Value], backward: Callable) -> tuple:
+    """The op that is `results` and whose cotangents `backward(*given, *y_bars)` hands on to `arguments`; and its inputs."""
+    count, first = len(results), len(results) + len(arguments)
+    wanted = [k for k, y in enumerate(results) if carries_derivative(y.type)]
+
+    def themselves(*inputs):
+        return tuple(inputs[:count]) if count != 1 else inputs[0]
+
+    def vjp(bars, ys, *inputs):
+        bars = bars if count != 1 else (bars,)
+        found = backward(inputs[count:first], inputs[first:], [bars[k] for k in wanted])
+        return (*[None] * count, *found, *[None] * len(given))
+
+    record = Record("ruled", evaluate=themselves, infer=lambda *xs: [x.type for x in xs[:count]], fold=themselves, vjp=vjp,
+                    partials=(*[None] * count, *[1] * len(arguments), *[None] * len(given)), cheap=True,
+                    stands_for=lambda op, out: op.inputs[op.outputs.index(out)])
+    return record, [*results, *arguments, *given]

@@ -1,0 +1,264 @@
+"""Ops that act on the world: `print`, and `raise`; a warning and a message for a logger are what another function prints.
+
+They have no results.  What they say is a template, fixed when code is generated, whose leaves are the op's
+inputs: `print(f"{n}: {x:.3f}")` is one op on n and x.  So a text that holds run-time data needs no type of
+its own, and vanishes from programs as tuples do.
+
+An op that acts is never dropped, shared, hoisted or recomputed, and what acts keeps its order
+(analysis/side_effects.py, back/lower/fusion_groups.py).  Derivatives do not see it: it stands in the forward sweep alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...ir.graph import Function, Op, walk
+from ...lazy_import import later
+from ..core.record import define
+
+logging = later("logging")
+
+# --------------------------------------------------------------------------------------------- templates
+
+
+@dataclass(frozen=True)
+class Operand:
+    """The input of that number."""
+
+    index: int
+
+    def make(self, xs):
+        return xs[self.index]
+
+    def spell(self, xs):
+        return xs[self.index]
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A Python object that is known when code is generated."""
+
+    content: object
+
+    def make(self, xs):
+        return self.content
+
+    def spell(self, xs):
+        return ast.Constant(self.content)
+
+
+@dataclass(frozen=True)
+class Several:
+    """A tuple or list of templates."""
+
+    kind: type
+    items: tuple
+
+    def make(self, xs):
+        return self.kind(item.make(xs) for item in self.items)
+
+    def spell(self, xs):
+        items = [item.spell(xs) for item in self.items]
+        return (ast.Tuple if self.kind is tuple else ast.List)(items, ast.Load())
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A dict of templates."""
+
+    keys: tuple
+    items: tuple
+
+    def make(self, xs):
+        return {key: item.make(xs) for key, item in zip(self.keys, self.items)}
+
+    def spell(self, xs):
+        return ast.Dict([ast.Constant(key) for key in self.keys], [item.spell(xs) for item in self.items])
+
+
+@dataclass(frozen=True)
+class Field:
+    """`{x!r:>8}` in a formatted string; `spec` is a Joined."""
+
+    content: object
+    conversion: int = -1
+    spec: Joined | None = None
+
+    def make(self, xs):
+        content = self.content.make(xs)
+        content = {-1: lambda x: x, 115: str, 114: repr, 97: ascii}[self.conversion](content)
+        return format(content, self.spec.make(xs) if self.spec is not None else "")
+
+    def spell(self, xs):
+        return ast.FormattedValue(self.content.spell(xs), self.conversion, self.spec.spell(xs) if self.spec else None)
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A formatted string: texts and Fields."""
+
+    parts: tuple
+
+    def make(self, xs):
+        return "".join(part if isinstance(part, str) else part.make(xs) for part in self.parts)
+
+    def spell(self, xs):
+        return ast.JoinedStr([ast.Constant(part) if isinstance(part, str) else part.spell(xs) for part in self.parts])
+
+
+@dataclass(frozen=True)
+class Filled:
+    """`"%.3f at %d" % (x, n)`, or `"{:.3f} at {n}".format(x, n=n)`."""
+
+    text: str
+    method: str  # "%" or "format"
+    items: tuple
+    keywords: tuple[tuple[str, object], ...] = ()
+
+    def make(self, xs):
+        items = [item.make(xs) for item in self.items]
+        if self.method == "%":
+            return self.text % items[0]
+        return self.text.format(*items, **{name: item.make(xs) for name, item in self.keywords})
+
+    def spell(self, xs):
+        items = [item.spell(xs) for item in self.items]
+        if self.method == "%":
+            return ast.BinOp(ast.Constant(self.text), ast.Mod(), items[0])
+        function = ast.Attribute(ast.Constant(self.text), "format", ast.Load())
+        return ast.Call(function, items, [ast.keyword(name, item.spell(xs)) for name, item in self.keywords])
+
+
+@dataclass(frozen=True)
+class Either:
+    """One text or another, as an input says."""
+
+    content: Operand
+    first: object
+    second: object
+
+    def make(self, xs):
+        return (self.first if self.content.make(xs) else self.second).make(xs)
+
+    def spell(self, xs):
+        return ast.IfExp(self.content.spell(xs), self.first.spell(xs), self.second.spell(xs))
+
+
+@dataclass(frozen=True)
+class Made:
+    """An exception: its class, and what it is made of."""
+
+    kind: type
+    items: tuple = ()
+    keywords: tuple[tuple[str, object], ...] = ()
+    bare: bool = False  # `raise ValueError`, without parentheses
+
+    def make(self, xs):
+        return self.kind(*(item.make(xs) for item in self.items), **{name: x.make(xs) for name, x in self.keywords})
+
+    def spell(self, xs):
+        if self.bare:
+            return spelled_class(self.kind)
+        keywords = [ast.keyword(name, item.spell(xs)) for name, item in self.keywords]
+        return ast.Call(spelled_class(self.kind), [item.spell(xs) for item in self.items], keywords)
+
+
+def within(template) -> Iterator:
+    """`template` and all templates in it."""
+    yield template
+    for inner in (*(getattr(template, name, None) for name in ("content", "spec", "first", "second")), *getattr(template, "items", ()),
+                  *getattr(template, "parts", ()), *(x for _, x in getattr(template, "keywords", ()))):
+        if hasattr(inner, "spell"):
+            yield from within(inner)
+
+
+# --------------------------------------------------------------------------------- classes of exceptions
+
+
+def is_exception(x) -> bool:
+    """Whether `x` is a class of exceptions."""
+    return isinstance(x, type) and issubclass(x, BaseException)
+
+
+def spelled_class(kind: type) -> ast.expr:
+    """How generated code calls a class of exceptions."""
+    if kind is np.linalg.LinAlgError:
+        return ast.parse("np.linalg.LinAlgError", mode="eval").body
+    return ast.Name(kind.__name__, ast.Load())
+
+
+def is_builtin(kind: type) -> bool:
+    """Whether any module knows the class without being told."""
+    return getattr(builtins, kind.__name__, None) is kind or kind is np.linalg.LinAlgError
+
+
+def builtin_base(kind: type) -> type:
+    """The nearest class of Python's own that `kind` is derived from: what compiled code raises."""
+    return next(base for base in kind.__mro__ if getattr(builtins, base.__name__, None) is base)
+
+
+def is_importable(kind) -> bool:
+    """Whether `from module import name` finds the class or function in any process."""
+    module, name = getattr(kind, "__module__", None), getattr(kind, "__name__", None)
+    return module != "__main__" and name is not None and getattr(sys.modules.get(module), name, None) is kind
+
+
+# --------------------------------------------------------------------------------------------------- ops
+
+def has_effects(op: Op) -> bool:
+    """Whether `op` does something even if nobody reads its results."""
+    if not op.record.pure:
+        return True
+    if op.name == "call":
+        return callee_has_effects(op)
+    for block in op.blocks:
+        for inner in block.ops:
+            if has_effects(inner):
+                return True
+    return False
+
+
+def callee_has_effects(op: Op, seen: frozenset = frozenset()) -> bool:
+    """Whether the function that a `call` calls has effects; a call of itself adds none."""
+    callee = op.attrs["callee"]
+    return callee not in seen and acts(callee.function_for(op.inputs), seen | {callee})
+
+
+def acts(function: Function, seen: frozenset = frozenset()) -> bool:
+    """Whether a function has effects."""
+    return any(callee_has_effects(inner, seen) if inner.name == "call" else not inner.record.pure
+               for inner in walk(function.block))
+
+
+
+def _raise(*xs, thrown, cause=None, again=False):
+    raise thrown.make(xs) from cause.make(xs) if isinstance(cause, Made) else None
+
+
+def _say(*xs, items, keywords=(), function="print"):
+    given = [item.kind if isinstance(item, Made) and item.bare else item.make(xs) for item in items]
+    eval(function, {"warnings": warnings, "logging": logging})(*given, **{name: x.make(xs) for name, x in keywords})
+    return ()
+
+
+def _spell_say(*xs, items, keywords=(), function="print"):
+    return ast.Call(ast.parse(function, mode="eval").body, [item.spell(xs) for item in items],
+                    [ast.keyword(name, x.spell(xs)) for name, x in keywords])
+
+
+# `again` says that Python decides what is raised, when the interpreted form runs again; only compiled code has it
+raise_record = define("raise", evaluate=_raise, infer=lambda *xs, **attrs: [], pure=False)
+# `function` is the text of what says it
+print_record = define("print", evaluate=_say, infer=lambda *xs, **attrs: [], pure=False, syntax=_spell_say)
+
+
+def is_pure(op: Op) -> bool:
+    """Whether `op`, with all it owns, may be left out if nothing reads it."""
+    return not has_effects(op)

@@ -1,0 +1,1 @@
+"""Generated code and sources kept for other processes: caches on disk, pickles."""

@@ -1,0 +1,142 @@
+"""What an object outside a program is, in words that are equal in another process if and only if generated code is the same.
+
+Of functions that is their code, where it stands and the text it stands in; of what libraries define, its name; of data, what code is
+specialised on.  An object of any other kind, such as one of a class of the user's, has no such words: Untold.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import marshal
+import sys
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+
+import numpy as np
+
+from ..front.syntax.captures import is_data, type_of_data
+from ..front.syntax.dependencies import LIBRARIES
+from ..front.syntax.source_lines import lines_of
+from ..ir.code_objects import NAMELESS
+from ..ir.treedef import Form
+from ..ir.types import Array, Extent, Generator, Scalar, Static, Tuple, Type
+from .addresses import is_transformed
+
+PLAIN = (type(None), bool, int, float, complex, str, bytes)
+CONTAINERS = (tuple, list, dict, frozenset)
+OWN = __name__.partition(".")[0]
+MOST = 2_000  # members of what is told one by one
+
+
+class Untold(Exception):
+    """An object of which another process cannot be told what it is."""
+
+
+def told(x) -> object:
+    """What `x` is, for an object that is known when code is generated: made of tuples, strings and numbers."""
+    kind = type(x)
+    if kind in PLAIN:
+        return kind.__name__, repr(x)
+    if kind in CONTAINERS:
+        if len(x) > MOST:
+            raise Untold(kind.__name__)
+        members = (z for item in x.items() for z in item) if kind is dict else sorted(x, key=repr) if kind is frozenset else x
+        return kind.__name__, *map(told, members)
+    if kind is CodeType:
+        return "code", told_code(x, {})
+    if kind is FunctionType:
+        if x.__dict__.keys() - {"__wrapped__"} and not (x.__module__ or "").startswith(OWN):
+            raise Untold("a function with attributes")
+        return "function", x.__module__, x.__qualname__, told_code(x.__code__, x.__globals__), told(x.__defaults__), told(x.__kwdefaults__)
+    if kind is ModuleType and sys.modules.get(x.__name__) is x:
+        return "module", x.__name__
+    if is_transformed(x):
+        return "transformed", x.kind, told({name: option for name, option in x.options.items()}), told(x.inner)
+    if isinstance(x, np.dtype) and x.isbuiltin == 1:
+        return "dtype", str(x)
+    if isinstance(x, int) and kind.__module__.partition(".")[0] == OWN:
+        return kind.__qualname__, int(x)
+    return "library", *told_name(x)
+
+
+def told_name(x) -> tuple[str, str]:
+    """The module and the name of what a library, or Python, defines."""
+    name = getattr(x, "__qualname__", None) or getattr(x, "__name__", None)
+    module = getattr(x, "__module__", None) or ("numpy" if isinstance(x, np.ufunc) else None)
+    if isinstance(name, str) and isinstance(module, str) and module.partition(".")[0] in (*LIBRARIES, "builtins", OWN):
+        if isinstance(x, (type, np.ufunc, BuiltinFunctionType)) or callable(x):
+            for place in (module, "numpy", "scipy.special"):
+                if getattr(sys.modules.get(place), name, None) is x:
+                    return place, name
+    raise Untold(type(x).__name__)
+
+
+def told_inside(x, left: list[int] | None = None) -> object:
+    """The same for a list or dict outside, of whose data only the kind matters: values that decide anything are consulted by themselves."""
+    left = [MOST] if left is None else left
+    left[0] -= 1
+    if left[0] < 0:
+        raise Untold("many members")
+    if is_data(x):
+        return "data", told_type(type_of_data(x, ""))
+    if type(x) in (list, tuple):
+        return type(x).__name__, *(told_inside(member, left) for member in x)
+    if type(x) is dict:
+        return "dict", *((told(key), told_inside(member, left)) for key, member in x.items())
+    return told(x)
+
+
+def told_type(type: Type) -> object:
+    """The type of an argument, or of captured data."""
+    match type:
+        case Array(dtype, dims):
+            return "array", dtype, *((d.symbol, d.offset, d.symbol_may_be_one, d.symbol_is_long) if isinstance(d, Extent) else d for d in dims)
+        case Scalar(dtype, weak):
+            return "scalar", dtype, weak
+        case Tuple(items, form):
+            return "tuple", form and told_form(form), *map(told_type, items)
+        case Static(value):
+            return "static", told(value)
+        case Generator():
+            return ("generator",)
+    raise Untold(str(type))
+
+
+def told_kind(content) -> object:
+    """What `consulted.Kind` reads."""
+    if content is None or type(content) in (bool, str):
+        return content
+    if type(content) is tuple:
+        return tuple(map(told_kind, content))
+    if isinstance(content, Form):
+        return told_form(content)
+    return told_type(content)
+
+
+def told_form(form: Form) -> tuple:
+    if form.cls not in CONTAINERS:
+        raise Untold(form.cls.__name__)
+    return form.kind, told(form.keys), form.cls.__name__
+
+
+def told_code(code: CodeType, globals: dict) -> str:
+    """What a function of these globals does, where it stands, and its text, which says more than the code where Python leaves things out."""
+    name, lines = lines_of(code, globals)
+    if not lines and name == NAMELESS:
+        raise Untold("code without its text")
+    return _told_code(name, "".join(lines[code.co_firstlineno - 1:last_line(code)]), code)
+
+
+@functools.lru_cache(maxsize=4096)
+def _told_code(filename: str, text: str, code: CodeType) -> str:
+    try:
+        content = marshal.dumps(code, 2)  # later versions of the format note who else refers to what
+    except ValueError:
+        raise Untold("code") from None
+    return hashlib.sha256(content + text.encode()).hexdigest()
+
+
+def last_line(code: CodeType) -> int:
+    """The last line of which there are instructions."""
+    inner = [last_line(each) for each in code.co_consts if isinstance(each, CodeType)]
+    return max([code.co_firstlineno, *(line for *_, line in code.co_lines() if line is not None), *inner])

@@ -1,0 +1,1 @@
+"""Machine code and programs on disk."""

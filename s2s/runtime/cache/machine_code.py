@@ -1,0 +1,243 @@
+"""Machine code kept on disk, so that the next process loads it instead of compiling.
+
+    <cache>/<name>-<key>.py            the generated text, for readers and debuggers; never executed from here
+    <cache>/<name>-<key>-<sig>.code    one compiled signature
+
+The key is a hash of the text, the options and the versions of everything that had a part in it, the CPU
+included, so an entry is never out of date: another version simply has another name.  Of s2s itself that is what all files of
+its runtime say, for a checkout changes without a version: how the text becomes machine code is theirs, and all else is in the text.
+
+Note [Who may write here]
+Loading machine code executes it, and unpickling can execute anything.  So the directory is made for its
+user alone, and a directory or entry that belongs to somebody else, that others could write to, or that is
+a symbolic link, is not touched: the cache is then off, with one warning that says why.
+
+Note [Torn entries]
+An entry is written under another name and then renamed, so no process sees half of one, and of several
+processes that write the same entry the last wins, with the same content.  An entry starts with its own
+hash; one that a full disk or a crash has damaged does not match, and is compiled again and replaced.
+
+Note [Without the registries]
+Before Numba compiles or loads anything it imports all that it can compile, SciPy's linear algebra included: 0.3 of the 0.4 seconds
+of a first call from the cache.  Machine code needs none of it but symbols that these imports make known, such as Python's
+secret of hashes.  So an entry lists the symbols that it takes from outside, and only where one is not known
+is everything imported.  (Compiling does it in any case, when it comes to that.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import pickle
+import platform
+import stat
+import sys
+import tempfile
+import warnings
+from functools import cache
+from pathlib import Path
+
+import numba
+import numpy as np
+from llvmlite import binding
+from numba.core import compiler
+from numba.core.caching import _Cache
+from numba.core.runtime import rtsys
+from numba.core.serialize import dumps
+
+from ..intrinsics import boxing, complex_math
+from ..kernels import lapack, scipy_special
+from ..llvm.parallel_codegen import Symbols, hand_over
+
+ROOT = Path(__file__).parent.parent.parent
+MAGIC = b"s2s machine code 4\n"
+_warned: set[str] = set()
+
+
+class CacheWarning(UserWarning):
+    """The on-disk cache is off, and why."""
+
+
+def directory() -> Path:
+    """Where this user's compiled code is kept: S2S_CACHE_DIR, or the platform's place for caches."""
+    chosen = os.environ.get("S2S_CACHE_DIR")
+    if chosen:
+        return Path(chosen).expanduser()
+    home = Path.home()
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "s2s"
+    if os.name == "nt":
+        return Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local")) / "s2s" / "Cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "s2s"
+
+
+def private_directory() -> Path | None:
+    """The cache directory, made if it is not there; None, with a warning, if it is not this user's alone."""
+    path = directory()
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        problem = distrust(path)
+    except OSError as error:
+        problem = str(error)
+    if problem is None:
+        return path
+    if str(path) not in _warned:
+        _warned.add(str(path))
+        warnings.warn(f"compiled code is not kept in {path}: {problem}. "
+                      "Set S2S_CACHE_DIR to a directory of your own, or pass cache=False", CacheWarning, stacklevel=2)
+    return None
+
+
+def distrust(path: Path) -> str | None:
+    """Why `path` might hold what somebody else wrote, or None.  See Note [Who may write here]."""
+    status = os.lstat(path)
+    if stat.S_ISLNK(status.st_mode):
+        return "it is a symbolic link"
+    if hasattr(os, "getuid"):
+        if status.st_uid != os.getuid():
+            return "it belongs to another user"
+        if status.st_mode & 0o022:
+            return "others may write to it"
+    return None
+
+
+def own_version() -> str:
+    """The version of s2s that is installed; a checkout that is not installed has none."""
+    try:
+        return importlib.metadata.version("s2s")
+    except importlib.metadata.PackageNotFoundError:
+        return "of a checkout"
+
+
+@cache
+def own_files() -> dict[str, bytes]:
+    """The hashes of the files of s2s, by their places in it: those of a process are read once."""
+    found = {}
+    root = os.path.join(ROOT, "")
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        for name in sorted(files):
+            if name.endswith(".py"):
+                path = os.path.join(folder, name)
+                with open(path, "rb", buffering=0) as file:
+                    found[path[len(root):]] = hashlib.sha256(file.read()).digest()
+    return found
+
+
+def digest(*folders: str) -> str:
+    """A hash of the files of s2s in these folders, or of all."""
+    whole = hashlib.sha256()
+    for place, said in own_files().items():
+        if not folders or place.partition(os.sep)[0] in folders:
+            whole.update(f"{place}\0".encode() + said)
+    return whole.hexdigest()
+
+
+@cache
+def versions() -> str:
+    """Everything but the program that decides what machine code looks like."""
+    features = binding.get_host_cpu_features()
+    cpu = f"{binding.get_host_cpu_name()} {features.flatten() if features else ''}"
+    tuned = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
+    return "\n".join([f"s2s {own_version()} {digest('runtime')}", f"numba {numba.__version__}", f"llvm {binding.llvm_version_info}",
+                      f"numpy {np.__version__}", sys.version, platform.platform(), cpu, repr(tuned)])
+
+
+def key_of(text: str, options: str) -> str:
+    """The name under which the code of this program is kept."""
+    return hashlib.sha256("\0".join([text, options, versions()]).encode()).hexdigest()[:32]
+
+
+def read(path: Path) -> bytes | None:
+    """The content of an entry, or None if it is not there, not whole, or not ours."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+    except OSError:
+        return None
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)  # of what was opened, not of what the name may mean by now
+        if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
+            return None
+        content = file.read()
+    head = len(MAGIC) + 32
+    if not content.startswith(MAGIC) or hashlib.sha256(content[head:]).digest() != content[len(MAGIC):head]:
+        return None
+    return content[head:]
+
+
+def write(path: Path, content: bytes, plain: bool = False) -> None:
+    """Put an entry in place at once; a disk that refuses costs a compilation later, nothing more."""
+    name = None
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+        with os.fdopen(handle, "wb") as file:
+            file.write(content if plain else MAGIC + hashlib.sha256(content).digest() + content)
+        os.replace(name, path)
+    except OSError:
+        if name is not None and os.path.exists(name):
+            os.unlink(name)
+
+
+def entry_of(result: compiler.CompileResult) -> int:
+    """The address of what Python calls; 0, which is called all the same, where the engine has no code for it."""
+    return result.library.get_pointer_to_function(result.fndesc.llvm_cpython_wrapper_name)
+
+
+class DiskCache(_Cache):
+    """What a Numba dispatcher asks for machine code before it compiles."""
+
+    def __init__(self, folder: Path, stem: str):
+        self.folder, self.stem, self.enabled = folder, stem, True
+
+    @property
+    def cache_path(self) -> str:
+        return str(self.folder)
+
+    def enable(self) -> None:
+        self.enabled = True
+
+    def disable(self) -> None:
+        self.enabled = False
+
+    def flush(self) -> None:
+        for path in self.folder.glob(f"{self.stem}-*.code"):
+            path.unlink(missing_ok=True)
+
+    def path_of(self, signature) -> Path:
+        """The entry of one signature."""
+        return self.folder / f"{self.stem}-{hashlib.sha256(str(signature).encode()).hexdigest()[:16]}.code"
+
+    def load_overload(self, signature, target_context):
+        """The compiled code for `signature`, or None."""
+        content = read(self.path_of(signature)) if self.enabled else None
+        if content is None:
+            return None
+        try:
+            external, parts, codes, defined = pickle.loads(content)
+            rtsys.initialize(target_context)
+            complex_math.provide(external)
+            lapack.provide(external)
+            scipy_special.provide(external)
+            boxing.is_known()  # by name
+            if not all(map(binding.address_of_symbol, external)):
+                target_context.refresh()
+            engine = target_context.codegen()._engine
+            if not all(binding.address_of_symbol(name) or engine.is_symbol_defined(name) for name in external):
+                return None  # what it calls is not there yet, and linking it would end the process
+            for code in codes:
+                hand_over(target_context.codegen(), code)
+            engine._load_defined_symbols(defined)
+            found = compiler.CompileResult._rebuild(target_context, *parts)
+            return found if entry_of(found) else None
+        except Exception:  # whatever is wrong with it, compiling puts it right
+            return None
+
+    def save_overload(self, signature, result) -> None:
+        """Keep compiled code; code that holds addresses of this process is not kept."""
+        if not self.enabled or result.library.has_dynamic_globals or any(not x.can_cache for x in result.lifted):
+            return
+        library = result.library
+        defined = Symbols([x for piece in library.pieces for x in piece.symbols.functions], [x for piece in library.pieces for x in piece.symbols.global_variables])
+        *parts, _ = result._reduce()  # the last are the environments that Numba finds, in its own module alone
+        write(self.path_of(signature), dumps((library.external(), (*parts, library.environments()), library.codes_beside, defined)))

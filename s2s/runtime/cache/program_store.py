@@ -1,0 +1,142 @@
+"""What is kept on disk of programs whose native code is in the cache: s2s/persist says of which, and why that is sound.
+
+An entry is written and trusted as machine code is (machine_code.py, Note [Who may write here], Note [Torn entries]).
+"""
+
+from __future__ import annotations
+
+import copyreg
+import hashlib
+import io
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from ...back.print.printer import Module
+from ...ir.graph import Function, Recalled, walk
+from ...ops.program.recursive_callee import recursive_callees
+from ..entry.length_versions import much
+from . import machine_code as disk
+
+SEVERAL = 4  # programs of one key, the latest first
+USED = ("gast", "astunparse", "scipy")
+
+
+@cache
+def versions() -> str:
+    """All that has a part in generating code: the files of s2s themselves, for a checkout changes without a version."""
+    whole = [disk.digest()]
+    for name in USED:
+        try:
+            whole.append(f"{name} {disk.importlib.metadata.version(name)}")
+        except disk.importlib.metadata.PackageNotFoundError:
+            pass
+    return "\n".join([*whole, disk.versions()])
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What compiling asks of the ops of a function before it makes loops of them."""
+
+    prints: bool
+    much: int | None  # (runtime/entry/length_versions.py)
+
+
+def facts_of(function: Function) -> Facts | None:
+    """The facts of a function; None where its machine code is not kept: runtime/call/native_function.py says why."""
+    if recursive_callees(function):
+        return None
+    return Facts(any(op.name == "print" for op in walk(function.block)), much(function))
+
+
+class Pickler(pickle.Pickler):
+    """Python's, and modules, which are arguments of programs that are written once for several libraries, by their names."""
+
+    dispatch_table = copyreg.dispatch_table | {ModuleType: lambda module: (import_module, (module.__name__,))}
+
+
+def in_bytes(x) -> bytes:
+    file = io.BytesIO()
+    Pickler(file).dump(x)
+    return file.getvalue()
+
+
+class Met:
+    """The programs of one key that were met before."""
+
+    def __init__(self, folder: Path, stem: str, key: str):
+        self.folder, self.stem, self.key = folder, stem, key
+        self.entries = []
+        content = disk.read(self.path)
+        if content is not None:
+            try:
+                self.entries = list(pickle.loads(content))
+            except Exception:  # whatever is wrong with it, it is written anew
+                self.entries = []
+
+    @staticmethod
+    def of(name: str, said: str) -> Met | None:
+        """What is kept under this name and key; None where nothing can be."""
+        folder = disk.private_directory()
+        if folder is None:
+            return None
+        return Met(folder, name, hashlib.sha256("\0".join([said, versions()]).encode()).hexdigest()[:32])
+
+    @property
+    def path(self) -> Path:
+        return self.folder / f"{self.stem}-{self.key}.met"
+
+    def program(self, asked: list, flat: Function | Recalled, facts: Facts, entry: dict | None = None) -> Program:
+        """The program for which `asked` was so; `entry` is what is kept of it once it is known whether it asks about lengths."""
+        key = hashlib.sha256(f"{self.key}\0{asked!r}".encode()).hexdigest()[:32]
+        return Program(self, key, flat, facts, entry)
+
+
+class Program:
+    """What is kept of the native code of `flat`."""
+
+    def __init__(self, met: Met, key: str, flat: Function | Recalled, facts: Facts, entry: dict | None):
+        self.met, self.key, self.flat, self.facts, self.entry = met, key, flat, facts, entry
+
+    def save(self, lengths: bool) -> None:
+        """Keep what was consulted; `lengths`: the code depends on which axes are long."""
+        if self.entry is not None:
+            entry = {**self.entry, "lengths": lengths}
+            others = [each for each in self.met.entries if each["asked"] != entry["asked"]]
+            try:
+                content = in_bytes([entry, *others][:SEVERAL])
+            except (pickle.PicklingError, TypeError, AttributeError):  # an object that has words but no bytes, in the type of an argument
+                return
+            disk.write(self.met.path, content)
+
+    def path(self, what: tuple) -> Path:
+        return self.met.folder / f"{self.met.stem}-{hashlib.sha256(f'{self.key}{what!r}'.encode()).hexdigest()[:32]}.piece"
+
+    def read(self, *what):
+        """What was kept of this, or None."""
+        content = disk.read(self.path(what))
+        try:
+            return None if content is None else pickle.loads(content)
+        except Exception:
+            return None
+
+    def write(self, piece, *what) -> None:
+        disk.write(self.path(what), pickle.dumps(piece))
+
+
+class Reread:
+    """The text of a module from an earlier process; what raises on which of its lines is asked of the module made anew, if ever."""
+
+    given: dict = {}
+
+    def __init__(self, text: str, entry: str, has_raises: bool, make: Callable[[], Module]):
+        self.text, self.entry, self.has_raises, self.make = text, entry, has_raises, make
+
+    @property
+    def raises(self) -> dict:
+        made = self.make() if self.has_raises else None
+        return made.raises if made is not None and made.text == self.text else {}

@@ -1,0 +1,1 @@
+"""A compiled function, its guards and its fallbacks."""

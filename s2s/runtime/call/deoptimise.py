@@ -1,0 +1,33 @@
+"""Native code that supposes nothing of lengths, for calls of which what was supposed does not hold: ir/length_assumptions.py, Note [Supposed lengths]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...back.loopir.ops import supposed_alike, supposed_length
+from ...ir.compile_lock import made_in_turn
+from ...ir.length_assumptions import asking, has_asked
+from ..intrinsics.inline_checks import raised
+from ..threads.parallel_for import RAISED
+
+
+class Otherwise:
+    """Code that `make` makes when it is first asked for, as if it were made now."""
+
+    def __init__(self, make: Callable[[], Callable]):
+        self.make, self.has_asked = make, has_asked()
+
+    @property
+    def is_made(self) -> bool:
+        return "code" in self.__dict__
+
+    @made_in_turn
+    def code(self) -> Callable:
+        with asking() as asked:
+            asked.about_lengths = self.has_asked
+            return self.make()
+
+    @staticmethod
+    def is_wanted(error: Exception) -> bool:
+        """Whether native code may have raised this because what it supposed does not hold."""
+        return error.args in (raised(supposed_length)[1], raised(supposed_alike)[1], (RAISED,))

@@ -1,0 +1,56 @@
+"""The loops of a function before they are text: what they require, how much they do, and the text itself, made or kept from before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...analysis.index_ranges import requirements
+from ...back.arrays.assume_equal_lengths import has_suppositions, supposed
+from ...back.lowering import lower
+from ...back.print.printer import Draft, Module
+from ...ir.compile_lock import made_in_turn
+from ...ir.graph import Function
+from ..cache.program_store import Program, Reread
+from ..kernels.runtime_calls import spelled
+from ..numba.native_module import NATIVE_NAMES
+
+
+class Drafted:
+    """The loops of the function that `make` makes, which is the program's for arguments of these `lengths`.
+
+    They may suppose something of lengths if that is `allowed`; what they do suppose, `supposes` says.  What was `kept` of them is not made again.
+    """
+
+    def __init__(self, make: Callable[[], Function], lengths: tuple[int, ...], allowed: bool, kept: Program | None):
+        self.make, self.kept, self.place = make, kept, (lengths, allowed)
+        found = kept.read("loops", *self.place) if kept is not None else None
+        if found is None:
+            self.supposes = allowed and has_suppositions(self.known)
+            found = self.supposes, self.draft.sizes, requirements(supposed(self.known) if self.supposes else self.known)
+            if kept is not None:
+                kept.write(found, "loops", *self.place)
+        self.supposes, self.sizes, self.required = found
+
+    @made_in_turn
+    def known(self) -> Function:
+        """The function itself."""
+        return self.make()
+
+    @made_in_turn
+    def draft(self) -> Draft:
+        return Draft(spelled(lower(self.known, supposes=self.supposes)), native=True, taken=NATIVE_NAMES)
+
+    def module(self, parts: frozenset[int]) -> Module:
+        """The text, with the loops in parts that have these numbers."""
+        return self.draft.module(parts)
+
+    def native(self, parts: frozenset[int], form: str, make: Callable[[], Module]) -> Module | Reread:
+        """The text as it is compiled, in this form, which `make` makes."""
+        place = "text", *self.place, tuple(sorted(parts)), form
+        found = self.kept.read(*place) if self.kept is not None else None
+        if found is not None:
+            return Reread(*found, make)
+        made = make()
+        if self.kept is not None and not made.given:
+            self.kept.write((made.text, made.entry, bool(made.raises)), *place)
+        return made

@@ -1,0 +1,56 @@
+"""The user's exception, from what compiled code raised in its place.
+
+Compiled code raises one of Python's own classes, given the run-time data; Numba notes the line of the text.
+The op that stands on that line says what the program raises, and where.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...back.print.printer import Module
+from ...errors import refusal_said
+from ...ir.graph import Op
+from ...ir.types import Scalar, Type
+from ...ops.program.effects import Made
+from ..debug.load_source import note
+
+
+def raised_by(error: Exception, modules: Mapping[str, Module]) -> Op | None:
+    """The `raise` of the program's that compiled code was at; None where it raised of itself.
+
+    `modules` are the texts that are compiled, by the names of their files.
+    """
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        module = modules.get(frame.f_code.co_filename)
+        op = module.raises.get(number) if module is not None else None
+        if op is not None:
+            return op
+    return None
+
+
+def raised_again(error: Exception, op: Op) -> BaseException | None:
+    """The exception that the program raises at `op`; None where that is for Python to say."""
+    if op.attrs.get("again"):
+        return None
+    values = error.args[len(error.args) - len(op.inputs):]
+    xs = [as_python(x, v.type) for x, v in zip(values, op.inputs, strict=True)]
+    made, cause = op.attrs["thrown"].make(xs), op.attrs["cause"]
+    if (refusal := refusal_said(made, op.line)) is not None:
+        return refusal
+    if isinstance(cause, Made):
+        made.__cause__ = cause.make(xs)
+    if op.line is not None:
+        note(made, op.line)
+    return made
+
+
+def as_python(x, type: Type):
+    """`x`, which Numba gives as Python's own number, as the program has it."""
+    match type:
+        case Scalar(dtype, False):
+            return np.dtype(dtype).type(x)
+    return x

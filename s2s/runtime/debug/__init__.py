@@ -1,0 +1,1 @@
+"""Text to functions whose errors name the user's line; traps, memory checks, reports."""

@@ -1,0 +1,1 @@
+"""From the text of generated code to LLVM's code."""

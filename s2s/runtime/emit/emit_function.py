@@ -1,0 +1,116 @@
+"""From the text of generated code to LLVM's code, in two walks over its tree.
+
+    def f(x, n):                     names that are values, and slots      (ssa_names.py)
+        t = 0.0                      types                                 (infer_names.py, infer_expressions.py)
+        for i in range(n):    ->     LLVM's code                           (emit_statements.py, emit_expressions.py)
+            t += x[i]
+        return t
+
+Numba's own way leads over bytecode, which has lost what the text says: it finds blocks, loops, definitions and lifetimes anew, each several
+times, infers types by solving a net of constraints, and keeps each variable in memory, so that LLVM's first work is to undo that.  It was
+half of the time of a first call.  Generated code is loops over ranges, branches, elements of arrays and arithmetic, whose blocks and types
+can be read off in order; what a call gives, and how it is lowered, Numba's tables say here, too, so that nothing has two meanings.
+
+Lists are Numba's: what an empty one holds is told by what is appended to it or what it meets (infer_expressions.py, Unfilled); comprehensions are the
+loops that they are (desugar_comprehensions.py).  What is none of these (arrays that are added to in place, strings, exceptions that are caught, objects, functions that call themselves) and
+code that checks indices go Numba's way, a whole function at a time.
+
+Considered: to make single passes of Numba cheaper (a fifth was to be had, at the price of knowing their insides); to lower s2s's own
+IR, which knows its types: parts of loops, kernels and spelling are decided on the text, and exported modules are compiled from it, too.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from types import SimpleNamespace
+
+from numba.core import lowering
+from numba.core.compiler_machinery import register_pass
+from numba.core.ir import Loc
+from numba.core.typed_passes import BaseNativeLowering
+
+from ..debug.load_source import TEXT
+from .collapse_nests import nests_of
+from .desugar_comprehensions import spread_out
+from .emit_statements import Statements
+from .infer_names import inferred
+from .outline_loops import extracted, is_bare
+from .ssa_names import NotDirect
+from .unroll_hints import Unrolling
+
+
+class Lower(lowering.Lower):
+    """Numba's frame around the code of a function: how it is called, how it returns, what Python calls."""
+
+    def init(self):
+        pass
+
+    def lower_function_body(self):
+        entry = self.builder.basic_block
+        self.blkmap[self.firstblk] = first = self.function.append_basic_block()
+        self.builder.position_at_end(first)
+        of = self.func_ir
+        statements = Statements(self, of.tree, of.inference, of.unrolling.left, of.nests, extracted(of.tree, of.inference, of.unrolling.few))
+        statements.filename = self.func_ir.loc.filename
+        statements.emit()
+        if statements.done and is_bare(of.tree.body, statements.done):
+            self.library.bare.add(self.fndesc.llvm_func_name)
+        return entry
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class DirectLowering(BaseNativeLowering):
+    """Types and LLVM's code of a function; NotDirect where that is left to the passes of Numba."""
+
+    _name = "s2s_direct_lowering"
+    lowering_class = Lower
+
+    def run_pass(self, state):
+        try:
+            self.find_types(state)
+            state.library.is_direct = True
+            state.library.is_unrolled = state.func_ir.unrolling.short
+            return super().run_pass(state)
+        except (NotImplementedError, RecursionError) as error:  # expressions of a thousand terms
+            self.forget(state)
+            raise NotDirect(str(error)) from error
+        except Exception:
+            self.forget(state)
+            raise
+
+    @staticmethod
+    def forget(state) -> None:
+        """Leave the function as it was, to the passes of Numba."""
+        state.func_ir = state.typemap = state.calltypes = state.return_type = None
+        state.library.is_direct = state.library.is_unrolled = False
+
+    @staticmethod
+    def find_types(state) -> None:
+        identity = state.func_id
+        tree = functions_of(identity.func.__globals__[TEXT])[identity.func.__name__]
+        with state.typingctx.callstack.register(state.targetctx.target, None, identity, state.args):
+            inference = inferred(state.typingctx, tree, identity.func.__globals__, state.args)
+        names = [a.arg for a in tree.args.args]
+        state.typemap = {f"arg.{name}": kind for name, kind in zip(names, state.args)}
+        state.calltypes, state.return_type = {}, inference.result
+        nests = {} if state.targetctx.is_sanitized else nests_of(tree.body)  # whose indices leave their axes, and stay in their arrays
+        state.func_ir = SimpleNamespace(
+            func_id=identity, arg_names=names, is_generator=False, generator_info=None, blocks={0: None},
+            loc=Loc(identity.filename, tree.lineno), tree=tree, inference=inference, nests=nests,
+            unrolling=Unrolling(tree, inference.bindings.values, nests.values()))
+
+
+@functools.lru_cache(maxsize=4)
+def functions_of(text: str) -> dict[str, ast.FunctionDef]:
+    """The functions that a module defines."""
+    return {node.name: spread_out(node) for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+
+
+def can_be_direct(state) -> bool:
+    """Whether a function may be compiled so, as far as that is seen before its types are found.
+
+    What comes with bytecode of its own is a piece of one, around what Python computes inside it, and no text is there of that.
+    """
+    flags, function = state.flags, state.func_id.func
+    return state.func_ir is None and TEXT in function.__globals__ and not (flags.boundscheck or flags.force_pyobject or flags.debuginfo)

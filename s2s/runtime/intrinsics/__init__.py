@@ -1,0 +1,1 @@
+"""Elements and memory of arrays in native code."""

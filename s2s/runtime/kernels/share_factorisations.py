@@ -1,0 +1,132 @@
+"""Linear algebra of one matrix in native code: what needs the same factorisation shares it, and triangles are not factored.
+
+    t = np.linalg.solve(A, b)                   lu, p = lapack_factors(A)
+    b_bar = np.linalg.solve(A.T, t_bar)         t = lapack_solution(lu, p, b)
+    d = np.linalg.slogdet(A)[1]       becomes   b_bar = lapack_solution_of_transposed(lu, p, t_bar)
+                                                d = lapack_log(lu, p)
+    L = np.linalg.cholesky(K)                   L = lapack_cholesky(K)
+    c = np.linalg.solve(L.T, e)                 c = lapack_solution_of_upper(L.T, e)
+
+The derivative of every solution is one more system with the same matrix, or its transpose, so a gradient takes half of the time so; a
+triangle is solved in a number of operations like that of its elements, and with smaller errors.  `.loops` and exported files keep NumPy's
+words.  A factorisation is made where it is first needed, and found again by what stands below, in the same block or inside.  Of a matrix that no
+trip of a loop changes it is made before the loop: an implicit scheme of 20 steps, L u' = R u, factored L in each of them, and once more in each step of
+its gradient.  Where there is no trip, that was for nothing, and what it complains of is not what the program does: the interpreted form
+is asked then (runtime/call/native_function.py, Note [Where an error came from]).
+
+Considered: an op for the factors in the program that is differentiated, which every reader of the source would meet; SciPy has it, NumPy has not.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ...ir.graph import Block, Op, Value
+from ...ir.types import Array, Scalar
+from ...ops.core.record import Record
+from .lapack import (
+    lapack_cholesky,
+    lapack_cofactors,
+    lapack_determinant,
+    lapack_factors,
+    lapack_inverse,
+    lapack_inverse_or_nan,
+    lapack_is_indefinite,
+    lapack_is_singular,
+    lapack_log,
+    lapack_sign,
+    lapack_solution,
+    lapack_solution_of_lower,
+    lapack_solution_of_transposed,
+    lapack_solution_of_upper,
+)
+
+DTYPES = ("float64", "float32", "complex128", "complex64")
+FROM_FACTORS = {"inv": lapack_inverse, "inverse_or_nan": lapack_inverse_or_nan, "is_singular": lapack_is_singular,
+                "det": lapack_determinant, "sign_of_det": lapack_sign, "log_of_det": lapack_log}
+FROM_MATRIX = {"cholesky": lapack_cholesky, "is_indefinite": lapack_is_indefinite}
+TRIANGULAR = {("lapack_cholesky", 0): "lower", ("numpy_qr", 1): "upper"}  # which results are triangles, and which
+FUNCTIONS = (lapack_factors, lapack_solution, lapack_solution_of_transposed, lapack_solution_of_lower,
+             lapack_solution_of_upper, lapack_cofactors, *FROM_FACTORS.values(), *FROM_MATRIX.values())
+
+
+def _calls(function: Callable) -> Record:
+    return Record(function.__name__, evaluate=function, infer=lambda *xs: [],
+                  syntax=lambda *xs: ast.Call(ast.Name(function.__name__, ast.Load()), list(xs), []))
+
+
+RECORDS = {function: _calls(function) for function in FUNCTIONS}
+
+
+@dataclass
+class Scope:
+    """A block while its ops are spelled: its own values, the factors that are known of matrices, and its ops so far."""
+
+    block: Block
+    repeats: bool  # whether it is of a loop
+    known: dict[Value, list[Value]] = field(default_factory=dict)
+    ops: list[Op] = field(default_factory=list)
+
+    def __post_init__(self):
+        self.own = {*self.block.params, *(y for op in self.block.ops for y in op.outputs)}
+
+
+def with_factors(block: Block, around: Sequence[Scope] = (), repeats: bool = False) -> None:
+    """Spell the ops in `block` as calls of lapack.py; it is in the blocks of the scopes `around`, from the outermost."""
+    scopes = [*around, Scope(block, repeats)]
+    ops = scopes[-1].ops
+    for op in block.ops:
+        for inner in op.blocks:
+            with_factors(inner, scopes, op.name in ("for", "while"))
+        if op.name in FROM_MATRIX and is_plain(op):
+            op.record = RECORDS[FROM_MATRIX[op.name]]
+        elif op.name in FROM_FACTORS and is_plain(op):
+            op.inputs = factors(op, op.inputs[-1], scopes)
+            op.record = RECORDS[FROM_FACTORS[op.name]]
+        elif op.name == "cofactors" and is_plain(op):
+            det, a = op.inputs
+            op.inputs = [det, *factors(op, a, scopes), a]
+            op.record = RECORDS[lapack_cofactors]
+        elif op.name == "solve" and is_plain(op):
+            a, b = op.inputs
+            base, is_transposed = untransposed(a)
+            triangle = TRIANGULAR.get((base.op.name, base.op.outputs.index(base)) if base.op is not None else None)
+            if triangle is not None:
+                is_lower = (triangle == "lower") != is_transposed
+                op.record = RECORDS[lapack_solution_of_lower if is_lower else lapack_solution_of_upper]
+            else:
+                op.inputs = [*factors(op, base, scopes), b]
+                op.record = RECORDS[lapack_solution_of_transposed if is_transposed else lapack_solution]
+        ops.append(op)
+    block.ops = ops
+
+
+def is_plain(op: Op) -> bool:
+    """Whether it is of one matrix, and of one dtype that lapack.py has."""
+    types = [x.type for x in op.inputs if not isinstance(x.type, Scalar)]  # beside the logarithm of a determinant
+    return (all(isinstance(type, Array) and len(type.dims) <= 2 for type in types) and len(types[0].dims) == 2 and types[0].dtype in DTYPES
+            and {type.dtype for type in types} == {types[0].dtype})
+
+
+def untransposed(a: Value) -> tuple[Value, bool]:
+    """What `a` is the transpose of, if it is one, and whether it is."""
+    is_transposed = False
+    while a.op is not None and a.op.name == "transpose":
+        a, is_transposed = a.op.inputs[0], not is_transposed
+    return a, is_transposed
+
+
+def factors(op: Op, a: Value, scopes: Sequence[Scope]) -> Sequence[Value]:
+    """The factors of `a`, made before `op`, or the loops around that do not make `a`, unless they are known."""
+    found = next((scope.known[a] for scope in reversed(scopes) if a in scope.known), None)
+    if found is None:
+        home = len(scopes) - 1
+        while scopes[home].repeats and a not in scopes[home].own:
+            home -= 1
+        made = Op(RECORDS[lapack_factors], [a], {}, [], [], op.line)
+        found = scopes[home].known[a] = made.outputs
+        found += [Value(a.type, "", made), Value(Array("int32", a.type.dims[:1]), "", made)]
+        scopes[home].ops.append(made)
+    return list(found)

@@ -1,0 +1,76 @@
+"""Functions of one number that LLVM vectorises, in the loops that compiled code is made of.
+
+    def f(x):                               from s2s.runtime.kernels.vector_math import vector_exp
+        return np.sum(np.exp(x))    ->      ...
+                                                for i in range(n):
+                                                    total = total + vector_exp(x[i])
+
+LLVM does not vectorise calls of libm.  These functions are arithmetic alone, of at most 4 ulp for every argument, NaN,
+infinities, subnormals and zeros' signs included, in double and single precision.  The algorithms stand in the
+modules of this package, one for a family; lanes.py says what they are made of, native.py how LLVM gets them.
+
+Only loops that may be vectorised call them (back/loops/vectorise_calls.py).  A single number is libm's: one after the other, its exp
+takes 11 ns where this one takes 16.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import binding
+
+from ....lazy_import import Named
+from . import (
+    error_function,
+    exponential,
+    extremes,
+    hyperbolic,
+    inverse,
+    logarithm,
+    power,
+    trigonometric,
+)
+from .native import compile_as
+
+SCIPY = "scipy.special"
+FUNCTIONS = {  # name -> its algorithm, and NumPy's or SciPy's function of that meaning
+    "exp": (exponential.exp, np.exp), "exp2": (exponential.exp2, np.exp2), "expm1": (exponential.expm1, np.expm1),
+    "log": (logarithm.log, np.log), "log2": (logarithm.log2, np.log2), "log10": (logarithm.log10, np.log10),
+    "log1p": (logarithm.log1p, np.log1p), "logaddexp": (logarithm.logaddexp, np.logaddexp),
+    "sinh": (hyperbolic.sinh, np.sinh), "cosh": (hyperbolic.cosh, np.cosh), "tanh": (hyperbolic.tanh, np.tanh),
+    "expit": (hyperbolic.expit, Named(SCIPY, "expit")),
+    "arctan": (inverse.arctan, np.arctan), "arctan2": (inverse.arctan2, np.arctan2),
+    "sin": (trigonometric.sin, np.sin), "cos": (trigonometric.cos, np.cos), "tan": (trigonometric.tan, np.tan),
+    "erf": (error_function.erf, Named(SCIPY, "erf")), "erfc": (error_function.erfc, Named(SCIPY, "erfc")),
+    "power": (power.power, np.power),
+    "maximum": (extremes.maximum, np.maximum), "minimum": (extremes.minimum, np.minimum),
+}
+OF_TWO = ("logaddexp", "arctan2", "power", "maximum", "minimum")
+
+
+def _callable(name: str):
+    algorithm, plain = FUNCTIONS[name]
+    arity = 2 if name in OF_TWO else 1
+    function = (lambda a, b: plain(a, b)) if arity == 2 else (lambda x: plain(x))
+
+    function.__name__ = function.__qualname__ = f"vector_{name}"
+    function.__doc__ = f"{name} of a number; in compiled code, of the lanes of a vector."
+    compile_as(function, algorithm, name, arity)
+    return function
+
+
+globals().update((f"vector_{_name}", _callable(_name)) for _name in FUNCTIONS)
+__all__ = [f"vector_{_name}" for _name in FUNCTIONS]
+
+
+def vectorise_sums() -> None:
+    """Let LLVM vectorise what surrounds a sum, `total + exp(x[i])`, while it adds in the order of the program.
+
+    It does so on some processors and not on x86, unless told; the result is the same to the last bit.  The option is the
+    whole process's, may be given once, and is known to the versions named here.
+    """
+    if 15 <= binding.llvm_version_info[0] <= 22 and not hasattr(binding, "s2s_vectorises_sums"):
+        binding.set_option("", "-force-ordered-reductions")
+        binding.s2s_vectorises_sums = True
+
+
+vectorise_sums()

@@ -1,0 +1,1 @@
+"""Modules of LLVM: helper functions, splitting them, compiling them in two threads."""

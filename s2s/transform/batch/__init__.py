@@ -1,0 +1,1 @@
+"""Batching: one lane becomes many."""

@@ -1,0 +1,553 @@
+"""Batching: a function of one lane becomes a function of many.
+
+    f(*xs) -> *ys    becomes    f_vmap(*xs) -> *ys    with one more axis on the batched xs and ys
+
+In two manners that meet.  *Array style*: a batched value is an array with one more, leading, axis; each
+op is emitted once, for all lanes, as its record's `batch` says; loops and branches that all lanes take
+alike stay as they are.  *Lane style*: what lanes do differently runs in `for lane in range(lanes)`, as
+the user wrote it, each lane taking its own branch and its own number of trips.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ...analysis.divergence import Lanes, batched_results, has_results_of_unknown_length
+from ...analysis.side_effects import maybe_unbound, without_shape
+from ...errors import TypeMismatchError, UnsupportedError
+from ...ir.builder import Builder, at, current, emit, in_scope
+from ...ir.graph import (
+    MISSING,
+    Block,
+    Function,
+    Meeting,
+    Op,
+    Value,
+    free_values,
+    op_free_values,
+    walk,
+)
+from ...ir.reemit import clone, emit_block, emit_op
+from ...ir.types import (
+    Array,
+    Extent,
+    Scalar,
+    Static,
+    Tape,
+    Tuple,
+    Type,
+    Undefined,
+    carries_derivative,
+)
+from ...ops.arrays.axes import moveaxis
+from ...ops.arrays.create import empty, zeros
+from ...ops.arrays.index import put, take
+from ...ops.arrays.reduce import sum_
+from ...ops.batch import align, batched_over, same_lanes
+from ...ops.core.control import (
+    call,
+    for_loop,
+    if_,
+    item,
+    make_undefined,
+    packed,
+    tape_push,
+    while_loop,
+)
+from ...ops.core.record import RECORDS, dims_of, dtype_of, rank, value
+from ...ops.core.shape import extent_of, length, shaped_like
+from ...ops.program.checkpoint import Rerun
+from ...ops.program.custom_rules import Halves, differentiable_arguments, is_ruled
+from ...ops.program.random import first_draw
+from ..cleanup.inline import inline_all
+
+
+def vmap(function: Function, in_axes: Sequence[int | None], out_axes, types: Sequence[Type] | None = None) -> Function:
+    """`f(*xs) -> *ys` becomes `f_vmap(*xs) -> *ys`: each x with an axis in `in_axes` has it in addition.
+
+    `function` is typed for one lane; parameters that `in_axes` does not reach are shared by all lanes.
+    `out_axes` is one axis, or one per result; None for a result that is the same in every lane.  `types` are
+    those of the arguments, all lanes together, where they are known.
+    Raises UnsupportedError where lanes make arrays whose shapes are not known beforehand.
+    """
+    if any(op.name == "call" and has_results_of_unknown_length(op) for op in walk(function.block)):
+        function = inline_all(function)  # what it returns may be ragged: analysis/divergence.py, Note [Ragged values]
+    draw = first_draw(function)
+    if draw is not None:
+        raise UnsupportedError("vmap of a function that draws from a generator: lanes would take turns", draw.line,
+                               "draw before the call, and pass what was drawn with an axis for the lanes")
+    axes = [*in_axes, *[None] * (len(function.params) - len(in_axes))]
+    if isinstance(out_axes, int) or out_axes is None:
+        out_axes = [out_axes] * len(function.results)
+    if len(out_axes) != len(function.results):
+        raise TypeMismatchError(f"{function.name} has {len(function.results)} results and out_axes {len(out_axes)} entries",
+                                remedy="give one entry, or one for each result")
+    roots = [p for p, axis in zip(function.params, axes) if axis is not None]
+    if not roots:
+        raise TypeMismatchError("vmap with no batched argument", remedy="give in_axes at least one axis")
+    if types is None:
+        extent = lane_extent(function)
+        types = [p.type if axis is None else batched_type(p.type, extent, axis)
+                 for p, axis in zip(function.params, axes)]
+    types = [*types, *(p.type for p in function.params[len(types):])]
+    return Batched(function, Lanes(function, roots)).function(types, axes, out_axes)
+
+
+AS_MANY = "give all batched arguments equally many lanes"
+
+
+def lane_extent(function: Function) -> Extent:
+    """The extent of the new axis: a symbol that the function's parameters do not use yet."""
+    used = {d.symbol for p in function.params for d in dims_of(p.type) if isinstance(d, Extent)}
+    symbol, k = "lanes", 1
+    while symbol in used:
+        k += 1
+        symbol = f"lanes_{k}"
+    return Extent(symbol)
+
+
+class Batched:
+    """Emits a function for all lanes.  `env` maps values of one lane to arrays of all lanes."""
+
+    def __init__(self, lane: Function, lanes: Lanes):
+        self.lane, self.lanes = lane, lanes
+        self.env: dict[Value, Value] = {}
+        self.count: Value | None = None  # of lanes
+        self.sources: dict[Extent, Value] = {}  # a value that has the extent
+        self.shapeless = without_shape(lane.block, maybe_unbound(lane))
+
+    def function(self, types: Sequence[Type], in_axes: Sequence[int | None],
+                 out_axes: Sequence[int | None]) -> Function:
+        lane = self.lane
+        params = [Value(type, p.name) for p, type in zip(lane.params, types, strict=True)]
+        block, counts, first = Block(params), [], None
+        with Builder(block):
+            for old, new, axis in zip(lane.params, params, in_axes):
+                if axis is not None:
+                    new = to_front(new, axis)
+                    counts.append(lane_count(new))
+                    if first is None:
+                        first = new
+                    else:
+                        require_as_many(counts[0], counts[-1], new)
+                        if isinstance(first.type, Array) and isinstance(new.type, Array):  # what is made of either has as many lanes
+                            new = shaped_like(new, first, leading=1)
+                self.env[old] = new
+            self.count = counts[0] if counts else None
+            self.emit_ops(lane.block, lane.results)
+            block.yields = [self.result(y, axis) for y, axis in zip(lane.results, out_axes, strict=True)]
+            meetings = [Meeting(extent_of(counts[0]), extent_of(n), False, None, AS_MANY) for n in counts[1:]]
+        return lane.remade(block, name=f"{lane.name}_vmap", meetings=(*meetings, *lane.meetings))
+
+    def result(self, y: Value, axis: int | None) -> Value:
+        if isinstance(y.type, Undefined):  # it raises
+            return self.env[y]
+        if axis is None:
+            if y in self.lanes.batched:
+                raise TypeMismatchError(f"{y.name or 'a result'} differs from lane to lane and has out_axes None",
+                                        remedy="give it an axis in out_axes")
+            return self.env[y]
+        return from_front(self.for_all(y), axis)
+
+    def for_all(self, x: Value, type: Type | None = None) -> Value:
+        """`x` with the axis of lanes, if need be spread along it; `type` is what it is to be in one lane."""
+        new = self.env[x]
+        if x in self.lanes.batched:
+            return new
+        if isinstance(new.type, Undefined) and isinstance(type, Scalar):
+            return zeros(self.count, dtype=type.dtype)  # a tape may have a row of all lanes for it, as it has a number in one lane
+        return spread_over_lanes(new, self.count, dtype_of(type or x.type))
+
+    # ops in order
+
+    def block(self, block: Block, args: Sequence[Value]) -> list[Value]:
+        self.env.update(zip(block.params, args, strict=True))
+        self.emit_ops(block, block.yields)
+        return [self.env[y] for y in block.yields]
+
+    def emit_ops(self, block: Block, yields: Sequence[Value]) -> None:
+        regions = self.lanes.regions(block)
+        last: dict[Value, float] = {}  # where each value is read last, as a place among the ops
+        for k, op in enumerate(op for region in regions for op in region.ops):
+            last.update(dict.fromkeys(op_free_values(op), k))
+        last.update(dict.fromkeys(yields, math.inf))
+        done = 0
+        for region in regions:
+            if region.divergent:
+                done += len(region.ops)
+                self.lane_loop(region.ops, lambda v: last.get(v, -1) >= done)
+                continue
+            for op in region.ops:
+                done += 1
+                with at(op.line):
+                    if not self.op(op):  # no rule for these operands
+                        self.lane_loop([op], lambda v: last.get(v, -1) >= done)
+
+    # array style
+
+    def op(self, op: Op) -> bool:
+        """Emit one op for all lanes; False if it has no rule for these operands."""
+        if not self.lanes.is_batched(op) or op.name in ("tape_pop", "tape_len", "tape_new", "tape_copy", "tape_reversed", "tape_kept"):
+            emit_op(op, self.env)
+            return True
+        match op.name:
+            case "if":
+                outs = self.branch(op)
+            case "for" | "while":
+                outs = self.loop(op)
+            case "call":
+                outs = self.call(op)
+            case "tuple":
+                outs = packed([self.for_all(x) for x in op.inputs], op.output.type.form)
+            case "item":
+                outs = item(self.env[op.inputs[0]], **op.attrs)
+            case "length" | "shape" | "size":
+                outs = self.shape_of_lane(op)
+            case "tape_push":
+                outs = tape_push(self.env[op.inputs[0]], self.for_all(op.inputs[1]))
+            case _:
+                outs = self.simple(op)
+        if outs is None:
+            return False
+        outs = outs if isinstance(outs, (tuple, list)) else (outs,)
+        for old, new in zip(op.outputs, outs, strict=True):
+            if old.name and not new.name and new.op is not None:
+                new.name = old.name
+            self.env[old] = new
+        return True
+
+    def simple(self, op: Op):
+        flags = tuple(x in self.lanes.batched for x in op.inputs)
+        inputs = [self.env[x] for x in op.inputs]
+        if not op.record.elementwise:
+            return op.record.batch(flags, *inputs, **op.attrs)
+        ranks = [rank(x) for x in op.inputs]
+        if None in ranks:
+            return None
+        aligned = [align(x, own, max(ranks)) if flag else x for x, flag, own in zip(inputs, flags, ranks)]
+        out = (op.record.batch or op.record)(*aligned, **op.attrs)
+        if out is None:
+            return None
+        dtype = dtype_of(op.output.type)
+        if dtype is not None and dtype != dtype_of(out.type) and out.constant is MISSING:
+            return RECORDS["astype"](out, dtype=dtype)  # a Python number promotes less than a batch of them
+        return out
+
+    def shape_of_lane(self, op: Op):
+        """Shapes are the same in every lane."""
+        (x,) = op.inputs
+        lengths = tuple(self.length(x, k) for k in range(rank(x)))
+        if op.name == "length":
+            return lengths[op.attrs["axis"]]
+        if op.name == "shape":
+            return value(lengths)
+        product = value(1)
+        for n in lengths:
+            product = product * n
+        return product
+
+    def length(self, x: Value, axis: int) -> Value:
+        """A length that all lanes share; `x` may be still to come, in the loop over lanes that is gathered now."""
+        if x in self.env:
+            return length(self.env[x], axis=axis + (x in self.lanes.batched))
+        extent = x.type.dims[axis]
+        return value(extent) if isinstance(extent, int) else self.extent(extent, x.name)
+
+    def branch(self, op: Op):
+        """All lanes take the same branch."""
+        def emitted(branch: Block) -> Callable:
+            def run() -> list[Value]:
+                self.block(branch, [])
+                return [self.for_all(y, out.type) if out in self.lanes.batched else self.env[y]
+                        for y, out in zip(branch.yields, op.outputs)]
+            return run
+
+        return if_(self.env[op.inputs[0]], emitted(op.blocks[0]), emitted(op.blocks[1]), [o.name for o in op.outputs])
+
+    def loop(self, op: Op):
+        """All lanes make the same trips."""
+        body = op.blocks[-1]
+        skip, extra = (3, 1) if op.name == "for" else (0, 0)
+        params, stops = body.params[extra:], 1 if op.attrs["breaks"] else 0
+        starts = [self.for_all(x, p.type) if p in self.lanes.batched else self.env[x]
+                  for x, p in zip(op.inputs[skip:], params)]
+
+        def step(*args: Value) -> list[Value]:
+            self.block(body, args)
+            ends = [self.for_all(y, p.type) if p in self.lanes.batched else self.env[y]
+                    for y, p in zip(body.yields[stops:], params)]
+            return [self.env[y] for y in body.yields[:stops]] + ends
+
+        names, breaks, plan = [p.name for p in params], op.attrs["breaks"], op.attrs.get("plan")
+        if op.name == "for":
+            bounds = [self.env[x] for x in op.inputs[:3]]
+            return for_loop(*bounds, starts, step, breaks, names, body.params[0].name, plan)
+        return while_loop(starts, lambda *c: self.block(op.blocks[0], c)[0], step, breaks, names, plan)
+
+    def call(self, op: Op):
+        """A call of the callee's own batched version."""
+        flags = tuple(x in self.lanes.batched for x in op.inputs)
+        callee = op.attrs["callee"]
+        kind = BatchedRules if is_ruled(callee) else BatchedCallee
+        types = tuple(x.type for x in op.inputs)
+        callee = Rerun(kind(callee.callee, flags, types)) if isinstance(callee, Rerun) else kind(callee, flags, types)
+        return emit(call, *(self.env[x] for x in op.inputs), callee=callee)
+
+    # lane style
+
+    def lane_loop(self, ops: list[Op], is_needed: Callable[[Value], bool]) -> None:
+        """`for lane in range(lanes)` around `ops` as they are; what is needed later goes to arrays."""
+        inside = Block(ops=ops)
+        outs = [v for op in ops for v in op.outputs if is_needed(v) and not isinstance(v.type, (Tape, Undefined, Static))]
+        read = [v for v in free_values(inside) if v in self.lanes.batched]
+        with at(ops[0].line):
+            starts = [self.results_of_lanes(type, v.name) for v in outs for type in member_types(v.type)]
+
+        unbound = values_to_bind(outs)
+
+        def body(lane: Value, *results: Value) -> list[Value]:
+            def rule(op: Op, inputs: list[Value]):
+                return self.bound(op, inputs, unbound, env, rule) if unbound.intersection(op.outputs) else None
+
+            env = dict(self.env)
+            for v in read:
+                env[v] = self.one_lane(self.env[v], lane)
+                env[v].name = env[v].name or v.name
+            emit_block(inside, (), env, rule)
+            made = [x for v in outs for x in members(env[v])]
+            return [put(r, lane, x) for r, x in zip(results, made, strict=True)]
+
+        names = [v.name for v in outs for _ in member_types(v.type)]
+        found = iter(for_loop(0, self.count, 1, starts, body, names=names, index="lane"))
+        self.env.update((v, gathered(v.type, found)) for v in outs)
+
+    def bound(self, op: Op, inputs: list[Value], unbound: set[Value], env: dict[Value, Value], rule) -> Sequence[Value]:
+        """An op with blocks, whose `unbound` outputs are bound on every path: to zeros where no statement binds them."""
+        def filled(values: Sequence[Value], wanted: Sequence[Value]) -> list[Value]:
+            return [self.zeros(w.type, w.name) if isinstance(v.type, Undefined) and w in unbound else v
+                    for v, w in zip(values, wanted, strict=True)]
+
+        if op.name == "if":
+            branches = [lambda branch=branch: filled(emit_block(branch, (), env, rule), op.outputs)
+                        for branch in op.blocks]
+            return if_(inputs[0], *branches, [o.name for o in op.outputs])
+        skip = len(op.inputs) - len(op.outputs)
+        return op.record.rebuild(op, inputs[:skip] + filled(inputs[skip:], op.outputs),
+                                 lambda block, args=(): emit_block(block, args, env, rule))
+
+    def zeros(self, type: Type, name: str) -> Value:
+        """Zeros of `type`, or nothing where no zeros are of that type."""
+        if not isinstance(type, (Scalar, Array)):
+            return make_undefined()
+        sizes = tuple(d if isinstance(d, int) else self.extent(d, name) for d in dims_of(type))
+        return zeros(value(sizes), dtype=type.dtype) if sizes else value(np.dtype(type.dtype).type(0).item())
+
+    def one_lane(self, x: Value, lane: Value) -> Value:
+        """What one lane has of a batched value."""
+        if isinstance(x.type, Tuple):
+            return packed([self.one_lane(item(x, index=k), lane) for k in range(len(x.type.items))], x.type.form)
+        return take(x, lane)
+
+    def results_of_lanes(self, type: Type, name: str) -> Value:
+        """An array for what each lane makes of this type."""
+        if not isinstance(type, (Scalar, Array)):
+            raise UnsupportedError(f"lanes that each make {type}", current().line,
+                                   "let each lane make numbers or arrays of known rank")
+        sizes = tuple(d if isinstance(d, int) else self.extent(d, name) for d in dims_of(type))
+        return empty(value((self.count, *sizes)), dtype=type.dtype)
+
+    def extent(self, extent: Extent, name: str) -> Value:
+        """The number that `extent` stands for, from a value that has it and is known before the loop."""
+        found = self.sources.get(extent)
+        for old in self.env if found is None or not in_scope(self.env[found]) else (found,):
+            if isinstance(old.type, Array) and extent in old.type.dims and in_scope(self.env[old]) and old not in self.shapeless:
+                self.sources[extent] = old
+                return length(self.env[old], axis=old.type.dims.index(extent) + (old in self.lanes.batched))
+        raise UnsupportedError(f"the shape of {name or 'a result'} is known only to each lane", current().line,
+                               "let every lane make arrays of the shape of an argument")
+
+
+_batched: WeakKeyDictionary[Function, dict[tuple, Function]] = WeakKeyDictionary()  # one function, one name in the text
+
+
+class BatchedCallee:
+    """A function the user wrote, over lanes, as the target of a `call`."""
+
+    def __init__(self, callee, flags: tuple[bool, ...], types: tuple[Type, ...]):
+        self.callee, self.flags, self.types = callee, flags, types
+        self.name = f"{callee.name}_vmap"
+
+    def function_for(self, values: Sequence[Value]) -> Function:
+        lane = self.callee.function_for([Value(t) for t in self.types])
+        out_axes = [0 if flag else None for flag in batched_results(self.callee, self.flags, self.types)]
+        kept, key = _batched.setdefault(lane, {}), (self.flags, tuple(out_axes), tuple(v.type for v in values))
+        if key not in kept:
+            kept[key] = vmap(lane, [0 if flag else None for flag in self.flags], out_axes, [v.type for v in values])
+        return kept[key]
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, BatchedCallee) and (self.callee, self.flags, self.types) == (
+            other.callee, other.flags, other.types)
+
+    def __hash__(self) -> int:
+        return hash((self.callee, self.flags, self.types))
+
+
+class BatchedRules(BatchedCallee):
+    """A function with rules for its derivatives, over lanes: so are its rules.
+
+    All its results have the axis of lanes.  Where an argument is the same in every lane, so is its tangent, and its
+    cotangent is the sum of those of the lanes.
+    """
+
+    def __init__(self, callee, flags: tuple[bool, ...], types: tuple[Type, ...]):
+        super().__init__(callee, flags, types)
+        self.count, self.own, self.fixed = callee.count, callee.own, callee.fixed
+        self.lane = [Value(t) for t in types]
+
+    def missing(self, mode: str):
+        return self.callee.missing(mode)
+
+    def getters(self, values: Sequence[Value]) -> tuple:
+        return self.callee.getters(self.lane)
+
+    def function_for(self, values: Sequence[Value]) -> Function:
+        lane = self.callee.function_for(self.lane)
+        return self.over_lanes(lane, self.flags, values)
+
+    def jvp(self, values: Sequence[Value]) -> Function | None:
+        rule = self.callee.jvp(self.lane[:self.count])
+        if rule is None:
+            return None
+        wanted = differentiable_arguments(self.callee, self.lane)
+        flags = [*self.flags[:self.count], *(self.flags[k] for k in wanted)]
+        return self.over_lanes(rule, flags, [*values[:self.count], *(values[k] for k in wanted)])
+
+    def vjp(self, values: Sequence[Value]) -> Halves | None:
+        rule = self.callee.vjp(self.lane[:self.count])
+        if rule is None:
+            return None
+        results = len(self.callee.function_for(self.lane).results)
+        forward = self.over_lanes(rule.forward, self.flags[:self.count], values[:self.count])
+        count = len(rule.backward.params) - len(rule.backward.captures)
+        flags = [self.flags[k] for k in rule.arguments] + [True] * (count - len(rule.arguments))
+        given = [(values[k] if k < self.count else Value(rule.forward.params[k].type)).type for k in rule.arguments]
+        kept = [y.type for y in forward.results[results:]]
+        bars = [y.type for y in forward.results[:results] if carries_derivative(y.type)]
+        backward = self.over_lanes(rule.backward, flags, [Value(t) for t in (*given, *kept, *bars)])
+        return Halves(forward, self.summed(backward, rule), rule.arguments, rule.covers)
+
+    def summed(self, backward: Function, rule: Halves) -> Function:
+        """The backward part, whose cotangents of what all lanes share are sums."""
+        made = clone(backward)
+        with Builder(made.block):
+            made.block.yields = [y if self.flags[k] else sum_(y, axis=0) for k, y in zip(rule.covers, made.block.yields)]
+        return made
+
+    def over_lanes(self, function: Function, flags: Sequence[bool], values: Sequence[Value]) -> Function:
+        """`function`, of some arguments with an axis for the lanes, and all results."""
+        kept, key = _batched.setdefault(function, {}), (tuple(flags), True, tuple(v.type for v in values))
+        if key not in kept:
+            kept[key] = vmap(function, [0 if flag else None for flag in flags], [0] * len(function.results),
+                             [v.type for v in values])
+        return kept[key]
+
+
+# ------------------------------------------------------------------------------------------ axes
+
+
+def batched_type(type: Type, extent: Extent, axis: int) -> Type:
+    """The type of all lanes' values, each of `type`, along `axis`."""
+    match type:
+        case Scalar(dtype):
+            return Array(dtype, (extent,))
+        case Array(dtype, dims):
+            k = axis if axis >= 0 else axis + len(dims) + 1
+            return Array(dtype, (*dims[:k], extent, *dims[k:]))
+        case Tuple(items):
+            return replace(type, items=tuple(batched_type(t, extent, axis) for t in items))
+    raise UnsupportedError(f"vmap over an argument that is {type}",
+                           remedy="call the vmapped function, or annotate its arguments, so that their ranks are known")
+
+
+def values_to_bind(outs: Sequence[Value]) -> set[Value]:
+    """`outs`, and what branches and loops inside their ops make them of: all must be bound on every path.
+
+    A name that one branch leaves unbound is read only where that branch was not taken; an array over all
+    lanes is written in every lane.
+    """
+    found: set[Value] = set()
+    pending = [v for v in outs if v.op is not None and v.op.blocks]
+    while pending:
+        v = pending.pop()
+        if v in found:
+            continue
+        found.add(v)
+        k = v.op.outputs.index(v) - len(v.op.outputs)
+        sources = [block.yields[k] for block in v.op.blocks if len(block.yields) >= len(v.op.outputs)]
+        sources += v.op.inputs[k:][:1] if v.op.name != "if" else []
+        pending += [x for x in sources if x.op is not None and x.op.blocks]
+    return found
+
+
+def member_types(type: Type) -> list[Type]:
+    """The types of the numbers and arrays in a value of `type`."""
+    return [t for inner in type.items for t in member_types(inner)] if isinstance(type, Tuple) else [type]
+
+
+def members(x: Value) -> list[Value]:
+    """The numbers and arrays in `x`."""
+    if isinstance(x.type, Tuple):
+        return [m for k in range(len(x.type.items)) for m in members(item(x, index=k))]
+    return [x]
+
+
+def gathered(type: Type, found: Iterator[Value]) -> Value:
+    """A value of `type`, over all lanes, of its members in order."""
+    if isinstance(type, Tuple):
+        return packed([gathered(t, found) for t in type.items], type.form)
+    return next(found)
+
+
+def lane_count(x: Value) -> Value:
+    """The number of lanes, from a batched value."""
+    while isinstance(x.type, Tuple):
+        x = item(x, index=0)
+    return length(x, axis=0)
+
+
+def require_as_many(count: Value, other: Value, x: Value) -> None:
+    """Emit the check that two arguments have equally many lanes; refuse those that are known not to."""
+    if (count.constant == 1) != (other.constant == 1):
+        raise TypeMismatchError(f"{x.name or 'an argument'} has another number of lanes than the arguments before it",
+                                remedy=AS_MANY)
+    same_lanes(count, other)
+
+
+def to_front(x: Value, axis: int) -> Value:
+    if isinstance(x.type, Tuple):
+        return packed([to_front(item(x, index=k), axis) for k in range(len(x.type.items))], x.type.form)
+    return moveaxis(x, axis % rank(x), 0)
+
+
+def from_front(x: Value, axis: int) -> Value:
+    if isinstance(x.type, Tuple):
+        return packed([from_front(item(x, index=k), axis) for k in range(len(x.type.items))], x.type.form)
+    if not -rank(x) <= axis < rank(x):
+        raise TypeMismatchError(f"out_axes {axis}, and the result has {rank(x)} axes, that of the lanes included",
+                                remedy="name an axis that is there")
+    return moveaxis(x, 0, axis % rank(x))
+
+
+def spread_over_lanes(x: Value, count: Value, dtype: str | None) -> Value:
+    """`x` once for each lane."""
+    if isinstance(x.type, (Static, Undefined, Tape)):
+        return x
+    if isinstance(x.type, Tuple):
+        return packed([spread_over_lanes(item(x, index=k), count, None) for k in range(len(x.type.items))], x.type.form)
+    return batched_over(x, count, dtype)

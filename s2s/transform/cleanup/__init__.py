@@ -1,0 +1,1 @@
+"""Passes that keep what a function computes: simplification, CSE, dead code, inlining."""

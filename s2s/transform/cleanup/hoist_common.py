@@ -1,0 +1,71 @@
+"""What both sides of a branch make first is made before it.
+
+    >>> show(heads(read('''
+    ... def f(x: 'float64[n]', c: 'bool'):
+    ...     if c:
+    ...         y = np.zeros_like(x)
+    ...     else:
+    ...         y = np.zeros_like(x)
+    ...         y[0] = 1.0
+    ...     return y
+    ... ''')))
+    def f(x, c):
+        y = np.zeros_like(x)
+        if not c:
+            y[0] = 1.0
+        return y
+
+Cotangents are why: each side starts the same ones from zero.  What is computed stays where the user wrote it.
+"""
+
+from __future__ import annotations
+
+from ...analysis.side_effects import maybe_unbound, values_of
+from ...analysis.value_numbering import key_of
+from ...ir.graph import Block, Function, Op, Value
+from ...ir.substitute import substitute
+
+MADE = ("zeros_like", "ones_like", "list_zeros")  # as long as what there is already: these cannot raise
+
+
+def heads(function: Function) -> Function:
+    """`function`, in which the two sides of a branch do not both begin with the same cotangents of zero."""
+    _hoist(function.block, maybe_unbound(function))
+    return function
+
+
+def _hoist(block: Block, unbound: set[Value]) -> None:
+    """Take out what does not read what is `unbound` on some path: its shape may be no shape."""
+    ops: list[Op] = []
+    for op in block.ops:
+        for inner in op.blocks:
+            _hoist(inner, unbound)
+        if op.name == "if":
+            ops += _shared(op, unbound)
+        ops.append(op)
+    block.ops = ops
+
+
+def _shared(branch: Op, unbound: set[Value]) -> list[Op]:
+    """The ops taken out of both sides of `branch`, in order."""
+    gone: list[Op] = []
+    first, second = branch.blocks
+    inside = values_of(first) | values_of(second) | unbound
+    for op in list(first.ops):
+        if not _may_leave(op, inside):
+            continue
+        twin = next((other for other in second.ops if _may_leave(other, inside) and key_of(other) == key_of(op)), None)
+        if twin is None or [y.type for y in twin.outputs] != [y.type for y in op.outputs]:
+            continue
+        first.ops.remove(op)
+        second.ops.remove(twin)
+        for out, other in zip(op.outputs, twin.outputs):
+            out.name = out.name or other.name
+        substitute(second, dict(zip(twin.outputs, op.outputs)))
+        inside.difference_update(op.outputs)
+        gone.append(op)
+    return gone
+
+
+def _may_leave(op: Op, inside: set) -> bool:
+    return op.name in MADE and not any(x in inside for x in op.inputs)

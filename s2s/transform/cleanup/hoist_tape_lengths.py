@@ -1,0 +1,124 @@
+"""Lengths that trips save, and that no trip changes, are read where they were before the loop.
+
+    n_tape = np.empty(trips, np.int64)
+    for t in range(trips):                              for t in range(trips):
+        n_tape[t] = len(u)                                  ...
+        ...                               becomes       for t in range(trips - 1, -1, -1):
+    for t in range(trips - 1, -1, -1):                      p_bar = np.zeros(len(u))
+        p_bar = np.zeros(n_tape[t])
+
+Where a derivative needs of a value only how long it is, the trip saves that (transform/reverse/shape_only_reads.py).  Often it is known to be always the same only
+when the loop's own lengths are, which may be as late as the types of a call (ir/length_assumptions.py).
+"""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+from ...ir.builder import Builder
+from ...ir.graph import Block, Function, Op, Value, walk
+from ...ir.reemit import clone, emit_op, rebuild
+from ...ir.substitute import substitute
+from ...ir.types import Scalar
+
+LENGTHS = frozenset({"constant", "length", "at_least_zero", "add", "subtract"})  # what lengths are made by
+MOVED = 4  # ops that a length may take to be asked again
+
+
+def measured_again(function: Function) -> Function:
+    """`function`, its types known better now, with lengths that no trip changes in the place of those that trips saved."""
+    return rebuild(again) if _saves_integers(function) and measure_again(again := clone(function)) else function
+
+
+def _saves_integers(function: Function) -> bool:
+    return any(op.name == "empty" and op.attrs["dtype"] == "int64" for op in function.block.ops)
+
+
+def measure_again(function: Function) -> bool:
+    """Let the sweep back ask the length where it reads it of an array of lengths that are one, in place; returns whether there is such an array."""
+    if not _saves_integers(function):
+        return False
+    versions = _Versions(function.block)
+    known = set(function.params)
+    said: dict[Value, Value] = {}
+    for op in function.block.ops:
+        for block in (inner for around in walk(Block(ops=[op])) for inner in around.blocks):
+            for read in [inner for inner in block.ops if inner in versions.reads]:
+                kind = versions.kinds[read.inputs[0]]
+                n = None if kind.refused or len(kind.stored) != 1 else next(iter(kind.stored))
+                made = None if n is None else _ops_of(n, known)
+                if made is not None:
+                    env: dict[Value, Value] = {}
+                    with Builder(Block(), read.line) as builder:
+                        for each in made:
+                            emit_op(each, env)
+                    k = block.ops.index(read)
+                    block.ops[k:k + 1] = builder.block.ops
+                    said[read.output] = env.get(n, n)
+        known.update(op.outputs)
+    substitute(function.block, said)
+    return bool(said)
+
+
+def _ops_of(n: Value, known: set[Value]) -> list[Op] | None:
+    """The few ops, operands first, that make the length `n` of what is `known`; None if it takes others."""
+    found: dict[Op, None] = {}
+
+    def visit(x: Value) -> bool:
+        if x in known or x.op in found:
+            return True
+        if len(found) == MOVED or x.op is None or x.op.name not in LENGTHS or not all(map(visit, x.op.inputs)):
+            return False
+        found[x.op] = None
+        return True
+
+    return list(found) if visit(n) else None
+
+
+class _Kind:
+    """Versions of one array: what is stored in it, and whether more is done with it than to store and read elements."""
+
+    def __init__(self):
+        self.stored: set[Value] = set()
+        self.refused = False
+
+
+class _Versions:
+    """The arrays of integers that a block makes empty, and which ops of the sweep back read their elements."""
+
+    def __init__(self, block: Block):
+        self.kinds: dict[Value, _Kind] = {}
+        self.reads: set[Op] = set()
+        self.visit(block, [])
+
+    def visit(self, block: Block, ends: list[_Kind | None]) -> None:
+        """Look at the ops of `block`, which ends with versions of these arrays, and else with none."""
+        for op in block.ops:
+            kind = self.kinds.get(op.inputs[0]) if op.inputs else None
+            match op.name:
+                case "empty" if op.attrs["dtype"] == "int64":
+                    self.kinds[op.output] = _Kind()
+                case "setitem" if kind is not None and set(op.attrs["pattern"]) == {"i"} and op.inputs[1] not in self.kinds:
+                    self.kinds[op.output] = kind
+                    kind.stored.add(op.inputs[1])
+                case "getitem" if kind is not None and op.line is not None and op.line.backwards and isinstance(op.output.type, Scalar):
+                    self.reads.add(op)
+                case "for":
+                    carried = [self.kinds.get(x) for x in op.inputs[3:]]
+                    params = op.blocks[0].params[1:]
+                    self.kinds.update((x, kind) for xs in (params, op.outputs) for x, kind in zip(xs, carried) if kind is not None)
+                    self.visit(op.blocks[0], [None] * op.attrs["breaks"] + carried)
+                case _:
+                    for x in op.inputs:
+                        self.refuse(x)
+                    for inner in op.blocks:
+                        self.visit(inner, [])
+        for y, kind in zip_longest(block.yields, ends):
+            if self.kinds.get(y) is not kind:
+                self.refuse(y)
+                if kind is not None:
+                    kind.refused = True
+
+    def refuse(self, x: Value) -> None:
+        if x in self.kinds:
+            self.kinds[x].refused = True

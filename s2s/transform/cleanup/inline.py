@@ -1,0 +1,208 @@
+"""Inlining: the body of a called function in place of the call.
+
+    >>> show(inline(read('''
+    ... def square(x):
+    ...     return x * x
+    ... def f(x):
+    ...     return square(x) + square(2.0)
+    ... ''')))
+    def f(x):
+        return x * x + 4.0
+
+The body is emitted again on the call's arguments, so that what they are known to be folds into it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+from ...analysis.elementwise_blocks import may_be_infinite
+from ...ir.graph import MISSING, Block, Function, Op, Value, blocks_of, walk
+from ...ir.reemit import emit_block, rebuild
+from ...ir.types import Array
+from ...ops.arrays.index_pattern import paired
+from ...ops.program.checkpoint import Rerun, again, anew
+from ...ops.program.custom_rules import is_ruled
+from ...ops.program.random import first_draw
+from ...ops.program.recursive_callee import calls_itself
+
+SMALL = 6  # ops: what reads better in place than under a name of its own
+
+
+# Note [Helpers that look into an array]
+# The cotangent of `u` in `mean(u, i)`, which reads u[i - 1] and u[i + 1], is an array as long as u with two numbers in it.  A backward
+# part of its own would make one for each call, so that a loop over i took the square of the time.  In place, the loop adds
+# the two numbers to its u_bar.  Considered: to hand u_bar to the backward part, as those of functions that call themselves
+# do.  It would stay a call, but one that writes into its arguments, for whoever reads or calls it.
+
+
+# Note [Masks of masks]
+# A derivative leaves out what np.where did not choose.  Its own derivative does so as long as it sees the choice: what one part of
+# it was handed from another, a square root, say, gets a cotangent that is 0 there, and would multiply it by the slope of the root, which is
+# NaN.  So what calls such a derivative is differentiated with it in place.
+
+
+def inline(function: Function) -> Function:
+    """`function` with calls of small straight-line functions replaced by what they do; not where they have rules.
+
+    In loops also calls of those that look into an array: Note [Helpers that look into an array]; and all calls where derivatives leave out
+    what a choice did not take: Note [Masks of masks].  A function that is computed everywhere, with a slope that may be infinite, and whose
+    results np.where chooses from, is run in place, too: what is left out of its results has no part in any of its cotangents.
+    """
+    if any(map(leaves_out, (op for op in walk(function.block) if op.name == "call"))):
+        return inlined(function, lambda callee, again, op: not again)
+    repeated: set[Op] = set(calls_in_loops(function.block))
+    chosen = {op for block in blocks_of(function.block) for op in calls_to_choose_from(block)}
+
+    def wanted(callee: Function, again: bool, op: Op) -> bool:
+        if again:
+            return False
+        calls = [each for each in walk(callee.block) if each.name == "call"]
+        inner = calls if op in repeated else calls_in_loops(callee.block)
+        if op in chosen and may_be_infinite(callee.block.ops):
+            return True
+        if reads_vectors(op) or hands_on_vectors(callee):
+            return True
+        found = is_small(callee) or op in repeated and looks_into(callee) or any(map(looks, calls_in_loops(callee.block)))
+        if found:
+            repeated.update(inner)
+        return found
+
+    return inlined(function, wanted)
+
+
+def reads_vectors(op: Op) -> bool:
+    """Whether `op` is given what `eigh` or `svd` returns."""
+    return any(x.op is not None and x.op.name in ("eigh", "svd") for x in op.inputs)
+
+
+def hands_on_vectors(callee: Function) -> bool:
+    """Whether what `eigh` or `svd` returns in `callee` leaves it: only in place is it seen what is made of it (transform/stabilise/spectral_functions.py)."""
+    if any(y.op is not None and y.op.name in ("eigh", "svd") for y in callee.results):
+        return True
+    for op in walk(callee.block):
+        if op.name == "call" and not calls_itself(op.attrs["callee"]) and not isinstance(op.attrs["callee"], Rerun):
+            if reads_vectors(op) or not is_ruled(op.attrs["callee"]) and hands_on_vectors(op.attrs["callee"].function_for(op.inputs)):
+                return True
+    return False
+
+
+def calls_in_loops(block: Block, in_loop: bool = False) -> list[Op]:
+    """The calls in `block` that loops make again and again."""
+    found = []
+    for op in block.ops:
+        if op.name == "call" and in_loop:
+            found.append(op)
+        for inner in op.blocks:
+            found += calls_in_loops(inner, in_loop or op.name in ("for", "while"))
+    return found
+
+
+def looks(op: Op) -> bool:
+    """Whether `op` is a call of a function that looks into an array."""
+    callee = op.attrs["callee"]
+    return not calls_itself(callee) and not isinstance(callee, Rerun) and looks_into(callee.function_for(op.inputs))
+
+
+def looks_into(callee: Function) -> bool:
+    """Whether `callee`, or what it calls, reads from an array that it is given where an index says that only the run knows."""
+    arrays = {p for p in callee.params if isinstance(p.type, Array)}
+    for op in walk(callee.block) if arrays else ():
+        if op.name == "getitem" and op.inputs[0] in arrays and any(
+                p == "i" and o.constant is MISSING for p, o in paired(op.attrs["pattern"], op.inputs[1:])):
+            return True
+        if op.name == "call" and not arrays.isdisjoint(op.inputs) and looks(op):
+            return True
+    return False
+
+
+def calls_to_choose_from(block: Block) -> set[Op]:
+    """The calls in `block` of whose results np.where there may leave elements out."""
+    found, sides = set(), [x for op in block.ops if op.name in ("where", "select") for x in op.inputs[1:]]
+    seen = set(sides)
+    while sides:
+        op = sides.pop().op
+        if op is not None and op.name == "call":
+            found.add(op)
+        elif op is not None and op.record.elementwise or op is not None and op.name == "item":
+            sides += [x for x in op.inputs if x not in seen]
+            seen.update(op.inputs)
+    return found
+
+
+def leaves_out(op: Op) -> bool:
+    """Whether `op` is a call that runs a sweep back which leaves out what a choice did not take."""
+    callee = op.attrs["callee"]
+    if calls_itself(callee) or isinstance(callee, Rerun) or is_ruled(callee):
+        return False
+    return any(each.name == "call" and leaves_out(each) or each.name == "strong_product" or each.name in ("where", "select") and each.line is not None and each.line.backwards
+               and any(type(side.constant) in (int, float) and side.constant == 0 for side in each.inputs[1:])
+               for each in walk(callee.function_for(op.inputs).block))
+
+
+def inline_all(function: Function) -> Function:
+    """`function` without calls, except those of functions that call themselves or have rules for derivatives."""
+    return inlined(function, lambda *_: True)
+
+
+def inline_ruled(function: Function) -> Function:
+    """`function`, of which no derivative is asked any more, without calls, except of functions that call themselves."""
+    return inlined(function, lambda *_: True, rules=False)
+
+
+def inline_draws(function: Function) -> Function:
+    """`function` without calls of functions that draw, except of those that call themselves."""
+    def draws(callee: Function, *_) -> bool:
+        return first_draw(callee) is not None
+
+    called = (op.attrs["callee"].function_for(op.inputs) for op in walk(function.block) if op.name == "call")
+    return inlined(function, draws) if any(map(draws, called)) else function
+
+
+def is_small(callee: Function) -> bool:
+    """Whether `callee` is a handful of ops without loops, branches or calls."""
+    ops = [op for op in walk(callee.block) if op.name not in ("constant", "tuple", "item")]
+    return len(ops) <= SMALL and not any(op.blocks or op.name == "call" for op in ops)
+
+
+def only_calls(callee: Function) -> bool:
+    """Whether all that `callee` does is to call another function."""
+    return [op.name for op in callee.block.ops if op.name not in ("constant", "tuple", "item")] == ["call"]
+
+
+def inlined(function: Function, wanted: Callable[[Function, bool, Op], bool], rules: bool = True) -> Function:
+    """`function`, with what they do in the place of calls of the functions that are `wanted`, unless they have `rules`.
+
+    `wanted(callee, again, op)` is told whether the call is checkpointed, and which it is.
+    """
+    if not any(op.name == "call" for op in walk(function.block)):
+        return function
+    open_calls: list = []
+    runs = itertools.count()
+
+    def rule(op: Op, inputs: list[Value]):
+        if op.name != "call" or op.attrs["callee"] in open_calls:
+            return None
+        if calls_itself(op.attrs["callee"]) or rules and is_ruled(op.attrs["callee"]):
+            return None
+        reruns = isinstance(op.attrs["callee"], Rerun)
+        body = op.attrs["callee"].function_for(inputs)
+        if not wanted(body, reruns, op) and (reruns or not only_calls(body)):
+            return None
+        if reruns:
+            run = next(runs)
+            inputs = [anew(x, run) for x in inputs]
+        open_calls.append(op.attrs["callee"])
+        results = emit_block(body.block, inputs, {}, rule)
+        open_calls.pop()
+        return results
+
+    return rebuild(function, rule=rule)
+
+
+def apart(function: Function) -> Function:
+    """`function`, whose calls that run again have been inlined: what they are given is what it is, and nothing is shared any more."""
+    if not any(op.record is again for op in walk(function.block)):
+        return function
+    return rebuild(function, rule=lambda op, inputs: inputs if op.record is again else None)

@@ -1,0 +1,45 @@
+"""Strong products become choices, when no more derivatives are taken.  Note [Strong zeros], ops/core/chain_rule.py
+
+    z_bar = strong_product(d_bar, 0.5 / d)    becomes    z_bar = np.where(d_bar != 0.0, 0.5 * d_bar / d, 0.0)
+"""
+
+from __future__ import annotations
+
+from ...ir.builder import at, current
+from ...ir.graph import Block, Function, Op, Value, walk
+from ...ir.reemit import rebuild
+from ...ir.types import Scalar
+from ...ops.core.chain_rule import times
+from ...ops.core.elementwise import and_, bitwise_and, not_equal, where
+from ...ops.core.record import deriving, dtype_of
+
+
+def spell_strong(function: Function) -> Function:
+    """`function`, whose strong products are products chosen where their first factor is not 0, or neither is."""
+    if not any(op.name in ("strong_product", "strong_both") for op in walk(function.block)):
+        return function
+    asked: dict[tuple[Block, Value], Value] = {}  # whether a value is not 0, by block
+    spelled: dict[Value, tuple[Value, Value]] = {}  # a choice that is made here: where it is not 0, and what it is there
+
+    def counts(x: Value) -> Value:
+        place = current().block, x
+        if place not in asked:
+            asked[place] = x if dtype_of(x.type) == "bool" else not_equal(x, 0.0)  # a mask that the program multiplies by
+        return asked[place]
+
+    def rule(op: Op, inputs: list[Value]):
+        if op.name not in ("strong_product", "strong_both"):
+            return None
+        a, b = inputs
+        condition, a = spelled[a] if a in spelled else (counts(a), a)
+        if op.name == "strong_both":
+            both = and_ if all(isinstance(x.type, Scalar) for x in inputs) else bitwise_and
+            condition = both(condition, counts(b))
+        line = op.line
+        with at(line.of_tangent(steep=True) if line is not None else None), deriving(op.record, op.output):
+            product = b if dtype_of(a.type) == "bool" else a if dtype_of(b.type) == "bool" else times(a, b, (a,))
+            chosen = where(condition, product, 0.0)
+        spelled[chosen] = condition, product
+        return chosen
+
+    return rebuild(function, rule=rule)

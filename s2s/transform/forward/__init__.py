@@ -1,0 +1,1 @@
+"""Forward mode: tangents, at once or as a linear function."""

@@ -1,0 +1,478 @@
+"""The adjoint of a loop that is checkpointed: its trips are run again, from few of the states between them.
+
+The forward sweep leaves snapshots: the state (what the loop carries) before some of its trips, on a stack.  The
+reverse sweep takes the trips from the last to the first.  For each it goes on from the last snapshot to the state
+before the trip, leaving further snapshots on the way while there is room; then it runs the trip once more and
+its adjoint; then it drops the snapshot, if there was one of this very trip.
+
+    x_kept, i_kept = np.empty(20), np.empty(20, int)     # forward
+    for i in range(n):
+        if i == stop: ...                                # a snapshot: x_kept[used], i_kept[used] = x, i; used += 1
+        x = step(i, x)
+    for k in range(n - 1, -1, -1):                       # backward
+        x = x_kept[used - 1]
+        for i in range(i_kept[used - 1], k):
+            if i == stop: ...
+            x = step(i, x)
+        x_bar = step_vjp(k, x, x_bar)
+        if i_kept[used - 1] == k: used -= 1
+
+Where snapshots stand is `gap` of ops/program/checkpoint.py, which makes this Revolve (binomial checkpointing).
+
+Other designs that were considered: a recursive function, as in treeverse (the schedule is the call tree, but the state and all that
+the body reads go through its parameters, and GPU kernels have no recursion); two levels, sqrt(n) trips a segment (one more
+loop, but never less memory than 2 sqrt(n) states, which few whole grids may already exceed); a table of actions made
+before the loop (an interpreter in the generated code: nobody can read what it does).
+
+Note [Loops that do not say how often they run]
+Where to leave snapshots depends on the number of trips.  A `while`, and a `for` that may be left, only count them; the
+state before the first is saved, and the first snapshots are left when the reverse sweep goes from there to the last
+trip: the trips are run once more than they would be.  So it is done with a loop inside another that is not
+checkpointed, too: of each of its runs only the state at the start is kept, and the snapshots of one run at a time.
+
+Note [What acts does so once]
+What runs again prints nothing, and raises nothing that has not been raised.  Drawing again would draw other numbers, and
+native code cannot put a generator back: so what is drawn is kept, for each trip, and read from there.  That is done for draws
+in the body itself and in functions that it calls; those inside its own loops and branches are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ...analysis.activity import loop_parts
+from ...errors import UnsupportedError
+from ...ir.builder import emit
+from ...ir.graph import MISSING, Block, Function, Op, Value, free_values, walk
+from ...ir.reemit import clone, emit_block
+from ...ir.types import Array, List, Scalar, Undefined
+from ...ops.arrays.create import empty, zeros
+from ...ops.arrays.index import put, take
+from ...ops.core.cast import bool_, complex_, float_, int_
+from ...ops.core.control import (
+    Known,
+    at_least_zero,
+    for_loop,
+    if_,
+    tape_new,
+    tape_pop,
+    tape_push,
+    while_loop,
+)
+from ...ops.core.copy import copy
+from ...ops.core.elementwise import equal, max_, min_, sqrt
+from ...ops.core.record import value
+from ...ops.core.shape import length
+from ...ops.program.checkpoint import Outlined, Rerun, gap_record
+from ...ops.program.effects import acts
+from ...ops.program.list_ops import list_get
+from ...ops.program.random import first_draw
+from ...ops.program.recursive_callee import Recursive
+from ..cleanup.inline import inline_draws
+
+
+class Rerunning:
+    """Both sweeps of one checkpointed loop: `forward` is emitted in place of the loop, `backward` in its adjoint.
+
+    `inputs` is what both are given: the loop's own inputs, then what its body reads from outside, constants last.
+    """
+
+    def __init__(self, op: Op, inside_a_loop: bool = False):
+        self.op, self.plan = op, op.attrs["plan"]
+        self.inits, self.params, self.ends, self.body = loop_parts(op)
+        self.skip = 3 if op.name == "for" else 0
+        found = dict.fromkeys(x for block in op.blocks for x in free_values(block))
+        self.free = [x for x in found if x.constant is MISSING]
+        constants = [x for x in found if x.constant is not MISSING]
+        self.inputs = [*op.inputs, *self.free, *constants]
+        self.says = op.name == "for" and not op.attrs["breaks"] and isinstance(op.inputs[2].constant, int)
+        self.leaves = self.says and not inside_a_loop  # snapshots, in the forward sweep
+        block = Block([*self.body.params, *self.free], [*(x.op for x in constants), *self.body.ops], self.body.yields)
+        self.whole = inline_draws(Function("step", block, tupled=True))
+        self.draws = draws_in(self.whole, op)
+        ends = self.whole.results[1 if op.attrs["breaks"] else 0:]
+        self.step = quiet(without_draws(self.whole.remade(Block(self.whole.params, self.whole.block.ops, ends)), self.draws))
+
+    # emitting
+
+    def bounds(self, args: Sequence[Value]) -> tuple[Value, Value]:
+        """The first place and the one behind the last: the counter itself where it counts by 1, else trips from 0."""
+        lo, hi, step = args[:3]
+        if step.constant == 1:
+            return lo, hi
+        span = hi - lo if step.constant > 0 else lo - hi
+        size = abs(step.constant)
+        return value(0), at_least_zero(span if size == 1 else (span + (size - 1)) // size)
+
+    def counter(self, args: Sequence[Value], place: Value) -> list[Value]:
+        """What the trip at `place` is given besides its state."""
+        if not self.skip:
+            return []
+        lo, _, step = args[:3]
+        return [place if self.says and step.constant == 1 else lo + place * step]
+
+    def read(self, args: Sequence[Value]) -> Sequence[Value]:
+        """What the body reads from outside."""
+        first = len(self.op.inputs)
+        return args[first:first + len(self.free)]
+
+    def drawn(self, args: Sequence[Value], tapes: Sequence[Value], place: Value) -> list[Value]:
+        """What the trip at `place` has drawn."""
+        number = self.number(args, place)
+        return [list_get(tape, number) if isinstance(tape.type, List) else take(tape, number) for tape in tapes]
+
+    def number(self, args: Sequence[Value], place: Value) -> Value:
+        """The trip at `place`, counted from 0."""
+        return place - args[0] if self.says and args[2].constant == 1 else place
+
+    def tapes(self, args: Sequence[Value]) -> list[Value]:
+        """New tapes for what is drawn: arrays, where it is numbers and the trips are known."""
+        if not self.draws:
+            return []
+        lo, hi = self.bounds(args) if self.says else (None, None)
+        return [empty(value((at_least_zero(hi - lo),)), dtype=draw.output.type.dtype)
+                if self.says and isinstance(draw.output.type, Scalar) else emit(tape_new) for draw in self.draws]
+
+    def run_whole(self, args: Sequence[Value], params: Sequence[Value], place: Value, tapes: Sequence[Value]) -> list[Value]:
+        """One trip, for the first time: what the body yields, then the tapes of what it draws."""
+        env: dict[Value, Value] = {}
+        ends = emit_block(self.whole.block, [*params, *self.read(args)], env)
+        drawn = [env[draw.output] for draw in self.draws]
+        number = self.number(args, place) if self.draws else None
+        return [*ends, *(tape_push(tape, z) if isinstance(tape.type, List) else put(tape, number, z)
+                         for tape, z in zip(tapes, drawn))]
+
+    def forward(self, args: Sequence[Value]) -> tuple[Sequence[Value], list[Value]]:
+        """The loop: what it returns, and what the backward sweep is to be given of it."""
+        inits = args[self.skip:len(self.op.inputs)]
+        outside = dict(zip(self.inputs, args))
+        if not self.leaves:
+            return self.count(args, outside)
+        lo, hi = self.bounds(args)
+        stack = Stack(self, args, hi - lo)
+        inits, tapes = stack.bound(inits), self.tapes(args)
+        count, size = len(inits), len(stack.now)
+
+        def trip(place: Value, *carries: Value) -> list[Value]:
+            state, stop = carries[:count], carries[-1]
+            stack.enter(carries[count + len(tapes):-1])
+            stop = stack.leave_at(place, hi, stop, state)
+            ends = self.run_whole(args, [*self.counter(args, place), *state], place, carries[count:count + len(tapes)])
+            return [*ends, *stack.now, stop]
+
+        outs = for_loop(lo, hi, 1, [*inits, *tapes, *stack.now, lo], trip,
+                        names=[*self.names, *self.tape_names, *stack.names, "stop"], index=self.index)
+        return outs[:count], [*outs[-1 - size:-1], *outs[count:-1 - size]]
+
+    def count(self, args: Sequence[Value], outside: dict) -> tuple[Sequence[Value], list[Value]]:
+        """The loop, and how often it has run, where that is not known before."""
+        op, starts, tapes = self.op, list(args[self.skip:len(self.op.inputs)]), self.tapes(args)
+        count, names = len(starts), [*self.names, *self.tape_names]
+        first = count + (1 if self.skip else 0)
+        starts += tapes
+        if not self.says:
+            starts, names = [*starts, value(0)], [*names, "trips"]
+
+        def trip(*params: Value) -> list[Value]:
+            kept, trips = params[first:first + len(tapes)], params[first + len(tapes):]
+            place = trips[0] if trips else params[0]
+            if self.says and args[2].constant != 1:
+                place = (params[0] - args[0]) // args[2]
+            return [*self.run_whole(args, params[:first], place, kept), *(n + 1 for n in trips)]
+
+        if self.skip:
+            outs = for_loop(*args[:3], starts, trip, op.attrs["breaks"], names, self.index)
+        else:
+            outs = while_loop(starts, lambda *params: emit_block(op.blocks[0], params[:first], dict(outside))[0], trip,
+                              op.attrs["breaks"], names)
+        return outs[:count], [*outs[count + len(tapes):], *outs[count:count + len(tapes)]]
+
+    def backward(self, args: Sequence[Value], kept: Sequence[Value], bars: Sequence[Value], names: Sequence[str],
+                 adjoint: Callable) -> Sequence[Value]:
+        """`bars`, carried backwards through all trips; `adjoint(parameters of step, *bars)` emits one of them."""
+        inits = args[self.skip:len(self.op.inputs)]
+        kept, tapes = kept[:len(kept) - len(self.draws)], kept[len(kept) - len(self.draws):]
+        lo, hi = self.bounds(args) if self.says else (value(0), kept[0])
+        if self.leaves:
+            stack = Stack(self, args, hi - lo, kept)
+        else:
+            stack = Stack(self, args, hi - lo)
+            stack.push(lo, stack.bound(inits))
+
+        def given(place: Value, state: Sequence[Value]) -> list[Value]:
+            return [*self.counter(args, place), *state, *self.read(args), *self.drawn(args, tapes, place)]
+
+        def back(k: Value, *carries: Value) -> list[Value]:
+            count = len(bars)
+            stack.enter(carries[count:])
+            first, state = stack.last()
+            stop = first + gap_record(k + 1 - first, stack.slots - stack.used)
+
+            def trip(place: Value, *inner: Value) -> list[Value]:
+                state, rest = inner[:len(inits)], inner[len(inits):]
+                stack.enter(rest[:-1])
+                stop = stack.leave_at(place, k + 1, rest[-1], state)
+                return [*emit_block(self.step.block, given(place, state), {}), *stack.now, stop]
+
+            outs = for_loop(first, k, 1, [*state, *stack.now, stop], trip, names=[*self.names, *stack.names, "stop"],
+                            index=self.index)
+            stack.enter(outs[len(inits):-1])
+            found = adjoint(given(k, outs[:len(inits)]), *carries[:count])
+            stack.drop(k)
+            return [*found, *stack.now]
+
+        outs = for_loop(hi - 1, lo - 1, -1, [*bars, *stack.now], back, names=[*names, *stack.names], index="k")
+        return outs[:len(bars)]
+
+    @property
+    def names(self) -> list[str]:
+        return [p.name for p in self.params]
+
+    @property
+    def tape_names(self) -> list[str]:
+        return [f"{draw.output.name or 't'}_tape" for draw in self.draws]
+
+    @property
+    def index(self) -> str:
+        """What the counter is called: it is read, even where the loop does not."""
+        name = self.body.params[0].name if self.skip else ""
+        return "i" if name in ("", "_") else name
+
+
+class Stack:
+    """The snapshots, as they are now: where they are, what they hold, and which is the last.
+
+    What has a known size has an array; anything else (a list, an array whose length changes) goes to a growing tape.
+    """
+
+    def __init__(self, loop: Rerunning, args: Sequence[Value], trips: Value, kept: Sequence[Value] | None = None):
+        self.loop = loop
+        inits = args[loop.skip:len(loop.op.inputs)]
+        self.sizes = [sizes_of(p, x) for p, x in zip(loop.params, inits)]
+        if kept is not None:
+            self.now = list(kept)
+            self.slots = loop.plan.snapshots or length(kept[1], axis=0)
+        else:
+            self.slots = slots = self.room(trips)
+            made = [emit(tape_new) if sizes is None else empty(value((slots, *sizes)), dtype=p.type.dtype)
+                    for p, sizes in zip(loop.params, self.sizes)]
+            self.now = [value(0), empty(value((slots,)), dtype="int64"), *made]
+        self.narrow = is_narrow(loop.body)
+
+    @property
+    def names(self) -> list[str]:
+        return ["used", f"{self.loop.index}_kept", *(f"{p.name or 't'}_kept" for p in self.loop.params)]
+
+    @property
+    def used(self) -> Value:
+        """The number of snapshots."""
+        return self.now[0]
+
+    def room(self, trips: Value):
+        """The number of snapshots that there is room for."""
+        plan = self.loop.plan
+        if plan.snapshots is not None:
+            return plan.snapshots
+        if plan.memory is None:
+            return int_(sqrt(2.0 * trips)) + 1
+        each = value(8)
+        for p, sizes in zip(self.loop.params, self.sizes):
+            if sizes is None:
+                raise UnsupportedError(f"checkpoint with memory=, of a loop that carries {p.name or 'a value'}, whose size is "
+                                       "not known before the loop", self.loop.op.line, "give a number of snapshots")
+            size = value(np.dtype(p.type.dtype).itemsize)
+            for n in sizes:
+                size = n * size
+            each = each + size
+        return max_(min_(plan.memory // each, trips), 1)
+
+    def bound(self, inits: Sequence[Value]) -> list[Value]:
+        """The state before the first trip: zeros for what nothing has bound yet, which no trip reads before it is bound."""
+        return [x if sizes is None or not isinstance(x.type, Undefined) else
+                zeros(value(tuple(sizes)), dtype=p.type.dtype) if sizes else value(np.dtype(p.type.dtype).type(0).item())
+                for x, p, sizes in zip(inits, self.loop.params, self.sizes)]
+
+    def enter(self, values: Sequence[Value]) -> None:
+        """What it is in a block that carries it."""
+        self.now = list(values)
+
+    def push(self, place: Value, state: Sequence[Value]) -> None:
+        """Leave a snapshot of `state`, before the trip at `place`."""
+        used, at, *kept = self.now
+        kept = [tape_push(xs, x) if sizes is None else put(xs, used, x)
+                for xs, x, sizes in zip(kept, state, self.sizes)]
+        self.now = [used + 1, put(at, used, place), *kept]
+
+    def leave_at(self, place: Value, end: Value, stop: Value, state: Sequence[Value]) -> Value:
+        """Leave a snapshot if `place` is where to; returns where to leave the next, of those before `end`."""
+        before = self.now
+
+        def leave() -> list[Value]:
+            self.enter(before)
+            free = self.slots - 1 - self.used
+            self.push(place, state)
+            return [*self.now, place + gap_record(end - place, free)]
+
+        *now, stop = if_(equal(place, stop), leave, lambda: [*before, stop], [*self.names, "stop"])
+        self.now = now
+        return stop
+
+    def last(self) -> tuple[Value, list[Value]]:
+        """The place of the last snapshot, and the state there."""
+        used, at, *kept = self.now
+        state = []
+        for k, (p, sizes) in enumerate(zip(self.loop.params, self.sizes)):
+            if sizes is None:
+                rest, x = tape_pop(kept[k])
+                self.now[2 + k] = tape_push(rest, x)
+            elif sizes:
+                x = copy(take(kept[k], used - 1))
+            else:
+                x = take(kept[k], used - 1)
+                if self.narrow and p.type.weak:
+                    x = python_number(x)
+            state.append(x)
+        return take(at, used - 1), state
+
+    def drop(self, k: Value) -> None:
+        """Forget the last snapshot, if it is of the trip at `k`, which has been reversed."""
+        used, at, *kept = self.now
+        tapes = [n for n, sizes in enumerate(self.sizes) if sizes is None]
+
+        def less() -> list[Value]:
+            return [used - 1, *(tape_pop(kept[n])[0] for n in tapes)]
+
+        used, *found = if_(equal(take(at, used - 1), k), less, lambda: [used, *(kept[n] for n in tapes)],
+                           ["used", *(self.names[2 + n] for n in tapes)])
+        for n, tape in zip(tapes, found):
+            kept[n] = tape
+        self.now = [used, at, *kept]
+
+
+def has_size(p: Value, x: Value) -> bool:
+    """Whether a carry that starts as `x` has a size that is known before the loop, the same in all trips."""
+    if isinstance(p.type, Array) and isinstance(x.type, Undefined):
+        return all(isinstance(d, int) for d in p.type.dims)
+    return isinstance(p.type, Scalar) or isinstance(p.type, Array) and isinstance(x.type, Array) and p.type.dims == x.type.dims
+
+
+def sizes_of(p: Value, x: Value) -> list[Value] | None:
+    """The lengths of the axes of a carry that starts as `x`; None where they are not known."""
+    if not has_size(p, x):
+        return None
+    if isinstance(p.type, Scalar):
+        return []
+    return list(map(value, p.type.dims)) if isinstance(x.type, Undefined) else [length(x, axis=k) for k in range(p.type.rank)]
+
+
+NUMBERS = {"b": bool_, "i": int_, "f": float_, "c": complex_}
+WIDE = ("float64", "complex128", "int64", "bool")
+
+
+def python_number(x: Value) -> Value:
+    """A number from an array as the Python number that was put there: NumPy's own would promote single precision."""
+    return NUMBERS[np.dtype(x.type.dtype).kind](x)
+
+
+def is_narrow(block: Block) -> bool:
+    """Whether something in `block` has another precision than Python's numbers."""
+    values = [*block.params, *(v for op in walk(block) for v in (*op.inputs, *op.outputs))]
+    return any(getattr(v.type, "dtype", None) not in (None, *WIDE) for v in values)
+
+
+# ----------------------------------------------------------------------------------- functions that run again
+
+
+@dataclass(frozen=True)
+class Again:
+    """Of a call that is checkpointed: `backward(*xs, *drawn, *y_bars) -> x_bars`, which runs it again, and is checkpointed too.
+
+    `forward(*xs) -> (*ys, *drawn)`, where it draws.
+    """
+
+    forward: Function | None
+    backward: Rerun
+    drawn: list[Value]
+
+
+_vjps: WeakKeyDictionary[Function, dict[tuple[int, ...], Again]] = WeakKeyDictionary()
+
+
+def rerun_vjp(op: Op, wrt: Sequence[int], whole: Callable) -> Again:
+    """What takes the place of a checkpointed call in the two sweeps."""
+    function = op.attrs["callee"].function_for(op.inputs)
+    known = _vjps.setdefault(function, {})
+    if tuple(wrt) not in known:
+        inlined = inline_draws(function.remade(function.block, captures={}, defaults={}))
+        draws = draws_in(inlined, op)
+        made = quiet(without_draws(inlined, draws))
+        made = whole(made, [made.params[k] for k in wrt])
+        made.block.yields = made.block.yields[len(function.results):]
+        where = f"{function.name}{function.source.place if function.source is not None else ''}"
+        made.doc, made.tupled = f"The cotangents of the arguments of {where}, which runs again.", len(wrt) != 1
+        forward = None
+        if draws:
+            block = Block(inlined.params, inlined.block.ops, [*inlined.results, *(draw.output for draw in draws)])
+            forward = clone(inlined.remade(block, name=f"{function.name}_fwd", tupled=True, doc=f"{where}, and what it has drawn."))
+        known[tuple(wrt)] = Again(forward, Rerun(Outlined(made)), [draw.output for draw in draws])
+    return known[tuple(wrt)]
+
+
+def quiet(function: Function) -> Function:
+    """A copy of `function` that does not act, for a run after the first."""
+    function = clone(function)
+    _be_quiet(function.block)
+    return function
+
+
+def _be_quiet(block: Block) -> None:
+    ops = []
+    for op in block.ops:
+        for inner in op.blocks:
+            _be_quiet(inner)
+        if op.name in ("print", "raise"):
+            continue
+        if op.name == "call":
+            op.attrs = {**op.attrs, "callee": quiet_callee(op)}
+        ops.append(op)
+    block.ops = ops
+
+
+def quiet_callee(op: Op):
+    """The callee of a `call`, such that it does not act."""
+    callee = op.attrs["callee"]
+    if not acts(callee.function_for(op.inputs)):
+        return callee
+    if isinstance(callee, Recursive):
+        raise UnsupportedError(f"{callee.name}, which calls itself and prints, raises or draws, in what is checkpointed", op.line,
+                               "leave the checkpoint away, or do it outside")
+    made = Known(quiet(callee.function_for(op.inputs)))
+    return Rerun(made) if isinstance(callee, Rerun) else made
+
+
+def draws_in(function: Function, op: Op) -> list[Op]:
+    """The ops of `function` that draw from generators that it has not made; refused inside its loops and branches."""
+    made = {out for inner in walk(function.block) if inner.name == "default_rng" for out in inner.outputs}
+
+    def draws(inner: Op) -> bool:
+        if inner.name == "call":
+            return first_draw(inner.attrs["callee"].function_for(inner.inputs)) is not None
+        return inner.name.startswith("rng.") and not any(x in made for x in inner.inputs)
+
+    found = [inner for inner in function.block.ops if draws(inner)]
+    for inner in walk(function.block):
+        if draws(inner) and (inner not in found or inner.name == "call"):
+            raise UnsupportedError("a draw in a loop or a branch of what is checkpointed, which runs again", inner.line or op.line,
+                                   "draw before, into an array, and read that")
+    return found
+
+
+def without_draws(function: Function, draws: Sequence[Op]) -> Function:
+    """`function`, given what it would draw behind its other arguments."""
+    block = function.block
+    return function.remade(Block([*block.params, *(draw.output for draw in draws)], [op for op in block.ops if op not in draws],
+                                 block.yields))

@@ -1,0 +1,293 @@
+"""A loop whose trips do not need one another goes forwards and at once backwards in each trip, and saves nothing.
+
+    for i in range(n):                                    for i in range(n):
+        h = np.tanh(W @ X[i])                                 h = np.tanh(W @ X[i])
+        h_tape[i] = h                                         loss += np.sum(h)
+        loss += np.sum(h)                     becomes         W_bar += np.outer(1 - h * h, X[i])
+    for i in range(n - 1, -1, -1):
+        h = h_tape[i]
+        W_bar += np.outer(1 - h * h, X[i])
+
+Hascoët, Fidanova and Held call such loops II-loops, with independent iterations ("Adjoining independent computations", AD 2000), and
+Tapenade asks its user which they are.  Here it is seen in what the two sweeps do: the way back reads of the forward sweep
+only what the same trip has saved, and what it hands to the next trip is only added to, so its order is that of a sum.
+What it needs besides, the cotangent of the loss above all, must not depend on what the loop comes to: `loss / n`
+will do, `np.sqrt(loss)` not.  The forward sweep keeps its order, and with it every bit of the function's value.
+
+Considered: deciding it where the sweeps are made (sweeps.py), which is before the cotangents are known and cleaned up, so that
+what depends on what would be guessed; or joining compiled loops only (back/loops/fuse.py), which leaves the tapes in
+the source, and lists of arrays on the tapes are not taken apart there.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ...analysis.dependence import Trip, least_index
+from ...ir.graph import Block, Function, Op, Value, blocks_of, op_free_values, walk
+from ...ir.reemit import clone
+from ...ir.substitute import substitute
+from ...ir.types import Array, Extent, List, Scalar, Tape, may_be_one
+from ...ops.core.identities import base_offset
+from ..cleanup.cse import cse
+from ..cleanup.dce import dce
+from ..cleanup.simplify import simplify
+from .deferred_cotangents import take_elements, waited_for
+
+
+def ii_loops(function: Function) -> Function:
+    """`function` with the two sweeps of its independent loops in one, where the way back can begin at once."""
+    found: Function | None = function
+    while found is not None:
+        function = found
+        while _join_in(function.block):
+            function = dce(cse(simplify(function)))
+        found = _without_waiting(function)
+    return function
+
+
+def has_ii_loops(function: Function) -> bool:
+    """Whether there is something to do for `ii_loops`."""
+    return any(next(_pairs(block), None) is not None for block in blocks_of(function.block)) or _without_waiting(function) is not None
+
+
+def _without_waiting(function: Function) -> Function | None:
+    """`function` with a way back that need not wait for arithmetic on a whole array, if there is one which can then begin at once."""
+    asked = {d.symbol for p in function.params if isinstance(p.type, Array) for d in p.type.dims if isinstance(d, Extent)}
+    equal = {frozenset((m.a, m.b)) for m in function.meetings if not (m.broadcasts and (may_be_one(m.a) or may_be_one(m.b)))
+             and all(isinstance(d, int) or d.symbol in asked for d in (m.a, m.b))}
+    for k, (block, forth, back) in enumerate(_sweeps(function)):
+        if waited_for(forth, back, block, equal) is None:
+            continue
+        changed = clone(function)  # what cannot begin at once stays as it is
+        block, forth, back = next(itertools.islice(_sweeps(changed), k, None))
+        take_elements(back, *waited_for(forth, back, block, equal))
+        if _pair(forth, back, block) is not None:
+            return changed
+    return None
+
+
+def _sweeps(function: Function) -> Iterator[tuple[Block, Op, Op]]:
+    """The loops of `function` that run back through others, with these, in their blocks."""
+    return ((block, forth, back) for block in blocks_of(function.block) for back, before in _reversed(block) for forth in before)
+
+
+def _join_in(block: Block) -> bool:
+    """Join the loops of `block`, or else of the blocks inside it; whether there were any."""
+    joined = False
+    while (pair := next(_pairs(block), None)) is not None:
+        _join(block, pair)
+        joined = True
+    if not joined:
+        for op in block.ops:
+            for inner in op.blocks:
+                joined |= _join_in(inner)
+    return joined
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The two sweeps of a loop, and what stands between them that the second needs."""
+
+    forth: Op
+    back: Op
+    needed: list[Op]
+    stacks: dict[int, int]  # which carry of `back` takes from the tape that is which carry of `forth`
+
+
+def _pairs(block: Block) -> Iterator[Pair]:
+    """Loops of one line of the program, one of which goes back through the other: that of the same call, if it reads a tape."""
+    for back, before in _reversed(block):
+        read = set(op_free_values(back))
+        for forth in [forth for forth in before if read.intersection(forth.outputs)] or before:
+            if (pair := _pair(forth, back, block)) is not None:
+                yield pair
+
+
+def _reversed(block: Block) -> Iterator[tuple[Op, list[Op]]]:
+    """Loops, each with those before it through which it may go back, the last first."""
+    loops: dict[tuple, list[Op]] = {}
+    for op in block.ops:
+        if op.name == "for" and not op.attrs["breaks"] and op.attrs.get("plan") is None and op.line is not None:
+            before = loops.setdefault((op.line.source, op.line.number), [])
+            found = [forth for forth in before[::-1] if _runs_back(forth, op)]
+            if found:
+                yield op, found
+            before.append(op)
+
+
+def _runs_back(forth: Op, back: Op) -> bool:
+    """Whether the trips of `back` are those of `forth` in reverse."""
+    lo, hi, step = forth.inputs[:3]
+    if step.constant not in (1, -1) or back.inputs[2].constant != -step.constant:
+        return False
+
+    def is_before(a: Value, b: Value) -> bool:
+        (x, m), (y, n) = base_offset(a), base_offset(b)
+        return x is y and m == n - step.constant
+
+    return is_before(back.inputs[0], hi) and is_before(back.inputs[1], lo)
+
+
+def _pair(forth: Op, back: Op, block: Block) -> Pair | None:
+    """What it takes to run `back` in the trips of `forth`; None if it cannot be."""
+    (body_back,) = back.blocks
+    carry_of = {out: k for k, out in enumerate(forth.outputs)}
+    stacks = {k: carry_of[x] for k, x in enumerate(back.inputs[3:]) if x in carry_of and isinstance(x.type, List)}
+    taken = {forth.outputs[j] for j in stacks.values()}
+    saved = [x for x in op_free_values(back) if x in carry_of and x not in taken]
+    if any(x in back.inputs for x in saved):
+        return None
+    if not all(_is_in_step(x, forth, back) for x in saved) or not all(_is_stack(forth.outputs[j], back, k, block) for k, j in stacks.items()):
+        return None
+    trip = Trip(body_back, least_index(back))
+    carries = [(p, end) for k, (p, end) in enumerate(zip(body_back.params[1:], body_back.yields)) if k not in stacks]
+    if not all(p is end or trip.is_added_to(p, end) or trip.role(p, end) == "own" for p, end in carries):
+        return None
+    if not all(op.record.pure for op in walk(body_back)):
+        return None
+    needed = _needed(forth, back, block, {*saved, *taken})
+    return None if needed is None else Pair(forth, back, needed, stacks)
+
+
+def _is_in_step(x: Value, forth: Op, back: Op) -> bool:
+    """Whether a trip of the way back reads of an array, what `forth` makes of it, only what the same trip alone has touched."""
+    if not isinstance(x.type, Array):
+        return False
+    (body,), (body_back,) = forth.blocks, back.blocks
+    trip, trip_back, carry = Trip(body), Trip(body_back), forth.outputs.index(x)
+    if not trip.becomes(body.params[1 + carry], body.yields[carry]):
+        return False
+    touching = [(op, k, body.params[0]) for op, k in trip.touching(trip.versions(body.params[1 + carry]))]
+    for user, k in trip_back.uses.get(x, ()):
+        if not isinstance(user, Op) or user.name != "getitem" and k not in user.record.shapes:
+            return False
+        if k not in user.record.shapes:
+            touching.append((user, k, body_back.params[0]))
+    return any(_is_one_place({_place(op, k, axis, index) for op, k, index in touching}, forth) for axis in range(x.type.rank))
+
+
+Place = tuple[int, frozenset, int]  # c * i + the sum of these, so many times each, + a number
+
+
+def _place(op: Op, k: int, axis: int, index: Value) -> Place | None:
+    """Where along an axis `op` touches its input `k`, in terms of the counter `index`; None where that is not known."""
+    if k != 0 or op.name not in ("getitem", "setitem", "additem") or op.attrs["pattern"][:axis + 1] != ("i",) * (axis + 1):
+        return None
+    operands = op.inputs[1 if op.name == "getitem" else 2:][:axis + 1]
+    if not all(isinstance(x.type, Scalar) for x in operands):
+        return None
+    found: Counter[Value] = Counter()
+    number = 0
+    pending = [(operands[-1], 1)]
+    while pending:
+        x, times = pending.pop()
+        if type(x.constant) is int:
+            number += times * x.constant
+        elif x is not index and x.op is not None and x.op.name in ("add", "subtract"):
+            a, b = x.op.inputs
+            pending += [(a, times), (b, times if x.op.name == "add" else -times)]
+        else:
+            found[x] += times
+    times = found.pop(index, 0)
+    return times, frozenset((x, n) for x, n in found.items() if n), number
+
+
+def _is_one_place(places: set[Place | None], forth: Op) -> bool:
+    """Whether all that is touched is at one place, another for each trip, counted from the front."""
+    if len(places) != 1 or None in places:
+        return False
+    ((times, others, number),) = places
+    lo, _, step = forth.inputs[:3]
+    if times == 1 and not others:
+        least = least_index(forth)
+        return least is not None and least + number >= 0
+    if times == -1 and step.constant == -1:  # lo - i is the number of the trip
+        base, offset = base_offset(lo)
+        return others == (frozenset() if base is None else frozenset([(base, 1)])) and number >= offset
+    return False
+
+
+def _is_stack(tape: Value, back: Op, k: int, block: Block) -> bool:
+    """Whether a tape is only for carry `k` of `back`, which leaves it empty."""
+    users = [op for op in block.ops if tape in op_free_values(op)]
+    left = back.outputs[k]
+    return isinstance(tape.type, Tape) and users == [back] and back.inputs.count(tape) == 1 and tape not in block.yields \
+        and left not in block.yields and not any(left in op_free_values(op) for op in block.ops)
+
+
+def _needed(forth: Op, back: Op, block: Block, tapes: set[Value]) -> list[Op] | None:
+    """The ops between the two that `back` depends on, which then stand before both; None if they depend on `forth`."""
+    between = block.ops[block.ops.index(forth) + 1:block.ops.index(back)]
+    wanted = set(op_free_values(back)) - tapes
+    if wanted & set(forth.outputs):
+        return None
+    found = []
+    for op in reversed(between):
+        if wanted.intersection(op.outputs):
+            _ask_before(forth, op)
+            read = op_free_values(op)
+            if set(forth.outputs).intersection(read) or not all(each.record.pure for each in (op, *(x for b in op.blocks for x in walk(b)))):
+                return None
+            wanted.update(read)
+            found.append(op)
+    return found[::-1]
+
+
+def _ask_before(forth: Op, op: Op) -> None:
+    """Have `op` ask for the shape of an array before `forth` instead of after it, if that is the same."""
+    for k in op.record.shapes:
+        x = op.inputs[k]
+        if x in forth.outputs and isinstance(x.type, Array) and not any(getattr(d, "accepts_any", False) for d in x.type.dims):
+            start = forth.inputs[3 + forth.outputs.index(x)]
+            op.inputs[k] = start if start.type == x.type else x
+
+
+def _join(block: Block, pair: Pair) -> None:
+    """Put the trips of the way back behind those of the way forth."""
+    forth, back = pair.forth, pair.back
+    (body,), (body_back,) = forth.blocks, back.blocks
+    own = [k for k in range(len(back.outputs)) if k not in pair.stacks]
+    now = dict(zip(forth.outputs, body.yields))
+    now[body_back.params[0]] = body.params[0]
+    now.update((body_back.params[1 + k], body.yields[j]) for k, j in pair.stacks.items())
+    substitute(body_back, now)
+    taken = {j: body_back.yields[k] for k, j in pair.stacks.items()}
+    body.params += [body_back.params[1 + k] for k in own]
+    body.ops += body_back.ops
+    body.yields = [taken.get(j, y) for j, y in enumerate(body.yields)] + [body_back.yields[k] for k in own]
+    forth.inputs += [back.inputs[3 + k] for k in own]
+    for k in own:
+        back.outputs[k].op = forth
+        forth.outputs.append(back.outputs[k])
+    _take_what_was_put(body, [y for x, y in zip(forth.outputs, body.yields) if isinstance(x.type, Array)])
+    block.ops = [op for op in block.ops if op is not back and op not in pair.needed]
+    at = block.ops.index(forth)
+    block.ops[at:at] = pair.needed
+
+
+def _take_what_was_put(block: Block, tapes: Sequence[Value]) -> None:
+    """What a trip puts on a tape and takes from it is a value like others; `tapes` are the arrays among them, at its end."""
+    same: dict[Value, Value] = {}
+    kept = []
+    for op in block.ops:
+        tape = same.get(op.inputs[0], op.inputs[0]) if op.inputs else None
+        made = None if tape is None else tape.op
+        if op.name == "tape_pop" and made is not None and made.name == "tape_push" and made in kept:
+            (before, put), (left, x) = made.inputs, op.outputs
+            same[left], same[x] = same.get(before, before), same.get(put, put)
+        elif op.name == "getitem" and tape in tapes and made is not None and made.name == "setitem" and made in kept \
+                and op.inputs[1:] == made.inputs[2:] and set(op.attrs["pattern"]) == {"i"} and _is_of_its_dtype(made.inputs[1], tape):
+            same[op.output] = same.get(made.inputs[1], made.inputs[1])
+        else:
+            kept.append(op)
+    block.ops = kept
+    substitute(block, same)
+
+
+def _is_of_its_dtype(x: Value, array: Value) -> bool:
+    """Whether an element of `array` is `x` as it was, and not converted: a number may have been Python's."""
+    return isinstance(x.type, (Scalar, Array)) and x.type.dtype == array.type.dtype

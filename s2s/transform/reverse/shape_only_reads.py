@@ -1,0 +1,127 @@
+"""Where the adjoint asks a value only for its shape, it asks one that is there, or lengths.
+
+The adjoint of `u[1:-1]` makes zeros like u, and u is a loop's carry, overwritten by the next trip: to save it on a tape
+would cost an array a trip, for its length.  A cotangent of the same lengths is at hand, and serves.
+
+    t = np.concatenate((u, v))                          t = np.concatenate((u, v))
+    total += np.sum(t)                                  n_tape[k] = len(t)
+    ...                                 becomes         total += np.sum(t)
+    t_bar = np.full(t.shape, total_bar)                 ...
+                                                        t_bar = np.full(n_tape[k], total_bar)
+
+Where none is, the adjoint asks the lengths, which are values of the primal like others: what is cheapest is saved, a length, or
+what the value is computed from (tape.py, Note [The cut]).  In the place of the value stands a number under a shape of these lengths,
+`np.broadcast_to(0.0, (n, m))`, which the ops that read shapes see through; it needs no memory where they do not.
+
+Not every cotangent does: that of a name which some path leaves unbound has zeros there like what stands for the name, which has
+no elements, whatever its type says (Note [What is not there has no shape]).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ...analysis.side_effects import maybe_unbound, without_shape
+from ...ir.builder import Builder, add_op
+from ...ir.graph import MISSING, Block, Function, Value
+from ...ir.substitute import substitute
+from ...ir.types import INT, Array, Extent
+from ...ops.arrays.repeat import broadcast_to_record
+from ...ops.core.control import longer_by
+from ...ops.core.record import value
+from ...ops.core.shape import length, shape_source
+
+# Note [What is not there has no shape]
+# if c:                      the adjoint of the second branch yields zeros like y where c does not hold, and y is not there.
+#     y = np.tanh(m[0])      Nobody reads those zeros, so they may have any length; but what has their type must not take its
+# ...                        own from them.  They are left out, and what is made of them, although where y is bound they
+# if c:                      would do: then something else is asked, or a shape is saved.
+#     s = np.sum(y)
+
+
+def ask_shapes_here(adjoint: Block, home: dict[Value, Block], primal: Function) -> dict[Value, list[Value]]:
+    """Let the ops of `adjoint` that read only shapes read values of its own, or lengths, in place; returns the lengths by what they are asked of.
+
+    `home` says of each primal value which block defines it; what the block of `primal` defines is there anyway.  It is told where lengths are.
+    """
+    top = primal.block
+    wanted = read_as_values(adjoint)
+    unbound = maybe_unbound(primal)
+    shapeless, primal_shapeless = without_shape(adjoint, unbound), without_shape(top, unbound)
+    lengths: dict[Value, list[Value]] = {}
+    asked: dict[tuple[Value, int], Value] = {}
+    said: dict[Value, Value] = {}
+
+    def length_of(x: Value, axis: int) -> Value:
+        if isinstance(x.type.dims[axis], int):
+            return value(x.type.dims[axis])
+        if (found := sliced(x, axis)) is not None and home.get(found[0]) is home[x] and found[0] not in primal_shapeless:
+            whole, of, offset = found
+            return longer_by(length_of(whole, of), offset)
+        source = shape_source(x, number=True)
+        if source in primal_shapeless or source not in home:
+            source = x
+        if (source, axis) not in asked:
+            with Builder(Block(), above=home):
+                n = asked[source, axis] = add_op(length, [source], {"axis": axis}, [INT]).output
+            lengths.setdefault(source, []).append(n)
+            home[n] = home[source]
+        return asked[source, axis]
+
+    def visit(block: Block, known: dict[tuple, Value]) -> None:
+        known = {**known, **_like([v for v in block.params if v not in shapeless], home)}
+        ops, block.ops = block.ops, []
+        for op in ops:
+            for k in op.record.shapes:
+                x = op.inputs[k]
+                if home.get(x, top) is top or x in wanted or not isinstance(x.type, Array):
+                    continue
+                if x.type.dims in known:
+                    op.inputs[k] = known[x.type.dims]
+                elif x in primal_shapeless:
+                    continue
+                else:
+                    with Builder(Block(), op.line, above=home) as builder:
+                        if op.name == "length":
+                            said[op.output] = length_of(x, op.attrs["axis"])
+                        else:
+                            op.inputs[k] = broadcast_to_record(value(0.0), *(length_of(x, axis) for axis in range(x.type.rank)))
+                    block.ops += builder.block.ops
+            if op.name == "length" and op.output in said:
+                continue
+            for inner in op.blocks:
+                visit(inner, known)
+            block.ops.append(op)
+            known.update(_like([v for v in op.outputs if v not in shapeless], home))
+
+    visit(adjoint, {})
+    substitute(adjoint, said)
+    return lengths
+
+
+def sliced(x: Value, axis: int) -> tuple[Value, int, int] | None:
+    """The array of which `x` is a slice along this axis, which axis of it that is, and by how much the slice is longer."""
+    if x.op is None or x.op.name != "getitem" or not isinstance((whole := x.op.inputs[0]).type, Array):
+        return None
+    extents = [Extent(f"whole{k}") for k in range(whole.type.rank)]  # which no trip changes
+    with Builder(Block(), above=[x, whole]):
+        type = x.op.record.infer(Value(Array(whole.type.dtype, tuple(extents))), *x.op.inputs[1:], **x.op.attrs)
+    of = [k for k, d in enumerate(extents) if d == replace(type.dims[axis], offset=0)] if isinstance(type.dims[axis], Extent) else []
+    return (whole, of[0], type.dims[axis].offset) if of else None
+
+
+def _like(values: list[Value], home: Mapping[Value, Block]) -> dict[tuple, Value]:
+    """The arrays among `values` that are the adjoint's own, by the lengths that their types say."""
+    return {v.type.dims: v for v in values if v not in home and v.constant is MISSING and isinstance(v.type, Array)
+            and not any(getattr(d, "accepts_any", False) for d in v.type.dims)}
+
+
+def read_as_values(block: Block) -> set[Value]:
+    """The values of which the ops of `block` read what they hold, and not their shape only."""
+    found = set(block.yields)
+    for op in block.ops:
+        found.update(x for k, x in enumerate(op.inputs) if k not in op.record.shapes)
+        for inner in op.blocks:
+            found |= read_as_values(inner)
+    return found

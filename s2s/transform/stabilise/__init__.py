@@ -1,0 +1,1 @@
+"""Rewrites before differentiation, after which derivatives are finite wherever they exist."""

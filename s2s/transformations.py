@@ -1,0 +1,250 @@
+"""The kinds of transformation: what each adds to a name, its signature, its IR, and what runs when it is called.
+
+Everything here is asked by a `Transformed`, and is given it: `t.inner_function(types)` is the IR of the function
+inside, `t.options` say how it is transformed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from . import pipeline
+from .call.argnums import resolved
+from .derive import assemble, batched_seeds, jacobians, linear_maps
+from .errors import TypeMismatchError
+from .front.eval.unwrap_callable import names_of
+from .ir.graph import Function
+from .ir.types import Generator, Static, Tuple, Type, Unknown, carries_derivative, has_unknown
+from .ops.program.checkpoint import Checkpointed
+from .ops.program.pytree import leaf_types
+from .specialisation import lane_type, parameters_of, signature_of, type_of
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One transformation: what its name adds, its signature, its IR, and what runs when it is called."""
+
+    suffix: str
+    function: Callable[[object, tuple], Function]
+    signature: Callable[[object], inspect.Signature]
+    callable: Callable[[object, Function], Callable]
+    names: Callable[[object, int], list[str]] = names_of  # (t, number of arguments) -> what they are called
+
+
+def interpreted(transformed, function: Function) -> Callable:
+    """The generated source, run by Python."""
+    return pipeline.loaded(pipeline.readable(function))
+
+
+def run_like_inside(transformed, function: Function) -> Callable:
+    """Compiled where the function inside is, interpreted otherwise."""
+    native = native_inside(transformed)
+    return native(function) if native is not None else interpreted(transformed, function)
+
+
+def native_inside(transformed) -> Callable | None:
+    """What compiles a function as the one inside is compiled; None if it is not."""
+    inner = transformed.inner
+    while isinstance(inner, Checkpointed):
+        inner = inner.function
+    if not hasattr(inner, "function_for"):  # a wrapper that has copied what one says of itself
+        return None
+    if not hasattr(inner, "kind"):  # what vjp or linearize has returned
+        return inner.native
+    return inner.compiled if inner.kind == "jit" else None
+
+
+def same_signature(transformed) -> inspect.Signature:
+    """That of the function inside."""
+    return signature_of(transformed.inner)
+
+
+def doubled(transformed, count: int) -> list[str]:
+    """x, y becomes x, y, x_dot, y_dot."""
+    names = names_of(transformed.inner, count // 2)
+    return names + [f"{n}_dot" for n in names]
+
+
+def doubled_signature(transformed) -> inspect.Signature:
+    """(x, y) becomes (x, y, x_dot, y_dot)."""
+    count = number_of_arguments(transformed)
+    return ANY_NUMBER if count is None else positional(doubled(transformed, 2 * count))
+
+
+def pulled_back(transformed, count: int) -> list[str]:
+    """x, y becomes x, y, y_bar."""
+    return [*names_of(transformed.inner, count - 1), "y_bar"]
+
+
+def pullback_signature(transformed) -> inspect.Signature:
+    """(x, y) becomes (x, y, y_bar)."""
+    count = number_of_arguments(transformed)
+    return ANY_NUMBER if count is None else positional(pulled_back(transformed, count + 1))
+
+
+ANY_NUMBER = inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)])
+
+
+def number_of_arguments(transformed) -> int | None:
+    """How many arguments the function inside is given; None where it takes any number."""
+    if "count" in transformed.options:
+        return transformed.options["count"]
+    kinds = [p.kind for p in parameters_of(transformed.inner)]
+    return None if inspect.Parameter.VAR_POSITIONAL in kinds else len(kinds) - kinds.count(inspect.Parameter.VAR_KEYWORD)
+
+
+def positional(names: Sequence[str]) -> inspect.Signature:
+    """The signature of a function of these positional arguments."""
+    unique: list[str] = []
+    for n in names:
+        while n in unique:
+            n = f"{n}_1"
+        unique.append(n)
+    return inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in unique])
+
+
+def gradient_of(t, types: tuple) -> Function:
+    function = t.inner_function(types)
+    return assemble.gradient(function, resolved(t.options["argnums"], t.inner, types), t.options["has_aux"],
+                             with_value=t.kind == "value_and_grad", allow_int=t.options.get("allow_int", False),
+                             tape_limit=t.options.get("tape_limit"), holomorphic=t.options.get("holomorphic", False))
+
+
+def first_of(t, types: tuple) -> Function:
+    function = t.inner_function(types)
+    return assemble.first_result(function)
+
+
+def batch_of(t, types: tuple) -> Function:
+    in_axes, out_axes = t.options["in_axes"], t.options["out_axes"]
+    parameters = list(t.signature.parameters.values())
+    if len(parameters) != len(types) or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        parameters = [inspect.Parameter("_", inspect.Parameter.POSITIONAL_ONLY)] * len(types)
+    if isinstance(in_axes, int):  # what is no data, such as the object of a method, all lanes share
+        shared = t.options.get("shared", 0)
+        axes = [None if k < shared or isinstance(type, (Static, Generator)) else axis_left_open(t, p, type, in_axes)
+                for k, (p, type) in enumerate(zip(parameters, types))]
+    else:
+        rest = list(zip(parameters, types))[len(in_axes):]
+        are_open = all(p.default is not p.empty or p.kind is p.KEYWORD_ONLY for p, _ in rest)
+        axes = [*in_axes, *(axis_left_open(t, p, type, 0) for p, type in rest if are_open)]
+    if len(axes) != len(types):
+        raise TypeMismatchError(f"{t.name} has {len(types)} arguments and in_axes {len(axes)} entries", None,
+                                "give one entry, or one for each argument")
+    lanes = [lane_type(type, axis, name) for type, axis, name in zip(types, axes, t.parameter_names(len(types)))]
+    known = not any(isinstance(type, Unknown) for type in types)
+    function = t.inner_function(lanes)
+    if known and any(isinstance(x.type, Tuple) for x in (*function.params, *function.results)):
+        return assemble.batch_leaves(function, axes, out_axes, types)
+    return assemble.batch(function, axes, out_axes, types if known else None)
+
+
+def axis_left_open(t, p: inspect.Parameter, type: Type, axis: int) -> int | None:
+    """The axis with the lanes of a parameter that has no entry of its own: None for what all share, such as defaults.
+
+    The function is generated for what it is given, and a default looks no different there from what a caller gives.  A number has
+    no lanes; an array has them where the default is none, or has an axis less.
+    """
+    if p.default is p.empty:
+        return axis
+    given, own = _ranks(type), _ranks(type_of(p.default, p.name))
+    if not any(given):
+        return None
+    if any(own) and not (len(given) == len(own) and all(a == b + 1 for a, b in zip(given, own))):
+        raise TypeMismatchError(f"{t.name}: whether lanes share {p.name} or have one each, in_axes does not say", None,
+                                f"give in_axes an entry for each argument, with None for {p.name} if they share it")
+    return axis
+
+
+def _ranks(type: Type) -> list:
+    """The number of axes of each leaf of a type, in one list."""
+    return [n for x in type.items for n in _ranks(x)] if isinstance(type, Tuple) else [len(getattr(type, "dims", ()))]
+
+
+def tangent_of(t, types: tuple) -> Function:
+    check_tangents(t, types)
+    return assemble.tangent(t.inner_function(types[:len(types) // 2]))
+
+
+def linearized_of(t, types: tuple) -> Function:
+    check_tangents(t, types)
+    return assemble.tangent(t.inner_function(types[:len(types) // 2]), pipeline.linearize)
+
+
+def check_tangents(t, types: tuple) -> None:
+    """Raise TypeMismatchError where one of the tangents, which follow the primals, is none for its primal."""
+    names = t.parameter_names(len(types))
+    for name, type, dot in zip(names, types, types[len(types) // 2:]):
+        if not carries_derivative(type) or has_unknown(type) or has_unknown(dot):
+            continue
+        if _axes(type) != _axes(dot):
+            raise TypeMismatchError(f"{t.name}: the tangent of {name}, which is {type}, is {dot}", None,
+                                    "make it as long and as deep as what it goes with")
+        if any(is_complex(d) and not is_complex(x) for x, d in zip(leaf_types(type), leaf_types(dot)) if carries_derivative(x)):
+            raise TypeMismatchError(f"{t.name}: the tangent of {name}, which is {type}, is {dot}", None, "give its real part")
+
+
+def is_complex(type: Type) -> bool:
+    """Whether numbers of this type are complex."""
+    return (getattr(type, "dtype", None) or "").startswith("complex")
+
+
+def pullback_of(t, types: tuple) -> Function:
+    return assemble.pullback(t.inner_function(types[:-1]))
+
+
+def jacobian_of(t, types: tuple) -> Function:
+    options = {**t.options, "argnums": resolved(t.options["argnums"], t.inner, types)}
+    return JACOBIANS[t.kind](t.inner_function(types), jacobians.Asked(**options))
+
+
+def curvature_of(t, types: tuple) -> Function:
+    check_tangents(t, types)
+    inner = types[:len(types) // 2]
+    return assemble.curvature(t.inner_function(inner), resolved(t.options["argnums"], t.inner, inner))
+
+
+JACOBIANS = {"jacfwd": jacobians.columns, "jacrev": jacobians.rows, "jacobian": jacobians.either, "hessian": jacobians.second}
+
+
+def seeded(transformed, count: int) -> list[str]:
+    """x, y becomes x, y, seed, seed_1, ..."""
+    own = transformed.options["count"]
+    return [*names_of(transformed.inner, own), *(f"seed_{k}" if k else "seed" for k in range(count - own))]
+
+
+def columns_of(t, types: tuple) -> Function:
+    return batched_seeds.columns(t.inner_function(types[:t.options["count"]]), t.options["argnums"], types, t.options["lanes"])
+
+
+def rows_of(t, types: tuple) -> Function:
+    return batched_seeds.rows(t.inner_function(types[:t.options["count"]]), t.options["argnums"], types, t.options["lanes"])
+
+
+def _axes(type: Type):
+    """The number of axes of each leaf of a type."""
+    return tuple(map(_axes, type.items)) if isinstance(type, Tuple) else len(getattr(type, "dims", ()))
+
+
+KINDS: dict[str, Kind] = {
+    "grad": Kind("_grad", gradient_of, same_signature, interpreted),
+    "value_and_grad": Kind("_value_and_grad", gradient_of, same_signature, interpreted),
+    "jvp": Kind("_jvp", tangent_of, doubled_signature, interpreted, names=doubled),
+    "hvp": Kind("_hvp", curvature_of, doubled_signature, interpreted, names=doubled),
+    "vjp": Kind("_vjp", pullback_of, pullback_signature, interpreted, names=pulled_back),
+    **{kind: Kind(f"_{kind}", jacobian_of, same_signature, interpreted) for kind in JACOBIANS},
+    "linearize": Kind("_jvp", linearized_of, doubled_signature, interpreted, names=doubled),
+    "reverse half": Kind("_fwd", lambda t, types: linear_maps.reverse_halves(t.inner_function(types), t.options.get("has_aux", False)),
+                         same_signature, run_like_inside),
+    "forward half": Kind("_fwd", lambda t, types: linear_maps.forward_halves(t.inner_function(types), t.options.get("has_aux", False)),
+                         same_signature, run_like_inside),
+    "columns": Kind("_columns", columns_of, lambda t: ANY_NUMBER, interpreted, names=seeded),
+    "rows": Kind("_rows", rows_of, lambda t: ANY_NUMBER, interpreted, names=seeded),
+    "first": Kind("", first_of, same_signature, interpreted),
+    "vmap": Kind("_vmap", batch_of, same_signature, interpreted),
+    "value": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature, interpreted),
+    "jit": Kind("", lambda t, types: assemble.value_of(t.inner_function(types)), same_signature,
+                lambda t, function: t.compiled(function)),
+}

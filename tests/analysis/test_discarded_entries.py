@@ -1,0 +1,475 @@
+"""What a program throws away has no influence, in whatever way: the oracle never computes it (Note [Strong zeros], ops/core/chain_rule.py)."""
+
+from __future__ import annotations
+
+import ast
+import math
+
+import numpy as np
+import pytest
+from scipy import special
+from scipy.spatial.distance import cdist
+
+import s2s
+from s2s.ir.graph import walk
+from s2s.ir.verify import verify
+from s2s.ops.core.record import RECORDS
+from s2s.pipeline import recorded
+from s2s.transform.cleanup.strong_products import spell_strong
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+LINE = np.array([0.3, -1.2, 2.0, 0.9])
+PLANE = np.array([[0.3, 1.0], [2.0, -1.0], [0.1, 0.2]])
+ZERO = np.array([0.0, 2.0, 3.0])
+PROGRAMS = {}
+
+
+def distances(x):
+    return np.sqrt((x[:, None] - x) ** 2)
+
+
+def of_pairs(g, times=1.0):
+    """The sum of g(distance) over pairs of points, of which each is one."""
+    def reference(x):
+        pairs = [(i, j) for i in range(len(x)) for j in range(i)]
+        return sum(times * g(np.sum((x[i] - x[j]) ** 2) ** 0.5) for i, j in pairs)
+    return reference
+
+
+def rest(g):
+    """The sum of g over all but the first."""
+    return lambda x: np.sum(g(x[1:]))
+
+
+def program(reference, x=LINE):
+    def add(f):
+        PROGRAMS[f.__name__] = f, reference, x
+        return f
+    return add
+
+
+# ------------------------------------------------------------------------------------ structural ways
+
+
+@program(of_pairs(lambda d: d))
+def upper_triangle(x):
+    return np.sum(np.triu(distances(x), 1))
+
+
+@program(of_pairs(lambda d: 1 / d))
+def indices_of_a_triangle(x):
+    return np.sum(1 / distances(x)[np.triu_indices(len(x), 1)])
+
+
+@program(of_pairs(lambda d: d**2 + d, 2.0))
+def written_over_by_indices(x):
+    w = distances(x)
+    n = len(x)
+    w[np.arange(n), np.arange(n)] = 0
+    return np.sum(w**2 + w)
+
+
+@program(of_pairs(lambda d: 1 / d, 2.0))
+def diagonal_filled(x):
+    w = 1 / distances(x)
+    np.fill_diagonal(w, 0)
+    return np.sum(w)
+
+
+@program(of_pairs(lambda d: 1 / d))
+def masked_write_and_a_triangle(x):
+    r = distances(x)
+    r[r > 0] = 1 / r[r > 0]
+    return np.sum(np.triu(r, 1))
+
+
+@program(of_pairs(lambda d: 1 / d, 2.0))
+def masked_write_and_zeros_that_count(x):
+    r = distances(x)
+    r[r > 0] = 1 / r[r > 0]
+    return np.sum(r)
+
+
+@program(of_pairs(lambda d: 1 / d, 2.0), PLANE)
+def masked_write_of_norms(x):
+    z = x[:, None] - x
+    r = np.sqrt(np.sum(z * z, axis=-1))
+    r[r > 0] = 1 / r[r > 0]
+    return np.sum(r)
+
+
+@program(of_pairs(lambda d: 1 / d))
+def triangle_and_a_mask(x):
+    t = np.triu(distances(x))
+    return (1 / t[t > 1e-6]).sum()
+
+
+@program(of_pairs(lambda d: 1 / d))
+def elements_in_loops(x):
+    d, s = distances(x), 0.0
+    for i in range(len(x)):
+        for j in range(i):
+            s += 1 / d[i, j]
+    return s
+
+
+@program(of_pairs(lambda d: d**2 + 1 / d))
+def filled_by_loops(x):
+    n = len(x)
+    d = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            d[i, j] = np.sqrt((x[i] - x[j]) ** 2)
+    return np.sum(np.triu(d, 1) ** 2) + np.sum(1 / d[np.triu_indices(n, 1)])
+
+
+@program(of_pairs(lambda d: d, 2.0))
+def zeros_written_in_a_loop(x):
+    d = distances(x)
+    for i in range(len(x)):
+        d[i, i] = 0.0
+    return np.sum(d)
+
+
+@program(of_pairs(lambda d: 1 / d), PLANE)
+def distances_of_scipy(x):
+    return np.sum(1 / cdist(x, x)[np.triu_indices(len(x), 1)])
+
+
+@program(of_pairs(lambda d: 4 * (d**-12.0 - d**-6.0)), PLANE)
+def potential_with_poles(x):
+    z = x[:, None] - x
+    i6 = (1.0 / np.sum(z * z, axis=-1)) ** 3
+    e = 4 * (i6 * i6 - i6)
+    np.fill_diagonal(e, 0.0)
+    return 0.5 * np.sum(e)
+
+
+@program(of_pairs(lambda d: d, 2.0))
+def mask_as_a_factor(x):
+    return np.sum(distances(x) * (1.0 - np.eye(len(x))))
+
+
+@program(of_pairs(lambda d: d, 2.0))
+def comparison_as_a_factor(x):
+    d = distances(x)
+    return np.sum(d * (d > 0))
+
+
+@program(of_pairs(lambda d: d, 2.0))
+def mask_read_in_loops(x):
+    d, m, s = distances(x), 1.0 - np.eye(len(x)), 0.0
+    for i in range(len(x)):
+        for j in range(len(x)):
+            s += m[i, j] * d[i, j]
+    return s
+
+
+@program(of_pairs(lambda d: 1 / d, 2.0))
+def reshaped_around_the_diagonal(x):
+    n = len(x)
+    return np.sum(1 / distances(x).ravel()[1:].reshape(n - 1, n + 1)[:, :-1])
+
+
+@program(of_pairs(lambda d: d**2))
+def rows_in_a_list(x):
+    return np.sum(np.tril(np.array([np.sqrt((x - x[i]) ** 2) for i in range(len(x))]), -1) ** 2)
+
+
+@program(of_pairs(lambda d: 1 / d))
+def lists_of_lists(x):
+    n = len(x)
+    r = [[0.0] * n for _ in range(n)]
+    for i in range(n):
+        for j in range(n):
+            r[i][j] = np.sqrt((x[i] - x[j]) ** 2)
+    s = 0.0
+    for i in range(n):
+        for j in range(i):
+            s += 1.0 / r[i][j]
+    return s
+
+
+def filled(x, n):
+    d = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            t = x[i] - x[j]
+            w = np.sqrt(t * t)
+            if i > 10:
+                w = w * 2.0
+            d[i, j] = w
+    for k in range(3):
+        if k > 5:
+            d = d * 2.0
+    return d
+
+
+@program(of_pairs(lambda d: d**3))
+def a_function_that_is_called(x):
+    return np.sum(np.triu(filled(x, len(x)), 1) ** 3)
+
+
+@program(of_pairs(lambda d: 1 / d, 2.0))
+def self_interaction_is_infinitely_far(x):
+    r = distances(x)
+    np.fill_diagonal(r, np.inf)
+    return np.sum(1 / r)
+
+
+# ------------------------------------------------------------------------------ functions with steep slopes
+
+
+@program(rest(np.sqrt), ZERO)
+def slice_of_roots(x):
+    return np.sum(np.sqrt(x)[1:])
+
+
+@program(rest(lambda x: 0.5 * np.log(x)), ZERO)
+def slice_of_logs_of_roots(x):
+    return np.sum(np.log(np.sqrt(x))[1:])
+
+
+@program(rest(np.sqrt), ZERO)
+def sorted_away(x):
+    return np.sum(np.sort(np.sqrt(x))[1:])
+
+
+@program(lambda x: np.sqrt(x[2]), ZERO)
+def losers_of_a_loop(x):
+    m = 0.0
+    for v in np.sqrt(x):
+        m = max(m, v)
+    return m
+
+
+@program(rest(np.sqrt), ZERO)
+def deleted(x):
+    return np.sum(np.delete(np.sqrt(x), 0))
+
+
+@program(lambda x: np.sqrt(x[1]) * np.sqrt(x[2]), ZERO)
+def appended(x):
+    roots = []
+    for v in x:
+        roots.append(math.sqrt(v))
+    return roots[1] * roots[2]
+
+
+@program(rest(lambda x: x**0.25), ZERO)
+def power_below_one(x):
+    return np.sum((x**0.25)[1:])
+
+
+@program(lambda x: np.sum(x[1:] ** x[1]), np.array([0.0, 0.5, 3.0]))
+def power_that_varies(x):
+    return np.sum((x ** x[1])[1:])
+
+
+@program(rest(lambda x: np.arccos(x) + np.arcsin(x) ** 2), np.array([1.0, 0.2, 0.3]))
+def angles(x):
+    return np.sum((np.arccos(x) + np.arcsin(x) ** 2)[1:])
+
+
+@program(rest(np.arccosh), np.array([1.0, 2.2, 1.3]))
+def hyperbolic_angles(x):
+    return np.sum(np.arccosh(x)[1:])
+
+
+@program(rest(special.loggamma), ZERO)
+def poles_of_gammaln(x):
+    return np.sum(special.gammaln(x)[1:])
+
+
+@program(lambda x: np.sum(x[1:] ** 1.5) + np.sum(x**3), ZERO)
+def joined_with_others(x):
+    return np.sum(np.concatenate([np.sqrt(x), x])[1:] ** 3)
+
+
+@program(lambda x: np.sum(x[1:] ** 1.5), ZERO)
+def table_of_which_some_is_read(x):
+    d = np.sqrt(x)
+    out = np.zeros(3)
+    for i in range(3):
+        out[i] += d[i] ** 3
+    return np.sum(out[1:])
+
+
+def recursive(x, k):
+    if k == 0:
+        return np.sqrt(x)
+    return recursive(x, k - 1) * 1.5
+
+
+@program(rest(lambda x: 2.25 * np.sqrt(x)), ZERO)
+def recursion(x):
+    return np.sum(recursive(x, 2)[1:])
+
+
+@program(rest(lambda x: 2 * np.sqrt(x)), ZERO)
+def checkpointed(x):
+    return np.sum(s2s.checkpoint(lambda x: np.sqrt(x) * 2.0)(x)[1:])
+
+
+# a cotangent that is 0 where an entry counts: its slope is finite, and its second derivative is not 0
+
+
+@program(of_pairs(lambda d: (d - 1) ** 2), np.array([0.0, 1.0, 2.5]))
+def springs_at_rest(x):
+    return np.sum(np.triu((distances(x) - 1.0) ** 2, 1))
+
+
+@program(of_pairs(lambda d: (1 - np.exp(-(d - 1))) ** 2), np.array([0.0, 1.0, 2.5]))
+def bonds_at_rest(x):
+    return np.sum(((1 - np.exp(-(distances(x) - 1.0))) ** 2)[np.triu_indices(len(x), 1)])
+
+
+def gradient_of(f, x):
+    """By complex step, which loses no digits."""
+    slopes = np.zeros(x.shape)
+    for i in np.ndindex(x.shape):
+        z = x.astype(complex)
+        z[i] += 1e-30j
+        slopes[i] = np.imag(f(z)) / 1e-30
+    return slopes
+
+
+def hessian_of(f, x, h=1e-5):
+    directions = h * np.eye(x.size).reshape(-1, *x.shape)
+    return np.array([(gradient_of(f, x + d) - gradient_of(f, x - d)) / (2 * h) for d in directions]).reshape(x.shape * 2)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_first_derivatives(name):
+    f, reference, x = PROGRAMS[name]
+    right = gradient_of(reference, x)
+    np.testing.assert_allclose(s2s.grad(f)(x), right, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(s2s.jacfwd(f)(x), right, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(s2s.grad(f)(x.astype(np.float32)), right, rtol=2e-4, atol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_second_derivatives_and_lanes(name):
+    f, reference, x = PROGRAMS[name]
+    right, v = hessian_of(reference, x), np.linspace(1.0, 2.0, x.size).reshape(x.shape)
+    along = np.tensordot(right, v, x.ndim)
+    close = {"rtol": 1e-5, "atol": 1e-5}
+    np.testing.assert_allclose(s2s.hessian(f)(x), right, **close)
+    np.testing.assert_allclose(s2s.grad(lambda x: np.sum(s2s.grad(f)(x) * v))(x), along, **close)
+    np.testing.assert_allclose(s2s.grad(lambda x: s2s.jvp(f, (x,), (v,))[1])(x), along, **close)
+    slopes, lanes = gradient_of(reference, x), np.stack([x, x])
+    np.testing.assert_allclose(s2s.vmap(s2s.grad(f))(lanes), np.stack([slopes, slopes]), rtol=1e-10, atol=1e-12)
+    if name != "deleted":  # whose shape one lane is asked for
+        np.testing.assert_allclose(s2s.grad(lambda x: np.sum(s2s.vmap(f)(x)))(lanes), np.stack([slopes, slopes]), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", ["upper_triangle", "filled_by_loops", "potential_with_poles", "comparison_as_a_factor", "appended"])
+def test_compiled(name):
+    f, reference, x = PROGRAMS[name]
+    np.testing.assert_allclose(s2s.jit(s2s.grad(f))(x), gradient_of(reference, x), rtol=1e-9, atol=1e-12)
+
+
+def test_directions_that_do_not_touch_an_entry():
+    f = lambda x, y: np.sqrt(x) + y * y  # noqa: E731
+    assert s2s.jvp(f, (0.0, 3.0), (0.0, 1.0))[1] == 6.0
+    np.testing.assert_array_equal(s2s.jacfwd(np.sqrt)(np.array([0.0, 4.0])), [[np.inf, 0.0], [0.0, 0.25]])
+    np.testing.assert_array_equal(s2s.jacrev(np.sqrt)(np.array([0.0, 4.0])), [[np.inf, 0.0], [0.0, 0.25]])
+    pullback = s2s.vjp(lambda x: (np.sqrt(x), np.sum(x)), np.array([0.0, 4.0]))[1]
+    np.testing.assert_array_equal(pullback((np.zeros(2), 1.0))[0], [1.0, 1.0])
+
+
+def test_entries_that_count_are_as_steep_as_before():
+    assert s2s.grad(lambda x: np.sum(np.sqrt(x)))(np.array([0.0, 4.0]))[0] == np.inf
+    assert s2s.grad(lambda x: np.sum(np.triu(np.sqrt(x))))(np.zeros((2, 2)))[0, 1] == np.inf
+    assert np.isnan(s2s.grad(lambda x: np.sum(np.sqrt(x * x * x)))(ZERO)[0])
+    assert np.isnan(s2s.grad(lambda x: np.sum(np.sqrt(x * x * x)[:1]))(ZERO)[0])
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: np.sum(np.sqrt(1.0 + x * x)[1:]),
+    lambda x: np.sum(np.log(np.sum(np.exp(x[:, None] * x), axis=1))[1:]),
+    lambda x: np.sum(np.sqrt(x)) + np.sqrt(x)[1],
+    lambda x: np.sum(np.tanh(x)[1:]),
+    lambda x: np.sum((x / np.sqrt(np.maximum(np.sum(x), 1e-9)))[1:]),
+])
+def test_what_cannot_be_steep_or_is_not_thrown_away_is_multiplied_plainly(f):
+    gradient = s2s.grad(f)
+    gradient(LINE)
+    assert "!= 0.0" not in gradient.source
+    assert RECORDS["strong_product"] not in {op.record for op in walk(gradient.current.block)}
+
+
+def test_a_loop_that_fills_an_array_throws_nothing_away():
+    def roots(x):
+        y = np.zeros(len(x))
+        for i in range(len(x)):
+            y[i] = np.sqrt(x[i])
+        s = 0.0
+        for i in range(len(y)):
+            s += y[i] * y[i]
+        return s
+
+    gradient = s2s.grad(roots)
+    np.testing.assert_allclose(gradient(np.array([1.0, 4.0])), [1.0, 1.0])
+    assert "!= 0.0" not in gradient.source
+
+
+@pytest.mark.parametrize("name", ["strong_product", "strong_both"])
+@pytest.mark.parametrize("a, b", [(np.array([0.0, 2.0, 0.0]), np.array([np.inf, 3.0, 1.0])), (np.array([True, False, True]), np.array([2.0, np.nan, 0.0])),
+                                  (0.0, np.array([np.inf, 1.0])), (2.0, -1.5), (0.0, np.inf)])
+def test_strong_products_print_as_what_they_compute(name, a, b):
+    record = RECORDS[name]
+    text = ast.unparse(record.syntax(ast.Name("a", ast.Load()), ast.Name("b", ast.Load())))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(eval(text, {"np": np, "a": a, "b": b}), record.evaluate(a, b))
+
+
+def test_strong_products_in_nested_loops_ask_where_they_stand():
+    """Loops are emitted more than once, and a block may stand where one stood that is gone."""
+    def program(w, x):
+        total = 0.0
+        for i in range(4):
+            for j in range(4):
+                total = total + w[i] * w[j] * x[0, 0] / (1 + i + j)
+        return total
+
+    with recorded() as stages:
+        s2s.vjp(s2s.grad(program, argnums=(0, 1)), (1.0, 0.99, 1.02, 1.01), np.ones((3, 4)))
+    spelled = [spell_strong(function) for _, function in stages]
+    assert any(each is not function for each, (_, function) in zip(spelled, stages))
+    for each in spelled:
+        verify(each)
+
+
+def last_root(x, a):
+    y = 0.0
+    for k in range(3):
+        y = np.sqrt(x[k])
+    return y
+
+
+def last_quotient(x, a):
+    y, z, k = 0.0, 0.0, 0
+    while k < 3:
+        y = x[k] / a[k]
+        z = 2.0 * y
+        k += 1
+    return y + z
+
+
+def last_inverse(x, a):
+    y = 0.0
+    for k in range(3):
+        y = 1.0 / x[k] + np.log(x[k]) + x[k] ** 0.5
+    return y
+
+
+@pytest.mark.parametrize("f, right", [(last_root, 0.5 / 0.9**0.5), (last_quotient, 1.5), (last_inverse, -1 / 0.81 + 1 / 0.9 + 0.5 / 0.9**0.5)])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_each_trip_writes_over(f, right):
+    x, a = np.array([0.0, 0.5, 0.9]), np.array([0.0, 1.0, 2.0])
+    for t in (s2s.grad(f), s2s.jacfwd(f)):
+        np.testing.assert_allclose(t(x, a), [0.0, 0.0, right], rtol=1e-14)
+    np.testing.assert_allclose(s2s.vmap(s2s.grad(f), in_axes=(0, None))(x[None], a), [[0.0, 0.0, right]], rtol=1e-14)
