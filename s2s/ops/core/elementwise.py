@@ -106,7 +106,7 @@ arctan = elementwise("arctan",            lambda y, x: 1 / (1 + x * x),         
 sinh = elementwise("sinh",                lambda y, x: cosh(x),                 math=math.sinh, vector=True, slope="finite")
 cosh = elementwise("cosh",                lambda y, x: sinh(x),                 math=math.cosh, vector=True, slope="finite")
 tanh = elementwise("tanh",                lambda y, x: 1 - y * y,               math=math.tanh, vector=True, slope="finite")
-arcsinh = elementwise("arcsinh",          lambda y, x: 1 / hypot(x, 1),          math=math.asinh, slope="finite")
+arcsinh = elementwise("arcsinh",          lambda y, x: 1 / _length_with_one(x),   math=math.asinh, slope="finite")
 arccosh = elementwise("arccosh",          lambda y, x: 1 / (sqrt(x - 1) * sqrt(x + 1)), math=math.acosh, slope="steep")
 arctanh = elementwise("arctanh",          lambda y, x: 1 / (1 - x * x),         math=math.atanh)
 degrees = elementwise("degrees",          lambda y, x: 180 / pi,                math=math.degrees, also=(np.rad2deg,), slope="finite")
@@ -293,6 +293,11 @@ def _positive(a):
 
 def _is_complex(x) -> bool:
     return str(getattr(getattr(x, "type", x), "dtype", None)).startswith("complex")
+
+
+def _length_with_one(x):
+    """sqrt(x * x + 1): of real numbers np.hypot has it, which squares none that are large."""
+    return sqrt(x * x + 1) if _is_complex(x) else hypot(x, 1)
 
 
 def quotient_near_zero(numerator, x, series):

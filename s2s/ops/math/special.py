@@ -229,6 +229,17 @@ betaln = _special("betaln",                    lambda y, a, b: digamma(a) - diga
 # The slopes of erfcx and dawsn are differences of numbers that are nearly equal where x is large; series take their place there.
 
 
+def _real(x):
+    """The real part of `x`, by which complex numbers are told apart, of which none is less than another."""
+    return RECORDS["real"](x) if str(dtype_of(value(x).type)).startswith("complex") else x
+
+
+def _slope_of_dawsn(y, x):
+    """1 - 2 x y; of complex numbers no other, whose tail has a term of exp(-x * x), which need not be small."""
+    slope = 1 - 2 * x * y
+    return slope if _real(x) is not x else where(greater(absolute(x), 50.0), -_tail(x, 1), slope)
+
+
 def _tail(x, sign: int):
     """Σ (2 k - 1)!! (sign / (2 x**2))**k from k = 1 on: NIST's Digital Library 7.12.1, exact for |x| > 50."""
     far = greater(absolute(x), 50.0)
@@ -240,14 +251,14 @@ def _tail(x, sign: int):
 
 def _slope_of_log_ndtr(y, x):
     """The density over ndtr(x), which both underflow where x is far below 0: their quotient is one of erfcx."""
-    below = less(x, 0.0)
+    below = less(_real(x), 0.0)
     return where(below, math.sqrt(2 / math.pi) / erfcx(where(below, -x, 0.0) / math.sqrt(2)), exp(-0.5 * x * x - y) / math.sqrt(2 * math.pi))
 
 
 #                                              ∂y/∂x
 
-erfcx = _special("erfcx",                      lambda y, x: where(greater(x, 50.0), 2 / math.sqrt(math.pi) * _tail(x, -1), 2 * x * y - 2 / math.sqrt(math.pi)))
-dawsn = _special("dawsn",                      lambda y, x: where(greater(absolute(x), 50.0), -_tail(x, 1), 1 - 2 * x * y))
+erfcx = _special("erfcx",                      lambda y, x: where(greater(_real(x), 50.0), 2 / math.sqrt(math.pi) * _tail(x, -1), 2 * x * y - 2 / math.sqrt(math.pi)))
+dawsn = _special("dawsn",                      lambda y, x: _slope_of_dawsn(y, x))
 erfinv = _special("erfinv",                    lambda y, x: math.sqrt(math.pi) / 2 * exp(y * y))
 erfcinv = _special("erfcinv",                  lambda y, x: -math.sqrt(math.pi) / 2 * exp(y * y))
 ndtri = _special("ndtri",                      lambda y, x: math.sqrt(2 * math.pi) * exp(0.5 * y * y))
@@ -278,11 +289,23 @@ def _number(x, what: str):
     raise TypeMismatchError(f"{what} is {found!r}", current().line, "pass a number")
 
 
+@functools.lru_cache(maxsize=None, typed=True)
+def _dtype_of_order(name: str, dtype: str, *known) -> str:
+    """The dtype that SciPy gives of operands of that dtype: float64 of float32 where its loop for that stands first."""
+    return scipys(name)(*known, np.ones(1, dtype)).dtype.name
+
+
+def _type_of_order(name: str, x: Value, known: tuple) -> Type:
+    found = exp.infer(x)
+    small = found.dtype in ("float16", "float32", "complex64")
+    return replace(found, dtype=_dtype_of_order(name, found.dtype, *known)) if small else found
+
+
 def _of_order(name: str, partial: Callable, orders: tuple = ("order",)) -> Record:
     """A function (order, x) of an order that is known; derivatives as in NIST's Digital Library of Mathematical Functions (8.8, 8.17, 8.19, 10.6, 10.29)."""
     record = define(
         name,  # (x, order)
-        evaluate=lambda x, **known: scipys(name)(*known.values(), x)[()], infer=lambda x, **known: exp.infer(x),
+        evaluate=lambda x, **known: scipys(name)(*known.values(), x)[()], infer=lambda x, **known: _type_of_order(name, x, tuple(known.values())),
         syntax=lambda x, **known: _scipy_syntax(name)(*map(ast.Constant, known.values()), x), partials=(partial,), elementwise=True, cheap=True)
     record.vjp = functools.partial(elementwise_vjp, record=record)
     record.jvp = functools.partial(elementwise_jvp, record=record)
@@ -316,6 +339,12 @@ def _reflected(x):
     return gamma(1 - x) * (cos(math.pi * x) - digamma(1 - x) * sin(math.pi * x) / math.pi)
 
 
+def _slope_of_rgamma(y, x):
+    """The slope as it is right of 1 / 2, and reflected left of it."""
+    left = less(_real(x), 0.5)
+    return where(left, _reflected(where(left, x, 0.0)), -y * digamma(where(left, 1.0, x)))
+
+
 def _density_of_beta(x, a, b):
     """x**(a - 1) * (1 - x)**(b - 1) / B(a, b)."""
     return exp(xlogy(a - 1.0, x) + xlog1py(b - 1.0, -x) - (math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)))
@@ -328,7 +357,7 @@ betaincc = _of_order("betaincc", lambda y, x, *, a, b: -_density_of_beta(x, a, b
 expn = _of_order("expn", lambda y, x, *, order: -expn(x, order=order - 1) if order else -(1 + 1 / x) * y)
 expi = _special("expi",                        lambda y, x: exp(x) / x)
 exp1 = _special("exp1",                        lambda y, x: -exp(-x) / x)
-rgamma = _special("rgamma",                    lambda y, x: where(less(x, 0.5), _reflected(where(less(x, 0.5), x, 0.0)), -y * digamma(where(less(x, 0.5), 1.0, x))))
+rgamma = _special("rgamma",                    lambda y, x: _slope_of_rgamma(y, x))
 
 stdtr = _of_order("stdtr", lambda y, x, *, order: math.exp(math.lgamma(0.5 * order + 0.5) - math.lgamma(0.5 * order)) / math.sqrt(
     math.pi * order) * (1 + x * x / order) ** (-0.5 * order - 0.5))

@@ -156,6 +156,31 @@ def test_complex_numbers_in_native_code(function):
     np.testing.assert_allclose(found, 2 * np.conj(function(z)) * (function(z + h) - function(z - h)) / (2 * h), rtol=1e-7)
 
 
+COMPLEX = [scipy_special.erfcx, scipy_special.dawsn, scipy_special.log_ndtr, scipy_special.rgamma, scipy_special.spence, scipy_special.expi]
+
+
+@pytest.mark.parametrize("function", COMPLEX, ids=lambda function: function.__name__)
+def test_slopes_of_complex_numbers(function):
+    """Arrays, NumPy's numbers and Python's, on both sides of where the slopes of real ones are told apart."""
+    z, h = np.array([0.7 + 0.3j, -0.4 + 0.2j, 0.01 + 0.02j, 3 - 2j, 60 + 1j, 36 + 36j, -3 + 0.1j]), 1e-6
+    wanted = (function(z + h) - function(z - h)) / (2 * h)
+    np.testing.assert_allclose(s2s.jvp(lambda z: function(z), (z,), (np.ones_like(z),))[1], wanted, rtol=1e-6)
+    slope = s2s.grad(lambda z: function(z), holomorphic=True)
+    np.testing.assert_allclose([slope(x) for x in z], wanted, rtol=1e-6)
+    np.testing.assert_allclose([slope(complex(x)) for x in z], wanted, rtol=1e-6)
+
+
+def test_dtypes_of_functions_of_an_order_are_scipys():
+    x = np.array([0.7, 0.02, 0.3], np.float32)
+    for f in (lambda x: scipy_special.gammainc(1.5, x), lambda x: scipy_special.hyp2f1(1.0, 0.5, 2.5, x), lambda x: scipy_special.expn(2, x),
+              lambda x: scipy_special.expn(2.0, x), lambda x: scipy_special.jv(1.5, x), lambda x: scipy_special.betainc(2.0, 3, x)):
+        for at in (x, x[0]):
+            wanted = f(at).dtype
+            assert s2s.eval_shape(f, at).dtype == wanted
+            assert [v.dtype for v in s2s.jvp(f, (at,), (np.ones_like(at),))] == [wanted] * 2
+            assert s2s.grad(lambda x: np.sum(f(x)))(at).dtype == np.float32  # noqa: B023
+
+
 def test_polygamma_of_complex_numbers_is_refused():
     assert np.isfinite(s2s.jvp(lambda z: scipy_special.gamma(z), (1.0 + 2j,), (1.0 + 0j,))[1])
     with pytest.raises(s2s.S2SError, match="polygamma of complex numbers, which the derivative of digamma is"):
